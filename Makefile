@@ -1,0 +1,47 @@
+# Everything runs from .venv, which the first target that needs it makes; nothing has to be activated.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Named for the interpreter, so that asking for another one re-makes the environment.
+READY := $(VENV)/.ready-$(subst /,_,$(PYTHON))
+
+# pyright would otherwise ask a registry for a newer release of itself on every run.
+PYRIGHT := PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench picture lock clean
+.DELETE_ON_ERROR:
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(READY) ## Set up and run the main job on bundled data, without any key
+	@scripts/demo
+
+test: $(READY) ## Run the test-suite in parallel
+	@$(BIN)/python -m pytest -q
+
+lint: $(READY) ## Check style, format, types and architecture
+	@$(BIN)/ruff check --quiet --output-format concise .
+	@$(BIN)/ruff format --check --quiet .
+	@$(PYRIGHT)
+	@$(BIN)/lint-imports --no-logo --cache-dir .cache/import-linter
+
+bench: $(READY) ## Measure start-up and rubric handling
+	@$(BIN)/python benchmarks/startup.py
+	@$(BIN)/python benchmarks/rubric.py
+
+picture: $(READY) ## Draw the picture in README.md anew
+	@$(BIN)/python scripts/picture.py
+
+lock: ## Choose the newest dependencies and write requirements.lock
+	@scripts/lock "$(PYTHON)"
+
+clean: ## Remove everything that was made here
+	@rm -rf $(VENV) .cache .jurybox/demo build dist
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml requirements.lock
+	@scripts/setup "$(PYTHON)" $(VENV)
+	@touch $@

@@ -1,0 +1,128 @@
+"""What every test may rely on: no network but loopback, a place of its own, no user settings."""
+
+import ipaddress
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis.configuration import set_hypothesis_home_dir
+
+# A deadline fails on a busy machine, and a database makes a run depend on the one before.
+settings.register_profile("jurybox", deadline=None, database=None)
+settings.load_profile("jurybox")
+
+
+_PRIVATE = ("JURYBOX_", "OPENAI_", "ANTHROPIC_", "XDG_")
+
+
+class NetworkForbiddenError(RuntimeError):
+    """Not an OSError, because code under test rightly catches those and tries again."""
+
+
+def _require_loopback(host: object) -> None:
+    if isinstance(host, bytes):
+        host = host.decode()
+    if host in {None, "", "localhost"}:
+        return
+    try:
+        loopback = ipaddress.ip_address(str(host)).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise NetworkForbiddenError(f"a test may not use the network: {host!r} is not loopback")
+
+
+def _check_address(sock: socket.socket, address: tuple[object, ...] | None) -> None:
+    # sendmsg() on a connected socket has no address; connect() has seen it already.
+    if address is None or sock.family == socket.AF_UNIX:
+        return
+    if sock.family not in {socket.AF_INET, socket.AF_INET6}:
+        raise NetworkForbiddenError(f"a test may not use the network: {sock.family!r}")
+    _require_loopback(address[0])
+
+
+def _check_host(host: object, *_: object) -> None:
+    _require_loopback(host)
+
+
+def _check_name(address: tuple[object, ...]) -> None:
+    _require_loopback(address[0])
+
+
+# One gap is Python's: `sock.connect((name, port))` looks the name up before it raises its event, so
+# the question leaves though the connection does not. Everything that uses getaddrinfo() is stopped.
+_CHECKS: dict[str, Callable[..., None]] = {
+    "socket.connect": _check_address,
+    "socket.sendto": _check_address,
+    "socket.sendmsg": _check_address,
+    "socket.getaddrinfo": _check_host,
+    "socket.gethostbyname": _check_host,
+    "socket.gethostbyaddr": _check_host,
+    "socket.getnameinfo": _check_name,
+}
+
+
+def _guard(
+    event: str,
+    args: tuple[Any, ...],
+    checks: dict[str, Callable[..., None]] = _CHECKS,  # bound, for globals vanish at exit
+) -> None:
+    check = checks.get(event)
+    if check is not None:
+        check(*args)
+
+
+sys.addaudithook(_guard)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Prepare what outlives a single test, and have it removed at the end."""
+    if not hasattr(config, "workerinput"):
+        _have_a_folder_for_temporary_files(config)
+    _keep_hypothesis_out_of_the_tree(config)
+    _close_the_proxy(config)
+
+
+def _have_a_folder_for_temporary_files(config: pytest.Config) -> None:
+    # Of this run alone: two runs side by side would otherwise clear away each other's folders.
+    root = tempfile.TemporaryDirectory(prefix="jurybox-tests-")
+    config.add_cleanup(root.cleanup)
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = root.name
+
+
+def _keep_hypothesis_out_of_the_tree(config: pytest.Config) -> None:
+    # Even without a database it stores character tables in the working directory.
+    storage = tempfile.TemporaryDirectory(prefix="jurybox-hypothesis-")
+    config.add_cleanup(storage.cleanup)
+    set_hypothesis_home_dir(storage.name)
+
+
+def _close_the_proxy(config: pytest.Config) -> None:
+    """Lead child processes, and clients that are not Python, to a proxy that refuses them."""
+    # Bound but never listening: refused for certain, and no other program can take the port.
+    closed = socket.socket()
+    closed.bind(("127.0.0.1", 0))
+    config.add_cleanup(closed.close)
+    proxy = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        os.environ[name] = os.environ[name.lower()] = proxy
+    os.environ["NO_PROXY"] = os.environ["no_proxy"] = "localhost,127.0.0.1,::1"
+
+
+@pytest.fixture(autouse=True)
+def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test works in its own empty directory, at home nowhere, with nobody's keys."""
+    monkeypatch.chdir(tmp_path)
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    for name in [name for name in os.environ if name.startswith(_PRIVATE)]:
+        monkeypatch.delenv(name)
+    for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(home / "runtime"))

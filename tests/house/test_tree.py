@@ -1,0 +1,74 @@
+"""Habits of the tree that no linter knows."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted((ROOT / "src").rglob("*.py"))
+
+LONGEST_MODULE = 400
+NAMES_THAT_SAY_NOTHING = {"base", "common", "helper", "helpers", "manager", "misc", "util", "utils"}
+SECOND_LOCKS = {"Pipfile.lock", "pdm.lock", "poetry.lock", "uv.lock"}
+
+# An address would tie an installation to one registry, or to the machine that made the lock.
+ADDRESS = re.compile(
+    r"--(?:extra-)?index-url|--index\b|--find-links|\w+://|\b[\w-]+\.(?:com|dev|io|net|org)\b"
+)
+
+
+def within(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def tracked_files() -> list[Path]:
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listing = subprocess.run([git, "-C", ROOT, "ls-files", "-z"], capture_output=True, check=True)
+    return [Path(name) for name in listing.stdout.decode().split("\0") if name]
+
+
+def test_there_is_one_lock() -> None:
+    assert [path for path in tracked_files() if path.name in SECOND_LOCKS] == []
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "pyproject.toml"])
+def test_no_registry_is_named(name: str) -> None:
+    lines = (ROOT / name).read_text().splitlines()
+    assert [line for line in lines if ADDRESS.search(line)] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--index-url x",
+        "--extra-index-url x",
+        "--find-links /wheels",
+        "file:///simple",
+        "x @ https://host/x.whl",
+        "# from registry.example.org",
+    ],
+)
+def test_an_address_is_recognised(line: str) -> None:
+    assert ADDRESS.search(line)
+
+
+def test_every_locked_package_has_a_hash() -> None:
+    text = (ROOT / "requirements.lock").read_text()
+    packages = re.split(r"^(?=\w)", text, flags=re.MULTILINE)[1:]
+    assert packages
+    assert [package.split()[0] for package in packages if "--hash=sha256:" not in package] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=within)
+def test_a_module_is_short_enough_to_read(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= LONGEST_MODULE
+
+
+def test_every_module_is_named_for_its_idea() -> None:
+    parts = {path: {*path.relative_to(ROOT).parent.parts, path.stem} for path in MODULES}
+    assert [within(path) for path, names in parts.items() if names & NAMES_THAT_SAY_NOTHING] == []
