@@ -1,0 +1,72 @@
+"""What can go wrong in a way that a person must act on.
+
+::
+
+    JuryboxError
+    ├── InputError             what was given can't be used        (exit code 2)
+    │   ├── Unreadable         one small text: a scale, a comparison, a formula
+    │   └── DocumentError      a whole document, with all its findings
+    │       └── RubricError
+    └── IncompleteError        the work could not be completed     (exit code 3)
+
+Every message says where, what and how to mend it. Expected trouble with a single sample is a value,
+never one of these.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+
+class JuryboxError(Exception):
+    """The root of every error that jurybox raises on purpose."""
+
+
+class InputError(JuryboxError):
+    """Something the user gave can't be used: where, what is wrong, how to mend it."""
+
+    def __init__(self, problem: str, mend: str, where: str = "") -> None:
+        """Say it in one line; ``where`` may be left to a caller who knows it."""
+        super().__init__(f"{where}: {problem}; {mend}" if where else f"{problem}; {mend}")
+        self.where = where
+        self.problem = problem
+        self.mend = mend
+
+
+class Unreadable(InputError):  # noqa: N818 - it reads as what it is: `except Unreadable`
+    """One small text can't be read; the caller knows where it stands."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One fault in a document: where it is, what is wrong, how to mend it."""
+
+    line: int
+    column: int
+    code: str
+    problem: str
+    mend: str
+
+    def __str__(self) -> str:
+        """Return ``line:column: problem; mend [code]``."""
+        return f"{self.line}:{self.column}: {self.problem}; {self.mend} [{self.code}]"
+
+
+class DocumentError(InputError):
+    """A document is refused; ``findings`` holds every fault, in the order of the text."""
+
+    def __init__(self, origin: str, findings: Sequence[Finding]) -> None:
+        """Refuse the document named ``origin``."""
+        super().__init__("the document has findings", "mend each of them", origin)
+        self.findings = tuple(findings)
+
+    def __str__(self) -> str:
+        """Return a line for each finding."""
+        return "\n".join(f"{self.where}:{finding}" for finding in self.findings)
+
+
+class RubricError(DocumentError):
+    """A rubric document is refused."""
+
+
+class IncompleteError(JuryboxError):
+    """The work could not be completed; what was done is kept."""
