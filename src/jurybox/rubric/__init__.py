@@ -1,0 +1,25 @@
+"""The rubric: a document that people read and the program executes."""
+
+from jurybox.rubric.document import (
+    MAX_BYTES,
+    Reading,
+    check_rubric,
+    parse_rubric,
+    parse_rubric_id,
+    render_rubric,
+)
+from jurybox.rubric.model import Criterion, Level, Rubric
+from jurybox.rubric.scale import Scale
+
+__all__ = [
+    "MAX_BYTES",
+    "Criterion",
+    "Level",
+    "Reading",
+    "Rubric",
+    "Scale",
+    "check_rubric",
+    "parse_rubric",
+    "parse_rubric_id",
+    "render_rubric",
+]

@@ -1,0 +1,233 @@
+"""The body of a document as a flat row of blocks, each with its lines.
+
+Only the block structure of Markdown is read. What stands inside a paragraph, a cell or an item is
+kept as it was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+# Markdown calls a line blank that holds nothing but these; Python's strip() takes away more.
+BLANK = " \t"
+
+_MARKER = re.compile(r"[ \t]*(?:[-+*]|([0-9]{1,9})[.)])(?:[ \t]+|$)")
+_BARE_PIPE = re.compile(r"(?<!\\)\|")
+
+
+class Block(msgspec.Struct, frozen=True, kw_only=True):
+    """A top-level block; ``start`` and ``end`` are indexes into the lines, the end not included."""
+
+    start: int
+    end: int
+
+
+class Heading(Block, frozen=True, kw_only=True):
+    """A heading; an underlined one has its mark on the line below its text."""
+
+    rank: int
+    text: str
+    underlined: bool
+
+
+class Fence(Block, frozen=True, kw_only=True):
+    """A fenced block; ``info`` is what stands behind the opening fence."""
+
+    info: str
+    content: str
+    closed: bool
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of a table; ``written`` counts the cells in the text, which Markdown may have cut."""
+
+    line: int
+    cells: tuple[str, ...]
+    written: int
+
+
+class Table(Block, frozen=True, kw_only=True):
+    """A table; the first row is its header."""
+
+    rows: tuple[Row, ...]
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """An item of a list, with its number where the list is numbered."""
+
+    line: int
+    text: str
+    number: int | None
+
+
+class Listing(Block, frozen=True, kw_only=True):
+    """A list, bulleted or numbered."""
+
+    items: tuple[Item, ...]
+
+
+class Html(Block, frozen=True, kw_only=True):
+    """Raw HTML, which goes on to the next blank line or even further."""
+
+
+class Text(Block, frozen=True, kw_only=True):
+    """Anything else: paragraphs, quotes, rules across the page."""
+
+
+class Hidden(msgspec.Struct, frozen=True, kw_only=True):
+    """A table or a fenced block inside a list or a quote, where it is only text."""
+
+    line: int
+    info: str | None
+    header: str
+
+
+class Body:
+    """The lines of a document and the blocks that they form."""
+
+    def __init__(self, text: str) -> None:
+        """Read the block structure."""
+        markdown = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
+        self.lines = text.split("\n")
+        tokens = markdown.parse(text)
+        self.blocks = tuple(self._blocks(tokens))
+        self.hidden = tuple(_hidden(tokens))
+
+    def text(self, start: int, end: int, without: Sequence[Block] = ()) -> str:
+        """Return lines as they stand, without some blocks and the blank lines around the pieces."""
+        pieces: list[str] = []
+        at = start
+        for block in [*without, Block(start=end, end=end)]:
+            pieces.append(_trim(self.lines[at : block.start]))
+            at = block.end
+        return "\n\n".join(piece for piece in pieces if piece)
+
+    def column(self, line: int, text: str = "") -> int:
+        """Return the column where ``text`` stands in a line, or else where the line begins."""
+        raw = self.lines[line]
+        found = raw.find(text) if text else -1
+        return (found if found >= 0 else len(raw) - len(raw.lstrip(BLANK))) + 1
+
+    def _blocks(self, tokens: list[Token]) -> Iterator[Block]:
+        first = 0
+        depth = 0
+        for index, token in enumerate(tokens):
+            depth += token.nesting
+            if depth == 0:
+                yield self._block(tokens[first : index + 1])
+                first = index + 1
+
+    def _block(self, tokens: list[Token]) -> Block:
+        first = tokens[0]
+        start, end = first.map or (0, 0)
+        # A list, a table or a quote claims the blank lines behind it; they are nobody's.
+        while end > start + 1 and not self.lines[end - 1].strip(BLANK):
+            end -= 1
+        match first.type:
+            case "heading_open":
+                text = without_closing_hashes(" ".join(tokens[1].content.split()))
+                underlined = first.markup in {"-", "="}
+                rank = int(first.tag[1:])
+                return Heading(start=start, end=end, rank=rank, text=text, underlined=underlined)
+            case "fence":
+                return self._fence(first)
+            case "table_open":
+                return Table(start=start, end=end, rows=tuple(self._rows(tokens)))
+            case "bullet_list_open" | "ordered_list_open":
+                return Listing(start=start, end=end, items=tuple(self._items(tokens, end)))
+            case "html_block":
+                return Html(start=start, end=end)
+            case _:
+                return Text(start=start, end=end)
+
+    def _fence(self, token: Token) -> Fence:
+        start, end = token.map or (0, 0)
+        closing = self.lines[end - 1].strip(BLANK)
+        closed = (
+            end - 1 > start
+            and closing == token.markup[0] * len(closing)
+            and len(closing) >= len(token.markup)
+        )
+        info = " ".join(token.info.split())
+        return Fence(start=start, end=end, info=info, content=token.content, closed=closed)
+
+    def _rows(self, tokens: list[Token]) -> Iterator[Row]:
+        line, cells = 0, list[str]()
+        for token in tokens:
+            match token.type:
+                case "tr_open":
+                    line, cells = (token.map or (0, 0))[0], []
+                case "inline":
+                    cells.append(token.content.strip(BLANK))
+                case "tr_close":
+                    yield Row(line=line, cells=tuple(cells), written=_count_cells(self.lines[line]))
+                case _:
+                    pass
+
+    def _items(self, tokens: list[Token], end: int) -> Iterator[Item]:
+        for token in tokens:
+            if token.type == "list_item_open" and token.level == tokens[0].level + 1:
+                first, last = token.map or (0, 0)
+                yield _item(first, self.lines[first : min(last, end)])
+
+
+def _hidden(tokens: list[Token]) -> Iterator[Hidden]:
+    for index, token in enumerate(tokens):
+        line = (token.map or (0, 0))[0]
+        if token.level > 0 and token.type == "fence":
+            yield Hidden(line=line, info=" ".join(token.info.split()), header="")
+        elif token.level > 0 and token.type == "table_open":
+            header = next(each.content for each in tokens[index:] if each.type == "inline")
+            yield Hidden(line=line, info=None, header=header.strip(BLANK))
+
+
+def without_closing_hashes(text: str) -> str:
+    """Drop what Markdown takes for the closing sequence of a heading."""
+    end = len(text)
+    while end > 0 and text[end - 1] == "#":
+        start = end
+        while start > 0 and text[start - 1] == "#":
+            start -= 1
+        if start > 0 and text[start - 1] != " ":
+            break
+        end = start
+        while end > 0 and text[end - 1] == " ":
+            end -= 1
+    return text[:end]
+
+
+def _item(line: int, lines: list[str]) -> Item:
+    marker = _MARKER.match(lines[0])
+    width = 0 if marker is None else marker.end()
+    number = None if marker is None or marker[1] is None else int(marker[1])
+    rest = [_unindent(each.expandtabs(4), width) for each in lines[1:]]
+    text = _trim([lines[0][width:].strip(BLANK), *rest]).strip(BLANK)
+    return Item(line=line, text=text, number=number)
+
+
+def _unindent(line: str, width: int) -> str:
+    indent = len(line) - len(line.lstrip(" "))
+    return line[min(indent, width) :].rstrip(BLANK)
+
+
+def _trim(lines: list[str]) -> str:
+    """Join lines, without the blank ones at both ends."""
+    start, end = 0, len(lines)
+    while start < end and not lines[start].strip(BLANK):
+        start += 1
+    while end > start and not lines[end - 1].strip(BLANK):
+        end -= 1
+    return "\n".join(lines[start:end])
+
+
+def _count_cells(line: str) -> int:
+    inner = line.strip(BLANK)
+    inner = inner.removeprefix("|")
+    if inner.endswith("|") and not inner.endswith("\\|"):
+        inner = inner[:-1]
+    return len(_BARE_PIPE.findall(inner)) + 1

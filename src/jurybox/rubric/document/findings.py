@@ -1,0 +1,95 @@
+"""Collecting what is wrong with a document while reading goes on."""
+
+import bisect
+
+import msgspec
+
+from jurybox.errors import Finding, Unreadable
+
+_MAX_LENGTH = 500
+_MOST = 100
+
+
+class Place(msgspec.Struct, frozen=True, order=True):
+    """A line and a column, both counted from 1."""
+
+    line: int
+    column: int = 1
+
+
+class Lines:
+    """Finds the place of a character.
+
+    Lines end with a line feed only, as editors and the Markdown reader count them; YAML knows more
+    ends of lines.
+    """
+
+    def __init__(self, text: str, start: Place) -> None:
+        """Take a text whose first line, and each line's first column, is at ``start``."""
+        self._start = start
+        self._starts = [0, *(index + 1 for index, char in enumerate(text) if char == "\n")]
+
+    def place(self, index: int) -> Place:
+        """Return where the character at ``index`` stands."""
+        line = bisect.bisect_right(self._starts, index) - 1
+        return Place(self._start.line + line, self._start.column + index - self._starts[line])
+
+
+class TooManyError(Exception):
+    """Reading on would only bury the faults that are known already."""
+
+
+class Findings:
+    """The faults found so far."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._found: list[Finding] = []
+
+    def add(self, place: Place, code: str, problem: str, mend: str) -> None:
+        """Note one fault.
+
+        Raises:
+            TooManyError: nobody would read more; a bound also keeps reading from taking long.
+
+        """
+        if len(self._found) == _MOST:
+            self._found.append(
+                Finding(
+                    line=place.line,
+                    column=place.column,
+                    code="too-many",
+                    problem=f"more than {_MOST} findings",
+                    mend="mend those above first",
+                )
+            )
+            raise TooManyError
+        self._found.append(
+            Finding(
+                line=place.line,
+                column=place.column,
+                code=code,
+                problem=_one_line(problem),
+                mend=_one_line(mend),
+            )
+        )
+
+    def add_unreadable(self, place: Place, code: str, error: Unreadable) -> None:
+        """Note a small text that can't be read."""
+        self.add(place, code, error.problem, error.mend)
+
+    def in_order(self) -> tuple[Finding, ...]:
+        """Return each fault once, in the order of the text."""
+        once = dict.fromkeys(self._found)
+        return tuple(sorted(once, key=_order))
+
+
+def _order(finding: Finding) -> tuple[bool, int, int]:
+    """By place, but the word that there are more comes last."""
+    return finding.code == "too-many", finding.line, finding.column
+
+
+def _one_line(text: str) -> str:
+    """Keep a finding to one line of bearable length, whatever the document quotes into it."""
+    flat = "".join(char if char.isprintable() else "\ufffd" for char in " ".join(text.split()))
+    return flat if len(flat) <= _MAX_LENGTH else flat[: _MAX_LENGTH - 3] + "..."

@@ -1,0 +1,246 @@
+"""The front matter: what only the program needs."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar
+
+import msgspec
+
+from jurybox.errors import Unreadable
+from jurybox.rubric.document.fields import (
+    NAME,
+    NAME_MEND,
+    Fields,
+    kind_of,
+    options_of,
+    parse_at,
+    percent_hint,
+    plain_number,
+)
+from jurybox.rubric.document.findings import Findings, Place
+from jurybox.rubric.document.plain_yaml import Node, Pairs, Scalar, read_yaml
+from jurybox.rubric.model import Generation, OnUnstable, Protocol, ReaskWith, ReplyFormat
+from jurybox.rubric.scale import Scale
+from jurybox.wording import listed, nearest
+
+GENERATION_KEYS: Final = ("temperature", "top_p", "max_tokens", "seed")
+KEYS: Final = (
+    "id",
+    "version",
+    "scale",
+    "scales",
+    "weights",
+    "overall_name",
+    "votes",
+    "vote_temperature",
+    "reasks",
+    "reask_with",
+    "on_unstable",
+    "reply_format",
+    "rationale_words",
+    "fallback_score",
+    "variance_repeats",
+    "generation",
+    "pass",
+    "components",
+    "figures",
+    "gates",
+    "bands",
+    "decisions",
+    "sample_decisions",
+)
+"""Every key of the front matter, in canonical order."""
+
+_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,2}")
+_MAX_ID = 64
+_MAX_WEIGHT = 1000
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """What the front matter says of the rubric as a whole and of how judges are asked."""
+
+    id: str
+    version: str
+    scale: Scale | None
+    scales: dict[str, Scale]
+    weights: dict[str, float]
+    overall_name: str
+    overall_given: bool
+    overall_place: Place
+    protocol: Protocol
+    generation: Generation
+
+
+def open_front_matter(text: str | None, first_line: int, findings: Findings) -> Fields | None:
+    """Read the front matter's YAML, which begins on ``first_line``, and refuse unknown keys."""
+    if text is None:
+        return None
+    node = read_yaml(text, Place(first_line), findings)
+    if node is None:
+        return None
+    if not isinstance(node, Pairs):
+        problem = f"the front matter is {kind_of(node)}, not `key: value` lines"
+        findings.add(node.place, "wrong-type", problem, "write `id: my-rubric` and so on")
+        return None
+    # An empty front matter has no place of its own; the line that opens it will do.
+    place = node.place if node.pairs else Place(1)
+    return Fields(msgspec.structs.replace(node, place=place), "the front matter", KEYS, findings)
+
+
+def read_head(fields: Fields, criteria: Sequence[str]) -> Head:
+    """Read everything but the thresholds; ``criteria`` are the ids that the body defines."""
+    fields.require("id", "add a line such as `id: support-answers`")
+    fields.require("version", "add a line such as `version: 1.0.0`")
+    fields.require("scale", "add a line such as `scale: 1-5`")
+    scale = fields.parsed("scale", "bad-scale", Scale.parse, "a scale such as `1-5`")
+    return Head(
+        id=fields.parsed("id", "bad-id", parse_rubric_id) or "",
+        version=fields.parsed("version", "bad-version", _parse_version) or "",
+        scale=scale,
+        scales=_read_scales(fields, criteria),
+        weights=_read_weights(fields, criteria),
+        overall_name=_read_overall_name(fields, criteria),
+        overall_given="overall_name" in fields,
+        overall_place=fields.value_place("overall_name"),
+        protocol=_read_protocol(fields, scale),
+        generation=_read_generation(fields),
+    )
+
+
+def parse_rubric_id(text: str) -> str:
+    """Read a rubric's id.
+
+    Raises:
+        Unreadable: it can't be one.
+
+    """
+    if _ID.fullmatch(text) is None or len(text) > _MAX_ID:
+        mend = f"use lower-case letters, digits and single hyphens, at most {_MAX_ID} characters"
+        raise Unreadable(f"`{text}` can't be a rubric's id", mend)
+    return text
+
+
+def _parse_version(text: str) -> str:
+    if _VERSION.fullmatch(text) is None:
+        raise Unreadable(f"`{text}` is not a version", "write it as `1.2.0`")
+    return text
+
+
+def known_criterion(key: Scalar, criteria: Sequence[str], findings: Findings) -> bool:
+    """Note a criterion that the body doesn't define."""
+    if key.text in criteria:
+        return True
+    if criteria:
+        mend = nearest(key.text, criteria, f"the criteria are {listed(criteria)}")
+        findings.add(key.place, "unknown-criterion", f"there is no criterion `{key.text}`", mend)
+    return False
+
+
+def _read_scales(fields: Fields, criteria: Sequence[str]) -> dict[str, Scale]:
+    scales: dict[str, Scale] = {}
+    for key, value in fields.pairs("scales", "a mapping such as `{safety: 0-1}`"):
+        known_criterion(key, criteria, fields.findings)
+        scale = _scale_of(value, key.text, fields.findings)
+        if scale is not None:
+            scales[key.text] = scale
+    return scales
+
+
+def _scale_of(node: Node, criterion: str, findings: Findings) -> Scale | None:
+    if isinstance(node, Scalar):
+        return parse_at(node, "bad-scale", Scale.parse, findings)
+    problem = f"the scale of `{criterion}` is {kind_of(node)}"
+    findings.add(node.place, "bad-scale", problem, "write it as `0-1`")
+    return None
+
+
+def _read_weights(fields: Fields, criteria: Sequence[str]) -> dict[str, float]:
+    weights: dict[str, float] = {}
+    for key, value in fields.pairs("weights", "a mapping such as `{correctness: 2}`"):
+        weight = plain_number(value)
+        if weight is None or not 0 <= weight <= _MAX_WEIGHT:
+            problem = f"the weight of `{key.text}` is {kind_of(value)}"
+            mend = f"use a number from 0 to {_MAX_WEIGHT}{percent_hint(value)}"
+            fields.findings.add(value.place, "bad-weight", problem, mend)
+        elif known_criterion(key, criteria, fields.findings):
+            weights[key.text] = float(weight)
+    if criteria and all(weights.get(criterion, 1.0) == 0 for criterion in criteria):
+        problem = "the weights sum to zero"
+        mend = "give at least one criterion a weight above zero"
+        fields.findings.add(fields.value_place("weights"), "zero-weights", problem, mend)
+    return weights
+
+
+def _read_overall_name(fields: Fields, criteria: Sequence[str]) -> str:
+    name = fields.parsed("overall_name", "bad-name", parse_name)
+    if name in criteria:
+        problem = f"`{name}` is a criterion, so the overall score can't be called that"
+        fields.findings.add(
+            fields.value_place("overall_name"), "name-taken", problem, "choose another"
+        )
+    return name or "overall"
+
+
+def parse_name(text: str) -> str:
+    """Read the name of a figure.
+
+    Raises:
+        Unreadable: it can't be one.
+
+    """
+    if NAME.fullmatch(text) is None:
+        raise Unreadable(f"`{text}` can't be a name", NAME_MEND)
+    return text
+
+
+def _read_protocol(fields: Fields, scale: Scale | None) -> Protocol:
+    reply_format = fields.choice("reply_format", options_of(ReplyFormat))
+    words_used = _only_with(fields, "rationale_words", "strict-json", reply_format)
+    fallback_used = _only_with(fields, "fallback_score", "score-line", reply_format)
+    low, high = (None, None) if scale is None else (scale.low, scale.high)
+    given = {
+        "votes": fields.whole("votes", 1, 99),
+        "vote_temperature": fields.number("vote_temperature", 0, 2),
+        "reasks": fields.whole("reasks", 0, 9),
+        "reask_with": fields.choice("reask_with", options_of(ReaskWith)),
+        "on_unstable": fields.choice("on_unstable", options_of(OnUnstable)),
+        "reply_format": reply_format,
+        "rationale_words": fields.whole("rationale_words", 1) if words_used else None,
+        "fallback_score": fields.number("fallback_score", low, high) if fallback_used else None,
+        "variance_repeats": fields.whole("variance_repeats", 2, 99),
+    }
+    return _with_defaults(Protocol(), given)
+
+
+def _only_with(fields: Fields, key: str, wanted: str, reply_format: str | None) -> bool:
+    """Tell whether a key means something with this reply format; note one that doesn't."""
+    if key in fields and reply_format != wanted:
+        problem = f"`{key}` means nothing with `reply_format: {reply_format or 'json'}`"
+        mend = f"remove it, or use `reply_format: {wanted}`"
+        fields.findings.add(fields.key_place(key), "unused-key", problem, mend)
+    return reply_format == wanted
+
+
+def _read_generation(fields: Fields) -> Generation:
+    inner = fields.mapping("generation", GENERATION_KEYS)
+    if inner is None:
+        return Generation()
+    given = {
+        "temperature": inner.number("temperature", 0, 2),
+        "top_p": inner.number("top_p", 0, 1),
+        "max_tokens": inner.whole("max_tokens", 1),
+        "seed": inner.whole("seed"),
+    }
+    if given["top_p"] == 0:
+        problem = "`top_p` is 0, which leaves no token to choose"
+        inner.findings.add(inner.value_place("top_p"), "out-of-range", problem, "use more than 0")
+    return _with_defaults(Generation(), given)
+
+
+def _with_defaults(defaults: S, given: Mapping[str, object]) -> S:
+    """Replace what was given and could be read."""
+    read = {name: value for name, value in given.items() if value is not None}
+    return msgspec.structs.replace(defaults, **read)

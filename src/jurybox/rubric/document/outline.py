@@ -1,0 +1,173 @@
+"""The outline of a document: its title, its ``##`` sections and what stands in them."""
+
+import bisect
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from jurybox.rubric.document.blocks import Block, Body, Fence, Heading
+from jurybox.rubric.document.findings import Findings, Place
+from jurybox.rubric.model import Section
+from jurybox.wording import closest
+
+CRITERIA: Final = "Criteria"
+LEXICONS: Final = "Lexicons"
+JUDGE_PROMPT: Final = "Judge prompt"
+
+# The ranks of headings: #, ## and ###.
+_TITLE, _PART, _CRITERION = 1, 2, 3
+_STRUCTURAL = (CRITERIA, LEXICONS, JUDGE_PROMPT)
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A ``##`` section: its heading, the blocks below it and the line it ends before."""
+
+    heading: Heading
+    blocks: tuple[Block, ...]
+    end: int
+
+    @property
+    def title(self) -> str:
+        """The text of the heading."""
+        return self.heading.text
+
+    @property
+    def place(self) -> Place:
+        """Where the section begins."""
+        return Place(self.heading.start + 1)
+
+    @property
+    def structure(self) -> str | None:
+        """Which of the sections with a meaning this is; case makes no difference."""
+        title = self.title.casefold()
+        return next((name for name in _STRUCTURAL if name.casefold() == title), None)
+
+
+class Outline(msgspec.Struct, frozen=True, kw_only=True):
+    """The title, the text below it and the sections."""
+
+    title: str
+    description: str
+    parts: tuple[Part, ...]
+
+    def part(self, name: str) -> Part | None:
+        """Return the section with a meaning."""
+        return next((part for part in self.parts if part.structure == name), None)
+
+
+def read_outline(body: Body, findings: Findings, *, whole: bool) -> Outline:
+    """Split a document at its headings; where it isn't ``whole``, some of them can't be seen."""
+    headings = [block for block in body.blocks if isinstance(block, Heading)]
+    title = _read_title(body, headings, findings, whole=whole)
+    starts = [heading for heading in headings if heading.rank == _PART]
+    parts = tuple(
+        Part(heading=heading, blocks=blocks, end=end)
+        for heading, blocks, end in below(starts, body.blocks, len(body.lines))
+    )
+    _check_parts(parts, findings, whole=whole)
+    title_end = 0 if title is None else title.end
+    first_part = starts[0].start if starts else len(body.lines)
+    return Outline(
+        title="" if title is None else title.text,
+        description=body.text(title_end, max(first_part, title_end)),
+        parts=parts,
+    )
+
+
+def _read_title(
+    body: Body, headings: Sequence[Heading], findings: Findings, *, whole: bool
+) -> Heading | None:
+    titles = [heading for heading in headings if heading.rank == _TITLE]
+    title = titles[0] if titles else None
+    if (title is None and whole) or (title is not None and not title.text):
+        place = Place(1 if title is None else title.start + 1)
+        mend = "add a line such as `# Support answers`"
+        findings.add(place, "no-title", "the document has no title", mend)
+    for extra in titles[1:]:
+        problem = f"a second title (the first is on line {titles[0].start + 1})"
+        findings.add(Place(extra.start + 1), "second-title", problem, "make it a `##` section")
+    first = body.blocks[0].start if body.blocks else 0
+    if title is not None and first < title.start:
+        problem, mend = "text stands before the title", "move it below the title"
+        findings.add(Place(first + 1), "text-before-title", problem, mend)
+    return title
+
+
+def _check_parts(parts: Sequence[Part], findings: Findings, *, whole: bool) -> None:
+    for name in _STRUCTURAL:
+        found = [part for part in parts if part.structure == name]
+        for extra in found[1:]:
+            problem = f"a second section `{name}` (the first is on line {found[0].place.line})"
+            findings.add(extra.place, "second-section", problem, "keep one")
+        if not found and whole:
+            _check_missing(name, parts, findings)
+    for part, following in itertools.pairwise(parts):
+        # Text above a line of dashes is a heading; an author who writes `##` meant a divider.
+        divided = following.heading.underlined and not part.heading.underlined
+        if part.structure == CRITERIA and divided:
+            problem = (
+                f"the dashes below make `{following.title}` a heading, which ends the criteria"
+            )
+            findings.add(
+                following.place, "underlined-text", problem, "leave a blank line above them"
+            )
+
+
+def _check_missing(name: str, parts: Sequence[Part], findings: Findings) -> None:
+    meant = closest(name, [part.title for part in parts if part.structure is None])
+    place = next((part.place for part in parts if part.title == meant), Place(1))
+    if name == CRITERIA:
+        mend = "add it, with a `###` heading for each criterion"
+        if meant is not None:
+            mend = f"is `## {meant}` meant to be it?"
+        findings.add(place, "no-criteria", f"there is no section `## {CRITERIA}`", mend)
+    elif meant is not None and _stem(meant) == _stem(name):
+        problem = f"the section `## {meant}` is only text"
+        findings.add(place, "unknown-section", problem, f"call it `## {name}` to have it read")
+
+
+def _stem(title: str) -> str:
+    return "".join(char for char in title.casefold() if char.isalpha()).removesuffix("s")
+
+
+def below(
+    headings: Sequence[Heading], blocks: Sequence[Block], end: int
+) -> Iterator[tuple[Heading, tuple[Block, ...], int]]:
+    """Yield each heading with the blocks down to the next one and the line where that one is."""
+    starts = [block.start for block in blocks]
+    ends = [*(heading.start for heading in headings[1:]), end]
+    for heading, stop in zip(headings, ends, strict=False):
+        first, last = (bisect.bisect_left(starts, line) for line in (heading.end, stop))
+        yield heading, tuple(blocks[first:last]), stop
+
+
+def criterion_headings(part: Part) -> list[Heading]:
+    """Return the headings of the criteria in a section."""
+    return [
+        block for block in part.blocks if isinstance(block, Heading) and block.rank == _CRITERION
+    ]
+
+
+def read_sections(body: Body, parts: Sequence[Part]) -> tuple[Section, ...]:
+    """Keep all other text, also what stands beside the structure of a structural section.
+
+    Structural sections come first, since their place in a document means nothing.
+    """
+    structural: dict[str, Section] = {}
+    free: list[Section] = []
+    for part in parts:
+        end, without = part.end, list[Block]()
+        name = part.structure
+        if name == CRITERIA:
+            headings = criterion_headings(part)
+            end = headings[0].start if headings else end
+        elif name is not None:
+            without = [block for block in part.blocks if isinstance(block, Fence)]
+        text = body.text(part.heading.end, end, without)
+        if name is None:
+            free.append(Section(title=part.title, text=text))
+        elif text:
+            structural[name] = Section(title=name, text=text)
+    return (*(structural[name] for name in _STRUCTURAL if name in structural), *free)

@@ -1,0 +1,187 @@
+"""The rubric as a frozen value: what a document says, and nothing else."""
+
+from typing import Final, Literal
+
+import msgspec
+
+from jurybox.rubric.comparison import Comparison
+from jurybox.rubric.figures import Formula
+from jurybox.rubric.numbers import round_half_up
+from jurybox.rubric.rules import Lexicon, Rules
+from jurybox.rubric.scale import Scale
+from jurybox.rubric.template import Template
+
+ReplyFormat = Literal[
+    "json", "strict-json", "score-line", "bracket-verdict", "bracket-rating", "two-scores"
+]
+ReaskWith = Literal["defect", "same"]
+OnUnstable = Literal["tie", "review"]
+Polarity = Literal["positive", "negative", "neutral"]
+
+UNLABELLED: Final = "Indicators"
+"""The label of a list that has none of its own."""
+
+
+class Level(msgspec.Struct, frozen=True, kw_only=True):
+    """What a score, or a range of scores, means."""
+
+    low: float
+    high: float
+    meaning: str
+    label: str = ""
+
+
+class Indicators(msgspec.Struct, frozen=True, kw_only=True):
+    """A labelled list of things to look for, with what is said about it."""
+
+    label: str
+    items: tuple[str, ...]
+    text: str = ""
+
+    @property
+    def polarity(self) -> Polarity:
+        """Whether the items speak for a response, against it, or neither."""
+        label = self.label.lower()
+        if label.startswith("positive"):
+            return "positive"
+        return "negative" if label.startswith("negative") else "neutral"
+
+
+class Criterion(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is judged, with all that a person or a model needs to judge it.
+
+    ``level_columns`` are the headings of the table of levels, ``level_decimals`` how many decimals
+    its scores are written with.
+    """
+
+    id: str
+    name: str
+    scale: Scale
+    definition: str = ""
+    weight: float = 1.0
+    levels: tuple[Level, ...] = ()
+    level_columns: tuple[str, ...] = ()
+    level_decimals: int = 0
+    indicators: tuple[Indicators, ...] = ()
+    rules: Rules | None = None
+
+    def band(self, score: float) -> Level | None:
+        """Return the level of a score, rounded to the decimals that the levels have (C11)."""
+        rounded = round_half_up(score, self.level_decimals)
+        return next((level for level in self.levels if level.low <= rounded <= level.high), None)
+
+
+class Protocol(msgspec.Struct, frozen=True, kw_only=True):
+    """How judges are asked and their replies read."""
+
+    votes: int = 3
+    vote_temperature: float = 0.7
+    reasks: int = 2
+    reask_with: ReaskWith = "defect"
+    on_unstable: OnUnstable = "tie"
+    reply_format: ReplyFormat = "json"
+    rationale_words: int | None = None
+    fallback_score: float | None = None
+    variance_repeats: int = 3
+
+
+class Generation(msgspec.Struct, frozen=True, kw_only=True):
+    """Sampling parameters."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    max_tokens: int = 1024
+    seed: int = 42
+
+
+class Component(msgspec.Struct, frozen=True, kw_only=True):
+    """A weighted part of ``sample_score``: a criterion, or a measure that counts up to a bound."""
+
+    name: str
+    of: str
+    weight: float
+    full_until: float | None = None
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of a run that the document names itself."""
+
+    name: str
+    formula: Formula
+
+
+class Band(msgspec.Struct, frozen=True, kw_only=True):
+    """A name for the overall scores from ``low`` up to the next band."""
+
+    label: str
+    low: float
+    meaning: str = ""
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do where any, or all, of the comparisons hold; without any, in every other case."""
+
+    decide: str
+    when_any: tuple[Comparison, ...] = ()
+    when_all: tuple[Comparison, ...] = ()
+    meaning: str = ""
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True):
+    """Text of the document that is neither a criterion nor a rule, as it stands."""
+
+    title: str
+    text: str
+
+
+class Rubric(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole rubric.
+
+    Two rubrics are equal when they say the same. ``sha256`` is of the document's bytes: it tells
+    whether they also say it in the same words.
+    """
+
+    id: str
+    version: str
+    title: str
+    scale: Scale
+    criteria: tuple[Criterion, ...]
+    description: str = ""
+    overall_name: str = "overall"
+    protocol: Protocol = Protocol()
+    generation: Generation = Generation()
+    pass_rules: tuple[Comparison, ...] = ()
+    components: tuple[Component, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    gates: tuple[Comparison, ...] = ()
+    bands: tuple[Band, ...] = ()
+    band_decimals: int = 0
+    decisions: tuple[Decision, ...] = ()
+    sample_decisions: tuple[Decision, ...] = ()
+    lexicons: tuple[Lexicon, ...] = ()
+    template: Template | None = None
+    sections: tuple[Section, ...] = ()
+    sha256: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        """Compare everything but the hash of the text."""
+        if not isinstance(other, Rubric):
+            return NotImplemented
+        return self._content() == other._content()
+
+    def __hash__(self) -> int:
+        """Agree with equality."""
+        return hash(self._content())
+
+    def _content(self) -> tuple[object, ...]:
+        return msgspec.structs.astuple(msgspec.structs.replace(self, sha256=""))
+
+    def criterion(self, criterion_id: str) -> Criterion | None:
+        """Return the criterion with that id."""
+        return next((each for each in self.criteria if each.id == criterion_id), None)
+
+    def band(self, overall: float) -> Band | None:
+        """Return the band of an overall score, rounded to the decimals of the bands (C11)."""
+        rounded = round_half_up(overall, self.band_decimals)
+        reached = (band for band in self.bands if band.low <= rounded)
+        return max(reached, key=lambda band: band.low, default=None)

@@ -1,0 +1,145 @@
+import pytest
+
+from jurybox.rubric.document.findings import Findings, Place
+from jurybox.rubric.document.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
+
+TOP = Place(1)
+
+
+def read(text: str, start: Place = TOP) -> tuple[Node | None, list[str]]:
+    findings = Findings()
+    node = read_yaml(text, start, findings)
+    return node, [f"{each.line}:{each.column} {each.code}" for each in findings.in_order()]
+
+
+def plain(node: Node | None) -> object:
+    match node:
+        case Scalar(text=text):
+            return text
+        case Items(items=items):
+            return [plain(item) for item in items]
+        case Pairs(pairs=pairs):
+            return {key.text: plain(value) for key, value in pairs}
+        case None:
+            return None
+
+
+@pytest.mark.parametrize(
+    "text", ["1.10", "no", "yes", "null", "~", "0o17", "2024-01-01", "1e3", "on", "007", "1_000"]
+)
+def test_every_scalar_keeps_the_text_it_was_written_with(text: str) -> None:
+    node, findings = read(f"key: {text}")
+    assert plain(node) == {"key": text}
+    assert findings == []
+
+
+def test_quotes_are_remembered() -> None:
+    node, _ = read("a: 'x'\nb: \"x\"\nc: x\nd: |\n  x\n")
+    assert isinstance(node, Pairs)
+    quoted = [value.quoted for _, value in node.pairs if isinstance(value, Scalar)]
+    assert quoted == [True, True, False, True]
+
+
+def test_each_value_has_its_place_in_the_document() -> None:
+    node, _ = read("a: x\nlist:\n  - y\n", Place(10))
+    assert isinstance(node, Pairs)
+    (_, first), (key, values) = node.pairs
+    assert first.place == Place(10, 4)
+    assert key.place == Place(11, 1)
+    assert isinstance(values, Items)
+    assert values.items[0].place == Place(12, 5)
+
+
+def test_each_column_of_an_indented_block_is_the_document_s() -> None:
+    node, findings = read("a: x\na: y\n", Place(10, 3))
+    assert isinstance(node, Pairs)
+    assert node.pairs[0][1].place == Place(10, 6)
+    assert findings == ["11:3 duplicate-key"]
+
+
+def test_line_ends_that_only_yaml_knows_count_for_nothing() -> None:
+    _, findings = read('a: "\u2028\u2028"\nb: *x\n')
+    assert findings == ["2:4 yaml-not-plain"]
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n"])
+def test_no_yaml_is_an_empty_mapping(text: str) -> None:
+    node, findings = read(text)
+    assert plain(node) == {}
+    assert findings == []
+
+
+@pytest.mark.parametrize(
+    ("text", "finding"),
+    [
+        ("a: !!python/object/apply:os.system [x]", "1:4 yaml-not-plain"),
+        ("a: !local x", "1:4 yaml-not-plain"),
+        ("a: !!str 5", "1:4 yaml-not-plain"),
+        ("a: &anchor x", "1:4 yaml-not-plain"),
+        ("a: {<<: {b: 1}}", "1:5 yaml-not-plain"),
+        ("a: {? [x] : 1}", "1:7 yaml-not-plain"),
+        ("a: 1\na: 2", "2:1 duplicate-key"),
+        ("a: {b: 1, b: 2}", "1:11 duplicate-key"),
+        ("a: [1", "1:6 yaml-syntax"),
+        ("a:\n\tb: 1", "2:1 yaml-syntax"),
+        ("a: [[[[[[[[[[1]]]]]]]]]]", "1:11 yaml-not-plain"),
+        ("a: 1\n--- \nb: 2", "2:1 yaml-not-plain"),
+        ("a: *x", "1:4 yaml-not-plain"),
+        ("*x", "1:1 yaml-not-plain"),
+        ('a: "b\\0c"', "1:4 yaml-not-plain"),
+        ('a: "b\\x1b[31m"', "1:4 yaml-not-plain"),
+        ('a: "\\x7f"', "1:4 yaml-not-plain"),
+        ('a: "\\x85"', "1:4 yaml-not-plain"),
+        ('"a\\x01": b', "1:1 yaml-not-plain"),
+    ],
+)
+def test_what_is_not_plain_data_is_refused_where_it_stands(text: str, finding: str) -> None:
+    _, findings = read(text)
+    assert findings == [finding]
+
+
+def test_half_a_character_is_no_text() -> None:
+    node, findings = read('a: "\\ud800"')
+    assert node is None
+    assert [finding.partition(" ")[2] for finding in findings] == ["yaml-syntax"]
+
+
+def test_a_quoted_merge_key_is_a_key_like_any_other() -> None:
+    assert plain(read('"<<": x')[0]) == {"<<": "x"}
+
+
+def test_the_first_of_two_equal_keys_is_kept() -> None:
+    assert plain(read("a: 1\na: 2")[0]) == {"a": "1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a: &x 1\nb: *x\nc: 2", {"a": "1", "c": "2"}),
+        ("a: [1, *x, 2]", {"a": ["1", "2"]}),
+        ("{*x : 1, b: 2}", {"b": "2"}),
+        ("*x", None),
+    ],
+)
+def test_an_alias_is_left_out_and_the_rest_is_read(text: str, left: object) -> None:
+    node, findings = read(text)
+    assert plain(node) == left
+    assert {finding.partition(" ")[2] for finding in findings} == {"yaml-not-plain"}
+
+
+def test_line_ends_and_marks_that_a_text_may_need_are_no_control_characters() -> None:
+    node, findings = read('a: "b\\tc\\nd\\u2028\\ufeff\\u200d"')
+    assert plain(node) == {"a": "b\tc\nd\u2028\ufeff\u200d"}
+    assert findings == []
+
+
+def test_aliases_can_not_blow_up() -> None:
+    text = "a: &a [x, x, x]\n" + "".join(
+        f"{name}: &{name} [*{before}, *{before}, *{before}]\n"
+        for before, name in zip("abcdefghijkl", "bcdefghijklm", strict=True)
+    )
+    node, findings = read(text)
+    # Thirteen anchors, and the three aliases of each list but the first.
+    assert findings == [each for each in findings if each.endswith("yaml-not-plain")]
+    assert len(findings) == 13 + 12 * 3
+    assert plain(node) == {"a": ["x", "x", "x"], **{name: [] for name in "bcdefghijklm"}}

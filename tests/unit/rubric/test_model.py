@@ -1,0 +1,120 @@
+import msgspec
+import pytest
+
+from jurybox.rubric import Criterion, Level, Rubric, Scale
+from jurybox.rubric.model import Band, Indicators
+
+UNIT = Scale(low=0.0, high=1.0, continuous=True)
+HALVES = (
+    Level(low=0.5, high=1.0, meaning="upper", label="Upper"),
+    Level(low=0.0, high=0.4, meaning="lower", label="Lower"),
+)
+
+
+def rubric(
+    sha256: str = "", title: str = "T", bands: tuple[Band, ...] = (), band_decimals: int = 0
+) -> Rubric:
+    criterion = Criterion(
+        id="tone",
+        name="Tone",
+        scale=UNIT,
+        levels=HALVES,
+        level_columns=("Score", "Label", "Meaning"),
+        level_decimals=1,
+    )
+    return Rubric(
+        id="t",
+        version="1",
+        title=title,
+        scale=UNIT,
+        criteria=(criterion,),
+        bands=bands,
+        band_decimals=band_decimals,
+        sha256=sha256,
+    )
+
+
+@pytest.mark.parametrize(
+    ("score", "label"),
+    [(0.0, "Lower"), (0.44, "Lower"), (0.45, "Upper"), (0.5, "Upper"), (1.0, "Upper")],
+)
+def test_c11_a_score_is_banded_at_the_decimals_of_the_levels(score: float, label: str) -> None:
+    level = rubric().criteria[0].band(score)
+    assert level is not None
+    assert level.label == label
+
+
+def test_c11_the_decimals_are_those_written_and_not_those_needed() -> None:
+    levels = (
+        Level(low=0.5, high=1.0, meaning="upper", label="Upper"),
+        Level(low=0.0, high=0.49, meaning="lower", label="Lower"),
+    )
+    criterion = Criterion(id="a", name="A", scale=UNIT, levels=levels, level_decimals=2)
+    found = [criterion.band(score) for score in (0.494, 0.495, 0.5)]
+    assert [level.label for level in found if level] == ["Lower", "Upper", "Upper"]
+
+
+def test_a_score_between_described_points_has_no_level() -> None:
+    levels = (Level(low=5, high=5, meaning="right"), Level(low=1, high=1, meaning="wrong"))
+    criterion = Criterion(id="a", name="A", scale=Scale(low=1, high=5), levels=levels)
+    assert criterion.band(5) == levels[0]
+    assert criterion.band(3) is None
+    assert Criterion(id="a", name="A", scale=UNIT).band(0.5) is None
+
+
+def test_a_band_reaches_up_to_the_next_one() -> None:
+    bands = (Band(label="Good", low=0.7), Band(label="Poor", low=0.0))
+    made = rubric(bands=bands, band_decimals=1)
+    found = [made.band(score) for score in (1.0, 0.7, 0.65, 0.64, 0.0)]
+    assert [band.label for band in found if band] == ["Good", "Good", "Good", "Poor", "Poor"]
+
+
+def test_a_band_written_with_two_decimals_begins_half_a_hundredth_below() -> None:
+    bands = (Band(label="Good", low=0.7), Band(label="Poor", low=0.0))
+    made = rubric(bands=bands, band_decimals=2)
+    found = [made.band(score) for score in (0.7, 0.695, 0.694, 0.65)]
+    assert [band.label for band in found if band] == ["Good", "Good", "Poor", "Poor"]
+
+
+def test_without_bands_there_is_none() -> None:
+    assert rubric().band(0.5) is None
+
+
+def test_equality_is_about_what_a_rubric_says_and_not_its_bytes() -> None:
+    assert rubric(sha256="a") == rubric(sha256="b")
+    assert hash(rubric(sha256="a")) == hash(rubric(sha256="b"))
+    assert rubric(title="T") != rubric(title="U")
+    assert rubric() != "T"
+
+
+def test_a_rubric_can_be_a_key() -> None:
+    assert {rubric(sha256="a"): 1}[rubric(sha256="b")] == 1
+
+
+def test_a_rubric_can_not_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        rubric().title = "U"  # type: ignore[misc]
+
+
+def test_a_criterion_is_found_by_its_id() -> None:
+    assert rubric().criterion("tone") == rubric().criteria[0]
+    assert rubric().criterion("Tone") is None
+
+
+@pytest.mark.parametrize(
+    ("label", "polarity"),
+    [
+        ("Positive indicators", "positive"),
+        ("positive", "positive"),
+        ("NEGATIVE signs", "negative"),
+        ("What to look for", "neutral"),
+        ("Not positive", "neutral"),
+    ],
+)
+def test_the_label_tells_the_polarity(label: str, polarity: str) -> None:
+    assert Indicators(label=label, items=("x",)).polarity == polarity
+
+
+def test_a_rubric_survives_json() -> None:
+    made = rubric(bands=(Band(label="All", low=0.0),), band_decimals=1)
+    assert msgspec.json.decode(msgspec.json.encode(made), type=Rubric) == made

@@ -1,0 +1,116 @@
+import pytest
+
+from jurybox.rubric.numbers import decimals_of, read_number, round_half_up, show_number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("3", 3),
+        ("-3", -3),
+        ("+3", 3),
+        ("007", 7),
+        ("0.80", 0.8),
+        (".5", 0.5),
+        ("-.5", -0.5),
+        ("1e3", 1000.0),
+        ("2.5E-1", 0.25),
+        ("9" * 15, int("9" * 15)),
+        ("0.123456789012345", 0.123456789012345),
+    ],
+)
+def test_a_plain_number_is_read(text: str, number: float) -> None:
+    assert read_number(text) == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " 3",
+        "3 ",
+        ".",
+        "5.",
+        "0..5",
+        "1,5",
+        "1_000",
+        "0x10",
+        "nan",
+        "inf",
+        "1e999",
+        "--1",
+        "٣",
+        "9" * 20,
+        "9" * 21,
+        "0.12345678901234567890",
+        "1e-400",
+        "0." + "1" * 31,
+        "true",
+    ],
+)
+def test_anything_else_is_no_number(text: str) -> None:
+    assert read_number(text) is None
+
+
+def test_a_number_without_a_fraction_stays_whole() -> None:
+    assert isinstance(read_number("3"), int)
+    assert isinstance(read_number("3.0"), float)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (3, "3"),
+        (3.0, "3"),
+        (-0.0, "0"),
+        (0.1, "0.1"),
+        (1e-5, "0.00001"),
+        (1e-9, "0.000000001"),
+        (1e-10, "1e-10"),
+        (1e300, "1e+300"),
+    ],
+)
+def test_a_number_is_shown_as_short_as_can_be(number: float, text: str) -> None:
+    assert show_number(number) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["1e15", "999999999999999", "1.23456789012345e-3", "1e-300", "123456.789"]
+)
+def test_what_is_shown_reads_back(text: str) -> None:
+    number = read_number(text)
+    assert number is not None
+    assert read_number(show_number(number)) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "decimals"),
+    [("1", 0), ("1.0", 1), ("0.50", 2), (".25", 2), ("-0.125", 3), ("100", 0), ("1.000", 3)],
+)
+def test_decimals_are_those_that_a_number_is_written_with(text: str, decimals: int) -> None:
+    assert decimals_of(text) == decimals
+
+
+@pytest.mark.parametrize(
+    ("text", "decimals"), [("5e-1", 1), ("2.5E-1", 2), ("1e-05", 5), ("1e3", 0), ("1.25e1", 1)]
+)
+def test_an_exponent_moves_the_point(text: str, decimals: int) -> None:
+    assert decimals_of(text) == decimals
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "rounded"),
+    [
+        (0.85, 1, 0.9),
+        (0.05, 1, 0.1),
+        (0.25, 1, 0.3),
+        (2.5, 0, 3),
+        (-2.5, 0, -3),
+        (0.8499999999999999, 1, 0.9),
+        (0.849999, 1, 0.8),
+        (0.125, 2, 0.13),
+        (1, 3, 1),
+    ],
+)
+def test_halves_are_rounded_up_as_people_do(value: float, decimals: int, rounded: float) -> None:
+    assert round_half_up(value, decimals) == rounded

@@ -1,0 +1,71 @@
+import math
+
+import pytest
+
+from jurybox.errors import Unreadable
+from jurybox.rubric import Scale
+
+
+@pytest.mark.parametrize("text", ["1-5", "1..5", "1\u20135", " 1 - 5 ", "01-05"])
+def test_whole_ends_make_a_scale_of_whole_numbers(text: str) -> None:
+    assert Scale.parse(text) == Scale(low=1, high=5, continuous=False)
+
+
+@pytest.mark.parametrize("text", ["0.0-1.0", "0.0..1.0", "0.00 - 1.0"])
+def test_decimal_points_make_a_continuous_scale(text: str) -> None:
+    assert Scale.parse(text) == Scale(low=0.0, high=1.0, continuous=True)
+
+
+def test_ends_may_lie_below_zero() -> None:
+    assert Scale.parse("-2..2") == Scale(low=-2, high=2)
+    assert Scale.parse("-1.5..-0.5") == Scale(low=-1.5, high=-0.5, continuous=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("3-3", "only one point"),
+        ("0.0-0.0", "only one point"),
+        ("5-1", "runs downwards"),
+        ("2..-2", "runs downwards"),
+        ("0-1.0", "of two kinds"),
+        ("5", "not a scale"),
+        ("1 to 5", "not a scale"),
+        ("", "not a scale"),
+        ("1-5-9", "not a scale"),
+        ("1-" + "9" * 10, "not a scale"),
+    ],
+)
+def test_what_is_no_scale_is_refused_with_a_reason(text: str, problem: str) -> None:
+    with pytest.raises(Unreadable, match=problem):
+        Scale.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["1-5", "-2..2", "0.0-1.0", "-1.5..0.5", "0.0-0.00001", "0.000000001-1.0"]
+)
+def test_a_scale_is_written_so_that_it_reads_back(text: str) -> None:
+    scale = Scale.parse(text)
+    assert Scale.parse(str(scale)) == scale
+
+
+def test_a_scale_of_whole_numbers_accepts_its_points_only() -> None:
+    scale = Scale(low=1, high=5)
+    assert [score for score in (0, 1, 3.0, 3.5, 5, 6) if scale.accepts(score)] == [1, 3.0, 5]
+
+
+def test_a_continuous_scale_accepts_what_lies_between_its_ends() -> None:
+    scale = Scale(low=0.0, high=1.0, continuous=True)
+    assert [score for score in (-0.1, 0, 0.333, 1, 1.01) if scale.accepts(score)] == [0, 0.333, 1]
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("text", ["1-5", "0.0-1.0"])
+def test_what_is_not_finite_is_no_point_of_any_scale(text: str, score: float) -> None:
+    assert not Scale.parse(text).accepts(score)
+
+
+def test_a_share_is_how_far_up_the_scale_a_score_is() -> None:
+    scale = Scale(low=1, high=5)
+    assert [scale.share(score) for score in (1, 2, 3, 5)] == [0, 0.25, 0.5, 1]
+    assert Scale(low=-2, high=2).share(0) == 0.5
