@@ -1,0 +1,1 @@
+"""Judging: prompts, replies, votes and juries, without I/O."""

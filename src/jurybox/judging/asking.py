@@ -1,0 +1,173 @@
+"""From a rubric and a sample to the question that is asked and the reader of its reply."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from jurybox.errors import InputError
+from jurybox.judging.flow import Asking, Defect
+from jurybox.judging.prompts import (
+    pairwise_eval_prompt,
+    reference_eval_prompt,
+    rubric_eval_prompt,
+)
+from jurybox.judging.replies.brackets import read_bracket_rating, read_bracket_verdict
+from jurybox.judging.replies.json_verdict import read_preference, read_scores
+from jurybox.judging.replies.schema import preferences_schema, scores_schema, strict_schema
+from jurybox.judging.replies.score_line import read_score_line
+from jurybox.judging.replies.strict_json import read_strict_scores
+from jurybox.judging.replies.two_scores import read_two_scores
+from jurybox.judging.verdict import Preference, Scores
+from jurybox.rubric.model import Criterion, Rubric
+from jurybox.rubric.template import PLACEHOLDERS
+from jurybox.sample import Sample
+
+_PAIR_FORMATS = ("json", "bracket-verdict", "two-scores")
+_SCORE_FORMATS = ("json", "strict-json", "score-line", "bracket-rating")
+
+
+class Judging(msgspec.Struct, frozen=True, kw_only=True):
+    """A rubric together with the checklist that every reply completes."""
+
+    rubric: Rubric
+    checklist: Rubric
+
+    @property
+    def asking(self) -> Asking:
+        """How invalid replies are asked again."""
+        protocol = self.rubric.protocol
+        return Asking(reasks=protocol.reasks, reask_with=protocol.reask_with)
+
+    def scored(self) -> tuple[Criterion, ...]:
+        """Return what a reply gives scores for: the criteria, or the response as a whole."""
+        whole = self.rubric.protocol.reply_format in {"score-line", "bracket-rating"}
+        if not whole or len(self.rubric.criteria) == 1:
+            return self.rubric.criteria
+        rubric = self.rubric
+        return (Criterion(id=rubric.overall_name, name=rubric.title, scale=rubric.scale),)
+
+    def check(self, sample: Sample) -> None:
+        """See that the rubric's way of asking fits the sample.
+
+        Raises:
+            InputError: it doesn't.
+
+        """
+        pair = sample.response_b is not None and sample.reference is None
+        reply_format = self.rubric.protocol.reply_format
+        if reply_format not in (_PAIR_FORMATS if pair else _SCORE_FORMATS):
+            what = "compare two responses" if pair else "score one response"
+            problem = f"replies in the format `{reply_format}` can't {what}"
+            mend = "give a reference answer" if pair else "give two responses and no reference"
+            raise InputError(problem, f"use another rubric, or {mend}", self.rubric.id)
+        self._check_prompt(sample, pair=pair)
+
+    def _check_prompt(self, sample: Sample, *, pair: bool) -> None:
+        """See that a judge prompt of the rubric's own has a place for all that is given."""
+        template = self.rubric.template
+        reply_format = self.rubric.protocol.reply_format
+        if template is None:
+            if reply_format != "json":
+                problem = f"nobody tells the judge to reply in the format `{reply_format}`"
+                mend = "give the rubric a judge prompt that does, or use `reply_format: json`"
+                raise InputError(problem, mend, self.rubric.id)
+            return
+        shown = {PLACEHOLDERS[name] for name, _ in template.placeholders()}
+        given = {"response_b": pair, "reference": sample.reference, "context": sample.context}
+        for part, is_given in given.items():
+            if is_given and part not in shown:
+                problem = f"its judge prompt has no place for the {part}"
+                raise InputError(
+                    problem, f"put `{{{{{part}}}}}` into it, or leave it out", self.rubric.id
+                )
+
+    def score_prompt(self, sample: Sample, response: str) -> str:
+        """Return the question to score one response, against the reference where there is one."""
+        if self.rubric.template is not None:
+            return self.rubric.template.fill(_parts(sample, response, ""))
+        if sample.reference is not None:
+            return reference_eval_prompt(
+                self.rubric,
+                checklist=self.checklist,
+                task=sample.task,
+                response=response,
+                reference=sample.reference,
+                context=sample.context,
+                messages=sample.messages,
+            )
+        return rubric_eval_prompt(
+            self.rubric,
+            checklist=self.checklist,
+            task=sample.task,
+            response=response,
+            context=sample.context,
+            messages=sample.messages,
+        )
+
+    def pair_prompt(self, sample: Sample, response_a: str, response_b: str) -> str:
+        """Return the question to compare two responses, shown in this order."""
+        if self.rubric.template is not None:
+            return self.rubric.template.fill(_parts(sample, response_a, response_b))
+        return pairwise_eval_prompt(
+            self.rubric,
+            checklist=self.checklist,
+            task=sample.task,
+            response_a=response_a,
+            response_b=response_b,
+            context=sample.context,
+            messages=sample.messages,
+        )
+
+    def score_schema(self) -> str | None:
+        """Return the JSON schema of a reply with scores, where it is JSON."""
+        match self.rubric.protocol.reply_format:
+            case "json":
+                return scores_schema(self.rubric, self.checklist)
+            case "strict-json":
+                return strict_schema(self.rubric)
+            case _:
+                return None
+
+    def pair_schema(self) -> str | None:
+        """Return the JSON schema of a reply with preferences, where it is JSON."""
+        is_json = self.rubric.protocol.reply_format == "json"
+        return preferences_schema(self.rubric, self.checklist) if is_json else None
+
+    def score_reader(self) -> Callable[[str], Scores | Defect]:
+        """Return the reader of replies with scores."""
+        protocol = self.rubric.protocol
+        scales = {criterion.id: criterion.scale for criterion in self.rubric.criteria}
+        items = tuple(item.id for item in self.checklist.criteria)
+        (name, scale), *_ = ((each.id, each.scale) for each in self.scored())
+        match protocol.reply_format:
+            case "strict-json":
+                return lambda text: read_strict_scores(text, scales, protocol.rationale_words)
+            case "score-line":
+                return lambda text: read_score_line(text, name, scale)
+            case "bracket-rating":
+                return lambda text: read_bracket_rating(text, name, scale)
+            case _:
+                return lambda text: read_scores(text, scales, items)
+
+    def pair_reader(self) -> Callable[[str], Preference | Defect]:
+        """Return the reader of replies with preferences."""
+        items = tuple(item.id for item in self.checklist.criteria)
+        criteria = tuple(criterion.id for criterion in self.rubric.criteria)
+        match self.rubric.protocol.reply_format:
+            case "bracket-verdict":
+                return read_bracket_verdict
+            case "two-scores":
+                return lambda text: read_two_scores(text, self.rubric.scale)
+            case _:
+                return lambda text: read_preference(text, criteria, items)
+
+
+def _parts(sample: Sample, response: str, response_b: str) -> dict[str, str]:
+    turns = "\n".join(f"{turn.role}: {turn.content}" for turn in sample.messages)
+    return {
+        "task": sample.task,
+        "reference": sample.reference or "",
+        "context": "\n\n".join(text for text in (sample.context, turns) if text),
+        "response": response,
+        "response_b": response_b,
+    }

@@ -1,0 +1,59 @@
+"""Comparing two responses, fairly: each vote is two calls, in both orders (E8)."""
+
+import msgspec
+
+from jurybox.judging.asking import Judging
+from jurybox.judging.exchange import ModelReply
+from jurybox.judging.flow import Answer, Flow, Unscored, ask, together
+from jurybox.judging.panel import Seat
+from jurybox.judging.verdict import Preference, Side
+from jurybox.sample import Sample
+
+
+class PairVote(msgspec.Struct, frozen=True, kw_only=True):
+    """One vote on a pair: what both orders agree on; where they differ, a tie."""
+
+    winner: Side
+    stable: bool
+    preferences: dict[str, Side]
+    first: Preference
+    second: Preference
+    replies: tuple[ModelReply, ...]
+
+
+def pairwise(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Unscored]:
+    """Ask in both orders, map the second reply back, and reconcile."""
+    a = sample.response.text
+    b = "" if sample.response_b is None else sample.response_b.text
+    schema, read = judging.pair_schema(), judging.pair_reader()
+    straight, swapped = yield from together(
+        ask(seat.request(judging.pair_prompt(sample, a, b), schema), read, judging.asking),
+        ask(seat.request(judging.pair_prompt(sample, b, a), schema), read, judging.asking),
+    )
+    return _reconcile(straight, swapped)
+
+
+def _reconcile(
+    straight: Answer[Preference] | Unscored, swapped: Answer[Preference] | Unscored
+) -> PairVote | Unscored:
+    replies = (*straight.replies, *swapped.replies)
+    # Half a pair is no vote: it would count the order's bias as an opinion.
+    if isinstance(straight, Unscored):
+        reason = f"A before B: {straight.reason}"
+        return Unscored(reason=reason, cause=straight.cause, replies=replies)
+    if isinstance(swapped, Unscored):
+        reason = f"B before A: {swapped.reason}"
+        return Unscored(reason=reason, cause=swapped.cause, replies=replies)
+    first, second = straight.value, swapped.value.mirrored()
+    stable = first.winner == second.winner
+    return PairVote(
+        winner=first.winner if stable else "tie",
+        stable=stable,
+        preferences={
+            name: side if side == second.preferences.get(name) else "tie"
+            for name, side in first.preferences.items()
+        },
+        first=first,
+        second=second,
+        replies=replies,
+    )

@@ -1,0 +1,93 @@
+"""Finding JSON objects in a reply, strictly.
+
+Python's reader lets things through that a verdict must not have: a key given twice, NaN, a number
+that would be rounded, half a character. Here they are defects, like any other fault of an object.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from jurybox.judging.flow import Defect
+
+# An object begins with a key or ends at once; `{a, b}` in a sentence is none.
+_OPENING = re.compile(r'\{(?=\s*["}])')
+_LONGEST_NUMBER = 40
+
+
+class Found(msgspec.Struct, frozen=True):
+    """An object, and where in the text it stands."""
+
+    value: dict[str, Any]
+    start: int
+    end: int
+
+
+class _RefusedError(ValueError):
+    """The object has a fault that Python's reader would let through."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _RefusedError(f"the key {json.dumps(key)} is given twice")
+        found[key] = value
+    return found
+
+
+def _no_constant(name: str) -> float:
+    raise _RefusedError(f"{name} is not a JSON number")
+
+
+def _exact(text: str) -> float:
+    """Read a fraction, and refuse one that would be rounded: the score must be what was written."""
+    value = float(text) if len(text) <= _LONGEST_NUMBER else float("inf")
+    if Decimal(text) != Decimal(repr(value)):
+        raise _RefusedError(f"the number {text[:_LONGEST_NUMBER]} can't be kept exactly")
+    return value
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_exact
+)
+
+
+def read_object(text: str, start: int = 0) -> Found | Defect:
+    """Read the object that begins at ``start``."""
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+        json.dumps(value, ensure_ascii=False).encode()
+    except _RefusedError as error:
+        return Defect(f"{error}.")
+    except UnicodeEncodeError:
+        return Defect("a text in the JSON object holds half a character (a lone surrogate).")
+    except json.JSONDecodeError as error:
+        reason = error.msg.removesuffix(" starting at").removesuffix(" at")
+        return Defect(
+            f"the JSON object is malformed at its character {error.pos - start}: {reason}."
+        )
+    except RecursionError:
+        return Defect("the JSON object is nested too deeply.")
+    except ValueError:
+        return Defect("the JSON object holds a number of too many digits.")
+    return Found(value, start, end)
+
+
+def find_objects(text: str) -> Iterator[Found | Defect]:
+    """Yield every outermost object in a text.
+
+    A malformed one is a defect and ends the search: what stands inside it, a quoted verdict for
+    instance, must not be taken for an object of the reply's own.
+    """
+    at = 0
+    while match := _OPENING.search(text, at):
+        found = read_object(text, match.start())
+        yield found
+        if isinstance(found, Defect):
+            return
+        at = found.end

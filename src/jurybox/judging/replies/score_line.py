@@ -1,0 +1,60 @@
+"""The ``score-line`` reply format: ``Score: 0.8 | Reasoning: ...`` (C15)."""
+
+import re
+
+from jurybox.judging.flow import Defect
+from jurybox.judging.verdict import Remarks, Scores
+from jurybox.rubric.numbers import read_number
+from jurybox.rubric.scale import Scale
+
+# On the line of the label: a number further down may count something else.
+_DECORATION = r"[ \t*_`\"']*"
+# A dash is a separator only with a space behind it; "Score -0.7" has a sign.
+_LABEL = re.compile(
+    rf"\bscore\b{_DECORATION}(?:[:=]|[-\u2013\u2014](?=\s)){_DECORATION}", re.IGNORECASE
+)
+_NUMBER = re.compile(r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{1,15})?|\.[0-9]{1,15})")
+_OUT_OF = re.compile(r"[*_`]*\s*(?:/|out of)\s*[*_`]*([0-9]+(?:\.[0-9]+)?)", re.IGNORECASE)
+# What may not follow a score: anything that makes another number of it, a range or a choice.
+_SPOILT = re.compile(
+    r"[*_`\"'\u2019)]*(?:\w|[.,:;]\S|\s*[^\w\s|.,:;!?()\"'*_`\[-]|\s*-+\s*>?\s*\.?\d"
+    r"|[\s,;:.\u2026(]*(?:\d|\.\d|(?:out\s+of|of|or|and|to|per|percent|minus|plus)\b))",
+    re.IGNORECASE,
+)
+_REASONING = re.compile(r"\breasoning\b[*_`\s]*:[*_`]*\s*(.*)", re.IGNORECASE | re.DOTALL)
+
+
+def read_score_line(text: str, name: str, scale: Scale) -> Scores | Defect:
+    """Read the one score that a reply gives behind the word "Score"; ``name`` is what it scores."""
+    found: set[float] = set()
+    for label in _LABEL.finditer(text):
+        score = _score_at(text, label.end(), scale)
+        if isinstance(score, Defect):
+            return score
+        if score is not None:
+            found.add(score)
+    if not found:
+        return Defect('it has no line of the form "Score: X.X | Reasoning: ...".')
+    if len(found) > 1:
+        return Defect("it gives more than one score, and they differ; give exactly one.")
+    reasoning = match[1] if (match := _REASONING.search(text)) else text
+    remarks = Remarks(reasoning={name: reasoning.strip()}, bias_checklist={})
+    return Scores(scores={name: found.pop()}, remarks=remarks)
+
+
+def _score_at(text: str, at: int, scale: Scale) -> float | Defect | None:
+    """Read the number at a place; None where there is none, as in a repeated "Score: X.X"."""
+    number = _NUMBER.match(text, at)
+    if number is None:
+        return None
+    end = number.end()
+    whole = _OUT_OF.match(text, end)
+    # "0.8/1" says what the scale says; "8/10" speaks of another scale and is never converted.
+    if whole is not None and float(whole[1]) == scale.high:
+        end = whole.end()
+    if _SPOILT.match(text, end):
+        return Defect(f"the score is not a plain number: give {scale.describe()}.")
+    score = read_number(number[0])
+    if score is None or scale.problem_with(score) is not None:
+        return Defect(f"the score {number[0]} is not {scale.describe()}.")
+    return score

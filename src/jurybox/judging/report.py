@@ -1,0 +1,106 @@
+"""The outcome for one sample."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from jurybox.judging.safety import SafetyFinding
+from jurybox.judging.verdict import Side
+from jurybox.rubric.model import Rubric
+from jurybox.sample import Usage
+
+Method = Literal["reference", "rubric", "pairwise", "rules"]
+Confidence = Literal["high", "moderate", "low"]
+ReviewReason = Literal["safety", "unscored", "unstable", "low_confidence"]
+
+CONFIDENCES: tuple[Confidence, ...] = ("low", "moderate", "high")
+"""From the lowest to the highest."""
+
+
+class RubricName(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rubric, in which words."""
+
+    id: str
+    version: str
+    sha256: str
+
+    @classmethod
+    def of(cls, rubric: Rubric) -> "RubricName":
+        """Name a rubric."""
+        return cls(id=rubric.id, version=rubric.version, sha256=rubric.sha256)
+
+
+class CriterionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the jury says on one criterion: a score, or a preference for a pair; None: unscored."""
+
+    id: str
+    score: float | None
+    scale: tuple[float, float]
+    weight: float
+    reasoning: str
+    confidence: Confidence
+    votes: tuple[float | Side, ...]
+    preference: Side | None = None
+
+
+class LostVote(msgspec.Struct, frozen=True, kw_only=True):
+    """A vote without a valid reply, and why."""
+
+    vote: int
+    judge: str
+    reason: str
+
+
+class SideReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The scores of one of two responses."""
+
+    criteria: tuple[CriterionReport, ...]
+    total_score: float | None
+    max_score: float
+    overall: float | None
+    confidence: Confidence
+
+
+class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known of one sample after judging (E12)."""
+
+    rubric: RubricName
+    method: Method
+    criteria: tuple[CriterionReport, ...]
+    total_score: float | None
+    max_score: float
+    overall: float | None
+    confidence: Confidence
+    votes_independent: bool
+    votes_valid: int
+    votes_requested: int
+    bias_checklist: dict[str, str]
+    safety_flag: bool
+    safety_findings: tuple[SafetyFinding, ...]
+    response_findings: tuple[SafetyFinding, ...]
+    needs_review: bool
+    review_reasons: tuple[ReviewReason, ...]
+    winner: Side | None
+    stable: bool | None
+    usage: Usage
+    judges: tuple[str, ...]
+    lost_votes: tuple[LostVote, ...] = ()
+    responses: dict[str, SideReport] | None = None
+
+    def as_data(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        if self.responses is None:
+            del data["responses"]
+        if self.method != "pairwise":
+            for criterion in data["criteria"]:
+                del criterion["preference"]
+        return data
+
+
+def lowest(confidences: list[Confidence]) -> Confidence:
+    """Return the lowest of some confidences; of none at all, low."""
+    for confidence in CONFIDENCES:
+        if confidence in confidences:
+            return confidence
+    return "low"

@@ -1,0 +1,74 @@
+"""The ``score-line`` format beside the recorded replies (C15)."""
+
+import time
+
+import pytest
+from readers import TEN, UNIT, problem, read, score_of
+
+from jurybox.judging.flow import Defect
+from jurybox.judging.replies.score_line import read_score_line
+from jurybox.judging.verdict import Scores
+from jurybox.rubric.scale import Scale
+
+
+def reasoning(reply: str) -> str:
+    outcome = read("score-line", reply)
+    assert isinstance(outcome, Scores), outcome
+    return outcome.remarks.reasoning["overall_quality"]
+
+
+def test_c15_the_decimal_is_parsed_and_the_reasoning_kept() -> None:
+    reply = "Score: 0.85 | Reasoning: Warm, and\nit keeps its distance."
+    assert score_of("score-line", reply) == 0.85
+    assert reasoning(reply) == "Warm, and\nit keeps its distance."
+
+
+def test_reasoning_that_stands_first_is_kept() -> None:
+    assert reasoning("**Reasoning:** Warm.\nScore: 0.8") == "Warm.\nScore: 0.8"
+
+
+def test_without_a_label_the_whole_reply_is_the_reasoning() -> None:
+    assert reasoning("It is warm.\nScore: 0.8") == "It is warm.\nScore: 0.8"
+
+
+def test_a_defect_names_the_scale() -> None:
+    assert problem("score-line", "Score: 85") == "the score 85 is not a number from 0.0 to 1.0."
+
+
+@pytest.mark.parametrize("reply", ["Score: 7", "Score: 7/10", "Score: 7 out of 10", "score = 7"])
+def test_a_scale_of_whole_numbers_takes_whole_numbers(reply: str) -> None:
+    outcome = read_score_line(reply, "rating", TEN)
+    assert isinstance(outcome, Scores), outcome
+    assert outcome.scores == {"rating": 7}
+
+
+@pytest.mark.parametrize("reply", ["Score: 7.5", "Score: 7.0", "Score: 7.0/10", "Score: 7/5"])
+def test_e5_a_scale_of_whole_numbers_takes_nothing_else(reply: str) -> None:
+    assert isinstance(read_score_line(reply, "rating", TEN), Defect)
+
+
+def test_a_sign_belongs_to_the_number() -> None:
+    outcome = read_score_line("Score: -2", "rating", Scale(low=-2, high=2))
+    assert isinstance(outcome, Scores), outcome
+    assert outcome.scores == {"rating": -2}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "score" + " " * 1_000_000,
+        "score: " * 200_000,
+        "score" + "*" * 1_000_000 + "x",
+        'score"' * 200_000,
+        ("Score: 0.8" + " " * 1_000) * 1_000,
+        "Score: 0.8/" + "1" * 1_000_000,
+        "Score: 0.8 " + "reasoning " * 100_000,
+        "Score: 0.8 | Reasoning" + "*" * 1_000_000,
+        "Score: " + "1" * 1_000_000,
+    ],
+    ids=range(9),
+)
+def test_no_reply_takes_long(reply: str) -> None:
+    before = time.process_time()
+    read_score_line(reply, "overall_quality", UNIT)
+    assert time.process_time() - before < 3

@@ -1,0 +1,352 @@
+"""From a rubric and a sample to the question, and to the reader of its reply."""
+
+import json
+import re
+from functools import cache
+from importlib import resources
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jurybox.errors import InputError
+from jurybox.judging.asking import Judging
+from jurybox.judging.flow import Asking, Defect
+from jurybox.judging.prompts import (
+    pairwise_eval_prompt,
+    reference_eval_prompt,
+    rubric_eval_prompt,
+)
+from jurybox.judging.verdict import Preference, Scores
+from jurybox.rubric import Rubric, parse_rubric
+from jurybox.sample import Response, Sample, Turn
+
+
+@cache
+def document(name: str) -> str:
+    return (resources.files("jurybox.rubric") / "library" / f"{name}.md").read_text("utf-8")
+
+
+def bundled(name: str) -> Rubric:
+    return parse_rubric(document(name).encode(), name)
+
+
+CHECKLIST = bundled("bias-awareness")
+
+
+def judging(name: str) -> Judging:
+    return Judging(rubric=bundled(name), checklist=CHECKLIST)
+
+
+def written(reply_format: str, prompt: str | None = None, scale: str = "1-10") -> Judging:
+    """Return a judging by a small rubric of one's own."""
+    text = (
+        f"---\nid: own\nversion: 1.0.0\nscale: {scale}\nreply_format: {reply_format}\n---\n"
+        "# Own\n## Criteria\n### Quality\nHow good it is.\n"
+    )
+    text += f"\n## Judge prompt\n\n```text\n{prompt}\n```\n" if prompt is not None else ""
+    return Judging(rubric=parse_rubric(text.encode(), "own"), checklist=CHECKLIST)
+
+
+ONE = Sample(task="T", response=Response(text="R"))
+PAIR = Sample(task="T", response=Response(text="R"), response_b=Response(text="S"))
+REFERENCE = Sample(task="T", response=Response(text="R"), reference="F")
+PAIR_AND_REFERENCE = Sample(
+    task="T", response=Response(text="R"), response_b=Response(text="S"), reference="F"
+)
+BOTH = "Compare {{response}} with {{response_b}}."
+
+
+@pytest.mark.parametrize(
+    ("reply_format", "samples"),
+    [
+        ("json", [ONE, PAIR, REFERENCE, PAIR_AND_REFERENCE]),
+        ("strict-json", [ONE, REFERENCE, PAIR_AND_REFERENCE]),
+        ("score-line", [ONE, REFERENCE, PAIR_AND_REFERENCE]),
+        ("bracket-rating", [ONE, REFERENCE, PAIR_AND_REFERENCE]),
+        ("bracket-verdict", [PAIR]),
+        ("two-scores", [PAIR]),
+    ],
+)
+def test_a_format_fits_some_samples_and_is_refused_for_the_others(
+    reply_format: str, samples: list[Sample]
+) -> None:
+    asked = written(reply_format, f"{BOTH} {{{{reference}}}}")
+    for sample in (ONE, PAIR, REFERENCE, PAIR_AND_REFERENCE):
+        if sample in samples:
+            asked.check(sample)
+        else:
+            with pytest.raises(InputError):
+                asked.check(sample)
+
+
+def refusal(asked: Judging, sample: Sample) -> str:
+    with pytest.raises(InputError) as refused:
+        asked.check(sample)
+    return str(refused.value)
+
+
+def test_a_refusal_is_one_line_that_says_where_what_and_how_to_mend_it() -> None:
+    assert refusal(judging("answer-quality"), PAIR) == (
+        "answer-quality: replies in the format `strict-json` can't compare two responses;"
+        " use another rubric, or give a reference answer"
+    )
+    assert refusal(written("bracket-verdict", BOTH), ONE) == (
+        "own: replies in the format `bracket-verdict` can't score one response;"
+        " use another rubric, or give two responses and no reference"
+    )
+
+
+def test_a_judge_prompt_that_shows_one_response_cannot_compare_two() -> None:
+    assert refusal(written("bracket-verdict", "Judge {{response}}."), PAIR) == (
+        "own: its judge prompt has no place for the response_b;"
+        " put `{{response_b}}` into it, or leave it out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("reply_format", "sample"),
+    [
+        ("strict-json", ONE),
+        ("score-line", ONE),
+        ("bracket-rating", ONE),
+        ("bracket-verdict", PAIR),
+        ("two-scores", PAIR),
+    ],
+)
+def test_a_judge_is_never_asked_for_one_format_and_read_in_another(
+    reply_format: str, sample: Sample
+) -> None:
+    try:
+        asked = written(reply_format)
+        asked.check(sample)
+    except InputError:
+        return
+    pair = sample is PAIR
+    prompt = asked.pair_prompt(sample, "R", "S") if pair else asked.score_prompt(sample, "R")
+    assert '"reasoning": {' not in prompt, "the prompt asks for the `json` format"
+
+
+def test_how_often_a_reply_is_asked_again_is_the_rubrics() -> None:
+    assert judging("general").asking == Asking(reasks=2, reask_with="defect")
+    assert judging("answer-quality").asking == Asking(reasks=1, reask_with="same")
+    assert judging("companion").asking.reasks == 0
+
+
+TURNS = (Turn(role="user", content="Hi"),)
+FULL = Sample(
+    task="T", response=Response(text="R"), context="C", messages=TURNS, response_b=PAIR.response_b
+)
+
+
+def test_without_a_reference_a_response_is_judged_by_the_rubric() -> None:
+    asked = judging("general")
+    assert asked.score_prompt(FULL, "X") == rubric_eval_prompt(
+        asked.rubric, checklist=CHECKLIST, task="T", response="X", context="C", messages=TURNS
+    )
+
+
+def test_with_a_reference_a_response_is_held_against_it() -> None:
+    asked = judging("general")
+    sample = Sample(
+        task="T", response=Response(text="R"), reference="F", context="C", messages=TURNS
+    )
+    assert asked.score_prompt(sample, "X") == reference_eval_prompt(
+        asked.rubric,
+        checklist=CHECKLIST,
+        task="T",
+        response="X",
+        reference="F",
+        context="C",
+        messages=TURNS,
+    )
+
+
+def test_an_empty_reference_is_a_reference() -> None:
+    prompt = judging("general").score_prompt(
+        Sample(task="T", response=Response(text="R"), reference=""), "R"
+    )
+    assert "<<<REFERENCE" in prompt
+
+
+def test_two_responses_are_shown_in_the_order_asked_for() -> None:
+    asked = judging("general")
+    for one, other in (("X", "Y"), ("Y", "X")):
+        assert asked.pair_prompt(FULL, one, other) == pairwise_eval_prompt(
+            asked.rubric,
+            checklist=CHECKLIST,
+            task="T",
+            response_a=one,
+            response_b=other,
+            context="C",
+            messages=TURNS,
+        )
+
+
+def template(name: str) -> str:
+    """Return the judge prompt as it stands in the document."""
+    found = re.search(r"## Judge prompt\n.*?```text\n(.*?)\n```", document(name), re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def filled(name: str, parts: dict[str, str]) -> str:
+    """Fill a judge prompt piece by piece, so that what is filled in is never looked at again."""
+    pieces = re.split(r"(\{+[a-z_]+\}+)", template(name))
+    return "".join(parts.get(piece, piece) for piece in pieces)
+
+
+TRICKY = "{{candidate_answer}} {{task}} {assistant_response} {user_message} \\1 {"
+ANY = st.one_of(st.text(max_size=50), st.just(TRICKY), st.just("{{reference_answer}}"))
+
+
+@settings(max_examples=60)
+@given(ANY, ANY, ANY, ANY)
+def test_a2_the_answer_quality_prompt_is_the_documents_filled_in_one_pass(
+    task: str, reference: str, context: str, response: str
+) -> None:
+    sample = Sample(
+        task=task, response=Response(text=response), reference=reference, context=context
+    )
+    assert judging_answer_quality.score_prompt(sample, response) == filled(
+        "answer-quality",
+        {
+            "{{task}}": task,
+            "{{reference_answer}}": reference,
+            "{{provided_context}}": context,
+            "{{candidate_answer}}": response,
+        },
+    )
+
+
+@settings(max_examples=60)
+@given(ANY, ANY, ANY)
+def test_c14_the_companion_prompt_is_the_documents_filled_in_one_pass(
+    task: str, context: str, response: str
+) -> None:
+    sample = Sample(task=task, response=Response(text=response), context=context)
+    assert judging_companion.score_prompt(sample, response) == filled(
+        "companion",
+        {
+            "{user_message}": task,
+            "{context_summary}": context,
+            "{assistant_response}": response,
+        },
+    )
+
+
+judging_answer_quality = judging("answer-quality")
+judging_companion = judging("companion")
+
+
+def test_text_like_a_placeholder_in_the_task_is_left_alone() -> None:
+    sample = Sample(task="Say {{candidate_answer}}.", response=Response(text="Four."))
+    prompt = judging_answer_quality.score_prompt(sample, "Four.")
+    assert "- task: Say {{candidate_answer}}.\n" in prompt
+    assert "- candidate_answer: Four.\n" in prompt
+    assert "- reference_answer: \n" in prompt
+
+
+def test_without_a_context_the_earlier_turns_are_it() -> None:
+    turns = (Turn(role="user", content="I'm sad."), Turn(role="assistant", content="Oh no."))
+    sample = Sample(task="T", response=Response(text="R"), messages=turns)
+    prompt = judging_companion.score_prompt(sample, "R")
+    assert 'Conversation context: "user: I\'m sad.\nassistant: Oh no."' in prompt
+
+
+def test_a_prompt_of_ones_own_shows_both_responses_in_the_order_asked_for() -> None:
+    asked = written("bracket-verdict", BOTH)
+    assert asked.pair_prompt(PAIR, "{{response_b}}", "Y") == "Compare {{response_b}} with Y."
+    assert asked.pair_prompt(PAIR, "Y", "{{response}}") == "Compare Y with {{response}}."
+
+
+def test_what_is_scored_are_the_criteria_or_the_whole() -> None:
+    assert [each.id for each in judging_answer_quality.scored()] == [
+        "accuracy_score",
+        "faithfulness_score",
+    ]
+    (whole,) = judging_companion.scored()
+    assert (whole.id, str(whole.scale)) == ("overall_quality", "0.0-1.0")
+    (only,) = written("bracket-rating", "{{response}}").scored()
+    assert only.id == "quality"
+
+
+def json_reply(asked: Judging, **verdict: object) -> str:
+    return json.dumps(
+        {
+            "reasoning": {each.id: "Because." for each in asked.rubric.criteria},
+            "bias_checklist": {each.id: "Looked." for each in CHECKLIST.criteria},
+            "safety_concerns": [],
+            **verdict,
+        }
+    )
+
+
+def test_each_format_is_read_by_its_reader() -> None:
+    read = {
+        "json": json_reply(written("json"), scores={"quality": 7}),
+        "strict-json": '{"quality": 7, "rationale": "Because."}',
+        "score-line": "Score: 7 | Reasoning: Because.",
+        "bracket-rating": "Because. [[7]]",
+    }
+    for reply_format, reply in read.items():
+        outcome = written(reply_format, "{{response}}").score_reader()(reply)
+        assert isinstance(outcome, Scores), outcome
+        assert outcome.scores == {"quality": 7}
+        others = [text for name, text in read.items() if name != reply_format]
+        reader = written(reply_format, "{{response}}").score_reader()
+        assert all(isinstance(reader(text), Defect) for text in others)
+
+
+def test_each_comparison_is_read_by_its_reader() -> None:
+    verdict = json_reply(written("json"), preferences={"quality": "B"}, winner="B")
+    read = {"json": verdict, "bracket-verdict": "[[B]]", "two-scores": "7 8\nBecause."}
+    for reply_format, reply in read.items():
+        reader = written(reply_format, BOTH).pair_reader()
+        outcome = reader(reply)
+        assert isinstance(outcome, Preference), outcome
+        assert outcome.winner == "B"
+        others = [text for name, text in read.items() if name != reply_format]
+        assert all(isinstance(reader(text), Defect) for text in others)
+
+
+def test_a_reply_with_all_five_items_is_needed() -> None:
+    asked = written("json")
+    reply = json.loads(json_reply(asked, scores={"quality": 7}))
+    del reply["bias_checklist"]["authority"]
+    outcome = asked.score_reader()(json.dumps(reply))
+    assert outcome == Defect('"bias_checklist" has no text for "authority".')
+
+
+def test_the_answer_quality_reader_counts_words() -> None:
+    reply = {"accuracy_score": 2, "faithfulness_score": 2, "rationale": "word " * 81}
+    outcome = judging_answer_quality.score_reader()(json.dumps(reply))
+    assert outcome == Defect('"rationale" has 81 words, and at most 80 are allowed.')
+
+
+def test_only_formats_in_json_have_a_schema() -> None:
+    for reply_format in ("score-line", "bracket-rating", "bracket-verdict", "two-scores"):
+        asked = written(reply_format, BOTH)
+        assert asked.score_schema() is None
+        assert asked.pair_schema() is None
+    assert judging_answer_quality.pair_schema() is None
+
+
+def test_the_schema_asks_for_reasoning_first() -> None:
+    asked = judging("general")
+    scores = json.loads(asked.score_schema() or "")
+    remarks = ["reasoning", "bias_checklist", "safety_concerns"]
+    assert list(scores["properties"]) == scores["required"] == [*remarks, "scores"]
+    pair = json.loads(asked.pair_schema() or "")
+    assert list(pair["properties"]) == pair["required"] == [*remarks, "preferences", "winner"]
+
+
+def test_the_schema_has_every_criterion_on_its_scale() -> None:
+    asked = judging("general")
+    schema = json.loads(asked.score_schema() or "")
+    names = [each.id for each in asked.rubric.criteria]
+    level = {"type": "integer", "minimum": 1, "maximum": 5}
+    assert schema["properties"]["scores"]["properties"] == dict.fromkeys(names, level)
+    assert schema["properties"]["reasoning"]["required"] == names
+    strict = json.loads(judging_answer_quality.score_schema() or "")
+    assert strict["required"] == ["accuracy_score", "faithfulness_score", "rationale"]
