@@ -1,0 +1,144 @@
+"""``anthropic/NAME``: the Messages API."""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+import msgspec
+
+from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.models.concessions import Accepted, concede
+from jurybox.models.http import HttpAnswer, HttpClient, HttpOptions, decode, secret_header
+from jurybox.models.trouble import StatusTrouble
+from jurybox.rubric.model import Generation
+from jurybox.running.ports import ModelTrouble
+from jurybox.sample import Usage
+
+BASE_URL: Final = "https://api.anthropic.com"
+VERSION: Final = "2023-06-01"
+_PATH: Final = "/v1/messages"
+
+# What a provider does where it is told nothing.
+_DEFAULT_TEMPERATURE: Final = 1.0
+_DEFAULT_TOP_P: Final = 1.0
+
+_REASONS: Final[Mapping[str, str]] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+}
+# Reasons to stop that explain why there is no text: the reply stands, and its reader will object.
+_SAYS_WHY: Final = {"length", "refusal"}
+
+
+def anthropic_client(
+    api_key: str, base_url: str = BASE_URL, options: HttpOptions | None = None
+) -> HttpClient:
+    """Return a client for the endpoint; the models there share it."""
+    key = secret_header(api_key, "the API key")
+    headers = {"x-api-key": key, "anthropic-version": VERSION}
+    # With and without the version, because the two habits of writing an address differ in it.
+    address = base_url.strip().rstrip("/").removesuffix(_PATH).removesuffix("/v1")
+    return HttpClient(address, headers, secrets=(key,), options=options)
+
+
+class AnthropicModel:
+    """One model."""
+
+    def __init__(self, name: str, client: HttpClient) -> None:
+        self._name = name
+        self._client = client
+        self._accepted = Accepted()
+
+    @property
+    def endpoint(self) -> str:
+        """The address."""
+        return self._client.address
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Ask once; a parameter that the model won't have is left out and not tried again."""
+        accepted = self._accepted
+        while True:
+            payload = self._payload(request, accepted)
+            try:
+                answer = await self._client.post(_PATH, payload)
+            except StatusTrouble as trouble:
+                # Its limit of tokens has one name only, and a reply needs one.
+                less = concede(accepted, trouble, payload.keys() - {"max_tokens"})
+                if less is None:
+                    raise
+                accepted = less
+            else:
+                self._accepted = accepted
+                return _reply(answer, payload)
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        await self._client.aclose()
+
+    def _payload(self, request: ModelRequest, accepted: Accepted) -> dict[str, object]:
+        generation = request.generation
+        payload: dict[str, object] = {
+            "model": self._name,
+            "max_tokens": generation.max_tokens,
+            "temperature": generation.temperature,
+            "messages": [
+                {"role": turn.role, "content": turn.content}
+                for turn in request.messages
+                if turn.role != "system"
+            ],
+        }
+        system = [turn.content for turn in request.messages if turn.role == "system"]
+        if system:
+            payload["system"] = "\n\n".join(system)
+        # Newer models refuse a temperature and a top_p together, and this one changes nothing.
+        if generation.top_p != _DEFAULT_TOP_P:
+            payload["top_p"] = generation.top_p
+        return {name: value for name, value in payload.items() if name not in accepted.without}
+
+
+class _Answer(msgspec.Struct):
+    content: list[dict[str, Any]] | None = None
+    stop_reason: str | None = None
+    model: object = None
+    usage: object = None
+
+
+def _reply(answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
+    said = decode(answer, _Answer)
+    reason = _REASONS.get(said.stop_reason or "", said.stop_reason)
+    blocks = [block.get("text") for block in said.content or () if block.get("type") == "text"]
+    texts = [text for text in blocks if isinstance(text, str)]
+    if not texts and reason not in _SAYS_WHY:
+        raise ModelTrouble("unreadable", "the answer has no text", retry=True)
+    return ModelReply(
+        text="".join(texts),
+        usage=_usage(said.usage),
+        sent=Generation(
+            temperature=cast("float", payload.get("temperature", _DEFAULT_TEMPERATURE)),
+            top_p=cast("float", payload.get("top_p", _DEFAULT_TOP_P)),
+            max_tokens=cast("int", payload["max_tokens"]),
+        ),
+        # The API has none.
+        seed_sent=False,
+        model=said.model if isinstance(said.model, str) else None,
+        finish_reason=reason,
+        latency_ms=answer.elapsed_ms,
+    )
+
+
+def _usage(usage: object) -> Usage:
+    if not isinstance(usage, dict):
+        return Usage()
+    counts = cast("dict[str, object]", usage)
+
+    def count(name: str) -> int | None:
+        number = counts.get(name)
+        return number if isinstance(number, int) and number >= 0 else None
+
+    fresh, cached = count("input_tokens"), count("cache_read_input_tokens")
+    written = count("cache_creation_input_tokens")
+    # Their input leaves out what the cache gave or took; ours is all of it, as with others.
+    whole = None if fresh is None else fresh + (cached or 0) + (written or 0)
+    return Usage(input_tokens=whole, output_tokens=count("output_tokens"), cached_tokens=cached)

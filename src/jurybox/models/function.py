@@ -1,0 +1,145 @@
+"""``python/module:function``: a function of yours as a model."""
+
+import asyncio
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from jurybox.errors import InputError
+from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.running.ports import ModelTrouble
+from jurybox.wording import nearest
+
+Function = Callable[..., Any]
+
+_HOW: Final = "write `python/module:function`"
+_POSITIONAL: Final = {
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.VAR_POSITIONAL,
+}
+_VARIADIC: Final = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+
+
+class FunctionModel:
+    """Answers with what a function returns.
+
+    The function takes the whole request if its first parameter is annotated as a `ModelRequest` or
+    is called ``request``, and else the prompt: the messages' texts with blank lines between them.
+    It returns a text or a `ModelReply`, and may be async; if it isn't, it runs in a thread.
+    """
+
+    def __init__(self, function: Function, name: str) -> None:
+        self._function = function
+        self._name = name
+        self._whole_request = _takes_request(function, name)
+
+    @property
+    def endpoint(self) -> str:
+        """The name."""
+        return self._name
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Call the function."""
+        argument = request if self._whole_request else prompt_of(request)
+        returned = await self._returned(argument)
+        if isinstance(returned, ModelTrouble):
+            raise returned
+        if isinstance(returned, str):
+            # A function that sees the prompt alone can't have heeded the parameters.
+            sent = request.generation if self._whole_request else None
+            return ModelReply(text=returned, sent=sent, seed_sent=sent is not None)
+        if isinstance(returned, ModelReply):
+            return returned
+        what = f"the function returned {type(returned).__name__} instead of a text"
+        raise ModelTrouble("refused", what, retry=False)
+
+    async def aclose(self) -> None:
+        """Do nothing; there is nothing to let go of."""
+
+    async def _returned(self, argument: object) -> object:
+        if inspect.iscoroutinefunction(self._function):
+            returned = self._function(argument)
+        else:
+            # Failure is a value here: a StopIteration can't pass through a future, it would hang.
+            returned = await asyncio.to_thread(_attempt, self._function, argument)
+        try:
+            return await returned if inspect.isawaitable(returned) else returned
+        except Exception as error:
+            raise _trouble(error) from error
+
+
+def _attempt(function: Function, argument: object) -> object:
+    try:
+        return function(argument)
+    except Exception as error:  # noqa: BLE001 - it is somebody else's code
+        return _trouble(error)
+
+
+def _trouble(error: Exception) -> ModelTrouble:
+    if isinstance(error, ModelTrouble):
+        return error
+    what = f"the function failed with {type(error).__name__}: {error}"
+    return ModelTrouble("refused", what, retry=False)
+
+
+def prompt_of(request: ModelRequest) -> str:
+    """Return all that is said in a request as one text."""
+    return "\n\n".join(turn.content for turn in request.messages)
+
+
+def load_function(name: str, folder: str | None = None) -> FunctionModel:
+    """Return the model called ``module:function``; modules in ``folder`` are found too.
+
+    Raises:
+        InputError: there is no such function, or it can't be called with one argument.
+
+    """
+    where = f"python/{name}"
+    module_name, colon, path = name.partition(":")
+    parts = (*module_name.split("."), *path.split("."))
+    if not colon or not all(part.isidentifier() for part in parts):
+        raise InputError("that isn't the name of a function", _HOW, where)
+    # Behind everything else, so that a file called `json.py` there takes nobody's place.
+    if folder is not None and folder not in sys.path:
+        sys.path.append(folder)
+    try:
+        found: Any = importlib.import_module(module_name)
+    except Exception as error:
+        problem = f"the module can't be imported ({type(error).__name__}: {error})"
+        raise InputError(problem, "check its name, and that it runs", where) from error
+    for part in path.split("."):
+        if not hasattr(found, part):
+            mend = nearest(part, dir(found), f"define it in `{module_name}`")
+            raise InputError(f"there is no `{part}`", mend, where)
+        found = getattr(found, part)
+    if not callable(found):
+        raise InputError("that is no function", _HOW, where)
+    return FunctionModel(found, where)
+
+
+def _signature(function: Function) -> inspect.Signature:
+    if sys.version_info >= (3, 14):
+        # Annotations are worked out on demand there, which fails for names known to checkers only.
+        import annotationlib
+
+        return inspect.signature(function, annotation_format=annotationlib.Format.STRING)
+    return inspect.signature(function)
+
+
+def _takes_request(function: Function, name: str) -> bool:
+    try:
+        parameters = list(_signature(function).parameters.values())
+    except (TypeError, ValueError):
+        # Some built-in functions have no signature; what they are made for is text.
+        return False
+    required = [p for p in parameters[1:] if p.default is p.empty and p.kind not in _VARIADIC]
+    if not parameters or parameters[0].kind not in _POSITIONAL or required:
+        raise InputError("the function must take one argument", "the request or its prompt", name)
+    first = parameters[0]
+    annotation = first.annotation if isinstance(first.annotation, str) else None
+    if first.annotation is ModelRequest or (annotation or "").rpartition(".")[2] == "ModelRequest":
+        return True
+    return first.annotation is first.empty and first.name == "request"

@@ -1,0 +1,74 @@
+"""Names of models: ``provider/name[@version]``."""
+
+import re
+from typing import Final, Literal, cast, get_args
+
+import msgspec
+
+from jurybox.errors import InputError
+from jurybox.wording import listed, nearest
+
+Provider = Literal["anthropic", "openai", "python", "replay"]
+PROVIDERS: Final[tuple[Provider, ...]] = get_args(Provider)
+
+_DATE = r"20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])"
+# As providers write them: month and day (0613), year and month (2411), a number (001).
+_SHORT = r"(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])|2[2-9](?:0[1-9]|1[0-2])|00\d"
+_DIGEST = r"sha256[:-][0-9a-f]{6,64}|[0-9a-f]{40}|[0-9a-f]{64}"
+_PINNED = re.compile(
+    rf"(?<!\d)(?:{_DATE})(?!\d)|[-:](?:{_SHORT})(?=$|[-:])|(?<![0-9a-f])(?:{_DIGEST})(?![0-9a-f])"
+)
+
+
+class ModelName(msgspec.Struct, frozen=True, kw_only=True):
+    """A model's name, taken apart.
+
+    Attributes:
+        name: what the provider calls the model, or the function, or the file.
+        version: what stands behind the ``@``; it isn't sent, because no provider knows it.
+
+    """
+
+    provider: Provider
+    name: str
+    version: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "ModelName":
+        """Read a name.
+
+        Raises:
+            InputError: it isn't one, or it means a different model every month.
+
+        """
+        provider, slash, rest = text.strip().partition("/")
+        if not slash or not provider or not rest:
+            problem = f"`{text}` isn't the name of a model"
+            raise InputError(problem, "write `provider/name`, such as `openai/gpt-4.1-2025-04-14`")
+        if provider not in PROVIDERS:
+            known = f"there are {listed(PROVIDERS)}"
+            mend = nearest(provider, PROVIDERS, known)
+            raise InputError(f"`{text}`: there is no provider `{provider}`", mend)
+        # A path may hold anything, and a file stays what it is.
+        if provider == "replay":
+            return cls(provider="replay", name=rest)
+        name, at, version = rest.rpartition("@") if "@" in rest else (rest, "", "")
+        if not name or (at and not version):
+            problem = f"`{text}` lacks a {'version behind the `@`' if name else 'name'}"
+            raise InputError(problem, "write `provider/name@version`")
+        if "latest" in rest.lower():
+            problem = f"`{text}` means another model whenever the provider likes"
+            raise InputError(problem, "name the version instead of `latest`")
+        return cls(provider=cast("Provider", provider), name=name, version=version or None)
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the name says which version is meant: one behind an ``@``, a date, a digest."""
+        if self.provider == "replay" or self.version is not None:
+            return True
+        return _PINNED.search(self.name) is not None
+
+    def __str__(self) -> str:
+        """Return the name as it is written."""
+        version = "" if self.version is None else f"@{self.version}"
+        return f"{self.provider}/{self.name}{version}"

@@ -1,0 +1,47 @@
+"""A model that says what it is told to: the double for tests, yours and ours."""
+
+from collections.abc import Callable, Iterable
+
+from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.running.ports import ModelTrouble
+
+Line = str | ModelReply | ModelTrouble
+
+
+class ScriptedModel:
+    """Answers with the lines of a script, one after the other, or with what a function returns.
+
+    A line is the text of a reply, a whole reply, or trouble to be raised. ``requests`` holds
+    everything that was asked.
+    """
+
+    def __init__(
+        self, script: Iterable[Line] | Callable[[ModelRequest], Line], name: str = "scripted"
+    ) -> None:
+        self._next = script if callable(script) else _reader(script)
+        self._name = name
+        self.requests: list[ModelRequest] = []
+
+    @property
+    def endpoint(self) -> str:
+        """The name."""
+        return self._name
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Say the next line."""
+        self.requests.append(request)
+        line = self._next(request)
+        if isinstance(line, ModelTrouble):
+            raise line
+        if isinstance(line, str):
+            return ModelReply(text=line, sent=request.generation, model=request.model)
+        return line
+
+    async def aclose(self) -> None:
+        """Do nothing; there is nothing to let go of."""
+
+
+def _reader(script: Iterable[Line]) -> Callable[[ModelRequest], Line]:
+    lines = iter(script)
+    finished = ModelTrouble("refused", "the script has no more lines", retry=False)
+    return lambda _: next(lines, finished)

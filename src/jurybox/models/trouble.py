@@ -1,0 +1,139 @@
+"""What an endpoint's refusal means: whether to try again, when, and in which words to report it."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import msgspec
+
+from jurybox.judging.exchange import FailureKind
+from jurybox.running.ports import ModelTrouble
+
+LONGEST_QUOTE: Final = 300
+HIDDEN: Final = "[hidden]"
+
+# Keys that look like keys are hidden even where they aren't ours: an endpoint may echo another one.
+_LOOKS_SECRET = re.compile(
+    r"\b(?:sk|pk|key|xai|gsk)-[\w*.-]{6,}|(?<=Bearer )[^\s\"',;]+|(?<=://)[^/@\s]+@"
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
+_SHORTEST_SECRET = 4
+
+_RETRY: Final[Mapping[int, FailureKind]] = {
+    408: "timeout",
+    409: "unreachable",
+    425: "unreachable",
+    429: "rate-limit",
+    504: "timeout",
+    529: "rate-limit",  # Anthropic: overloaded
+}
+_MEND: Final[Mapping[int, str]] = {
+    401: "check the API key",
+    403: "check what the API key may do",
+    404: "check the address and the model's name",
+}
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """What an endpoint gave as its reason."""
+
+    message: str = ""
+    code: str = ""
+    param: str = ""
+
+
+class StatusTrouble(ModelTrouble):
+    """An answer with a status that isn't a success."""
+
+    def __init__(self, trouble: ModelTrouble, *, status: int, refusal: Refusal) -> None:
+        super().__init__(
+            trouble.kind, str(trouble), retry=trouble.retry, retry_after=trouble.retry_after
+        )
+        self.status = status
+        self.refusal = refusal
+
+
+def redacted(text: str, secrets: Iterable[str]) -> str:
+    """Return ``text`` without any secret."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, HIDDEN)
+    return _LOOKS_SECRET.sub(HIDDEN, text)
+
+
+def quoted(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return the beginning of an endpoint's words: one line, harmless to a terminal, no secret."""
+    # Hidden before it is cut: half a secret would no longer be recognised.
+    line = _CONTROL.sub(" ", redacted(text, secrets)).strip()
+    return line if len(line) <= LONGEST_QUOTE else f"{line[:LONGEST_QUOTE]}..."
+
+
+def read_refusal(body: bytes, content_type: str, secrets: Iterable[str]) -> Refusal:
+    """Find the reason in an error's body, whatever the endpoint's habit."""
+    found = _reason(body, content_type)
+    # Hidden at once, so that no secret gets into an exception.
+    hidden = {name: redacted(getattr(found, name), secrets) for name in Refusal.__struct_fields__}
+    return Refusal(**hidden)
+
+
+def _reason(body: bytes, content_type: str) -> Refusal:
+    text = body.decode("utf-8", "replace")
+    try:
+        data = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        html = "html" in content_type or text.lstrip().startswith("<")
+        return Refusal(message="an HTML page" if html else text)
+    match data:
+        case {"error": {"message": str(message)} as error}:
+            code = error.get("code") or error.get("type") or ""
+            return Refusal(message=message, code=str(code), param=str(error.get("param") or ""))
+        case {"error": str(message)} | {"message": str(message)} | {"detail": str(message)}:
+            return Refusal(message=message)
+        case _:
+            return Refusal(message=text)
+
+
+def status_trouble(
+    status: int, refusal: Refusal, *, retry_after: float | None = None
+) -> StatusTrouble:
+    """Return what a status that isn't a success means."""
+    words = quoted(refusal.message)
+    said = f"HTTP {status}: {words}" if words else f"HTTP {status}"
+    kind = _RETRY.get(status) or ("unreachable" if status >= 500 else "refused")  # noqa: PLR2004
+    # A quota that is used up stays so until somebody pays, though it comes as a 429.
+    retry = kind != "refused" and refusal.code != "insufficient_quota"
+    if not retry and kind == "rate-limit":
+        kind, said = "refused", f"{said}; check the plan and its billing"
+    if kind == "refused" and status in _MEND:
+        said = f"{said}; {_MEND[status]}"
+    trouble = ModelTrouble(kind, said, retry=retry, retry_after=retry_after if retry else None)
+    return StatusTrouble(trouble, status=status, refusal=refusal)
+
+
+def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return the seconds an endpoint asks to wait, given as a number or a date (RFC 9110)."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    text = headers.get("retry-after", "").strip()
+    seconds = _number(text)
+    if seconds is not None:
+        return seconds
+    try:
+        when = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, (when - now).total_seconds())
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None

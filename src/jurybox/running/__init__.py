@@ -1,0 +1,1 @@
+"""The engine: it drives flows against models, within limits."""

@@ -1,0 +1,208 @@
+"""Calling a model until it answers or it is clear that it won't."""
+
+import random
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from jurybox.judging.exchange import Failure, FailureKind, ModelRequest, Outcome
+from jurybox.running.clock import SystemClock
+from jurybox.running.drive import Call
+from jurybox.running.limits import Concurrency, Limits, RetryBudget, delay
+from jurybox.running.ports import Clock, Model, ModelTrouble
+from jurybox.running.slots import Slots
+
+_MEND: Mapping[FailureKind, str] = {
+    "unreachable": "is the server running, and is the address right?",
+    "timeout": "give it more time, or ask for fewer tokens",
+    "rate-limit": "lower the concurrency, or ask the provider for a higher limit",
+    "unreadable": "is this the address of a chat endpoint?",
+}
+
+_MOMENT = 1e-6
+
+
+class Endpoint:
+    """What the models at one address share: places, pauses, retries, whether it is down."""
+
+    def __init__(
+        self,
+        name: str,
+        limits: Limits,
+        clock: Clock,
+        draw: Callable[[], float],
+    ) -> None:
+        self.name = name
+        self.limits = limits
+        self.clock = clock
+        self.draw = draw
+        self.concurrency = Concurrency(limits)
+        self.slots = Slots(lambda: self.concurrency.limit)
+        self.budget = RetryBudget(limits)
+        self._resume_at = clock.now()
+        self._answered = False
+        self._in_a_row = 0
+        self._since = 0.0
+        self._given_up: tuple[str, Failure] | None = None
+        self._down_until: float | None = None
+
+    async def wait_out_pause(self) -> None:
+        """Wait until the endpoint wants to be called again; a pause may be prolonged meanwhile."""
+        # A wait that rounding leaves over would be waited for again and again.
+        while (left := self._resume_at - self.clock.now()) > _MOMENT:
+            await self.clock.sleep(left)
+
+    def failing(self) -> Failure | None:
+        """Return the known failure of an endpoint that is down; now and then one caller may try."""
+        if self._down_until is None or self._given_up is None:
+            return None
+        if self.clock.now() < self._down_until:
+            return self._given_up[1]
+        self._down_until = self.clock.now() + self.limits.rest
+        return None
+
+    def succeeded(self) -> None:
+        """Note a reply."""
+        self.budget.earn()
+        self.concurrency.succeeded(self.clock.now(), busy=self.slots.waiting)
+        self._answered = True
+        self._in_a_row = 0
+        self._given_up = None
+        self._down_until = None
+
+    def troubled(self, trouble: ModelTrouble, started: float) -> None:
+        """Note an attempt that came to nothing."""
+        if trouble.kind == "rate-limit":
+            self.concurrency.slow_down(started, self.clock.now())
+            # It answers, so it isn't down.
+            self._in_a_row = 0
+        elif trouble.retry:
+            if not self._in_a_row:
+                self._since = self.clock.now()
+            self._in_a_row += 1
+        if trouble.retry_after is not None and not self._asks_too_much(trouble):
+            self._resume_at = max(self._resume_at, self.clock.now() + trouble.retry_after)
+
+    def may_retry(self, trouble: ModelTrouble, attempts: int) -> bool:
+        """Say whether one more attempt is worth it, and take it from the budget."""
+        if not trouble.retry or self._asks_too_much(trouble):
+            return False
+        if trouble.kind == "rate-limit":
+            return attempts < self.limits.rate_limit_attempts
+        return attempts < self.limits.attempts and self.budget.spend()
+
+    def give_up(self, trouble: ModelTrouble, attempts: int) -> Failure:
+        """Return the failure; all requests that fail of one cause say it in the same words."""
+        what = str(trouble)
+        if not trouble.retry:
+            return Failure(kind=trouble.kind, message=f"{self.name}: {what}")
+        if self._asks_too_much(trouble):
+            failure = self._failure(trouble, attempts)
+            self._given_up = (what, failure)
+            self._down_until = self.clock.now() + (trouble.retry_after or 0)
+            return failure
+        if trouble.kind == "rate-limit":
+            return self._failure(trouble, attempts)
+        if self._given_up is None or self._given_up[0] != what:
+            self._given_up = (what, self._failure(trouble, max(attempts, self._in_a_row)))
+        # A time-out may be the fault of one long request; being out of reach is everybody's.
+        if trouble.kind == "unreachable" and self._out_of_reach():
+            self._down_until = self.clock.now() + self.limits.rest
+        return self._given_up[1]
+
+    def _asks_too_much(self, trouble: ModelTrouble) -> bool:
+        return (trouble.retry_after or 0) > self.limits.longest_retry_after
+
+    def _out_of_reach(self) -> bool:
+        grace = self.limits.grace if self._answered else 0.0
+        long_enough = self.clock.now() - self._since >= grace
+        return long_enough and self._in_a_row > self.limits.retry_reserve
+
+    def _failure(self, trouble: ModelTrouble, attempts: int) -> Failure:
+        parts = [f"{self.name}: {trouble}"]
+        if attempts > 1:
+            parts.append(f" after {attempts} attempts")
+        if self._asks_too_much(trouble):
+            parts.append(f", and it asks to wait {trouble.retry_after:.0f} s")
+        mend = _MEND.get(trouble.kind)
+        if mend is not None:
+            parts.append(f"; {mend}")
+        return Failure(kind=trouble.kind, message="".join(parts))
+
+
+class Caller:
+    """One model, called with retries and within the limits of its endpoint."""
+
+    def __init__(self, model: Model, endpoint: Endpoint) -> None:
+        self._model = model
+        self._endpoint = endpoint
+
+    async def __call__(self, request: ModelRequest) -> Outcome:
+        """Return the reply, or what stood in its way."""
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                return await self._attempt(request)
+            except ModelTrouble as trouble:
+                if not self._endpoint.may_retry(trouble, attempts):
+                    return self._endpoint.give_up(trouble, attempts)
+            # Without a place, so that others can go on meanwhile.
+            await self._endpoint.clock.sleep(
+                delay(attempts - 1, self._endpoint.limits, self._endpoint.draw)
+            )
+
+    async def _attempt(self, request: ModelRequest) -> Outcome:
+        endpoint = self._endpoint
+        await endpoint.slots.take()
+        try:
+            await endpoint.wait_out_pause()
+            # Only now: much may have become known while this request stood in the queue.
+            known = endpoint.failing()
+            if known is not None:
+                return known
+            started = endpoint.clock.now()
+            try:
+                reply = await self._model.complete(request)
+            except ModelTrouble as trouble:
+                endpoint.troubled(trouble, started)
+                raise
+            elapsed = endpoint.clock.now() - started
+            endpoint.succeeded()
+        finally:
+            endpoint.slots.give_back()
+        if reply.latency_ms is None:
+            return msgspec.structs.replace(reply, latency_ms=elapsed * 1000)
+        return reply
+
+
+class Callers:
+    """The callers of a run: models at one endpoint share its limits."""
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        *,
+        clock: Clock | None = None,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self._limits = limits or Limits()
+        self._clock = clock or SystemClock()
+        self._draw = draw
+        self._endpoints: dict[str, Endpoint] = {}
+
+    def caller(self, model: Model) -> Caller:
+        """Return what calls ``model``."""
+        name = model.endpoint
+        if name not in self._endpoints:
+            self._endpoints[name] = Endpoint(name, self._limits, self._clock, self._draw)
+        return Caller(model, self._endpoints[name])
+
+    def route(self, models: Mapping[str, Model]) -> Call:
+        """Return one call for several models; the request names the one that is meant."""
+        callers = {name: self.caller(model) for name, model in models.items()}
+
+        async def call(request: ModelRequest) -> Outcome:
+            return await callers[request.model](request)
+
+        return call

@@ -1,0 +1,16 @@
+"""The real clock; everything that waits takes a clock as an argument."""
+
+import asyncio
+import time
+
+
+class SystemClock:
+    """Time as it passes."""
+
+    def now(self) -> float:
+        """Return seconds that only ever grow."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)

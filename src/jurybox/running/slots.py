@@ -1,0 +1,51 @@
+"""Places at an endpoint, in the order of asking; how many there are may change at any time."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+
+class Slots:
+    """A semaphore whose size is asked for each time."""
+
+    def __init__(self, size: Callable[[], int]) -> None:
+        self._size = size
+        self._taken = 0
+        self._queue: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def taken(self) -> int:
+        """How many places are in use."""
+        return self._taken
+
+    @property
+    def waiting(self) -> bool:
+        """Whether anybody waits for a place."""
+        return bool(self._queue)
+
+    async def take(self) -> None:
+        """Wait for a place."""
+        if not self._queue and self._taken < self._size():
+            self._taken += 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._queue.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                # The place was given in the very moment of the cancellation: it goes to the next.
+                self.give_back()
+            elif turn in self._queue:
+                self._queue.remove(turn)
+            raise
+
+    def give_back(self) -> None:
+        """Leave a place, and let in as many as there is room for now."""
+        self._taken -= 1
+        while self._queue and self._taken < self._size():
+            turn = self._queue.popleft()
+            # Who was cancelled a moment ago still stands in the queue.
+            if not turn.done():
+                self._taken += 1
+                turn.set_result(None)

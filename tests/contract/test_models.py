@@ -1,0 +1,183 @@
+"""One suite over every model: the same request in, a reply or trouble out."""
+
+import asyncio
+import importlib
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import pytest
+
+from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
+from jurybox.models.anthropic import AnthropicModel, anthropic_client
+from jurybox.models.function import FunctionModel
+from jurybox.models.openai import OpenAIModel, openai_client
+from jurybox.models.replay import Recorder, ReplayModel
+from jurybox.models.scripted import ScriptedModel
+from jurybox.rubric.model import Generation
+from jurybox.running.caller import Callers
+from jurybox.running.ports import Model, ModelTrouble
+from jurybox.sample import Turn, Usage
+
+# Tests are collected by path, so a module of another folder is found only if it is looked into.
+sys.path.append(str(Path(__file__).parents[1] / "faults"))
+loopback: Any = importlib.import_module("loopback")
+
+REQUEST = ModelRequest(
+    model="provider/m",
+    messages=(Turn(role="system", content="Judge."), Turn(role="user", content="How good?")),
+    generation=Generation(),
+)
+USAGE = Usage(input_tokens=12, output_tokens=3, cached_tokens=4)
+REPLY = ModelReply(text="fine", usage=USAGE)
+VOTES = 20
+
+State = Literal["working", "broken"]
+Making = Callable[[State], AbstractAsyncContextManager[Model]]
+
+
+@asynccontextmanager
+async def openai(state: State) -> AsyncGenerator[Model]:
+    fault = loopback.good() if state == "working" else loopback.status(401)
+    async with loopback.Loopback(fault) as server:
+        yield OpenAIModel("m", openai_client(server.url, "key"))
+
+
+@asynccontextmanager
+async def anthropic(state: State) -> AsyncGenerator[Model]:
+    fault = loopback.good(loopback.message()) if state == "working" else loopback.status(401)
+    async with loopback.Loopback(fault) as server:
+        yield AnthropicModel("m", anthropic_client("key", server.url))
+
+
+@asynccontextmanager
+async def function(state: State) -> AsyncGenerator[Model]:
+    def judge(_: str) -> ModelReply:
+        if state == "broken":
+            raise ValueError("broken")
+        return REPLY
+
+    yield FunctionModel(judge, "python/m:judge")
+
+
+@asynccontextmanager
+async def replay(state: State) -> AsyncGenerator[Model]:
+    with Recorder(f"{state}.jsonl") as recorder:
+        for vote in range(VOTES if state == "working" else 0):
+            recorder(msgspec.structs.replace(REQUEST, vote=vote), REPLY)
+    yield ReplayModel(f"{state}.jsonl")
+
+
+@asynccontextmanager
+async def scripted(state: State) -> AsyncGenerator[Model]:
+    trouble = ModelTrouble("refused", "no", retry=False)
+    yield ScriptedModel(lambda _: REPLY if state == "working" else trouble)
+
+
+MODELS: dict[str, Making] = {
+    "openai": openai,
+    "anthropic": anthropic,
+    "function": function,
+    "replay": replay,
+    "scripted": scripted,
+}
+every_model = pytest.mark.parametrize("making", MODELS.values(), ids=MODELS.keys())
+
+
+@every_model
+def test_a_request_gets_a_reply_with_text_and_usage(making: Making) -> None:
+    async def main() -> ModelReply:
+        async with making("working") as model:
+            reply = await model.complete(REQUEST)
+            await model.aclose()
+            return reply
+
+    reply = asyncio.run(main())
+    assert (reply.text, reply.usage) == ("fine", USAGE)
+
+
+@every_model
+def test_trouble_is_trouble_and_says_what(making: Making) -> None:
+    async def main() -> ModelTrouble:
+        async with making("broken") as model:
+            with pytest.raises(ModelTrouble) as caught:
+                await model.complete(REQUEST)
+            await model.aclose()
+            return caught.value
+
+    trouble = asyncio.run(main())
+    assert (trouble.kind, trouble.retry, trouble.retry_after) == ("refused", False, None)
+    assert str(trouble)
+
+
+@every_model
+def test_many_may_ask_at_once(making: Making) -> None:
+    async def main() -> list[ModelReply]:
+        async with making("working") as model:
+            requests = [msgspec.structs.replace(REQUEST, vote=vote) for vote in range(VOTES)]
+            replies = await asyncio.gather(*(model.complete(request) for request in requests))
+            await model.aclose()
+            return replies
+
+    assert [reply.text for reply in asyncio.run(main())] == ["fine"] * VOTES
+
+
+@every_model
+def test_closing_twice_or_unused_is_fine(making: Making) -> None:
+    async def main() -> None:
+        async with making("working") as model:
+            await model.aclose()
+            await model.complete(REQUEST)
+            await model.aclose()
+            await model.aclose()
+
+    asyncio.run(main())
+
+
+@every_model
+def test_an_endpoint_has_a_name_that_stays(making: Making) -> None:
+    async def main() -> tuple[str, str]:
+        async with making("working") as model:
+            before = model.endpoint
+            await model.complete(REQUEST)
+            await model.aclose()
+            return before, model.endpoint
+
+    before, after = asyncio.run(main())
+    assert before == after != ""
+
+
+@every_model
+def test_a_caller_adds_the_latency_and_the_place_of_trouble(making: Making) -> None:
+    async def main() -> None:
+        async with making("working") as model:
+            reply = await Callers().caller(model)(REQUEST)
+            assert isinstance(reply, ModelReply)
+            assert reply.latency_ms is not None
+            assert reply.latency_ms >= 0
+            await model.aclose()
+        async with making("broken") as model:
+            failure = await Callers().caller(model)(REQUEST)
+            assert isinstance(failure, Failure)
+            assert failure.message.startswith(f"{model.endpoint}: ")
+            await model.aclose()
+
+    asyncio.run(main())
+
+
+@every_model
+def test_after_a_cancelled_request_it_goes_on_answering(making: Making) -> None:
+    async def main() -> ModelReply:
+        async with making("working") as model:
+            task = asyncio.create_task(model.complete(REQUEST))
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            reply = await model.complete(REQUEST)
+            await model.aclose()
+            return reply
+
+    assert asyncio.run(main()).text == "fine"

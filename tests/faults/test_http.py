@@ -1,0 +1,495 @@
+"""A real endpoint that misbehaves: the outcome of each fault, the calls it took and the waits."""
+
+import asyncio
+import contextlib
+import json
+import socket
+from datetime import UTC, datetime, timedelta
+
+import loopback
+import msgspec
+import pytest
+from loopback import Fault, Loopback, completion, good, html, status
+
+from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.models.http import HttpClient, HttpOptions
+from jurybox.models.openai import OpenAIModel, openai_client
+from jurybox.models.proxies import Proxies
+from jurybox.rubric.model import Generation
+from jurybox.running.caller import Callers
+from jurybox.running.limits import Limits
+from jurybox.sample import Turn, Usage
+
+REQUEST = ModelRequest(
+    model="openai/m",
+    messages=(Turn(role="user", content="How good is it?"),),
+    generation=Generation(),
+)
+TODAY = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+class Clock:
+    """Waits take no time and are written down."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+        self.waits: list[float] = []
+
+    def now(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.time += seconds
+        await asyncio.sleep(0)
+
+
+class Result(msgspec.Struct):
+    outcome: Outcome
+    calls: int
+    waits: list[float]
+
+    @property
+    def reply(self) -> ModelReply:
+        assert isinstance(self.outcome, ModelReply), self.outcome
+        return self.outcome
+
+    @property
+    def failure(self) -> Failure:
+        assert isinstance(self.outcome, Failure), self.outcome
+        return self.outcome
+
+
+def ask(
+    *script: Fault,
+    options: HttpOptions | None = None,
+    limits: Limits | None = None,
+    request: ModelRequest = REQUEST,
+) -> Result:
+    """Put one request to an endpoint with these faults; every wait is as long as it can be."""
+
+    async def main() -> Result:
+        clock = Clock()
+        async with Loopback(*script) as server:
+            client = HttpClient(server.url, {}, options=options, today=lambda: TODAY)
+            model = OpenAIModel("m", client)
+            call = Callers(limits, clock=clock, draw=lambda: 1.0).caller(model)
+            outcome = await call(request)
+            await model.aclose()
+            return Result(outcome, len(server.requests), clock.waits)
+
+    return asyncio.run(main())
+
+
+def test_a_good_reply_is_one_call_and_no_wait() -> None:
+    result = ask(good())
+    assert result.reply.text == "fine"
+    assert result.reply.usage == Usage(input_tokens=12, output_tokens=3, cached_tokens=4)
+    assert (result.reply.model, result.reply.fingerprint) == ("model-2025-01-01", "fp_1")
+    assert (result.calls, result.waits) == (1, [])
+
+
+# ---- trouble that passes
+
+
+@pytest.mark.parametrize("code", [408, 409, 500, 502, 503, 504])
+def test_a_status_that_may_pass_is_tried_again(code: int) -> None:
+    result = ask(status(code), good())
+    assert result.reply.text == "fine"
+    assert (result.calls, result.waits) == (2, [0.5])
+
+
+BROKEN: dict[str, Fault] = {
+    "502 with a page": html(502),
+    "cut off": loopback.cut_off,
+    "reset in the body": loopback.reset,
+    "half a body": loopback.half_a_body,
+    "half a chunk": loopback.half_a_chunk,
+    "badly packed": loopback.badly_zipped,
+    "no HTTP": loopback.no_http,
+    "empty": good(b""),
+    "blank": good(b"   "),
+    "half of JSON": good(b"{"),
+    "no UTF-8": good(b"\xff\xfe"),
+    "a list": good(b"[]"),
+    "null": good(b"null"),
+    "a page": good(b"<html>", content_type="text/html"),
+    "JSON as a page": good(completion(), content_type="text/html; charset=utf-8"),
+    "a stream": good(b"data: {}\n\n", content_type="text/event-stream"),
+    "empty choices": good(b'{"choices": []}'),
+    "null choices": good(b'{"choices": null}'),
+    "nothing": good(b"{}"),
+    "no message": good(b'{"choices": [{}]}'),
+    "null content": good(completion(None)),
+    "no parts": good(completion([])),
+    "no part with text": good(completion([{"type": "image"}])),
+    "a number as content": good(completion(3)),
+    "an error as success": good(b'{"error": {"message": "no backend"}}'),
+    "a status as success": good(b'{"error": {"message": "no backend", "code": 502}}'),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN.values(), ids=BROKEN.keys())
+def test_what_came_broken_is_asked_for_again(fault: Fault) -> None:
+    result = ask(fault, good())
+    assert result.reply.text == "fine"
+    assert (result.calls, result.waits) == (2, [0.5])
+
+
+def test_waits_double_and_attempts_end() -> None:
+    result = ask(status(500))
+    assert (result.calls, result.waits) == (4, [0.5, 1.0, 2.0])
+    assert result.failure.kind == "unreachable"
+    said = "/v1: HTTP 500: status 500 after 4 attempts; is the server running, "
+    assert said in result.failure.message
+
+
+def test_an_html_error_page_is_not_quoted() -> None:
+    failure = ask(html(502)).failure
+    assert "HTTP 502: an HTML page after 4 attempts" in failure.message
+    assert "<" not in failure.message
+
+
+def test_a_wrong_content_type_is_named() -> None:
+    failure = ask(good(b"<html>", content_type="text/html")).failure
+    assert failure.kind == "unreadable"
+    assert "the answer is text/html instead of JSON" in failure.message
+
+
+def test_a_content_type_left_out_or_plain_is_no_reason_to_refuse_json() -> None:
+    assert ask(good(content_type=None)).reply.text == "fine"
+    assert ask(good(content_type="text/plain")).reply.text == "fine"
+
+
+# ---- being told to slow down
+
+
+def test_429_waits_as_long_as_asked_and_then_its_own_share() -> None:
+    result = ask(status(429, Retry_After="7"), good())
+    assert result.reply.text == "fine"
+    assert (result.calls, result.waits) == (2, [0.5, 6.5])
+
+
+def test_a_date_to_wait_for_is_obeyed() -> None:
+    when = (TODAY + timedelta(seconds=20)).strftime("%a, %d %b %Y %H:%M:%S GMT")
+    result = ask(status(503, Retry_After=when), good())
+    assert (result.calls, sum(result.waits)) == (2, 20)
+
+
+def test_a_date_in_the_past_means_now() -> None:
+    result = ask(status(429, Retry_After="Sun, 01 Mar 2026 11:59:00 GMT"), good())
+    assert (result.calls, result.waits) == (2, [0.5])
+
+
+@pytest.mark.parametrize("nonsense", ["soon", "-5", "nan", "inf", "", "1e999"])
+def test_a_wait_that_makes_no_sense_is_ignored(nonsense: str) -> None:
+    result = ask(status(429, Retry_After=nonsense), good())
+    assert (result.calls, result.waits) == (2, [0.5])
+
+
+def test_429_without_a_wait_backs_off_for_longer_than_other_trouble() -> None:
+    result = ask(status(429))
+    assert (result.calls, result.waits) == (8, [0.5, 1, 2, 4, 8, 16, 30])
+    assert result.failure.kind == "rate-limit"
+    assert "lower the concurrency" in result.failure.message
+
+
+def test_an_endpoint_that_asks_for_an_hour_is_given_up() -> None:
+    result = ask(status(429, Retry_After="3600"))
+    assert (result.calls, result.waits) == (1, [])
+    assert "it asks to wait 3600 s" in result.failure.message
+
+
+def test_a_used_up_quota_is_no_rate_limit() -> None:
+    quota = {"message": "You exceeded your current quota", "code": "insufficient_quota"}
+    result = ask(status(429, quota))
+    assert (result.calls, result.waits) == (1, [])
+    assert result.failure.kind == "refused"
+    assert result.failure.message.endswith("check the plan and its billing")
+
+
+# ---- trouble that stays
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 405, 413, 422])
+def test_a_refusal_is_final_and_quoted(code: int) -> None:
+    result = ask(status(code, {"message": "no such model\n\x1b[31m"}))
+    assert (result.calls, result.waits) == (1, [])
+    assert result.failure.kind == "refused"
+    assert f"HTTP {code}: no such model" in result.failure.message
+    assert "\x1b" not in result.failure.message
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"error": "model not found"}, "model not found"),
+        ({"detail": "not here"}, "not here"),
+        ({"message": "no", "code": 7}, "no"),
+        ({"detail": [{"loc": ["body", "n"], "msg": "too small"}]}, "too small"),
+    ],
+)
+def test_every_habit_of_saying_no_is_understood(body: object, said: str) -> None:
+    async def refuse(exchange: loopback.Exchange) -> None:
+        await exchange.answer(json.dumps(body).encode(), status=404)
+
+    assert said in ask(refuse).failure.message
+
+
+def test_a_long_refusal_is_cut() -> None:
+    message = ask(status(400, {"message": "x" * 5000})).failure.message
+    assert "x" * 300 + "..." in message
+    assert len(message) < 400
+
+
+@pytest.mark.parametrize("code", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed(code: int) -> None:
+    result = ask(status(code, Location="http://127.0.0.1:1/elsewhere"))
+    assert (result.calls, result.waits) == (1, [])
+    assert "redirects to http://127.0.0.1:1/elsewhere; give that address" in result.failure.message
+
+
+# ---- size
+
+
+def test_a_reply_of_5_mb_is_fine() -> None:
+    text = "wörter " * 700_000
+    assert ask(good(completion(text))).reply.text == text
+
+
+@pytest.mark.parametrize("fault", [loopback.endless, loopback.zip_bomb])
+def test_a_reply_of_70_mb_is_refused_and_not_asked_for_again(fault: Fault) -> None:
+    result = ask(fault)
+    assert (result.calls, result.waits) == (1, [])
+    assert "larger than 32 MB" in result.failure.message
+
+
+def test_a_packed_reply_is_unpacked() -> None:
+    assert ask(loopback.zipped).reply.text == "fine"
+
+
+# ---- what is in a reply
+
+
+@pytest.mark.parametrize("text", ["😀 ok", "שלום עולם", "a\u202eb", "\u0000", "\ue000", "e\u0301"])
+def test_text_arrives_to_the_character(text: str) -> None:
+    assert ask(good(completion(text))).reply.text == text
+    raw = json.dumps(json.loads(completion(text)), ensure_ascii=False).encode()
+    assert ask(good(raw)).reply.text == text
+
+
+def test_half_a_character_becomes_a_replacement() -> None:
+    body = completion("cut off in a \ud83d")
+    assert rb"\ud83d" in body
+    assert ask(good(body)).reply.text == "cut off in a \ufffd"
+
+
+def test_half_a_character_is_not_sent() -> None:
+    turn = Turn(role="user", content="\udcff")
+    result = ask(good(), request=msgspec.structs.replace(REQUEST, messages=(turn,)))
+    assert (result.calls, result.failure.kind) == (0, "refused")
+
+
+def test_content_may_come_in_parts() -> None:
+    parts = [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "text", "text": "one, "},
+        {"type": "text", "text": "two"},
+    ]
+    assert ask(good(completion(parts))).reply.text == "one, two"
+
+
+@pytest.mark.parametrize("text", ["half a repl", "", None])
+def test_a_truncated_reply_is_a_reply(text: str | None) -> None:
+    reply = ask(good(completion(text, finish_reason="length"))).reply
+    assert (reply.text, reply.finish_reason) == (text or "", "length")
+
+
+def test_a_filtered_reply_is_a_reply() -> None:
+    reply = ask(good(completion(None, finish_reason="content_filter"))).reply
+    assert (reply.text, reply.finish_reason) == ("", "content_filter")
+
+
+def test_a_refusal_to_answer_is_a_reply() -> None:
+    message = {"content": None, "refusal": "I can't help with that."}
+    reply = ask(good(completion(message=message))).reply
+    assert (reply.text, reply.finish_reason) == ("I can't help with that.", "refusal")
+
+
+# ---- time-outs, with real ones as short as they can be
+
+
+def test_a_hang_is_a_time_out() -> None:
+    result = ask(loopback.hang, options=HttpOptions(read=0.05), limits=Limits(attempts=2))
+    # The calls aren't counted: a busy machine may see the second only when it is over.
+    assert result.waits == [0.5]
+    assert result.failure.kind == "timeout"
+    assert "timed out: nothing came for 0.05 s after 2 attempts" in result.failure.message
+
+
+def test_a_hang_in_the_middle_is_a_time_out() -> None:
+    result = ask(loopback.hang_in_body, options=HttpOptions(read=0.05), limits=Limits(attempts=1))
+    assert result.failure.kind == "timeout"
+
+
+def test_a_slow_drip_ends_with_the_total() -> None:
+    result = ask(loopback.drip, options=HttpOptions(total=0.15), limits=Limits(attempts=1))
+    assert result.failure.kind == "timeout"
+    assert "timed out after 0.15 s" in result.failure.message
+
+
+def test_after_a_time_out_the_next_attempt_may_succeed() -> None:
+    result = ask(loopback.hang, good(), options=HttpOptions(read=0.2))
+    assert result.reply.text == "fine"
+    assert result.waits[:1] == [0.5]
+
+
+def test_a_connection_that_never_stands_is_given_up() -> None:
+    """Where as many wait as may, the system doesn't answer the next."""
+
+    async def main(port: int) -> Outcome:
+        options = HttpOptions(connect=0.1)
+        model = OpenAIModel("m", openai_client(f"http://127.0.0.1:{port}", options=options))
+        call = Callers(Limits(attempts=2), clock=Clock(), draw=lambda: 1.0).caller(model)
+        outcome = await call(REQUEST)
+        await model.aclose()
+        return outcome
+
+    with contextlib.ExitStack() as stack:
+        full = stack.enter_context(socket.socket())
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(3):
+            waiting = stack.enter_context(socket.socket())
+            waiting.settimeout(0)
+            waiting.connect_ex(full.getsockname())
+        outcome = asyncio.run(main(full.getsockname()[1]))
+    assert isinstance(outcome, Failure)
+    assert outcome.kind == "unreachable"
+    assert "no connection within 0.1 s after 2 attempts" in outcome.message
+
+
+# ---- a dead endpoint
+
+
+def dead_port() -> str:
+    """Return an address where nobody listens; the port was free a moment ago."""
+
+    async def main() -> str:
+        async with Loopback(good()) as server:
+            return server.url
+
+    return asyncio.run(main())
+
+
+def test_a_refused_connection_says_where_what_and_how_to_mend_it() -> None:
+    async def main() -> Outcome:
+        model = OpenAIModel("m", openai_client(url))
+        outcome = await Callers(clock=Clock(), draw=lambda: 1.0).caller(model)(REQUEST)
+        await model.aclose()
+        return outcome
+
+    url = dead_port()
+    assert asyncio.run(main()) == Failure(
+        kind="unreachable",
+        message=f"{url}: unreachable (connection refused) after 4 attempts; "
+        "is the server running, and is the address right?",
+    )
+
+
+def test_a_dead_endpoint_fails_fast_with_one_message() -> None:
+    async def main() -> tuple[set[Outcome], int]:
+        model = OpenAIModel("m", openai_client(url))
+        tries = 0
+        complete = model.complete
+
+        async def counted(request: ModelRequest) -> ModelReply:
+            nonlocal tries
+            tries += 1
+            return await complete(request)
+
+        model.complete = counted
+        call = Callers(clock=Clock(), draw=lambda: 1.0).caller(model)
+        outcomes = await asyncio.gather(*(call(REQUEST) for _ in range(500)))
+        await model.aclose()
+        return set(outcomes), tries
+
+    url = dead_port()
+    outcomes, tries = asyncio.run(main())
+    assert len(outcomes) == 1
+    # Without a budget it would be 2,000.
+    assert tries < 150
+
+
+# ---- a proxy
+
+
+def through_proxy(*script: Fault, dead: bool = False) -> tuple[Failure | ModelReply, list[str]]:
+    """Ask a host that doesn't exist through the endpoint as a proxy."""
+
+    async def main() -> tuple[Outcome, list[str]]:
+        async with Loopback(*script) as server:
+            address = dead_address if dead else server.url.removesuffix("/v1")
+            options = HttpOptions(proxies=Proxies(http=address))
+            model = OpenAIModel("m", openai_client("http://host.invalid/v1", options=options))
+            outcome = await Callers(Limits(attempts=1)).caller(model)(REQUEST)
+            await model.aclose()
+            return outcome, [exchange.path for exchange in server.requests]
+
+    dead_address = dead_port().removesuffix("/v1")
+    return asyncio.run(main())
+
+
+def test_a_proxy_that_is_given_is_gone_through() -> None:
+    reply, paths = through_proxy(good())
+    assert isinstance(reply, ModelReply)
+    assert paths == ["http://host.invalid/v1/chat/completions"]
+
+
+def test_a_proxy_that_is_dead_is_named_as_the_cause() -> None:
+    failure, _ = through_proxy(good(), dead=True)
+    assert isinstance(failure, Failure)
+    assert "unreachable (the proxy: connection refused)" in failure.message
+
+
+def test_the_environments_proxy_is_nobodys_business(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setenv("NO_PROXY", "")
+    assert ask(good()).reply.text == "fine"
+
+
+# ---- cancellation
+
+
+@pytest.mark.parametrize("fault", [loopback.hang, loopback.hang_in_body, loopback.drip])
+def test_a_cancelled_call_leaves_no_task_and_no_connection(fault: Fault) -> None:
+    async def main() -> None:
+        async with Loopback(fault) as server:
+            model = OpenAIModel("m", openai_client(server.url))
+            before = asyncio.all_tasks()
+            call = Callers().caller(model)
+            tasks = [asyncio.create_task(call(REQUEST)) for _ in range(3)]
+            await server.until(lambda server: len(server.requests) == 3)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            assert all(task.cancelled() for task in tasks)
+            # Without closing the client: the endpoint must see that nobody waits any more.
+            await server.until(lambda server: server.open == 0)
+            assert asyncio.all_tasks() - before == set()
+            await model.aclose()
+
+    asyncio.run(main())
+
+
+def test_a_closed_client_opens_again_when_it_is_needed() -> None:
+    async def main() -> str:
+        async with Loopback(good()) as server:
+            model = OpenAIModel("m", openai_client(server.url))
+            text = (await model.complete(REQUEST)).text
+            await model.aclose()
+            text += (await model.complete(REQUEST)).text
+            await model.aclose()
+            return text
+
+    assert asyncio.run(main()) == "finefine"

@@ -1,0 +1,147 @@
+"""A key goes to its endpoint and nowhere else."""
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Callable
+
+import loopback
+import pytest
+from loopback import Fault, Loopback, echo_key, good, status
+
+from jurybox.errors import InputError
+from jurybox.judging.exchange import Failure, ModelRequest
+from jurybox.models.anthropic import AnthropicModel, anthropic_client
+from jurybox.models.http import HttpOptions
+from jurybox.models.openai import OpenAIModel, openai_client
+from jurybox.models.proxies import Proxies
+from jurybox.rubric.model import Generation
+from jurybox.running.caller import Callers
+from jurybox.running.limits import Limits
+from jurybox.running.ports import ModelTrouble
+from jurybox.sample import Turn
+
+KEY = "geheim-0123456789"
+REQUEST = ModelRequest(
+    model="m", messages=(Turn(role="user", content="x"),), generation=Generation()
+)
+Make = Callable[[str], OpenAIModel | AnthropicModel]
+MODELS: dict[str, Make] = {
+    "openai": lambda url: OpenAIModel("m", openai_client(url, KEY)),
+    "anthropic": lambda url: AnthropicModel("m", anthropic_client(KEY, url)),
+}
+FAULTS: dict[str, Fault] = {
+    "401": echo_key(401),
+    "400": echo_key(400),
+    "429": echo_key(429),
+    "500": echo_key(500),
+    "redirect": status(302, Location=f"http://127.0.0.1/?key={KEY}"),
+    "plain": good(f"your key is {KEY}".encode(), content_type="text/plain"),
+    "cut off": loopback.cut_off,
+}
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+def test_a_key_is_in_no_message_no_exception_and_no_log(
+    make: Make, fault: Fault, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> list[str]:
+        async with Loopback(fault) as server:
+            model = make(server.url)
+            seen = [repr(model), repr(vars(model))]
+            try:
+                await model.complete(REQUEST)
+            except ModelTrouble as trouble:
+                seen += [str(trouble), repr(trouble), repr(vars(trouble))]
+                seen += traceback.format_exception(trouble)
+                seen.append(repr((trouble.__cause__, trouble.__context__)))
+            outcome = await Callers(Limits(attempts=1, rate_limit_attempts=1)).caller(model)(
+                REQUEST
+            )
+            assert isinstance(outcome, Failure)
+            assert KEY in repr(server.requests[0].headers)
+            await model.aclose()
+            return [*seen, repr(outcome)]
+
+    with caplog.at_level(logging.DEBUG):
+        shown = asyncio.run(main(), debug=True)
+    assert [text for text in [*shown, caplog.text] if KEY in text] == []
+
+
+def test_a_key_that_is_not_ours_is_hidden_too() -> None:
+    async def main() -> str:
+        said = {"message": "Incorrect API key provided: sk-proj-abcdefghij1234. Bearer tok123"}
+        async with Loopback(status(401, said)) as server:
+            model = OpenAIModel("m", openai_client(server.url))
+            with pytest.raises(ModelTrouble) as caught:
+                await model.complete(REQUEST)
+            await model.aclose()
+            return str(caught.value)
+
+    assert asyncio.run(main()) == (
+        "HTTP 401: Incorrect API key provided: [hidden] Bearer [hidden]; check the API key"
+    )
+
+
+@pytest.mark.parametrize("key", ["", "  ", "two words", "schlüssel", "a\nb", "a\x00b"])
+def test_a_key_that_can_be_none_is_refused_without_showing_it(key: str) -> None:
+    with pytest.raises(InputError) as caught:
+        openai_client("http://127.0.0.1/v1", key)
+    assert not key.strip() or key not in str(caught.value)
+
+
+def test_the_newline_at_the_end_of_a_file_is_no_part_of_a_key() -> None:
+    async def main() -> str:
+        async with Loopback(good()) as server:
+            model = OpenAIModel("m", openai_client(server.url, f"{KEY}\n"))
+            await model.complete(REQUEST)
+            await model.aclose()
+            return server.requests[0].headers["authorization"]
+
+    assert asyncio.run(main()) == f"Bearer {KEY}"
+
+
+def test_without_a_key_there_is_no_header_for_it() -> None:
+    async def main() -> dict[str, str]:
+        async with Loopback(good()) as server:
+            model = OpenAIModel("m", openai_client(server.url))
+            await model.complete(REQUEST)
+            await model.aclose()
+            return server.requests[0].headers
+
+    headers = asyncio.run(main())
+    assert "authorization" not in headers
+    assert "cookie" not in headers
+
+
+def test_a_password_in_an_address_is_sent_and_not_shown() -> None:
+    async def main() -> tuple[str, str]:
+        async with Loopback(good()) as server:
+            url = server.url.replace("//", "//me:topsecret@")
+            model = OpenAIModel("m", openai_client(url))
+            await model.complete(REQUEST)
+            await model.aclose()
+            return model.endpoint, server.requests[0].headers["authorization"]
+
+    endpoint, sent = asyncio.run(main())
+    assert "topsecret" not in endpoint
+    assert "me" not in endpoint
+    assert sent.startswith("Basic ")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [KEY, f"ftp://{KEY}/", "http://", f"https://host/v1?key={KEY}", f"http://[{KEY}", "http://h:x"],
+)
+def test_an_address_that_is_none_is_refused_without_showing_it(url: str) -> None:
+    with pytest.raises(InputError) as caught:
+        openai_client(url)
+    assert KEY not in str(caught.value)
+
+
+def test_a_proxys_password_is_not_shown() -> None:
+    options = HttpOptions(proxies=Proxies(https=f"http://me:{KEY}@proxy.example:3128"))
+    client = openai_client("https://host.example/v1", options=options)
+    assert KEY not in repr(options)
+    assert KEY not in repr(client)

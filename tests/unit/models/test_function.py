@@ -1,0 +1,213 @@
+"""A function as a model: how it is found, what it is given, what becomes of what it returns."""
+
+import asyncio
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurybox.errors import InputError
+from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.models.function import FunctionModel, load_function
+from jurybox.rubric.model import Generation
+from jurybox.running.ports import ModelTrouble
+from jurybox.sample import Turn
+
+REQUEST = ModelRequest(
+    model="python/m:f",
+    messages=(Turn(role="system", content="Judge."), Turn(role="user", content="This.")),
+    generation=Generation(),
+)
+
+
+def call(function: Callable[..., Any]) -> ModelReply:
+    return asyncio.run(FunctionModel(function, "python/m:f").complete(REQUEST))
+
+
+# ---- what it is given
+
+
+def test_a_function_is_given_the_prompt() -> None:
+    assert call(lambda text: text).text == "Judge.\n\nThis."
+
+
+def annotated(anything: ModelRequest) -> str:
+    return type(anything).__name__
+
+
+def annotated_in_words(anything: "ModelRequest") -> str:
+    return type(anything).__name__
+
+
+def named(request):  # noqa: ANN001, ANN201 - that is the point
+    return type(request).__name__
+
+
+def annotated_as_text(request: str) -> str:
+    return type(request).__name__
+
+
+def with_options(prompt: str, *more: object, temperature: float = 0, **options: object) -> str:
+    return f"{type(prompt).__name__}{len(more)}{temperature}{len(options)}"
+
+
+class Judge:
+    def __call__(self, request: ModelRequest) -> str:
+        return type(request).__name__
+
+
+@pytest.mark.parametrize(
+    ("function", "given"),
+    [
+        (annotated, "ModelRequest"),
+        (annotated_in_words, "ModelRequest"),
+        (named, "ModelRequest"),
+        (Judge(), "ModelRequest"),
+        (annotated_as_text, "str"),
+        (with_options, "str000"),
+        (lambda *parts: type(parts[0]).__name__, "str"),
+    ],
+)
+def test_the_signature_says_what_it_wants(function: Callable[..., Any], given: str) -> None:
+    assert call(function).text == given
+
+
+def no_argument() -> str:
+    return ""
+
+
+def two_arguments(one: str, other: str) -> str:
+    return one + other
+
+
+def only_by_name(*, prompt: str) -> str:
+    return prompt
+
+
+def one_more_by_name(prompt: str, *, other: str) -> str:
+    return prompt + other
+
+
+@pytest.mark.parametrize("function", [no_argument, two_arguments, only_by_name, one_more_by_name])
+def test_a_function_must_take_one_argument(function: Callable[..., Any]) -> None:
+    with pytest.raises(InputError, match="python/m:f: the function must take one argument"):
+        FunctionModel(function, "python/m:f")
+
+
+# ---- what it returns
+
+
+async def slowly(prompt: str) -> str:
+    await asyncio.sleep(0)
+    return prompt
+
+
+def test_a_function_may_be_async() -> None:
+    assert call(slowly).text == "Judge.\n\nThis."
+    assert call(functools.partial(slowly)).text == "Judge.\n\nThis."
+
+
+def test_a_plain_function_does_not_hold_up_the_others() -> None:
+    assert call(lambda _: threading.current_thread().name).text != threading.main_thread().name
+
+
+def test_a_reply_is_passed_on_as_it_is() -> None:
+    reply = ModelReply(text="x", finish_reason="length")
+    assert call(lambda _: reply) is reply
+
+
+def test_what_was_sent_is_known_only_where_the_function_saw_it() -> None:
+    assert (call(annotated).sent, call(annotated).seed_sent) == (Generation(), True)
+    assert (call(str.upper).sent, call(str.upper).seed_sent) == (None, False)
+
+
+@pytest.mark.parametrize("returned", [None, 3, b"x", ["x"]])
+def test_anything_else_is_trouble(returned: object) -> None:
+    with pytest.raises(ModelTrouble, match="instead of a text") as caught:
+        call(lambda _: returned)
+    assert not caught.value.retry
+
+
+def fail(_: str) -> str:
+    raise ValueError("no such thing")
+
+
+async def fail_slowly(_: str) -> str:
+    raise ValueError("no such thing")
+
+
+@pytest.mark.parametrize("function", [fail, fail_slowly])
+def test_an_exception_is_trouble_with_its_type_and_message(function: Callable[..., Any]) -> None:
+    with pytest.raises(ModelTrouble, match="failed with ValueError: no such thing") as caught:
+        call(function)
+    assert (caught.value.kind, caught.value.retry) == ("refused", False)
+
+
+def test_a_stop_iteration_does_not_hang() -> None:
+    with pytest.raises(ModelTrouble, match="failed with StopIteration"):
+        call(lambda _: next(iter(())))
+
+
+def test_a_function_may_say_itself_that_it_is_worth_another_try() -> None:
+    def busy(_: str) -> str:
+        raise ModelTrouble("rate-limit", "busy", retry=True, retry_after=3)
+
+    with pytest.raises(ModelTrouble, match="busy") as caught:
+        call(busy)
+    assert (caught.value.retry, caught.value.retry_after) == (True, 3)
+
+
+# ---- how it is found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[str]:
+    (tmp_path / "own_judges.py").write_text(
+        "number = 3\n"
+        "def strict(prompt):\n    return 'strict'\n"
+        "class Deep:\n    @staticmethod\n    def judge(prompt):\n        return 'deep'\n"
+    )
+    (tmp_path / "broken_judges.py").write_text("import nothing_of_this_name\n")
+    before = list(sys.path)
+    yield str(tmp_path)
+    sys.path[:] = before
+    sys.modules.pop("own_judges", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("own_judges:strict", "strict"), ("own_judges:Deep.judge", "deep")]
+)
+def test_a_function_is_found_in_a_folder(folder: str, name: str, text: str) -> None:
+    model = load_function(name, folder)
+    assert model.endpoint == f"python/{name}"
+    assert asyncio.run(model.complete(REQUEST)).text == text
+    assert sys.path[-1] == folder
+
+
+def test_a_function_of_the_library_is_found() -> None:
+    assert asyncio.run(load_function("textwrap:dedent").complete(REQUEST)).text.startswith("Judge")
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("own_judges", "that isn't the name of a function; write `python/module:function`"),
+        ("own_judges:", "that isn't the name of a function"),
+        (":strict", "that isn't the name of a function"),
+        ("own judges:strict", "that isn't the name of a function"),
+        ("../own_judges:strict", "that isn't the name of a function"),
+        ("own_judges:strickt", "there is no `strickt`; did you mean `strict`?"),
+        ("own_judges:number", "that is no function"),
+        ("no_judges:strict", "the module can't be imported (ModuleNotFoundError: "),
+        ("broken_judges:strict", "No module named 'nothing_of_this_name'"),
+    ],
+)
+def test_a_name_that_leads_nowhere_is_one_clear_error(folder: str, name: str, problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load_function(name, folder)
+    assert str(caught.value).startswith(f"python/{name}: ")
+    assert problem in str(caught.value)

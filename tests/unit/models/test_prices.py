@@ -1,0 +1,96 @@
+"""What tokens cost; what isn't known is unknown."""
+
+from pathlib import Path
+
+import pytest
+
+from jurybox.errors import InputError
+from jurybox.models.prices import Price, cost, load_prices
+from jurybox.sample import Usage
+
+PRICES = {
+    "openai/m": Price(input=2.0, cached_input=0.5, output=8.0),
+    "openai/m-2024-05-13": Price(input=4.0, output=10.0),
+}
+USAGE = Usage(input_tokens=1_000_000, output_tokens=500_000)
+
+
+def test_the_cost_is_tokens_times_price() -> None:
+    assert cost("openai/m", USAGE, PRICES) == 6.0
+
+
+def test_cached_input_has_its_own_price_where_there_is_one() -> None:
+    usage = Usage(input_tokens=1_000_000, output_tokens=0, cached_tokens=400_000)
+    assert cost("openai/m", usage, PRICES) == pytest.approx(0.6 * 2 + 0.4 * 0.5)
+    assert cost("openai/m-2024-05-13", usage, PRICES) == 4.0
+
+
+def test_more_cached_than_there_was_is_never_a_negative_price() -> None:
+    usage = Usage(input_tokens=10, output_tokens=0, cached_tokens=1000)
+    assert cost("openai/m", usage, PRICES) == pytest.approx(10 * 0.5 / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("openai/m-2025-01-31", 6.0),
+        ("openai/m-20250131", 6.0),
+        ("openai/m@anything", 6.0),
+        ("openai/m-2024-05-13", 9.0),
+        ("openai/m-2024-05-13@x", 9.0),
+        ("openai/m-mini", None),
+        ("openai/m-mini-2025-01-31", None),
+        ("anthropic/m", None),
+        ("m", None),
+    ],
+)
+def test_a_dated_release_has_the_price_of_its_family(name: str, expected: float | None) -> None:
+    assert cost(name, USAGE, PRICES) == expected
+
+
+@pytest.mark.parametrize(
+    "usage", [Usage(), Usage(input_tokens=5), Usage(output_tokens=5), Usage(cached_tokens=5)]
+)
+def test_unknown_tokens_have_an_unknown_price(usage: Usage) -> None:
+    assert cost("openai/m", usage, PRICES) is None
+
+
+def test_the_bundled_table_makes_sense() -> None:
+    prices = load_prices()
+    assert prices["openai/gpt-4.1"] == Price(
+        input=2.0, cached_input=0.5, output=8.0, date="2025-08-01"
+    )
+    for name, price in prices.items():
+        assert name.startswith(("openai/", "anthropic/"))
+        assert 0 < (price.cached_input or price.input) <= price.input < price.output
+        assert price.date
+
+
+def test_your_own_table_comes_first() -> None:
+    Path("prices.json").write_text(
+        '{"openai/gpt-4.1": {"input": 1, "output": 1}, "openai/mine": {"input": 0, "output": 0}}'
+    )
+    prices = load_prices("prices.json")
+    assert cost("openai/gpt-4.1-2025-04-14", USAGE, prices) == 1.5
+    assert cost("openai/mine", USAGE, prices) == 0
+    assert "openai/gpt-4.1-mini" in prices
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"m": 1}', '{"m": {"input": "1", "output": 2}}', "\udcff"]
+)
+def test_a_table_that_is_none_is_refused(text: str) -> None:
+    Path("prices.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(InputError, match=r"^prices\.json: that is no table of prices"):
+        load_prices("prices.json")
+
+
+def test_a_misspelt_key_is_refused() -> None:
+    Path("prices.json").write_text('{"m": {"input": 1, "output": 2, "cached": 3}}')
+    with pytest.raises(InputError, match="cached"):
+        load_prices("prices.json")
+
+
+def test_a_table_that_is_not_there_is_refused() -> None:
+    with pytest.raises(InputError, match=r"nowhere\.json: can't be read \(No such file"):
+        load_prices("nowhere.json")

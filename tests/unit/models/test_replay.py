@@ -1,0 +1,194 @@
+"""Recording a conversation and having it again, word for word."""
+
+import asyncio
+import hashlib
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from jurybox.errors import InputError
+from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.models.replay import Recorder, ReplayModel, request_key
+from jurybox.rubric.model import Generation
+from jurybox.running.ports import ModelTrouble
+from jurybox.sample import Turn, Usage
+
+REQUEST = ModelRequest(
+    model="openai/m",
+    messages=(Turn(role="user", content="How good?"),),
+    generation=Generation(),
+)
+REPLY = ModelReply(
+    text="שלום 😀\n",
+    usage=Usage(input_tokens=3, output_tokens=1),
+    sent=Generation(temperature=1.0),
+    seed_sent=False,
+    model="m-1",
+    fingerprint="fp",
+    finish_reason="stop",
+    latency_ms=12.5,
+    logprobs="[1.0]",
+)
+
+
+def changed(**fields: object) -> ModelRequest:
+    return msgspec.structs.replace(REQUEST, **fields)
+
+
+def record(*exchanges: tuple[ModelRequest, Outcome]) -> ReplayModel:
+    with Recorder("calls.jsonl") as recorder:
+        for exchange in exchanges:
+            recorder(*exchange)
+    return ReplayModel("calls.jsonl")
+
+
+def ask(model: ReplayModel, request: ModelRequest = REQUEST) -> ModelReply:
+    return asyncio.run(model.complete(request))
+
+
+def test_what_was_recorded_comes_back_whole() -> None:
+    model = record((REQUEST, REPLY))
+    assert model.endpoint == "replay/calls.jsonl"
+    assert ask(model) == REPLY
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        changed(vote=1),
+        changed(schema="{}"),
+        changed(generation=Generation(seed=43)),
+        changed(generation=Generation(temperature=0.7)),
+        changed(messages=(Turn(role="system", content="How good?"),)),
+        changed(messages=(Turn(role="user", content="How good"),)),
+    ],
+)
+def test_a_request_that_differs_in_anything_is_another(other: ModelRequest) -> None:
+    model = record((REQUEST, REPLY), (other, ModelReply(text="other")))
+    assert request_key(other) != request_key(REQUEST)
+    assert ask(model, other).text == "other"
+    assert ask(model) == REPLY
+
+
+def test_a_request_that_is_not_there_is_named() -> None:
+    with pytest.raises(ModelTrouble) as caught:
+        ask(record((REQUEST, REPLY)), changed(vote=2))
+    key = request_key(changed(vote=2))[:12]
+    assert str(caught.value) == (
+        f"request {key} (vote 2, `How good?`) isn't in the file; record it anew"
+    )
+    assert not caught.value.retry
+
+
+def test_equal_requests_get_their_replies_in_order_and_none_twice() -> None:
+    model = record((REQUEST, ModelReply(text="1")), (REQUEST, ModelReply(text="2")))
+    assert [ask(model).text, ask(model).text] == ["1", "2"]
+    with pytest.raises(ModelTrouble, match="is asked for more often than it was recorded"):
+        ask(model)
+
+
+def test_a_file_answers_under_its_own_name_too() -> None:
+    model = record((REQUEST, REPLY))
+    assert ask(model, changed(model="replay/calls.jsonl")) == REPLY
+
+
+def test_several_models_are_told_apart_by_their_names_alone() -> None:
+    other = changed(model="openai/n")
+    model = record((REQUEST, REPLY), (other, ModelReply(text="n")))
+    assert ask(model, other).text == "n"
+    with pytest.raises(ModelTrouble, match="was recorded of several models"):
+        ask(model, changed(model="replay/calls.jsonl"))
+
+
+def test_a_failure_is_recorded_and_happens_again() -> None:
+    model = record((REQUEST, Failure(kind="timeout", message="late")))
+    with pytest.raises(ModelTrouble, match="late") as caught:
+        ask(model)
+    assert (caught.value.kind, caught.value.retry) == ("timeout", False)
+
+
+def test_recording_goes_on_where_it_was() -> None:
+    record((REQUEST, REPLY))
+    model = record((changed(vote=1), ModelReply(text="more")))
+    assert (ask(model), ask(model, changed(vote=1)).text) == (REPLY, "more")
+
+
+def test_a_line_is_there_as_soon_as_it_is_recorded() -> None:
+    recorder = Recorder("calls.jsonl")
+    recorder(REQUEST, REPLY)
+    assert ask(ReplayModel("calls.jsonl")) == REPLY
+    recorder.close()
+
+
+def test_a_line_holds_key_request_and_reply() -> None:
+    record((REQUEST, ModelReply(text="x")))
+    row = json.loads(Path("calls.jsonl").read_text())
+    assert set(row) == {"key", "request", "reply"}
+    assert row["key"] == request_key(REQUEST)
+    assert row["request"]["messages"] == [{"role": "user", "content": "How good?"}]
+
+
+def test_the_key_is_of_the_content_and_stays_what_it_is() -> None:
+    """Files recorded today must be found tomorrow, and others may write some."""
+    spelled_out = {
+        "generation": {"max_tokens": 1024, "seed": 42, "temperature": 0.0, "top_p": 1.0},
+        "messages": [{"content": "How good?", "role": "user"}],
+        "model": "openai/m",
+        "schema": None,
+        "vote": 0,
+    }
+    text = json.dumps(spelled_out, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert request_key(REQUEST) == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_blank_lines_are_no_matter() -> None:
+    record((REQUEST, REPLY))
+    path = Path("calls.jsonl")
+    path.write_text(f"\n{path.read_text()}\n\n")
+    assert ask(ReplayModel(path)) == REPLY
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("{", "that is no recorded exchange"),
+        ("[]", "that is no recorded exchange"),
+        ('{"key": "x"}', "that is no recorded exchange"),
+        ("\xff", "that is no recorded exchange"),
+    ],
+)
+def test_a_line_that_is_none_is_refused_with_its_number(line: str, problem: str) -> None:
+    record((REQUEST, REPLY))
+    with Path("calls.jsonl").open("ab") as file:
+        file.write(line.encode("latin-1"))
+    with pytest.raises(InputError, match=rf"^calls\.jsonl:2: {problem}"):
+        ReplayModel("calls.jsonl")
+
+
+def test_a_changed_request_is_noticed() -> None:
+    record((REQUEST, REPLY))
+    path = Path("calls.jsonl")
+    path.write_text(path.read_text().replace("How good?", "How bad?"))
+    with pytest.raises(InputError, match="the key isn't that of the request"):
+        ReplayModel(path)
+
+
+def test_an_exchange_without_an_outcome_is_refused() -> None:
+    record((REQUEST, REPLY))
+    row = json.loads(Path("calls.jsonl").read_text())
+    del row["reply"]
+    Path("calls.jsonl").write_text(json.dumps(row))
+    with pytest.raises(InputError, match="either a reply or a failure"):
+        ReplayModel("calls.jsonl")
+
+
+def test_a_file_that_is_not_there_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^nowhere\.jsonl: can't be read \(No such file"):
+        ReplayModel("nowhere.jsonl")
+
+
+def test_a_place_that_cannot_be_written_is_refused() -> None:
+    with pytest.raises(InputError, match="can't be written"):
+        Recorder("no/such/folder.jsonl")

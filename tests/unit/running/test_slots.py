@@ -1,0 +1,129 @@
+"""Places at an endpoint: first come, first served, and none is ever lost."""
+
+import asyncio
+import random
+
+import pytest
+
+from jurybox.running.slots import Slots
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def test_no_more_than_there_are_places() -> None:
+    async def main() -> int:
+        slots = Slots(lambda: 3)
+        most = 0
+
+        async def visit() -> None:
+            nonlocal most
+            await slots.take()
+            most = max(most, slots.taken)
+            await asyncio.sleep(0)
+            slots.give_back()
+
+        await asyncio.gather(*(visit() for _ in range(50)))
+        assert slots.taken == 0
+        assert not slots.waiting
+        return most
+
+    assert asyncio.run(main()) == 3
+
+
+def test_places_are_given_in_the_order_of_asking() -> None:
+    async def main() -> list[int]:
+        slots = Slots(lambda: 1)
+        order: list[int] = []
+
+        async def visit(number: int) -> None:
+            await slots.take()
+            order.append(number)
+            await asyncio.sleep(0)
+            slots.give_back()
+
+        await asyncio.gather(*(visit(number) for number in range(10)))
+        return order
+
+    assert asyncio.run(main()) == list(range(10))
+
+
+def test_more_places_let_in_more_and_fewer_send_nobody_away() -> None:
+    async def main() -> None:
+        size = 1
+        slots = Slots(lambda: size)
+        tasks = [asyncio.create_task(slots.take()) for _ in range(5)]
+        await settle()
+        assert slots.taken == 1
+        size = 3
+        slots.give_back()
+        await settle()
+        assert slots.taken == 3
+        size = 1
+        slots.give_back()
+        await settle()
+        assert (slots.taken, slots.waiting) == (2, True)
+        slots.give_back()
+        slots.give_back()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(main())
+
+
+def test_who_stops_waiting_takes_no_place() -> None:
+    async def main() -> None:
+        slots = Slots(lambda: 1)
+        await slots.take()
+        impatient = asyncio.create_task(slots.take())
+        patient = asyncio.create_task(slots.take())
+        await settle()
+        impatient.cancel()
+        await settle()
+        slots.give_back()
+        await patient
+        assert slots.taken == 1
+
+    asyncio.run(main())
+
+
+def test_a_place_given_in_the_moment_of_cancellation_goes_to_the_next() -> None:
+    async def main() -> None:
+        slots = Slots(lambda: 1)
+        await slots.take()
+        first = asyncio.create_task(slots.take())
+        second = asyncio.create_task(slots.take())
+        await settle()
+        slots.give_back()
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        await second
+        assert (slots.taken, slots.waiting) == (1, False)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_place_is_lost_whoever_is_cancelled_when(seed: int) -> None:
+    async def main() -> None:
+        chance = random.Random(seed)  # noqa: S311 - nothing secret
+        slots = Slots(lambda: chance.randint(1, 4))
+
+        async def visit() -> None:
+            await slots.take()
+            try:
+                await asyncio.sleep(0)
+            finally:
+                slots.give_back()
+
+        tasks = [asyncio.create_task(visit()) for _ in range(60)]
+        for task in chance.sample(tasks, 30):
+            if chance.random() < 0.5:
+                await asyncio.sleep(0)
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert (slots.taken, slots.waiting) == (0, False)
+
+    asyncio.run(main())
