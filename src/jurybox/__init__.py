@@ -1,0 +1,123 @@
+"""jurybox judges the output of language models against a rubric that people can read.
+
+Importing this package does no work: each public name is loaded when it is first used.
+"""
+
+# As in `typing`, which alone would take longer to import than all the rest.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from jurybox.errors import (
+        DocumentError,
+        Finding,
+        IncompleteError,
+        InputError,
+        JuryboxError,
+        RubricError,
+        Unreadable,
+    )
+    from jurybox.judging.prompts import (
+        bias_checklist_prompt,
+        pairwise_eval_prompt,
+        reference_eval_prompt,
+        rubric_eval_prompt,
+    )
+    from jurybox.judging.report import EvaluationReport
+    from jurybox.rubric import (
+        Criterion,
+        Level,
+        Reading,
+        Rubric,
+        Scale,
+        check_rubric,
+        parse_rubric,
+        render_rubric,
+    )
+    from jurybox.sample import Turn
+    from jurybox.wiring import load_rubric
+    from jurybox.wiring.evaluating import (
+        aevaluate,
+        evaluate,
+    )
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Criterion",
+    "DocumentError",
+    "EvaluationReport",
+    "Finding",
+    "IncompleteError",
+    "InputError",
+    "JuryboxError",
+    "Level",
+    "Reading",
+    "Rubric",
+    "RubricError",
+    "Scale",
+    "Turn",
+    "Unreadable",
+    "__version__",
+    "aevaluate",
+    "bias_checklist_prompt",
+    "check_rubric",
+    "evaluate",
+    "load_rubric",
+    "pairwise_eval_prompt",
+    "parse_rubric",
+    "reference_eval_prompt",
+    "render_rubric",
+    "rubric_eval_prompt",
+]
+
+_ROOMS = {
+    "jurybox.errors": (
+        "DocumentError",
+        "Finding",
+        "IncompleteError",
+        "InputError",
+        "JuryboxError",
+        "RubricError",
+        "Unreadable",
+    ),
+    "jurybox.judging.prompts": (
+        "bias_checklist_prompt",
+        "pairwise_eval_prompt",
+        "reference_eval_prompt",
+        "rubric_eval_prompt",
+    ),
+    "jurybox.judging.report": ("EvaluationReport",),
+    "jurybox.rubric": (
+        "Criterion",
+        "Level",
+        "Reading",
+        "Rubric",
+        "Scale",
+        "check_rubric",
+        "parse_rubric",
+        "render_rubric",
+    ),
+    "jurybox.sample": ("Turn",),
+    "jurybox.wiring": ("load_rubric",),
+    "jurybox.wiring.evaluating": (
+        "aevaluate",
+        "evaluate",
+    ),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name on first use."""
+    room = _ROOM_OF.get(name)
+    if room is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(room), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,85 @@
+"""The command ``jurybox`` itself: its commands, its errors, its exit codes."""
+
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from jurybox import __version__
+from jurybox.cli.exits import BAD_INPUT, FINE, INCOMPLETE, fail, guarded
+from jurybox.cli.lazy import LazyGroup
+from jurybox.errors import IncompleteError, InputError
+from jurybox.settings import TRACEBACK
+from jurybox.wiring import read_settings
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy={
+        "evaluate": ("jurybox.cli.evaluate", "Judge one response, or compare two."),
+        "rubric": ("jurybox.cli.rubric", "List, show, check and start rubric documents."),
+    },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=False,
+    invoke_without_command=True,
+)
+@click.version_option(__version__, "--version", message="jurybox %(version)s")
+@click.pass_context
+def app(ctx: click.Context) -> None:
+    """Judge the output of language models against a rubric that people can read.
+
+    \b
+    Examples:
+      jurybox evaluate --rubric general --task "2 + 2?" --response "4" --judge openai/gpt-4.1
+      jurybox rubric list
+      jurybox rubric new support-answers
+      jurybox rubric check support-answers.md
+
+    Exit codes: 0 fine, 1 a gate or pass rule failed, 2 bad usage or bad input, 3 the work could not
+    be completed.
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code; whatever goes wrong is one line on stderr."""
+    return guarded(lambda: _run(arguments))
+
+
+def _run(arguments: Sequence[str]) -> int:  # noqa: C901, PLR0911 - one exit a kind of trouble
+    try:
+        # Not `app.main`: it ends with code 1 when a reader goes away, and 1 means a failed gate.
+        with app.make_context("jurybox", list(arguments)) as context:
+            code = app.invoke(context)
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except click.UsageError as error:
+        path = "jurybox" if error.ctx is None else error.ctx.command_path
+        message = f"{path}: {_sentence(error.format_message())} (see `{path} --help`)"
+        return fail(message, BAD_INPUT)
+    except click.ClickException as error:
+        return fail(_sentence(error.format_message()), BAD_INPUT)
+    except InputError as error:
+        return fail(str(error), BAD_INPUT)
+    except IncompleteError as error:
+        return fail(str(error), INCOMPLETE)
+    except SystemExit:
+        # The library that draws tables leaves this way when its reader has gone.
+        return INCOMPLETE
+    except (click.Abort, KeyboardInterrupt):
+        return fail("jurybox: interrupted", INCOMPLETE)
+    except OSError:
+        raise
+    except Exception as error:  # noqa: BLE001 - no user ever sees a traceback
+        if read_settings().traceback:
+            traceback.print_exc()
+        what = f"{type(error).__name__}: {error}"
+        return fail(f"jurybox: a fault of ours, {what} ({TRACEBACK}=1 shows where)", INCOMPLETE)
+    return code if isinstance(code, int) else FINE
+
+
+def _sentence(message: str) -> str:
+    """Bring a message of click's into one line of our style."""
+    flat = " ".join(message.split()).rstrip(".")
+    return flat[:1].lower() + flat[1:]

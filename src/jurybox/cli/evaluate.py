@@ -1,0 +1,91 @@
+"""``jurybox evaluate``."""
+
+import click
+
+from jurybox.cli.exits import FAILED, FINE, INCOMPLETE
+from jurybox.cli.output import json_option, print_json
+from jurybox.cli.values import TextValue
+
+TEXT = TextValue()
+
+
+@click.command("evaluate")
+@click.option("--rubric", required=True, metavar="RUBRIC", help="A rubric's name or path.")
+@click.option("--task", required=True, type=TEXT, help="What was asked.")
+@click.option("--response", required=True, type=TEXT, help="The response to judge.")
+@click.option("--response-b", type=TEXT, help="A second response, to compare the two.")
+@click.option("--reference", type=TEXT, help="The right answer; responses are scored against it.")
+@click.option("--context", type=TEXT, help="What the system under test was given.")
+@click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    metavar="MODEL",
+    help="A model that judges, such as openai/gpt-4.1-2025-04-14; give it more than once for a"
+    " mixed jury.",
+)
+@click.option(
+    "--votes", type=click.IntRange(1, 99), help="How many votes; else as the rubric says."
+)
+@click.option("--base-url", metavar="URL", help="The address of an OpenAI-compatible endpoint.")
+@json_option
+def command(  # noqa: PLR0917 - click passes them by name
+    rubric: str,
+    task: str,
+    response: str,
+    response_b: str | None,
+    reference: str | None,
+    context: str | None,
+    judges: tuple[str, ...],
+    votes: int | None,
+    base_url: str | None,
+    as_json: bool,
+) -> int:
+    """Judge one response by a rubric, or compare two, and print the report.
+
+    With a reference answer every response is scored against it. Without one, a single response is
+    scored by the rubric and two are compared, each vote in both orders. A text that begins with @
+    is read from that file, - from standard input. The exit code is 1 when a pass rule of the
+    rubric fails, and 3 when no judge gave a valid vote.
+
+    \b
+    Examples:
+      jurybox evaluate --rubric general --task "What is 2 + 2?" --response "4" \\
+          --judge openai/gpt-4.1-2025-04-14
+      jurybox evaluate --rubric code-review --task @issue.md --response @change.diff \\
+          --judge openai/gpt-4.1-2025-04-14 --judge anthropic/claude-sonnet-4-20250514
+      jurybox evaluate --rubric general --task @task.txt --response @a.txt --response-b @b.txt \\
+          --judge python/my_judges:strict --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.scoring.passing import check_rules, decide, sample_figures
+    from jurybox.wiring import load_rubric, read_settings
+    from jurybox.wiring.evaluating import evaluate
+    from jurybox.wiring.spending import Spending
+
+    loaded = load_rubric(rubric)
+    spending = Spending(read_settings())
+    report = evaluate(
+        rubric=loaded,
+        task=task,
+        response=response,
+        response_b=response_b,
+        reference=reference,
+        context=context,
+        judges=judges,
+        votes=votes,
+        base_url=base_url,
+        on_exchange=spending,
+    )
+    figures = sample_figures(loaded, report)
+    # Rules and decisions are about one response; a comparison only has a winner.
+    rules = check_rules(loaded.pass_rules, figures) if response_b is None else ()
+    decision = decide(loaded.sample_decisions, figures) if response_b is None else None
+    if as_json:
+        print_json(report.as_data())
+    else:
+        from jurybox.cli.report_view import print_report
+
+        print_report(report, rules, decision, spending.dollars)
+    if report.votes_valid == 0:
+        return INCOMPLETE
+    return FAILED if any(rule.passed is False for rule in rules) else FINE

@@ -1,0 +1,69 @@
+"""The settings, each an environment variable; they are read in one place only, ``wiring``."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+RUBRICS: Final = "JURYBOX_RUBRICS"
+TRACEBACK: Final = "JURYBOX_TRACEBACK"
+NO_COLOR: Final = "NO_COLOR"
+PRICES: Final = "JURYBOX_PRICES"
+OPENAI_API_KEY: Final = "OPENAI_API_KEY"
+OPENAI_BASE_URL: Final = "OPENAI_BASE_URL"
+ANTHROPIC_API_KEY: Final = "ANTHROPIC_API_KEY"
+ANTHROPIC_BASE_URL: Final = "ANTHROPIC_BASE_URL"
+VARIABLES: Final = (
+    RUBRICS,
+    TRACEBACK,
+    NO_COLOR,
+    PRICES,
+    OPENAI_API_KEY,
+    OPENAI_BASE_URL,
+    ANTHROPIC_API_KEY,
+    ANTHROPIC_BASE_URL,
+)
+"""Every variable that jurybox reads."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be set from outside.
+
+    Attributes:
+        rubrics: the folder of rubrics that can be called by name; None where none was named.
+        traceback: show the traceback of an unexpected error.
+        color: use colours on a terminal.
+        prices: a file with your own prices of tokens; None where none was named.
+        openai_api_key: the key for an OpenAI-compatible endpoint; a local one may need none.
+        openai_base_url: the address of that endpoint.
+        anthropic_api_key: the key for Anthropic's endpoint.
+        anthropic_base_url: another address for it.
+
+    """
+
+    rubrics: str | None = None
+    traceback: bool = False
+    color: bool = True
+    prices: str | None = None
+    openai_api_key: str | None = None
+    openai_base_url: str | None = None
+    anthropic_api_key: str | None = None
+    anthropic_base_url: str | None = None
+
+    def __repr__(self) -> str:
+        """Show nothing: there are keys in it."""
+        return "Settings(...)"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "Settings":
+        """Read the settings; a variable that is empty counts as not set."""
+        return cls(
+            rubrics=environment.get(RUBRICS) or None,
+            traceback=environment.get(TRACEBACK, "") not in {"", "0"},
+            color=not environment.get(NO_COLOR),
+            prices=environment.get(PRICES) or None,
+            openai_api_key=environment.get(OPENAI_API_KEY) or None,
+            openai_base_url=environment.get(OPENAI_BASE_URL) or None,
+            anthropic_api_key=environment.get(ANTHROPIC_API_KEY) or None,
+            anthropic_base_url=environment.get(ANTHROPIC_BASE_URL) or None,
+        )

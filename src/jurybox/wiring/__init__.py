@@ -1,0 +1,52 @@
+"""The one place that builds things from settings.
+
+What a function builds it imports itself, so that nobody pays for parts that a command doesn't use.
+"""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jurybox.errors import InputError
+from jurybox.settings import RUBRICS, Settings
+
+if TYPE_CHECKING:
+    from jurybox.rubric import Rubric
+    from jurybox.rubric_files import RubricFiles
+
+_FOLDER = Path("rubrics")
+
+
+def read_settings() -> Settings:
+    """Return the settings that the environment gives."""
+    return Settings.from_environment(os.environ)
+
+
+def rubric_files() -> "RubricFiles":
+    """Return the rubric documents that can be found from here.
+
+    Raises:
+        InputError: the setting names a folder that isn't there.
+
+    """
+    from jurybox.rubric_files import RubricFiles
+
+    named = read_settings().rubrics
+    if named is not None and not Path(named).is_dir():
+        raise InputError("no such folder", "make it or change the setting", f"{RUBRICS}={named}")
+    return RubricFiles(_FOLDER if named is None else Path(named))
+
+
+def load_rubric(name: str | os.PathLike[str]) -> "Rubric":
+    """Read a rubric by its name (bundled, or in your folder of rubrics) or by its path.
+
+    Raises:
+        InputError: there is no such document.
+        RubricError: the document has faults; the error holds all of them.
+
+    """
+    from jurybox.rubric import parse_rubric
+    from jurybox.rubric_files import read_path
+
+    found = rubric_files().read(name) if isinstance(name, str) else read_path(Path(name))
+    return parse_rubric(found.data, found.origin)

@@ -1,0 +1,118 @@
+"""One evaluation, from names and texts to a report."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jurybox.errors import InputError
+from jurybox.wiring import load_rubric, read_settings
+
+if TYPE_CHECKING:
+    from jurybox.judging.report import EvaluationReport
+    from jurybox.rubric import Rubric
+    from jurybox.running.drive import OnExchange
+    from jurybox.sample import Turn
+
+CHECKLIST = "bias-awareness"
+
+
+def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
+    *,
+    rubric: "str | os.PathLike[str] | Rubric",
+    task: str,
+    response: str,
+    response_b: str | None = None,
+    reference: str | None = None,
+    context: str | None = None,
+    messages: "Sequence[Turn]" = (),
+    judges: str | Sequence[str] = (),
+    votes: int | None = None,
+    base_url: str | None = None,
+    on_exchange: "OnExchange | None" = None,
+) -> "EvaluationReport":
+    """Judge one response, or compare two, and return the report.
+
+    Args:
+        rubric: a name, a path, or a rubric.
+        task: what was asked of the system under test.
+        response: what it said.
+        response_b: what another one said, to compare the two.
+        reference: the right answer; then every response is scored against it.
+        context: what the system under test was given to work with.
+        messages: the conversation before the task.
+        judges: models such as ``openai/gpt-4.1-2025-04-14``; several share the votes.
+        votes: how many votes; the rubric's number otherwise.
+        base_url: the address of an OpenAI-compatible endpoint.
+        on_exchange: is called with every request and what came of it.
+
+    Raises:
+        InputError: something that was given can't be used.
+        RubricError: the rubric document has faults.
+
+    """
+    return asyncio.run(
+        aevaluate(
+            rubric=rubric,
+            task=task,
+            response=response,
+            response_b=response_b,
+            reference=reference,
+            context=context,
+            messages=messages,
+            judges=judges,
+            votes=votes,
+            base_url=base_url,
+            on_exchange=on_exchange,
+        )
+    )
+
+
+async def aevaluate(  # noqa: PLR0913 - the same as evaluate
+    *,
+    rubric: "str | os.PathLike[str] | Rubric",
+    task: str,
+    response: str,
+    response_b: str | None = None,
+    reference: str | None = None,
+    context: str | None = None,
+    messages: "Sequence[Turn]" = (),
+    judges: str | Sequence[str] = (),
+    votes: int | None = None,
+    base_url: str | None = None,
+    on_exchange: "OnExchange | None" = None,
+) -> "EvaluationReport":
+    """Do what ``evaluate`` does, inside an event loop."""
+    from jurybox.judging.asking import Judging
+    from jurybox.judging.jury import jury
+    from jurybox.rubric import Rubric
+    from jurybox.running.caller import Callers
+    from jurybox.running.drive import drive
+    from jurybox.sample import Response, Sample
+    from jurybox.wiring.models import build_models
+
+    names = [judges] if isinstance(judges, str) else list(judges)
+    if not names:
+        mend = "name a model, such as `openai/gpt-4.1-2025-04-14`"
+        raise InputError("no judge was given", mend)
+    used = rubric if isinstance(rubric, Rubric) else load_rubric(rubric)
+    count = used.protocol.votes if votes is None else votes
+    if count < 1:
+        raise InputError(f"{count} votes make no jury", "ask for 1 or more")
+    sample = Sample(
+        task=task,
+        response=Response(text=response),
+        response_b=None if response_b is None else Response(text=response_b),
+        reference=reference,
+        context=context,
+        messages=tuple(messages),
+    )
+    judging = Judging(rubric=used, checklist=load_rubric(CHECKLIST))
+    judging.check(sample)
+    models = build_models(names, read_settings(), base_url)
+    try:
+        flow = jury(judging, sample, names, count)
+        return await drive(flow, Callers().route(models), on_exchange=on_exchange)
+    finally:
+        for model in models.values():
+            await model.aclose()

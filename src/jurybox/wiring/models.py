@@ -1,0 +1,79 @@
+"""Building models from their names."""
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jurybox.errors import InputError
+from jurybox.models.names import ModelName
+from jurybox.settings import ANTHROPIC_API_KEY, Settings
+
+if TYPE_CHECKING:
+    from jurybox.models.http import HttpClient, HttpOptions
+    from jurybox.running.ports import Model
+
+
+def build_models(
+    names: Sequence[str], settings: Settings, base_url: str | None = None
+) -> dict[str, "Model"]:
+    """Return the models by name; those at one endpoint share its connections.
+
+    Raises:
+        InputError: a name is no model's, or something it needs is missing.
+
+    """
+    builder = _Builder(settings, base_url)
+    return {name: builder.build(ModelName.parse(name)) for name in dict.fromkeys(names)}
+
+
+class _Builder:
+    def __init__(self, settings: Settings, base_url: str | None) -> None:
+        self._settings = settings
+        self._base_url = base_url
+        self._clients: dict[str, HttpClient] = {}
+
+    def build(self, name: ModelName) -> "Model":
+        match name.provider:
+            case "openai":
+                from jurybox.models.openai import OpenAIModel
+
+                return OpenAIModel(name.name, self._openai())
+            case "anthropic":
+                from jurybox.models.anthropic import AnthropicModel
+
+                return AnthropicModel(name.name, self._anthropic())
+            case "python":
+                from jurybox.models.function import load_function
+
+                return load_function(name.name, os.getcwd())  # noqa: PTH109 - sys.path holds texts
+            case "replay":
+                from jurybox.models.replay import ReplayModel
+
+                return ReplayModel(name.name)
+
+    def _openai(self) -> "HttpClient":
+        from jurybox.models.openai import BASE_URL, openai_client
+
+        if "openai" not in self._clients:
+            address = self._base_url or self._settings.openai_base_url or BASE_URL
+            key = self._settings.openai_api_key
+            self._clients["openai"] = openai_client(address, key, self._options())
+        return self._clients["openai"]
+
+    def _anthropic(self) -> "HttpClient":
+        from jurybox.models.anthropic import BASE_URL, anthropic_client
+
+        if "anthropic" not in self._clients:
+            key = self._settings.anthropic_api_key
+            if key is None:
+                problem = f"{ANTHROPIC_API_KEY} is not set"
+                raise InputError(problem, "set it to your key", "anthropic")
+            address = self._settings.anthropic_base_url or BASE_URL
+            self._clients["anthropic"] = anthropic_client(key, address, self._options())
+        return self._clients["anthropic"]
+
+    def _options(self) -> "HttpOptions":
+        from jurybox.models.http import HttpOptions
+        from jurybox.models.proxies import Proxies
+
+        return HttpOptions(proxies=Proxies.from_environment(os.environ))

@@ -1,0 +1,206 @@
+"""``jurybox evaluate`` (section I of the specification), with judges written in Python."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+JUDGES = """
+import json, re
+
+
+def _reply(prompt, verdict):
+    ids = re.findall(r"^### .*\\\\(`(\\\\w+)`:", prompt, re.M)
+    items = re.findall(r"^## (\\\\w+)$", prompt[prompt.index("# Bias checklist"):], re.M)
+    reply = {
+        "reasoning": {name: f"Seen: {name}." for name in ids},
+        "bias_checklist": {name: f"Not at work: {name}." for name in items},
+        "safety_concerns": [],
+    }
+    if "<<<RESPONSE B" in prompt:
+        side = verdict(prompt)
+        return json.dumps(reply | {"preferences": dict.fromkeys(ids, side), "winner": side})
+    return json.dumps(reply | {"scores": dict.fromkeys(ids, verdict(prompt))})
+
+
+def kind(prompt: str) -> str:
+    return _reply(prompt, lambda _: 4)
+
+
+def harsh(prompt: str) -> str:
+    return _reply(prompt, lambda _: 1)
+
+
+def exact(prompt: str) -> str:
+    return _reply(prompt, lambda prompt: 5 if "four" in prompt.split("<<<RESPONSE")[1] else 2)
+
+
+def first(prompt: str) -> str:
+    return _reply(prompt, lambda _: "A")
+
+
+def longer(prompt: str) -> str:
+    a, b = re.findall(r"<<<RESPONSE \\\\w \\\\w+>>>\\\\n(.*?)\\\\n<<<END", prompt, re.S)
+    return _reply(prompt, lambda _: "A" if len(a) > len(b) else "B")
+
+
+def mute(prompt: str) -> str:
+    return "I would rather not say."
+
+
+def broken(prompt: str) -> str:
+    raise RuntimeError("out of order")
+""".replace("\\\\", "\\")
+
+
+@pytest.fixture(autouse=True)
+def _judges(tmp_path: Path) -> None:
+    (tmp_path / "judges.py").write_text(JUDGES)
+
+
+def ask(jurybox: Callable, judge: str, *more: str, rubric: str = "general") -> object:
+    return jurybox(
+        "evaluate",
+        *("--rubric", rubric, "--task", "What is 2 + 2?", "--response", "It is four."),
+        *("--judge", f"python/judges:{judge}"),
+        *more,
+    )
+
+
+def test_a_response_is_scored_and_passes(jurybox: Callable) -> None:
+    done = ask(jurybox, "kind")
+    assert done.code == 0
+    assert re.search(
+        r"^correctness +4 of 5 +high +4 4 4 +Seen: correctness\.", done.out, re.MULTILINE
+    )
+    assert "total  20 of 25, overall 0.750" in done.out
+    assert "correctness >= 3  holds" in done.out
+    assert re.search(r"^position +Not at work: position\.", done.out, re.MULTILINE)
+
+
+def test_tokens_and_cost_are_shown_and_an_unknown_price_is_unknown(jurybox: Callable) -> None:
+    assert "tokens  unknown input, unknown output; cost unknown" in ask(jurybox, "kind").out
+
+
+def test_prices_of_ones_own_must_be_readable(jurybox: Callable) -> None:
+    done = jurybox(
+        "evaluate",
+        *("--rubric", "general", "--task", "t", "--response", "r"),
+        *("--judge", "python/judges:kind"),
+        JURYBOX_PRICES="nowhere.json",
+    )
+    assert done.code == 2
+    assert done.err.startswith("nowhere.json: can't be read")
+
+
+def test_a_failed_pass_rule_is_exit_code_1(jurybox: Callable) -> None:
+    done = ask(jurybox, "harsh")
+    assert done.code == 1
+    assert "correctness >= 3  fails" in done.out
+
+
+def test_json_is_the_report_and_nothing_else(jurybox: Callable) -> None:
+    done = ask(jurybox, "kind", "--json", "--votes", "2")
+    assert (done.code, done.err) == (0, "")
+    report = json.loads(done.out)
+    assert report["rubric"]["id"] == "general"
+    assert report["criteria"][0]["votes"] == [4, 4]
+    assert report["votes_independent"] is False
+
+
+def test_a_reference_makes_it_a_reference_evaluation(jurybox: Callable) -> None:
+    report = json.loads(ask(jurybox, "exact", "--reference", "four", "--json").out)
+    assert (report["method"], report["total_score"]) == ("reference", 25)
+
+
+def test_two_responses_and_a_reference_have_a_winner_without_a_comparison(
+    jurybox: Callable,
+) -> None:
+    more = ("--reference", "Four.", "--response-b", "It is five.")
+    done = ask(jurybox, "exact", *more)
+    assert done.code == 0
+    assert "response A" in done.out
+    assert "winner  A\n" in done.out
+    report = json.loads(ask(jurybox, "exact", *more, "--json").out)
+    assert [report["responses"][side]["total_score"] for side in "AB"] == [25, 10]
+
+
+def test_a_pair_is_judged_in_both_orders(jurybox: Callable) -> None:
+    done = ask(jurybox, "longer", "--response-b", "4")
+    assert done.code == 0
+    assert "winner  A, in both orders" in done.out
+
+
+def test_a_judge_with_a_position_bias_is_found_out_and_is_no_failure(jurybox: Callable) -> None:
+    done = ask(jurybox, "first", "--response-b", "4")
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert lines[1] == "needs review: the winner changed with the order of the responses"
+    assert "winner  tie, unstable" in done.out
+
+
+def test_a_merge_decision_is_shown_with_its_meaning(jurybox: Callable) -> None:
+    done = ask(jurybox, "harsh", rubric="code-review")
+    assert re.search(r"^decision  reject: ", done.out, re.MULTILINE)
+
+
+def test_a_mixed_jury_that_loses_a_vote_says_so(jurybox: Callable) -> None:
+    done = ask(jurybox, "kind", "--judge", "python/judges:mute", "--votes", "2")
+    assert done.code == 0
+    assert "vote 2 (python/judges:mute) is lost: it holds no JSON object" in done.out
+    assert re.search(r"^confidence  moderate, 1 of 2 votes", done.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("judge", "reason"), [("mute", "no JSON object"), ("broken", "out of order")]
+)
+def test_a_jury_without_a_valid_vote_is_exit_code_3(
+    jurybox: Callable, judge: str, reason: str
+) -> None:
+    done = ask(jurybox, judge)
+    assert done.code == 3
+    assert "needs review: no judge gave a valid vote" in done.out
+    assert reason in done.out
+    assert "unscored" in done.out
+    assert json.loads(ask(jurybox, judge, "--json").out)["total_score"] is None
+
+
+def test_texts_come_from_files_and_standard_input(jurybox: Callable, tmp_path: Path) -> None:
+    (tmp_path / "task.txt").write_text("What is 2 + 2?", encoding="utf-8")
+    done = jurybox(
+        "evaluate",
+        *("--rubric", "general", "--task", "@task.txt", "--response", "-"),
+        *("--reference", "x", "--judge", "python/judges:exact", "--json"),
+        stdin=b"It is four.",
+    )
+    assert json.loads(done.out)["total_score"] == 25
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (("--judge", "nobody/x"), "`nobody/x`: there is no provider `nobody`"),
+        (("--judge", "openai/gpt-latest"), "`openai/gpt-latest` means another model"),
+        (("--judge", "anthropic/claude-x"), "anthropic: ANTHROPIC_API_KEY is not set"),
+        (("--judge", "python/nowhere:f"), "python/nowhere:f: the module can't be imported"),
+        (("--votes", "0"), "jurybox evaluate: invalid value for '--votes': 0 is not"),
+        (("--task", "@missing.txt"), "--task: missing.txt can't be read (no such file"),
+        (("--rubric", "genral"), "genral: no such rubric; did you mean `general`?"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    jurybox: Callable, change: tuple[str, ...], line: str
+) -> None:
+    done = ask(jurybox, "kind", *change)
+    assert done.code == 2
+    assert done.err.startswith(line)
+    assert done.err.count("\n") == 1
+    assert done.out == ""
+
+
+def test_a_judge_must_be_named(jurybox: Callable) -> None:
+    done = jurybox("evaluate", "--rubric", "general", "--task", "t", "--response", "r")
+    assert done.code == 2
+    assert done.err == "no judge was given; name a model, such as `openai/gpt-4.1-2025-04-14`\n"

@@ -1,0 +1,388 @@
+"""``jurybox rubric list | show | check | new`` (section I of the specification)."""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jurybox import parse_rubric
+
+BUNDLED = ["answer-quality", "bias-awareness", "code-review", "companion", "general"]
+GOOD = (
+    "---\nid: tone\nversion: 1.0.0\nscale: 1-5\n---\n# Tone\n## Criteria\n### Warmth\nFriendly.\n"
+)
+BAD = GOOD.replace("scale: 1-5", "scale: 5-5")
+POINT = "the scale `5-5` has only one point"
+
+
+def test_list_names_every_bundled_rubric(jurybox: Callable) -> None:
+    done = jurybox("rubric", "list", "--json")
+    assert done.code == 0
+    rows = done.json["rubrics"]
+    assert [row["name"] for row in rows] == BUNDLED
+    assert all(row["bundled"] and row["findings"] == 0 for row in rows)
+
+
+def test_list_shows_a_table(jurybox: Callable) -> None:
+    out = jurybox("rubric", "list").out
+    assert re.search(r"^general +1\.0\.0 +1-5 +correctness, completeness", out, re.MULTILINE)
+
+
+def test_list_has_the_users_own_rubrics_and_says_which_are_broken(
+    jurybox: Callable, tmp_path: Path
+) -> None:
+    (tmp_path / "rubrics").mkdir()
+    (tmp_path / "rubrics" / "tone.md").write_text(GOOD)
+    (tmp_path / "rubrics" / "worse.md").write_text(BAD)
+    rows = {row["name"]: row for row in jurybox("rubric", "list", "--json").json["rubrics"]}
+    assert rows["tone"]["file"] == "rubrics/tone.md"
+    assert rows["worse"]["findings"] == 1
+    assert re.search(
+        r"^worse +- +- +findings: 1 +rubrics/worse.md", jurybox("rubric", "list").out, re.MULTILINE
+    )
+
+
+@pytest.fixture
+def odd_folder(tmp_path: Path) -> Path:
+    """A folder of rubrics that holds one good document among what can't be read."""
+    folder = tmp_path / "rubrics"
+    (folder / "folder.md").mkdir(parents=True)
+    (folder / "good.md").write_text(GOOD)
+    (folder / "gone.md").symlink_to("nowhere.md")
+    (folder / "notes.txt").write_text(GOOD)
+    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.md")).write_text(GOOD)
+    return folder
+
+
+@pytest.mark.usefixtures("odd_folder")
+def test_list_names_what_can_be_read_beside_what_can_not(jurybox: Callable) -> None:
+    done = jurybox("rubric", "list", "--json")
+    assert (done.code, done.err) == (0, "")
+    found = {row["name"]: row for row in done.json["rubrics"] if not row["bundled"]}
+    assert {name: row["findings"] for name, row in found.items()} == {
+        "caf\ufffd": 0,
+        "folder": 1,
+        "gone": 1,
+        "good": 0,
+    }
+    assert found["caf\ufffd"]["file"] == "rubrics/caf\ufffd.md"
+    assert found["good"]["criteria"] == ["warmth"]
+    assert "criteria" not in found["gone"]
+
+
+@pytest.mark.usefixtures("odd_folder")
+def test_list_shows_what_can_be_read_beside_what_can_not(jurybox: Callable) -> None:
+    done = jurybox("rubric", "list")
+    assert (done.code, done.err) == (0, "")
+    assert re.findall(r"^(\S+) .* (rubrics/\S+) *$", done.out, re.MULTILINE) == [
+        ("caf\ufffd", "rubrics/caf\ufffd.md"),
+        ("folder", "rubrics/folder.md"),
+        ("gone", "rubrics/gone.md"),
+        ("good", "rubrics/good.md"),
+    ]
+
+
+@pytest.mark.usefixtures("odd_folder")
+def test_a_name_that_is_not_utf_8_can_be_checked_by_its_path(jurybox: Callable) -> None:
+    done = jurybox("rubric", "check", b"rubrics/caf\xe9.md", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert done.json["documents"][0]["file"] == "rubrics/caf\ufffd.md"
+
+
+@pytest.mark.parametrize(
+    ("scale", "ends"), [("-2..2", [-2, 2]), ("0.0-1.0", [0, 1]), ("1-5", [1, 5])]
+)
+def test_list_shows_the_scale_as_it_is_written(
+    jurybox: Callable, tmp_path: Path, scale: str, ends: list[int]
+) -> None:
+    (tmp_path / "rubrics").mkdir()
+    (tmp_path / "rubrics" / "tone.md").write_text(GOOD.replace("1-5", scale))
+    (row,) = [
+        row for row in jurybox("rubric", "list", "--json").json["rubrics"] if row["name"] == "tone"
+    ]
+    assert row["scale"] == ends
+    table = jurybox("rubric", "list").out
+    assert re.search(rf"^tone +1\.0\.0 +{re.escape(scale)} +warmth", table, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("list",), ("list", "--json"), ("show", "general"), ("check", "x.md"), ("new", "tone")],
+    ids=" ".join,
+)
+def test_a_folder_of_rubrics_that_is_not_there_is_bad_input(
+    jurybox: Callable, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    done = jurybox("rubric", *arguments, JURYBOX_RUBRICS="nowhere")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == ("JURYBOX_RUBRICS=nowhere: no such folder; make it or change the setting\n")
+    assert not (tmp_path / "tone.md").exists()
+
+
+def test_the_folder_of_rubrics_is_a_setting(jurybox: Callable, tmp_path: Path) -> None:
+    (tmp_path / "team").mkdir()
+    (tmp_path / "team" / "tone.md").write_text(GOOD)
+    assert jurybox("rubric", "show", "tone").code == 2
+    assert jurybox("rubric", "show", "tone", JURYBOX_RUBRICS="team").out == GOOD
+
+
+def test_a_name_that_is_bundled_and_ones_own_is_refused(jurybox: Callable, tmp_path: Path) -> None:
+    (tmp_path / "rubrics").mkdir()
+    (tmp_path / "rubrics" / "general.md").write_text(GOOD)
+    done = jurybox("rubric", "show", "general")
+    assert done.code == 2
+    assert done.err == (
+        "general: both a bundled rubric and rubrics/general.md; rename yours, or give its path\n"
+    )
+    assert jurybox("rubric", "show", "rubrics/general.md").out == GOOD
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_show_into_a_pipe_is_the_document_to_the_byte(jurybox: Callable, name: str) -> None:
+    out = jurybox("rubric", "show", name).out
+    digest = jurybox("rubric", "show", name, "--json").json["sha256"]
+    assert hashlib.sha256(out.encode()).hexdigest() == digest
+
+
+def test_show_canonical_parses_to_the_same_rubric(jurybox: Callable) -> None:
+    document = jurybox("rubric", "show", "companion").out
+    assert parse_rubric(jurybox("rubric", "show", "companion", "--canonical").out) == parse_rubric(
+        document
+    )
+
+
+def test_show_json_has_all_that_the_document_says(jurybox: Callable) -> None:
+    data = jurybox("rubric", "show", "answer-quality", "--json").json
+    assert data["gates"][1:3] == ["pass_rate >= 0.85", "faithfulness_failure_rate <= 0.05"]
+    assert data["scale"] == [0, 2]
+    assert data["reply_format"] == "strict-json"
+    assert data["figures"]["latency_e2e_p95_ms"] == "p95 of latency_e2e_ms"
+    assert [criterion["id"] for criterion in data["criteria"]] == [
+        "accuracy_score",
+        "faithfulness_score",
+    ]
+
+
+def test_show_on_a_terminal_lays_the_document_out(on_terminal: Callable) -> None:
+    shown = on_terminal("rubric", "show", "general")
+    assert "\x1b[" in shown
+    assert "General answer quality" in shown
+    assert "### " not in shown
+
+
+def test_show_refuses_a_broken_document_with_its_findings(
+    jurybox: Callable, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.md").write_text(BAD)
+    done = jurybox("rubric", "show", "bad.md")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("bad.md:4:8: the scale `5-5` has only one point;")
+
+
+def test_check_goes_through_all_files_whatever_it_finds(jurybox: Callable, tmp_path: Path) -> None:
+    (tmp_path / "good.md").write_text(GOOD)
+    (tmp_path / "bad.md").write_text(BAD)
+    done = jurybox("rubric", "check", "nowhere.md", "bad.md", "good.md")
+    assert done.code == 2
+    assert done.out.splitlines() == [
+        "nowhere.md: no such file; check the path [unreadable-file]",
+        f"bad.md:4:8: {POINT}; give it at least two, such as `0-1` [bad-scale]",
+        "good.md: ok, tone 1.0.0, 1 criterion",
+    ]
+    assert done.err == "2 of 3 documents have findings\n"
+
+
+def test_check_json_is_only_json(jurybox: Callable, tmp_path: Path) -> None:
+    (tmp_path / "good.md").write_text(GOOD)
+    (tmp_path / "bad.md").write_text(BAD)
+    done = jurybox("rubric", "check", "bad.md", "good.md", "--json")
+    assert done.code == 2
+    assert done.err == ""
+    bad, good = done.json["documents"]
+    assert done.json["ok"] is False
+    assert bad["findings"] == [
+        {
+            "line": 4,
+            "column": 8,
+            "code": "bad-scale",
+            "problem": "the scale `5-5` has only one point",
+            "mend": "give it at least two, such as `0-1`",
+        }
+    ]
+    assert (good["ok"], good["id"], good["criteria"]) == (True, "tone", ["warmth"])
+    assert good["sha256"] == hashlib.sha256(GOOD.encode()).hexdigest()
+
+
+def test_check_reads_standard_input(jurybox: Callable) -> None:
+    assert jurybox("rubric", "check", "-", stdin=GOOD.encode()).out.startswith("<stdin>: ok")
+    assert jurybox("rubric", "check", "-", stdin=BAD.encode()).code == 2
+
+
+def test_check_says_that_standard_input_is_closed(redirected: Callable) -> None:
+    done = redirected("<&-", "rubric", "check", "-")
+    assert (done.code, done.err) == (2, "")
+    assert done.out.endswith(
+        ": standard input is closed; give a file or pipe a document [unreadable-file]\n"
+    )
+    assert done.out.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["check", "show"])
+def test_a_file_without_its_ending_is_suggested(
+    jurybox: Callable, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "sup.md").write_text(GOOD)
+    done = jurybox("rubric", command, "sup")
+    assert done.code == 2
+    assert (done.out + done.err).startswith("sup: no such rubric; did you mean `sup.md`?")
+
+
+def test_check_reads_a_file_that_has_no_ending(jurybox: Callable, tmp_path: Path) -> None:
+    (tmp_path / "draft").write_text(GOOD)
+    assert jurybox("rubric", "check", "draft").out == "draft: ok, tone 1.0.0, 1 criterion\n"
+
+
+def test_check_without_colours_on_a_terminal_prints_plain_text(
+    on_terminal: Callable, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.md").write_text(BAD)
+    (tmp_path / "good.md").write_text(GOOD)
+    shown = on_terminal("rubric", "check", "bad.md", "good.md", NO_COLOR="1")
+    assert "\x1b" not in shown
+    assert POINT in shown
+    assert "good.md: ok, tone" in shown
+
+
+def test_check_reads_no_more_of_a_file_than_it_needs(jurybox: Callable) -> None:
+    done = jurybox("rubric", "check", "/dev/zero")
+    assert done.code == 2
+    assert "larger than 1 MB" in done.out
+
+
+def test_check_on_a_terminal_puts_the_remedy_on_its_own_line(
+    on_terminal: Callable, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.md").write_text(BAD)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", on_terminal("rubric", "check", "bad.md"))
+    assert plain.splitlines() == [
+        "bad.md:4:8: the scale `5-5` has only one point",
+        "    give it at least two, such as `0-1` [bad-scale]",
+    ]
+
+
+def test_check_says_when_a_file_can_not_be_read(jurybox: Callable) -> None:
+    # Not even root can read this one from its beginning.
+    done = jurybox("rubric", "check", "/proc/self/mem")
+    assert "/proc/self/mem: can't be read (input/output error); check the file" in done.out
+
+
+@pytest.mark.parametrize("model", [None, *BUNDLED])
+def test_new_writes_a_document_that_is_in_order(
+    jurybox: Callable, tmp_path: Path, model: str | None
+) -> None:
+    arguments = ["rubric", "new", "my-own", "--json"] + ([] if model is None else ["--from", model])
+    done = jurybox(*arguments)
+    assert done.code == 0
+    document = (tmp_path / "my-own.md").read_bytes()
+    rubric = parse_rubric(document)
+    assert rubric.id == "my-own"
+    assert done.json == {"id": "my-own", "file": "my-own.md", "sha256": rubric.sha256}
+
+
+def test_new_titles_the_document_after_its_name(jurybox: Callable, tmp_path: Path) -> None:
+    jurybox("rubric", "new", "support-answers")
+    assert parse_rubric((tmp_path / "support-answers.md").read_text()).title == "Support answers"
+
+
+def test_new_never_writes_over_a_file_unless_told_to(jurybox: Callable, tmp_path: Path) -> None:
+    (tmp_path / "tone.md").write_text("mine")
+    done = jurybox("rubric", "new", "tone")
+    assert done.code == 2
+    assert done.err == "tone.md: is there already; choose another name or use --force\n"
+    assert (tmp_path / "tone.md").read_text() == "mine"
+    assert jurybox("rubric", "new", "tone", "--force").code == 0
+    assert (tmp_path / "tone.md").read_text() != "mine"
+
+
+def test_new_says_when_the_folder_is_missing(jurybox: Callable) -> None:
+    done = jurybox("rubric", "new", "tone", "-o", "no/where/tone.md")
+    assert done.code == 2
+    assert done.err == "no/where/tone.md: the folder no/where does not exist; make it first\n"
+
+
+def test_new_copies_a_document_whose_id_has_no_line_of_its_own(
+    jurybox: Callable, tmp_path: Path
+) -> None:
+    (tmp_path / "flow.md").write_text(
+        "---\n{id: flow, version: 1.0.0, scale: 1-5}\n---\n# Flow\n## Criteria\n### Tone\n"
+    )
+    assert jurybox("rubric", "new", "copied", "--from", "flow.md").code == 0
+    assert parse_rubric((tmp_path / "copied.md").read_text()).id == "copied"
+
+
+FOREIGN = (
+    '---\nversion: 1.0.0\nscale: 1-5\nbands: [{label: "id: x", from: 0}]\nid: tone # ours\n---\n'
+    "# Tone\n\nid: not this one\n\n## Criteria\n\n### Warmth\n\n"
+    "```yaml front\n---\nid: nor this\n---\n```\n"
+)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["plain", "marked"])
+def test_new_from_a_document_changes_nothing_but_its_id(
+    jurybox: Callable, tmp_path: Path, newline: str, mark: str
+) -> None:
+    (tmp_path / "tone.md").write_text(mark + FOREIGN.replace("\n", newline), newline="")
+    assert jurybox("rubric", "new", "copied", "--from", "tone.md").code == 0
+    expected = FOREIGN.replace("id: tone # ours", "id: copied").replace("\n", newline)
+    assert (tmp_path / "copied.md").read_bytes().decode() == expected
+
+
+def test_new_prints_the_document_where_the_output_is_a_dash(
+    jurybox: Callable, tmp_path: Path
+) -> None:
+    done = jurybox("rubric", "new", "support-answers", "-o", "-")
+    assert (done.code, done.err) == (0, "")
+    rubric = parse_rubric(done.out)
+    assert (rubric.id, rubric.title) == ("support-answers", "Support answers")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_new_prints_a_copy_to_the_byte(jurybox: Callable, tmp_path: Path) -> None:
+    (tmp_path / "tone.md").write_text(GOOD.replace("\n", "\r\n"), newline="")
+    done = jurybox("rubric", "new", "copied", "--from", "tone.md", "-o", "-")
+    assert done.out == GOOD.replace("id: tone", "id: copied").replace("\n", "\r\n")
+
+
+def test_new_with_json_prints_nothing_but_json(jurybox: Callable) -> None:
+    done = jurybox("rubric", "new", "tone", "-o", "-", "--json")
+    assert done.code == 2 or done.json["id"] == "tone"
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_new_never_takes_the_name_of_a_bundled_rubric(
+    jurybox: Callable, tmp_path: Path, name: str
+) -> None:
+    done = jurybox("rubric", "new", name, "--from", name, "--force")
+    assert done.code == 2
+    assert done.err == (
+        f"{name}: the name of a bundled rubric; choose another name, or begin with a copy: "
+        f"--from {name}\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_new_does_not_copy_a_broken_document(jurybox: Callable, tmp_path: Path) -> None:
+    (tmp_path / "bad.md").write_text(BAD)
+    assert jurybox("rubric", "new", "copied", "--from", "bad.md").code == 2
+    assert not (tmp_path / "copied.md").exists()
+
+
+def test_json_output_is_utf8_and_parses(jurybox: Callable, tmp_path: Path) -> None:
+    (tmp_path / "tone.md").write_text(GOOD.replace("Friendly.", "Freundlich, für alle: 友好."))
+    shown = json.loads(jurybox("rubric", "show", "tone.md", "--json").out)
+    assert shown["criteria"][0]["definition"] == "Freundlich, für alle: 友好."

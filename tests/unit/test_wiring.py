@@ -1,0 +1,90 @@
+from pathlib import Path
+
+import pytest
+
+from jurybox import InputError, RubricError, load_rubric
+from jurybox.settings import NO_COLOR, RUBRICS, TRACEBACK, Settings
+from jurybox.wiring import read_settings, rubric_files
+
+GOOD = "---\nid: tone\nversion: 1.0.0\nscale: 1-5\n---\n# Tone\n## Criteria\n### Warmth\n"
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Path:
+    (tmp_path / "rubrics").mkdir()
+    path = tmp_path / "rubrics" / "tone.md"
+    path.write_text(GOOD)
+    return path
+
+
+def test_a_bundled_rubric_is_loaded_by_its_name() -> None:
+    assert load_rubric("general").id == "general"
+
+
+@pytest.mark.usefixtures("team")
+def test_a_rubric_of_the_folder_is_loaded_by_its_name() -> None:
+    assert load_rubric("tone").id == "tone"
+
+
+def test_the_folder_can_be_set(team: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    team.parent.rename(tmp_path / "elsewhere")
+    monkeypatch.setenv(RUBRICS, "elsewhere")
+    assert load_rubric("tone").id == "tone"
+
+
+@pytest.mark.usefixtures("team")
+@pytest.mark.parametrize("name", ["rubrics/tone.md", "./rubrics/tone.md"])
+def test_a_rubric_is_loaded_by_its_path_as_text_or_as_a_path(name: str) -> None:
+    assert load_rubric(name) == load_rubric(Path(name))
+
+
+def test_a_rubric_is_loaded_by_its_whole_path(team: Path) -> None:
+    assert load_rubric(team) == load_rubric(str(team)) == load_rubric("tone")
+
+
+def test_a_path_is_never_a_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^general: no such file; check the path$"):
+        load_rubric(Path("general"))
+    (tmp_path / "general").write_text(GOOD)
+    assert load_rubric(Path("general")).id == "tone"
+    assert load_rubric("general").id == "general"
+
+
+def test_a_path_needs_no_folder_of_rubrics(team: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(RUBRICS, "nowhere")
+    assert load_rubric(team).id == "tone"
+    with pytest.raises(InputError, match=r"^JURYBOX_RUBRICS=nowhere: no such folder; make it"):
+        load_rubric("general")
+
+
+@pytest.mark.parametrize("name", ["nothing", "x" * 300, "a\0b", "nowhere.md", "no/where"])
+def test_what_is_not_there_is_bad_input(name: str) -> None:
+    with pytest.raises(InputError, match=r"no such|can't be read"):
+        load_rubric(name)
+
+
+def test_a_broken_document_is_refused_under_its_path(team: Path) -> None:
+    team.write_text(GOOD.replace("1-5", "5-5"))
+    with pytest.raises(RubricError) as caught:
+        load_rubric("tone")
+    assert str(caught.value).startswith("rubrics/tone.md:4:8: the scale `5-5` has only one point;")
+
+
+def test_without_a_folder_there_are_the_bundled_ones() -> None:
+    assert rubric_files().own() == {}
+    assert "general" in rubric_files().bundled()
+
+
+def test_without_variables_the_settings_have_their_defaults() -> None:
+    assert Settings.from_environment({}) == Settings()
+    assert Settings.from_environment({RUBRICS: "", TRACEBACK: "", NO_COLOR: ""}) == Settings()
+
+
+def test_variables_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {RUBRICS: "team", TRACEBACK: "1", NO_COLOR: "0"}.items():
+        monkeypatch.setenv(name, value)
+    assert read_settings() == Settings(rubrics="team", traceback=True, color=False)
+
+
+def test_a_traceback_can_be_turned_off_by_a_zero() -> None:
+    assert not Settings.from_environment({TRACEBACK: "0"}).traceback
