@@ -1,0 +1,173 @@
+"""Every code block in the documentation is executed, page by page, each in an empty folder."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from jurybox import check_rubric
+from jurybox.cli.evaluate import command as evaluate
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+COMMANDS = {"evaluate": evaluate}
+
+DISCRETE = """---
+id: fragment
+version: 1.0.0
+{front}
+---
+# Fragment
+## Criteria
+### Correctness
+### Completeness
+"""
+CONTINUOUS = """---
+id: fragment
+version: 1.0.0
+scale: 0.0-1.0
+---
+# Fragment
+## Criteria
+### Correctness
+```yaml rules
+{rules}
+```
+{rest}
+"""
+
+
+def assert_in_order(document: str) -> None:
+    assert [str(finding) for finding in check_rubric(document).findings] == []
+
+
+def run_console(block: Token, place: Path) -> None:
+    """Run each line behind a ``$`` and compare its output; ``...`` stands for any lines."""
+    code = 0
+    for part in re.split(r"^\$ ", block.content, flags=re.MULTILINE)[1:]:
+        command, _, expected = part.partition("\n")
+        if command == "echo $?":
+            printed = f"{code}\n"
+        else:
+            done = subprocess.run(  # noqa: S602 - the commands are those of our own pages
+                command,
+                shell=True,
+                cwd=place,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+                env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+            )
+            printed, code = done.stdout, done.returncode
+        assert matches(expected, printed), f"$ {command}\n{printed}\nis not\n{expected}"
+
+
+def matches(expected: str, printed: str) -> bool:
+    lines = [line.rstrip() for line in expected.rstrip().split("\n")]
+    pattern = "\n".join("(?:.*\n)*?.*" if line == "..." else re.escape(line) for line in lines)
+    trimmed = "\n".join(line.rstrip() for line in printed.rstrip().split("\n"))
+    return re.fullmatch(pattern, trimmed) is not None
+
+
+def run_python(block: Token, place: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", block.content],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def run_shell(block: Token, place: Path) -> None:
+    """Commands that can't run inside a test: targets of make must exist, options must be known."""
+    del place
+    for line in block.content.splitlines():
+        program, *arguments = shlex.split(line)
+        if program == "jurybox":
+            context = click.Context(COMMANDS[arguments[0]])
+            COMMANDS[arguments[0]].make_parser(context).parse_args(arguments[1:])
+            continue
+        target = line.removeprefix("make ")
+        assert re.search(rf"^{re.escape(target)}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def check_markdown(block: Token, place: Path) -> None:
+    """A document must be in order; one that names a file is written there for what follows."""
+    assert_in_order(block.content)
+    for name in block.info.split()[1:]:
+        (place / name).write_text(block.content)
+
+
+def check_yaml(block: Token, place: Path) -> None:
+    """A piece of a document is held against a document around it."""
+    match block.info.split():
+        case ["yaml", file] if file.endswith(".md"):
+            head, end, body = (place / file).read_text().partition("\n---\n")
+            (place / file).write_text(f"{head}\n{block.content.rstrip()}{end}{body}")
+            assert_in_order((place / file).read_text())
+        case ["yaml"]:
+            front = block.content if "scale:" in block.content else f"scale: 1-5\n{block.content}"
+            assert_in_order(DISCRETE.format(front=front.rstrip()))
+        case ["yaml", "rules"]:
+            assert_in_order(CONTINUOUS.format(rules=block.content.rstrip(), rest=""))
+        case ["yaml", "lexicons"]:
+            lexicons = f"## Lexicons\n```yaml lexicons\n{block.content}```\n"
+            assert_in_order(CONTINUOUS.format(rules="base: 0.5", rest=lexicons))
+        case _:
+            pytest.fail(f"unknown block {block.info!r}")
+
+
+def check_json(block: Token, place: Path) -> None:
+    del place
+    json.loads(block.content)
+
+
+RUNNERS: dict[str, Callable[[Token, Path], None]] = {
+    "console": run_console,
+    "json": check_json,
+    "markdown": check_markdown,
+    "python": run_python,
+    "sh": run_shell,
+    "yaml": check_yaml,
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_code_block_works(page: Path, tmp_path: Path) -> None:
+    for block in MarkdownIt("commonmark").parse(page.read_text(encoding="utf-8")):
+        if block.type == "fence":
+            language = (block.info.split() or ["none"])[0]
+            assert language in RUNNERS, f"{page.name}: nothing executes {block.info!r} blocks"
+            RUNNERS[language](block, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "same"),
+    [
+        ("a\n", "a  \n", True),
+        ("a\n...\nc\n", "a\nb\nb\nc\n", True),
+        ("a\n", "b\n", False),
+        ("", "x\n", False),
+    ],
+)
+def test_the_comparison_of_output_can_fail(expected: str, printed: str, *, same: bool) -> None:
+    assert matches(expected, printed) is same
+
+
+def test_a_page_links_only_to_what_is_there() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
