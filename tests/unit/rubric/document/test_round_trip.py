@@ -192,11 +192,10 @@ def comparisons(draw: DrawFn, figures: dict[str, Ends]) -> Comparison:
     unit = 10 ** draw(st.integers(3, 6))
     first = -(10**9) if low is None else round(low * unit)
     last = 10**9 if high is None else round(high * unit)
-    return Comparison(
-        name=name,
-        operator=draw(st.sampled_from(list(OPERATORS))),
-        number=draw(st.integers(first, last)) / unit,
-    )
+    operator = draw(st.sampled_from(list(OPERATORS)))
+    # Nothing is below the lowest value or above the highest.
+    first, last = first + (operator == "<"), last - (operator == ">")
+    return Comparison(name=name, operator=operator, number=draw(st.integers(first, last)) / unit)
 
 
 def comparison_lists(
