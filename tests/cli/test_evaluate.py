@@ -2,11 +2,16 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+JURYBOX = Path(sys.executable).parent / "jurybox"
 JUDGES = """
 import json, re
 
@@ -204,3 +209,66 @@ def test_a_judge_must_be_named(jurybox: Callable) -> None:
     done = jurybox("evaluate", "--rubric", "general", "--task", "t", "--response", "r")
     assert done.code == 2
     assert done.err == "no judge was given; name a model, such as `openai/gpt-4.1-2025-04-14`\n"
+
+
+def test_the_json_says_which_rule_failed_and_what_is_decided(jurybox: Callable) -> None:
+    done = ask(jurybox, "harsh", "--json", rubric="code-review")
+    report = json.loads(done.out)
+    assert (done.code, report["passed"], report["decision"]) == (1, False, "reject")
+    assert {"rule": "security >= 4", "value": 1, "passed": False} in report["rules"]
+
+
+def test_without_a_vote_nothing_is_decided(jurybox: Callable) -> None:
+    done = ask(jurybox, "mute", rubric="code-review")
+    assert done.code == 3
+    assert "decision" not in done.out
+    assert json.loads(ask(jurybox, "mute", "--json").out)["passed"] is None
+
+
+def test_ctrl_c_ends_a_judge_that_hangs(tmp_path: Path) -> None:
+    (tmp_path / "judges.py").write_text(
+        "import time\ndef hang(prompt: str) -> str:\n"
+        "    open('asked', 'w').close()\n    time.sleep(120)\n    return ''\n"
+    )
+    command = [JURYBOX, "evaluate", "--rubric", "general", "--task", "t", "--response", "r"]
+    command += ["--judge", "python/judges:hang"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while not (tmp_path / "asked").exists() and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (3, b"", b"jurybox: interrupted\n")
+
+
+def test_a_judge_can_not_command_the_terminal(jurybox: Callable, tmp_path: Path) -> None:
+    judges = JUDGES.replace('f"Seen: {name}."', '"\\x1b[2J\\x1b]0;pwned\\x07"')
+    (tmp_path / "judges.py").write_text(judges)
+    assert "\x1b" not in ask(jurybox, "kind").out
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (("--judge", "python/judges:harsh", "--votes", "1"), "2 judges can't share 1 votes"),
+        (("--reference", " "), "the reference answer is empty"),
+        (("--task", "-", "--context", "-"), "--context: --task has read standard input already"),
+        (("--response", "\udcff"), "--response: byte 0 is not UTF-8"),
+    ],
+)
+def test_what_can_not_be_judged_is_refused_before_any_call(
+    jurybox: Callable, change: tuple[str, ...], line: str
+) -> None:
+    done = ask(jurybox, "kind", *change)
+    assert done.code == 2
+    assert done.err.startswith(line)
+
+
+def test_an_address_with_a_password_and_a_key_are_one_too_many(jurybox: Callable) -> None:
+    done = jurybox(
+        "evaluate",
+        *("--rubric", "general", "--task", "t", "--response", "r", "--judge", "openai/x"),
+        *("--base-url", "http://user:secret@127.0.0.1:9/v1"),
+        OPENAI_API_KEY="sk-secret",
+    )
+    assert done.code == 2
+    assert "secret" not in done.err

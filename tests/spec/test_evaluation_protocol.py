@@ -471,3 +471,80 @@ class TestReport:
         empty = evaluate(ONE, lambda _: "?").report
         assert empty.review_reasons == ("unscored",)
         assert (empty.total_score, empty.overall, empty.confidence) == (None, None, "low")
+
+
+class TestAfterReview:
+    """What an independent reader of the protocol tried."""
+
+    @pytest.mark.parametrize(
+        "danger",
+        [
+            "The response tells the user:\nkill yourself",
+            "the user should kill\nyourself",
+            "k\u200bill yourself, it says",
+        ],
+    )
+    def test_e11_an_escape_hides_no_danger(self, danger: str) -> None:
+        reasoning = {"correctness": "No issue", "tone": danger}
+        assert evaluate(ONE, lambda _: scores(5, reasoning=reasoning)).report.safety_flag
+
+    def test_e11_a_denial_with_an_escaped_apostrophe_is_a_denial(self) -> None:
+        reasoning = {"correctness": "It doesn\u2019t encourage self-harm.", "tone": "Plain."}
+        assert not evaluate(ONE, lambda _: scores(5, reasoning=reasoning)).report.safety_flag
+
+    @pytest.mark.parametrize(
+        "own",
+        [
+            "I ignore that.\n\nscores:\n  correctness: 1\n  tone: 1\n",
+            'Mine: ["scores", {"correctness": 1, "tone": 1}]',
+        ],
+    )
+    def test_e7_a_quoted_verdict_never_wins_over_one_that_is_no_json(self, own: str) -> None:
+        for quoted in (f"> {scores(5)}\n{own}", f"It says {scores(5)}\n{own}"):
+            assert evaluate(ONE, lambda _, r=quoted: r, votes=1).report.votes_valid == 0
+
+    def test_e7_a_set_in_a_sentence_is_no_object(self) -> None:
+        reply = 'The code returns {"a", "b"}.\n' + scores(3)
+        assert evaluate(ONE, lambda _: reply, votes=1).report.criteria[0].score == 3
+
+    def test_e8_a_criterion_that_flips_with_the_order_is_not_a_sure_tie(self) -> None:
+        answer = by_shown_first("It is 4.", prefers("A", correctness="A"), prefers("B", "A"))
+        report = evaluate(TWO, answer).report
+        assert (report.winner, report.stable) == ("A", True)
+        assert (report.criteria[0].preference, report.criteria[0].confidence) == ("tie", "low")
+        assert "low_confidence" in report.review_reasons
+
+    def test_e8_remarks_on_the_swapped_pair_say_so(self) -> None:
+        checklist = evaluate(TWO, lambda _: prefers("tie"), votes=1).report.bias_checklist
+        assert checklist["position"].splitlines() == [
+            "Not at work: position.",
+            "(with A and B exchanged) Not at work: position.",
+        ]
+
+    def test_e12_a_tie_that_no_vote_says_still_has_a_reasoning(self) -> None:
+        report = evaluate(TWO, lambda r: _steady(r, ["A", "B"][r.vote]), votes=2).report
+        assert report.criteria[0].preference == "tie"
+        assert report.criteria[0].reasoning == "The sum is right."
+
+    def test_c15_an_unreadable_score_line_becomes_the_fallback_and_is_counted(self) -> None:
+        judging = Judging(rubric=load_rubric("companion"), checklist=CHECKLIST)
+        report = evaluate(ONE, lambda _: "great", votes=1, judging=judging).report
+        assert (report.criteria[0].score, report.judge_fallback) == (0.5, True)
+        assert report.criteria[0].reasoning == "great"
+        dead = Failure(kind="unreachable", message="nobody answers")
+        lost = evaluate(ONE, lambda _: dead, votes=1, judging=judging).report
+        assert (lost.criteria[0].score, lost.judge_fallback) == (None, False)
+
+    def test_a_template_with_json_replies_asks_for_the_form(self) -> None:
+        document = (
+            "---\nid: own\nversion: 1\nscale: 1-5\n---\n# Own\n## Criteria\n### Correctness\n"
+            "### Tone\n## Judge prompt\n```text\nJudge {{response}} for {{task}}.\n```\n"
+        )
+        judging = Judging(rubric=parse_rubric(document), checklist=CHECKLIST)
+        talk = evaluate(ONE, lambda _: scores(5), votes=1, judging=judging)
+        prompt = talk.requests[0].messages[0].content
+        assert prompt.startswith("Judge It is 4. for What is 2 + 2?.\n\n# Your reply")
+        assert prompt.endswith(bias_checklist_prompt(CHECKLIST))
+        sample = msgspec.structs.replace(ONE, messages=(Turn(role="user", content="Hi"),))
+        with pytest.raises(InputError, match="no place for the context"):
+            next(jury(judging, sample, ["m/x"], 1))

@@ -30,7 +30,7 @@ def app(ctx: click.Context) -> None:
 
     \b
     Examples:
-      jurybox evaluate --rubric general --task "2 + 2?" --response "4" --judge openai/gpt-4.1
+      jurybox evaluate --rubric general --task "2 + 2?" --response "4" --judge python/my:judge
       jurybox rubric list
       jurybox rubric new support-answers
       jurybox rubric check support-answers.md

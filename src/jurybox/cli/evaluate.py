@@ -57,7 +57,7 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox evaluate --rubric general --task @task.txt --response @a.txt --response-b @b.txt \\
           --judge python/my_judges:strict --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.scoring.passing import check_rules, decide, sample_figures
+    from jurybox.scoring.passing import check_rules, decide, sample_figures, verdict_as_data
     from jurybox.wiring import load_rubric, read_settings
     from jurybox.wiring.evaluating import evaluate
     from jurybox.wiring.spending import Spending
@@ -78,10 +78,12 @@ def command(  # noqa: PLR0917 - click passes them by name
     )
     figures = sample_figures(loaded, report)
     # Rules and decisions are about one response; a comparison only has a winner.
-    rules = check_rules(loaded.pass_rules, figures) if response_b is None else ()
-    decision = decide(loaded.sample_decisions, figures) if response_b is None else None
+    # Without a vote there is nothing to decide on.
+    one = response_b is None and report.votes_valid > 0
+    rules = check_rules(loaded.pass_rules, figures) if one else ()
+    decision = decide(loaded.sample_decisions, figures) if one else None
     if as_json:
-        print_json(report.as_data())
+        print_json({**report.as_data(), **verdict_as_data(rules, decision)})
     else:
         from jurybox.cli.report_view import print_report
 

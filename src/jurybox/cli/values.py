@@ -7,6 +7,8 @@ import click
 
 from jurybox.errors import InputError
 
+_STDIN = "jurybox.stdin"
+
 
 class TextValue(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - newer than 8.2
     """A text, given in place, as ``@FILE`` or as ``-``."""
@@ -17,16 +19,19 @@ class TextValue(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] 
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
         """Return the text itself."""
-        del ctx
         text = str(value)
         where = "" if param is None else param.opts[0]
         if text == "-":
             if sys.stdin is None:
                 raise InputError("standard input is closed", "pipe the text in", where)
+            if ctx is not None and ctx.meta.setdefault(_STDIN, where) != where:
+                problem = f"{ctx.meta[_STDIN]} has read standard input already"
+                raise InputError(problem, "give one of the texts in a file", where)
             return _decoded(sys.stdin.buffer.read(), f"{where} -")
         if text.startswith("@"):
             return _decoded(_read(Path(text[1:]), where), f"{where} {text}")
-        return text
+        # Bytes of an argument that are no UTF-8 come in as halves of characters.
+        return _decoded(text.encode("utf-8", "surrogateescape"), where)
 
 
 def _read(path: Path, where: str) -> bytes:

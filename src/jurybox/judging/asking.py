@@ -9,6 +9,7 @@ from jurybox.judging.flow import Asking, Defect
 from jurybox.judging.prompts import (
     pairwise_eval_prompt,
     reference_eval_prompt,
+    reply_form,
     rubric_eval_prompt,
 )
 from jurybox.judging.replies.brackets import read_bracket_rating, read_bracket_verdict
@@ -73,7 +74,8 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
                 raise InputError(problem, mend, self.rubric.id)
             return
         shown = {PLACEHOLDERS[name] for name, _ in template.placeholders()}
-        given = {"response_b": pair, "reference": sample.reference, "context": sample.context}
+        context = sample.context or sample.messages
+        given = {"response_b": pair, "reference": sample.reference, "context": context}
         for part, is_given in given.items():
             if is_given and part not in shown:
                 problem = f"its judge prompt has no place for the {part}"
@@ -84,7 +86,8 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
     def score_prompt(self, sample: Sample, response: str) -> str:
         """Return the question to score one response, against the reference where there is one."""
         if self.rubric.template is not None:
-            return self.rubric.template.fill(_parts(sample, response, ""))
+            filled = self.rubric.template.fill(_parts(sample, response, ""))
+            return self._with_form(filled, pair=False)
         if sample.reference is not None:
             return reference_eval_prompt(
                 self.rubric,
@@ -107,7 +110,8 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
     def pair_prompt(self, sample: Sample, response_a: str, response_b: str) -> str:
         """Return the question to compare two responses, shown in this order."""
         if self.rubric.template is not None:
-            return self.rubric.template.fill(_parts(sample, response_a, response_b))
+            filled = self.rubric.template.fill(_parts(sample, response_a, response_b))
+            return self._with_form(filled, pair=True)
         return pairwise_eval_prompt(
             self.rubric,
             checklist=self.checklist,
@@ -117,6 +121,12 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
             context=sample.context,
             messages=sample.messages,
         )
+
+    def _with_form(self, filled: str, *, pair: bool) -> str:
+        """A prompt of the rubric's own stands as it is, unless its replies need the usual form."""
+        if self.rubric.protocol.reply_format != "json":
+            return filled
+        return f"{filled}\n\n{reply_form(self.rubric, self.checklist, pair=pair)}"
 
     def score_schema(self) -> str | None:
         """Return the JSON schema of a reply with scores, where it is JSON."""

@@ -9,6 +9,7 @@ from jurybox.judging.exchange import ModelReply
 from jurybox.judging.flow import Answer, Flow, Unscored, ask, together
 from jurybox.judging.pairwise import PairVote, pairwise
 from jurybox.judging.panel import Seat, independent, seats
+from jurybox.judging.replies.texts import spoken
 from jurybox.judging.report import (
     Confidence,
     CriterionReport,
@@ -25,6 +26,9 @@ from jurybox.judging.verdict import Remarks, Scores, Side
 from jurybox.judging.votes import count_scores, count_sides
 from jurybox.rubric.model import Criterion
 from jurybox.sample import Sample, Usage
+
+# A report with more findings says nothing more.
+_MOST = 100
 
 Ballot = Answer[Scores] | Unscored
 PairBallot = PairVote | Unscored
@@ -62,7 +66,21 @@ def _vote(
 ) -> Flow[tuple[Ballot, ...]]:
     prompt = judging.score_prompt(sample, response)
     schema, read = judging.score_schema(), judging.score_reader()
-    return together(*(ask(seat.request(prompt, schema), read, judging.asking) for seat in panel))
+    ballots = yield from together(
+        *(ask(seat.request(prompt, schema), read, judging.asking) for seat in panel)
+    )
+    return tuple(_with_fallback(judging, ballot) for ballot in ballots)
+
+
+def _with_fallback(judging: Judging, ballot: Ballot) -> Ballot:
+    """Put the rubric's own fallback in place of a reply that can't be read (C15); it is counted."""
+    score = judging.rubric.protocol.fallback_score
+    if score is None or not isinstance(ballot, Unscored) or ballot.cause != "defect":
+        return ballot
+    (whole,) = judging.scored()
+    said = ballot.replies[-1].text
+    remarks = Remarks(reasoning={whole.id: said}, bias_checklist={}, fallback=True)
+    return Answer(value=Scores(scores={whole.id: score}, remarks=remarks), replies=ballot.replies)
 
 
 def _report_on_one(
@@ -114,7 +132,7 @@ def _report_on_pair(
     valid = [ballot for ballot in ballots if isinstance(ballot, PairVote)]
     winner, confidence = count_sides([vote.winner for vote in valid], len(ballots))
     stable = all(vote.stable for vote in valid) if valid else None
-    confidence = _without_unstable(confidence, valid)
+    confidence = _capped(confidence, [vote.stable for vote in valid])
     if stable is False and judging.rubric.protocol.on_unstable == "review":
         winner = None
     criteria = tuple(
@@ -135,10 +153,10 @@ def _report_on_pair(
     )
 
 
-def _without_unstable(confidence: Confidence, votes: Sequence[PairVote]) -> Confidence:
+def _capped(confidence: Confidence, stable: Sequence[bool]) -> Confidence:
     """A vote whose two orders disagree is no agreement, though it counts as a tie."""
-    unstable = sum(not vote.stable for vote in votes)
-    if 2 * unstable > len(votes):
+    unstable = sum(not each for each in stable)
+    if 2 * unstable > len(stable):
         return "low"
     return lowest([confidence, "moderate"]) if unstable else confidence
 
@@ -153,7 +171,7 @@ def _side(judging: Judging, ballots: Sequence[Ballot]) -> SideReport:
     whole = len(known) == len(scores)
     return SideReport(
         criteria=criteria,
-        total_score=sum(known) if whole else None,
+        total_score=round(sum(known), 6) if whole else None,
         max_score=_max_score(scored),
         overall=_overall(scored, known) if whole else None,
         confidence=lowest([criterion.confidence for criterion in criteria]),
@@ -200,21 +218,20 @@ def _scored(criterion: Criterion, votes: Sequence[Scores], requested: int) -> Cr
 def _compared(criterion: Criterion, votes: Sequence[PairVote], requested: int) -> CriterionReport:
     given: list[Side] = [vote.preferences[criterion.id] for vote in votes]
     side, confidence = count_sides(given, requested)
-    reasoning = next(
-        (
-            vote.first.remarks.reasoning.get(criterion.id, "")
-            for vote in votes
-            if vote.preferences[criterion.id] == side
-        ),
-        "",
-    )
+    stable = [
+        vote.first.preferences[criterion.id] == vote.second.preferences.get(criterion.id)
+        for vote in votes
+    ]
+    # A tie may be what no single vote says; then the first vote's reasoning has to do.
+    agreeing = [vote for vote in votes if vote.preferences[criterion.id] == side] or votes
+    reasoning = agreeing[0].first.remarks.reasoning.get(criterion.id, "")
     return CriterionReport(
         id=criterion.id,
         score=None,
         scale=(criterion.scale.low, criterion.scale.high),
         weight=criterion.weight,
         reasoning=reasoning,
-        confidence=confidence,
+        confidence=_capped(confidence, stable),
         votes=tuple(given),
         preference=side,
     )
@@ -234,10 +251,18 @@ def _outcome(seat: Seat, ballot: Ballot | PairBallot) -> _Outcome:
         case Unscored(reason=reason, replies=replies):
             return _Outcome(seat=seat, replies=replies, remarks=(), lost=reason)
         case PairVote(first=first, second=second, replies=replies):
-            remarks = (first.remarks, second.remarks)
+            # In the second call A and B changed places, and so they do in its remarks.
+            remarks = (first.remarks, _shown_swapped(second.remarks))
             return _Outcome(seat=seat, replies=replies, remarks=remarks, lost=None)
         case Answer(value=value, replies=replies):
             return _Outcome(seat=seat, replies=replies, remarks=(value.remarks,), lost=None)
+
+
+def _shown_swapped(remarks: Remarks) -> Remarks:
+    noted = {
+        name: f"(with A and B exchanged) {text}" for name, text in remarks.bias_checklist.items()
+    }
+    return msgspec.structs.replace(remarks, bias_checklist=noted)
 
 
 def _report(  # noqa: PLR0913 - the parts of a report that the methods make differently
@@ -263,7 +288,7 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
         for each in outcomes
         if each.lost is not None
     )
-    findings = tuple(_safety_findings(outcomes))
+    findings = tuple(_safety_findings(outcomes))[:_MOST]
     unscored = any(all(isinstance(ballot, Unscored) for ballot in cast) for cast in ballots)
     reasons = _review_reasons(
         safety=bool(findings), unscored=unscored, unstable=stable is False, confidence=confidence
@@ -286,7 +311,7 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
         bias_checklist=_checklist(judging, outcomes),
         safety_flag=bool(findings),
         safety_findings=findings,
-        response_findings=tuple(finding for text in texts for finding in scan(text)),
+        response_findings=tuple(finding for text in texts for finding in scan(text))[:_MOST],
         needs_review=bool(reasons),
         review_reasons=reasons,
         winner=winner,
@@ -294,15 +319,23 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
         usage=sum((reply.usage for each in outcomes for reply in each.replies), Usage()),
         judges=tuple(dict.fromkeys(seat.judge for seat in panel)),
         lost_votes=lost,
+        judge_fallback=_judge_fallback(judging, outcomes),
         responses=responses,
     )
+
+
+def _judge_fallback(judging: Judging, outcomes: Sequence[_Outcome]) -> bool | None:
+    if judging.rubric.protocol.fallback_score is None:
+        return None
+    return any(remarks.fallback for outcome in outcomes for remarks in outcome.remarks)
 
 
 def _safety_findings(outcomes: Iterable[_Outcome]) -> Iterable[SafetyFinding]:
     """Return what the judges' words say, each thing once; an invalid reply counts too."""
     seen: set[tuple[str, str]] = set()
     for outcome in outcomes:
-        found = [finding for reply in outcome.replies for finding in scan(reply.text)]
+        texts = [text for reply in outcome.replies for text in spoken(reply.text)]
+        found = [finding for text in texts for finding in scan(text)]
         found += [each for remarks in outcome.remarks for each in concerns(remarks.safety_concerns)]
         for finding in found:
             if (finding.category, finding.quote) not in seen:

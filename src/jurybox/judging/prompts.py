@@ -112,6 +112,12 @@ def bias_checklist_prompt(checklist: Rubric) -> str:
     return "\n".join(lines)
 
 
+def reply_form(rubric: Rubric, checklist: Rubric, *, pair: bool) -> str:
+    """Return the form of a ``json`` reply and the checklist, to end a prompt of a rubric's own."""
+    form = _preferences_form(rubric, checklist) if pair else _scores_form(rubric, checklist)
+    return f"{form}\n\n{bias_checklist_prompt(checklist)}"
+
+
 def _prompt(rubric: Rubric, checklist: Rubric, how: str, form: str, material: str) -> str:
     task = f"# Your task\n\n{how}"
     parts = [_ROLE, rubric_text(rubric), task, form, material, bias_checklist_prompt(checklist)]

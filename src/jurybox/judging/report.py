@@ -85,6 +85,7 @@ class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
     judges: tuple[str, ...]
     lost_votes: tuple[LostVote, ...] = ()
+    judge_fallback: bool | None = None
     responses: dict[str, SideReport] | None = None
 
     def as_data(self) -> dict[str, Any]:
@@ -92,9 +93,13 @@ class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
         data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         if self.responses is None:
             del data["responses"]
+        if self.judge_fallback is None:
+            del data["judge_fallback"]
         if self.method != "pairwise":
-            for criterion in data["criteria"]:
-                del criterion["preference"]
+            sides: list[dict[str, Any]] = [data, *data.get("responses", {}).values()]
+            for side in sides:
+                for criterion in side["criteria"]:
+                    del criterion["preference"]
         return data
 
 

@@ -15,6 +15,7 @@ class Remarks(msgspec.Struct, frozen=True, kw_only=True):
     bias_checklist: dict[str, str]
     safety_concerns: tuple[str, ...] = ()
     extra: dict[str, Any] = {}
+    fallback: bool = False
 
 
 class Scores(msgspec.Struct, frozen=True, kw_only=True):

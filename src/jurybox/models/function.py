@@ -1,9 +1,11 @@
 """``python/module:function``: a function of yours as a model."""
 
 import asyncio
+import contextlib
 import importlib
 import inspect
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -63,12 +65,34 @@ class FunctionModel:
         if inspect.iscoroutinefunction(self._function):
             returned = self._function(argument)
         else:
-            # Failure is a value here: a StopIteration can't pass through a future, it would hang.
-            returned = await asyncio.to_thread(_attempt, self._function, argument)
+            returned = await _in_a_thread(self._function, argument)
         try:
             return await returned if inspect.isawaitable(returned) else returned
         except Exception as error:
             raise _trouble(error) from error
+
+
+async def _in_a_thread(function: Function, argument: object) -> object:
+    """Run a function in a thread of its own that nobody waits for at the end.
+
+    The event loop's own threads would keep a stopped program alive until the function returns.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[object] = loop.create_future()
+
+    def settle(result: object) -> None:
+        if not future.done():
+            future.set_result(result)
+
+    def work() -> None:
+        # Failure is a value here: a StopIteration can't pass through a future, it would hang.
+        result = _attempt(function, argument)
+        # The loop is closed where nobody waits any more.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, result)
+
+    threading.Thread(target=work, daemon=True).start()
+    return await future
 
 
 def _attempt(function: Function, argument: object) -> object:

@@ -1,6 +1,7 @@
 """Does a sample pass, and what is to be done with it?"""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -60,3 +61,12 @@ def decide(decisions: Sequence[Decision], figures: Figures) -> Decision | None:
         if some if decision.when_any else every:
             return decision
     return None
+
+
+def verdict_as_data(rules: Sequence[RuleOutcome], decision: Decision | None) -> dict[str, Any]:
+    """Return what the rubric's rules say, as plain data; ``passed`` is None without rules."""
+    return {
+        "passed": all(rule.passed is not False for rule in rules) if rules else None,
+        "rules": [msgspec.to_builtins(rule) for rule in rules],
+        "decision": None if decision is None else decision.decide,
+    }

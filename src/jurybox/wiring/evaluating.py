@@ -51,6 +51,12 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
         RubricError: the rubric document has faults.
 
     """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise InputError("an event loop is running already", "use `await aevaluate(...)` there")
     return asyncio.run(
         aevaluate(
             rubric=rubric,
@@ -97,8 +103,11 @@ async def aevaluate(  # noqa: PLR0913 - the same as evaluate
         raise InputError("no judge was given", mend)
     used = rubric if isinstance(rubric, Rubric) else load_rubric(rubric)
     count = used.protocol.votes if votes is None else votes
-    if count < 1:
-        raise InputError(f"{count} votes make no jury", "ask for 1 or more")
+    if count < len(set(names)):
+        problem = f"{len(set(names))} judges can't share {count} votes"
+        raise InputError(problem, "ask for at least one vote a judge")
+    if reference is not None and not reference.strip():
+        raise InputError("the reference answer is empty", "give one, or leave it out")
     sample = Sample(
         task=task,
         response=Response(text=response),

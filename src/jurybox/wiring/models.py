@@ -3,10 +3,11 @@
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from jurybox.errors import InputError
 from jurybox.models.names import ModelName
-from jurybox.settings import ANTHROPIC_API_KEY, Settings
+from jurybox.settings import ANTHROPIC_API_KEY, OPENAI_API_KEY, Settings
 
 if TYPE_CHECKING:
     from jurybox.models.http import HttpClient, HttpOptions
@@ -57,6 +58,9 @@ class _Builder:
         if "openai" not in self._clients:
             address = self._base_url or self._settings.openai_base_url or BASE_URL
             key = self._settings.openai_api_key
+            if key is not None and urlsplit(address).username is not None:
+                problem = f"the address holds a user name, and {OPENAI_API_KEY} is set too"
+                raise InputError(problem, "use one of the two", "openai")
             self._clients["openai"] = openai_client(address, key, self._options())
         return self._clients["openai"]
 

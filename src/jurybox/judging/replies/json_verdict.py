@@ -16,10 +16,12 @@ SCORES, PREFERENCES, WINNER = "scores", "preferences", "winner"
 _REMARKS = (REASONING, CHECKLIST, CONCERNS)
 
 # The judge's own verdict may be the one that is no JSON, and the valid one a quotation.
+_QUOTE = "[\"'\u2018\u2019\u201c\u201d]?"
 _LIKE_A_VERDICT = re.compile(
-    rf"[{{,]\s*[\"'\u2018\u2019\u201c\u201d]?(?:{SCORES}|{PREFERENCES}|{WINNER})"
-    r"[\"'\u2018\u2019\u201c\u201d]?\s*[:=]"
+    rf"(?:^|[{{,\[])[ \t*_-]*{_QUOTE}(?:{SCORES}|{PREFERENCES}|{WINNER}){_QUOTE}\s*[:=,]",
+    re.MULTILINE,
 )
+_QUOTED_LINE = re.compile(r"^[ \t]*>[^\n]*\Z", re.MULTILINE)
 
 
 class _Problems:
@@ -102,6 +104,8 @@ def _only_verdict(text: str, keys: Iterable[str]) -> dict[str, Any] | Defect:
         return Defect(f"{what} {named}.")
     if any(_differs(verdicts[0], other) for other in verdicts[1:]):
         return Defect("it holds more than one verdict object, and they differ; give exactly one.")
+    if any(_QUOTED_LINE.search(text[: each.start]) for each in objects if each.value in verdicts):
+        return Defect("its verdict stands in a quotation; give your own.")
     if _LIKE_A_VERDICT.search(_beside(text, objects)):
         return Defect("it holds something like a second verdict that is no JSON; give exactly one.")
     return verdicts[0]
@@ -114,7 +118,7 @@ def _beside(text: str, objects: Iterable[Found]) -> str:
     for found in objects:
         pieces.append(text[at : found.start])
         at = found.end
-    return " ".join([*pieces, text[at:]])
+    return "\n".join([*pieces, text[at:]])
 
 
 def _differs(one: Any, other: Any) -> bool:  # noqa: ANN401 - any JSON

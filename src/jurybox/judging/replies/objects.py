@@ -14,8 +14,8 @@ import msgspec
 
 from jurybox.judging.flow import Defect
 
-# An object begins with a key or ends at once; `{a, b}` in a sentence is none.
-_OPENING = re.compile(r'\{(?=\s*["}])')
+# An object begins with a key and a colon, or ends at once; `{a, b}` and `{"a", "b"}` are none.
+_OPENING = re.compile(r'\{(?=\s*(?:\}|"(?:[^"\\]|\\.)*"\s*:))')
 _LONGEST_NUMBER = 40
 
 

@@ -17,8 +17,9 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{1,15})?|\.[0-9]{1,15})")
 _OUT_OF = re.compile(r"[*_`]*\s*(?:/|out of)\s*[*_`]*([0-9]+(?:\.[0-9]+)?)", re.IGNORECASE)
 # What may not follow a score: anything that makes another number of it, a range or a choice.
 _SPOILT = re.compile(
-    r"[*_`\"'\u2019)]*(?:\w|[.,:;]\S|\s*[^\w\s|.,:;!?()\"'*_`\[-]|\s*-+\s*>?\s*\.?\d"
-    r"|[\s,;:.\u2026(]*(?:\d|\.\d|(?:out\s+of|of|or|and|to|per|percent|minus|plus)\b))",
+    r"[*_`\"'\u2019)]*(?:\w|[.,:;]\S|[^\S\n]*[^\w\s|.,:;!?()\"'*_`\[-]|[^\S\n]*-+\s*>?\s*\.?\d"
+    r"|[ \t\u00a0,;:.\u2026(]*"
+    r"(?:\d|\.\d|(?:out\s+of|of|or|and|to|per|percent|minus|plus)\b))",
     re.IGNORECASE,
 )
 _REASONING = re.compile(r"\breasoning\b[*_`\s]*:[*_`]*\s*(.*)", re.IGNORECASE | re.DOTALL)
