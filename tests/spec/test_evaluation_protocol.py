@@ -342,9 +342,16 @@ class TestJury:
         assert [request.generation.seed for request in talk.requests] == [42, 43, 44]
         assert {request.generation.temperature for request in talk.requests} == {0.7}
         assert talk.report.votes_independent
+        assert talk.report.overrides == {"temperature": 0.7}
 
     def test_e10_a_single_vote_keeps_the_rubrics_temperature(self) -> None:
-        assert evaluate(ONE, lambda _: scores(5), votes=1).requests[0].generation == Generation()
+        talk = evaluate(ONE, lambda _: scores(5), votes=1)
+        assert talk.requests[0].generation == Generation()
+        assert talk.report.overrides == {}
+
+    def test_a10_the_version_that_a_provider_reports_is_in_the_report(self) -> None:
+        reply = ModelReply(text=scores(5), model="judge-2025-01-01", fingerprint="fp_1")
+        assert evaluate(ONE, lambda _: reply).report.reported_models == ("judge-2025-01-01 fp_1",)
 
     def test_e10_a_mixed_jury_deals_the_votes_out_in_turns(self) -> None:
         talk = evaluate(ONE, lambda _: scores(5), judges=["a/x", "b/y"])

@@ -319,9 +319,24 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
         usage=sum((reply.usage for each in outcomes for reply in each.replies), Usage()),
         judges=tuple(dict.fromkeys(seat.judge for seat in panel)),
         lost_votes=lost,
+        overrides=_overrides(judging, panel),
+        reported_models=tuple(dict.fromkeys(_reported(outcomes))),
         judge_fallback=_judge_fallback(judging, outcomes),
         responses=responses,
     )
+
+
+def _overrides(judging: Judging, panel: Sequence[Seat]) -> dict[str, float]:
+    base = judging.rubric.generation.temperature
+    warm = {seat.generation.temperature for seat in panel} - {base}
+    return {"temperature": warm.pop()} if warm else {}
+
+
+def _reported(outcomes: Iterable[_Outcome]) -> Iterable[str]:
+    for reply in (reply for outcome in outcomes for reply in outcome.replies):
+        parts = [part for part in (reply.model, reply.fingerprint) if part is not None]
+        if parts:
+            yield " ".join(parts)
 
 
 def _judge_fallback(judging: Judging, outcomes: Sequence[_Outcome]) -> bool | None:

@@ -62,7 +62,11 @@ class SideReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of one sample after judging (E12)."""
+    """All that is known of one sample after judging (E12).
+
+    ``overrides`` are parameters that differ from the rubric's on purpose (E10), ``reported_models``
+    what the providers said which version answered (A10).
+    """
 
     rubric: RubricName
     method: Method
@@ -85,6 +89,8 @@ class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
     judges: tuple[str, ...]
     lost_votes: tuple[LostVote, ...] = ()
+    overrides: dict[str, float] = {}
+    reported_models: tuple[str, ...] = ()
     judge_fallback: bool | None = None
     responses: dict[str, SideReport] | None = None
 
