@@ -5,9 +5,10 @@ that would be rounded, half a character. Here they are defects, like any other f
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import msgspec
@@ -46,10 +47,19 @@ def _no_constant(name: str) -> float:
 
 def _exact(text: str) -> float:
     """Read a fraction, and refuse one that would be rounded: the score must be what was written."""
-    value = float(text) if len(text) <= _LONGEST_NUMBER else float("inf")
-    if Decimal(text) != Decimal(repr(value)):
+    value = float(text)
+    # An exponent can be too large even for a Decimal.
+    kept = len(text) <= _LONGEST_NUMBER and math.isfinite(value)
+    if not kept or not _same(text, value):
         raise _RefusedError(f"the number {text[:_LONGEST_NUMBER]} can't be kept exactly")
     return value
+
+
+def _same(text: str, value: float) -> bool:
+    try:
+        return Decimal(text) == Decimal(repr(value))
+    except InvalidOperation:
+        return False
 
 
 _DECODER = json.JSONDecoder(

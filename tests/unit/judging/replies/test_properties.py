@@ -63,7 +63,9 @@ NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 
 def numbers_in(text: str) -> set[Decimal]:
     """Return every number that a text holds, whole and to the digit: 1e-1 holds no 1."""
-    return {Decimal(match[0]) for match in NUMBER.finditer(text)}
+    found = [match[0] for match in NUMBER.finditer(text)]
+    # An exponent of many digits is beyond any number, and beyond a Decimal.
+    return {Decimal(each) for each in found if not re.search(r"[eE][-+]?\d{7}", each)}
 
 
 def scores_in(outcome: Scores | Preference | Defect) -> list[float]:
