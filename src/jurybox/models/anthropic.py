@@ -6,9 +6,9 @@ from typing import Any, Final, cast
 import msgspec
 
 from jurybox.judging.exchange import ModelReply, ModelRequest
-from jurybox.models.concessions import Accepted, concede
+from jurybox.models.concessions import Accepted
 from jurybox.models.http import HttpAnswer, HttpClient, HttpOptions, decode, secret_header
-from jurybox.models.trouble import StatusTrouble
+from jurybox.models.negotiation import Negotiation
 from jurybox.rubric.model import Generation
 from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Usage
@@ -49,7 +49,8 @@ class AnthropicModel:
     def __init__(self, name: str, client: HttpClient) -> None:
         self._name = name
         self._client = client
-        self._accepted = Accepted()
+        # Its limit of tokens has one name only, and a reply needs one.
+        self._negotiation = Negotiation(client, _PATH, frozenset({"max_tokens"}))
 
     @property
     def endpoint(self) -> str:
@@ -58,20 +59,10 @@ class AnthropicModel:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Ask once; a parameter that the model won't have is left out and not tried again."""
-        accepted = self._accepted
-        while True:
-            payload = self._payload(request, accepted)
-            try:
-                answer = await self._client.post(_PATH, payload)
-            except StatusTrouble as trouble:
-                # Its limit of tokens has one name only, and a reply needs one.
-                less = concede(accepted, trouble, payload.keys() - {"max_tokens"})
-                if less is None:
-                    raise
-                accepted = less
-            else:
-                self._accepted = accepted
-                return _reply(answer, payload)
+        answer, payload = await self._negotiation.post(
+            lambda accepted: self._payload(request, accepted)
+        )
+        return _reply(answer, payload)
 
     async def aclose(self) -> None:
         """Let go of connections."""

@@ -6,9 +6,10 @@ from typing import Any, Final, cast
 import msgspec
 
 from jurybox.judging.exchange import ModelReply, ModelRequest
-from jurybox.models.concessions import Accepted, concede
+from jurybox.models.concessions import Accepted
 from jurybox.models.http import HttpAnswer, HttpClient, HttpOptions, decode, secret_header
-from jurybox.models.trouble import Refusal, StatusTrouble, quoted, status_trouble
+from jurybox.models.negotiation import Negotiation
+from jurybox.models.trouble import Refusal, quoted, status_trouble
 from jurybox.rubric.model import Generation
 from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Usage
@@ -46,7 +47,7 @@ class OpenAIModel:
         self._name = name
         self._client = client
         self._logprobs = logprobs
-        self._accepted = Accepted()
+        self._negotiation = Negotiation(client, _PATH)
 
     @property
     def endpoint(self) -> str:
@@ -55,19 +56,10 @@ class OpenAIModel:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Ask once; a parameter that the endpoint won't have is left out and not tried again."""
-        accepted = self._accepted
-        while True:
-            payload = self._payload(request, accepted)
-            try:
-                answer = await self._client.post(_PATH, payload)
-            except StatusTrouble as trouble:
-                less = concede(accepted, trouble, payload.keys())
-                if less is None:
-                    raise
-                accepted = less
-            else:
-                self._accepted = accepted
-                return _reply(answer, payload)
+        answer, payload = await self._negotiation.post(
+            lambda accepted: self._payload(request, accepted)
+        )
+        return _reply(answer, payload)
 
     async def aclose(self) -> None:
         """Let go of connections."""

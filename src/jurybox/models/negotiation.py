@@ -1,0 +1,36 @@
+"""Sending a request, giving way where the endpoint won't have a part of it."""
+
+from collections.abc import Callable
+
+from jurybox.models.concessions import Accepted, concede
+from jurybox.models.http import HttpAnswer, HttpClient
+from jurybox.models.trouble import StatusTrouble
+
+Payload = dict[str, object]
+
+
+class Negotiation:
+    """What one model at an endpoint takes; learned once, and not tried again."""
+
+    def __init__(self, client: HttpClient, path: str, needed: frozenset[str] = frozenset()) -> None:
+        """Post to ``path``; the parameters in ``needed`` are never given up."""
+        self._client = client
+        self._path = path
+        self._needed = needed
+        self._accepted = Accepted()
+
+    async def post(self, build: Callable[[Accepted], Payload]) -> tuple[HttpAnswer, Payload]:
+        """Send what ``build`` makes of what is accepted; return the answer and what went out."""
+        accepted = self._accepted
+        while True:
+            payload = build(accepted)
+            try:
+                answer = await self._client.post(self._path, payload)
+            except StatusTrouble as trouble:
+                less = concede(accepted, trouble, payload.keys() - self._needed)
+                if less is None:
+                    raise
+                accepted = less
+            else:
+                self._accepted = accepted
+                return answer, payload
