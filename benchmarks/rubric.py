@@ -40,7 +40,8 @@ def main() -> None:
     repeats = parser.parse_args().repeats
     print(f"rubric documents, CPU ms, median of {repeats} (spread: 10% to 90%)")
     print(f"{'document':16}{'KB':>6}{'floor':>9}{'read':>9}{'spread':>15}{'ratio':>7}{'render':>9}")
-    for file in rubric_files().all():
+    files = rubric_files()
+    for file in map(files.read, files.bundled()):
         text = file.data.decode()
         rubric = parse_rubric(text)
         floors: list[float] = []
