@@ -184,6 +184,8 @@ class TestValidation:
         [
             scores(5, reasoning={"correctness": "", "tone": "Plain."}),
             scores(5, reasoning={"tone": "Plain."}),
+            scores(5, reasoning={"correctness": "...", "tone": "Plain."}),
+            scores(5, reasoning={"correctness": "\u200b", "tone": "Plain."}),
             json.dumps({"scores": {"correctness": 5, "tone": 4}, **remarks()}),
             json.dumps({"scores": {"correctness": 5, "tone": 4}}),
         ],

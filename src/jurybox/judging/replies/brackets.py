@@ -8,7 +8,8 @@ from jurybox.judging.verdict import Preference, Remarks, Scores, Side
 from jurybox.rubric.numbers import read_number
 from jurybox.rubric.scale import Scale
 
-_BRACKETS = re.compile(r"\[\[([^\[\]]{1,400})\]\]")
+# With an address behind it, it is a citation.
+_BRACKETS = re.compile(r"\[\[([^\[\]]{1,400})\]\](?!\()")
 _SIDES: Final[dict[str, Side]] = {"A": "A", "B": "B", "C": "tie"}
 
 

@@ -16,7 +16,7 @@ from jurybox.judging.verdict import Preference, Scores, mirror
 GIVEN = [row for name in ("malformed", "valid") for row in golden(name)]
 FORMS = st.sampled_from(sorted(READERS))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
-SENTENCES = TEXTS.filter(str.strip)
+SENTENCES = TEXTS.filter(lambda text: any(map(str.isalnum, text)))
 
 PIECES = [
     *'{}[]":,|/%-+._*`\n\\ ',
