@@ -272,3 +272,10 @@ def test_an_address_with_a_password_and_a_key_are_one_too_many(jurybox: Callable
     )
     assert done.code == 2
     assert "secret" not in done.err
+
+
+def test_a_fallback_score_is_shown_as_one(jurybox: Callable) -> None:
+    done = ask(jurybox, "mute", rubric="companion")
+    assert done.code == 0
+    assert "a reply could not be read: the rubric's fallback score stands in" in done.out
+    assert json.loads(ask(jurybox, "mute", "--json", rubric="companion").out)["judge_fallback"]

@@ -62,6 +62,8 @@ def _warnings(report: EvaluationReport) -> Iterator[RenderableType]:
     yield from _findings("in the response", report.response_findings, "yellow")
     for lost in report.lost_votes:
         yield _plain(f"vote {lost.vote + 1} ({lost.judge}) is lost: {lost.reason}", style="yellow")
+    if report.judge_fallback:
+        yield _plain("a reply could not be read: the rubric's fallback score stands in", "yellow")
     if not report.votes_independent:
         yield _plain("the votes are not independent: all were asked the same way", style="yellow")
 
