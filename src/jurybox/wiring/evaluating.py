@@ -117,7 +117,6 @@ async def aevaluate(  # noqa: PLR0913 - the same as evaluate
         messages=tuple(messages),
     )
     judging = Judging(rubric=used, checklist=load_rubric(CHECKLIST))
-    judging.check(sample)
     models = build_models(names, read_settings(), base_url)
     try:
         flow = jury(judging, sample, names, count)
