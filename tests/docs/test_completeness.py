@@ -10,9 +10,9 @@ import pytest
 
 import jurybox
 from jurybox.cli.app import app
+from jurybox.documents.fields import options_of
 from jurybox.rubric.comparison import OPERATORS
 from jurybox.rubric.document import front_matter, rules_block, thresholds
-from jurybox.rubric.document.fields import options_of
 from jurybox.rubric.figures import MEASURES, RATES, run_figures, sample_figures
 from jurybox.rubric.model import ReplyFormat
 from jurybox.rubric.rules import MATCHES, SIGNALS
@@ -120,7 +120,8 @@ def test_every_nested_key_and_name_is_documented(title: str, words: tuple[str, .
 def finding_codes() -> set[str]:
     """Collect every code that the reader can give, from its syntax tree."""
     codes: set[str] = set()
-    for path in (ROOT / "src/jurybox/rubric/document").glob("*.py"):
+    rooms = ("documents", "rubric/document")
+    for path in (path for room in rooms for path in (ROOT / "src/jurybox" / room).glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 given = [*node.args, *(keyword.value for keyword in node.keywords)]

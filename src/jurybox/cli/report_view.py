@@ -8,10 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from jurybox.cli.output import console
+from jurybox.documents.numbers import show_number
 from jurybox.judging.report import CriterionReport, EvaluationReport
 from jurybox.judging.safety import SafetyFinding
 from jurybox.rubric.model import Decision
-from jurybox.rubric.numbers import show_number
 from jurybox.sample import Usage
 from jurybox.scoring.passing import RuleOutcome
 

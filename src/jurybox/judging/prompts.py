@@ -8,6 +8,7 @@ between marks that can't occur in it, to the character as it came.
 import hashlib
 from collections.abc import Iterable, Sequence
 
+from jurybox.documents.numbers import show_number
 from jurybox.judging.replies.json_verdict import (
     CHECKLIST,
     CONCERNS,
@@ -17,7 +18,6 @@ from jurybox.judging.replies.json_verdict import (
     WINNER,
 )
 from jurybox.rubric.model import Criterion, Indicators, Rubric
-from jurybox.rubric.numbers import show_number
 from jurybox.sample import Turn
 
 _ROLE = (

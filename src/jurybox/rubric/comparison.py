@@ -10,8 +10,8 @@ from typing import Final, Self
 
 import msgspec
 
+from jurybox.documents.numbers import read_number, show_number
 from jurybox.errors import Unreadable
-from jurybox.rubric.numbers import read_number, show_number
 
 OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
     ">=": operator.ge,

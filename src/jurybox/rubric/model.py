@@ -4,9 +4,9 @@ from typing import Final, Literal
 
 import msgspec
 
+from jurybox.documents.numbers import round_half_up
 from jurybox.rubric.comparison import Comparison
 from jurybox.rubric.figures import Formula
-from jurybox.rubric.numbers import round_half_up
 from jurybox.rubric.rules import Lexicon, Rules
 from jurybox.rubric.scale import Scale
 from jurybox.rubric.template import Template

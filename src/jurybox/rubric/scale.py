@@ -6,8 +6,8 @@ from typing import Self
 
 import msgspec
 
+from jurybox.documents.numbers import fixed, show_number
 from jurybox.errors import Unreadable
-from jurybox.rubric.numbers import fixed, show_number
 
 _END = r"(-?[0-9]{1,9}(?:\.[0-9]{1,9})?)"
 _SCALE = re.compile(rf"\s*{_END}\s*(\.\.|-|\u2013)\s*{_END}\s*")

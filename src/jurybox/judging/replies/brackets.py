@@ -3,9 +3,9 @@
 import re
 from typing import Final
 
+from jurybox.documents.numbers import read_number
 from jurybox.judging.flow import Defect
 from jurybox.judging.verdict import Preference, Remarks, Scores, Side
-from jurybox.rubric.numbers import read_number
 from jurybox.rubric.scale import Scale
 
 # With an address behind it, it is a citation.

@@ -2,9 +2,9 @@
 
 import re
 
+from jurybox.documents.numbers import read_number
 from jurybox.judging.flow import Defect
 from jurybox.judging.verdict import Remarks, Scores
-from jurybox.rubric.numbers import read_number
 from jurybox.rubric.scale import Scale
 
 # On the line of the label: a number further down may count something else.

@@ -2,9 +2,9 @@
 
 import re
 
+from jurybox.documents.numbers import NUMBER, read_number
 from jurybox.judging.flow import Defect
 from jurybox.judging.verdict import Preference, Remarks, Side
-from jurybox.rubric.numbers import NUMBER, read_number
 from jurybox.rubric.scale import Scale
 
 _LINE = re.compile(rf"\s*({NUMBER})(?:[ \t]*,)?[ \t]+({NUMBER})\s*")

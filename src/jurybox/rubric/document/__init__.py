@@ -3,10 +3,10 @@
 A document is read to the end whatever is wrong with it: its author sees all findings at once.
 """
 
+from jurybox.documents.text import MAX_BYTES
 from jurybox.rubric.document.front_matter import parse_rubric_id
 from jurybox.rubric.document.reading import Reading, check_rubric, parse_rubric
 from jurybox.rubric.document.rendering import render_rubric
-from jurybox.rubric.document.source import MAX_BYTES
 
 __all__ = [
     "MAX_BYTES",

@@ -7,6 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
+from jurybox.documents.fields import NAME, NAME_MEND
+from jurybox.documents.findings import Findings, Place
 from jurybox.rubric.document.blocks import (
     Block,
     Body,
@@ -15,8 +17,6 @@ from jurybox.rubric.document.blocks import (
     Table,
     without_closing_hashes,
 )
-from jurybox.rubric.document.fields import NAME, NAME_MEND
-from jurybox.rubric.document.findings import Findings, Place
 from jurybox.rubric.document.indicators import merge_groups, read_indicators
 from jurybox.rubric.document.stray import RULES_INFO, check_swallowed
 from jurybox.rubric.model import Indicators

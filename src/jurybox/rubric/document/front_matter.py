@@ -6,8 +6,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from jurybox.errors import Unreadable
-from jurybox.rubric.document.fields import (
+from jurybox.documents.fields import (
     NAME,
     NAME_MEND,
     Fields,
@@ -17,8 +16,9 @@ from jurybox.rubric.document.fields import (
     percent_hint,
     plain_number,
 )
-from jurybox.rubric.document.findings import Findings, Place
-from jurybox.rubric.document.plain_yaml import Node, Pairs, Scalar, read_yaml
+from jurybox.documents.findings import Findings, Place
+from jurybox.documents.plain_yaml import Node, Pairs, Scalar, read_yaml
+from jurybox.errors import Unreadable
 from jurybox.rubric.model import Generation, OnUnstable, Protocol, ReaskWith, ReplyFormat
 from jurybox.rubric.scale import Scale
 from jurybox.wording import listed, nearest

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from jurybox.documents.findings import Findings, Place
 from jurybox.rubric.document.blocks import (
     BLANK,
     Block,
@@ -15,7 +16,6 @@ from jurybox.rubric.document.blocks import (
     Text,
     without_closing_hashes,
 )
-from jurybox.rubric.document.findings import Findings, Place
 from jurybox.rubric.model import UNLABELLED, Indicators
 
 SEPARATOR = "<!-- list -->"

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from jurybox.documents.findings import Findings, Place
+from jurybox.documents.numbers import NUMBER, decimals_of, read_number, show_number
 from jurybox.errors import Unreadable
 from jurybox.rubric.document.blocks import Body, Row, Table
-from jurybox.rubric.document.findings import Findings, Place
 from jurybox.rubric.model import Level
-from jurybox.rubric.numbers import NUMBER, decimals_of, read_number, show_number
 from jurybox.rubric.scale import Scale
 
 _RANGE = re.compile(rf"({NUMBER})(?:\s*(?:\.\.|-|\u2013)\s*({NUMBER}))?")

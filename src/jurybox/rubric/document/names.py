@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from jurybox.documents.findings import Findings, Place
 from jurybox.rubric.document.criteria import CriterionText
-from jurybox.rubric.document.findings import Findings, Place
 from jurybox.rubric.document.front_matter import Head
 from jurybox.rubric.document.thresholds import Thresholds
 from jurybox.rubric.figures import run_figures, sample_figures

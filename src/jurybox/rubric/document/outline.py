@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
+from jurybox.documents.findings import Findings, Place
 from jurybox.rubric.document.blocks import Block, Body, Fence, Heading
-from jurybox.rubric.document.findings import Findings, Place
 from jurybox.rubric.model import Section
 from jurybox.wording import closest
 

@@ -2,7 +2,7 @@
 
 import re
 
-from jurybox.rubric.document.findings import Findings, Lines, Place
+from jurybox.documents.findings import Findings, Lines, Place
 from jurybox.rubric.template import PLACEHOLDERS, Template
 from jurybox.wording import listed, nearest
 

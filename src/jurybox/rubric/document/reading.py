@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.errors import Finding, RubricError
 from jurybox.rubric.document.blocks import Block, Body, Fence
 from jurybox.rubric.document.criteria import CriterionText, read_criterion
-from jurybox.rubric.document.findings import Findings, Place, TooManyError
 from jurybox.rubric.document.front_matter import Head, open_front_matter, read_head
 from jurybox.rubric.document.levels import Levels, read_levels
 from jurybox.rubric.document.names import check_names

@@ -4,16 +4,16 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from jurybox.rubric.document.blocks import Fence
-from jurybox.rubric.document.fields import (
+from jurybox.documents.fields import (
     NAME,
     NAME_MEND,
     Fields,
     kind_of,
 )
-from jurybox.rubric.document.findings import Findings, Place
-from jurybox.rubric.document.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
-from jurybox.rubric.numbers import show_number
+from jurybox.documents.findings import Findings, Place
+from jurybox.documents.numbers import show_number
+from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
+from jurybox.rubric.document.blocks import Fence
 from jurybox.rubric.rules import (
     MATCHES,
     SIGNALS,

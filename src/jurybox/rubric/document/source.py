@@ -1,19 +1,13 @@
 """From the bytes of a document to its text, its front matter and its body."""
 
 import hashlib
-import re
 
 import msgspec
 
-from jurybox.rubric.document.findings import Findings, Place
+from jurybox.documents.findings import Findings, Place
+from jurybox.documents.text import decode
 
-MAX_BYTES = 1_000_000
-MAX_YAML_CHARACTERS = 200_000
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _FENCE = "---"
-
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")
-"""Characters that no text needs: they hide in an editor, and YAML and Markdown disagree on them."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +24,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_source(data: bytes, findings: Findings) -> Source | None:
     """Decode and split a document; None where that can't be done."""
-    text = _decode(data, findings)
+    text = decode(data, findings)
     if text is None:
         return None
     lines = text.split("\n")
@@ -54,32 +48,3 @@ def read_source(data: bytes, findings: Findings) -> Source | None:
         first_line=start + 2,
         body="\n".join([""] * (end + 1) + lines[end + 1 :]),
     )
-
-
-def _decode(data: bytes, findings: Findings) -> str | None:
-    if len(data) > MAX_BYTES:
-        problem = f"the document is larger than 1 MB ({MAX_BYTES:,} bytes)"
-        findings.add(Place(1), "too-large", problem, "split it or shorten it")
-        return None
-    mend = "save the file as UTF-8"
-    if data.startswith(_UTF16_MARKS):
-        findings.add(Place(1), "encoding", "the document is UTF-16", mend)
-        return None
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = data[: error.start].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        line_start = before.rfind(b"\n") + 1
-        column = len(before[line_start:].decode("utf-8-sig", "replace")) + 1
-        place = Place(before.count(b"\n") + 1, column)
-        problem = f"byte 0x{data[error.start]:02x} is not UTF-8"
-        findings.add(place, "encoding", problem, mend)
-        return None
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if match := CONTROL.search(text):
-        before = text[: match.start()]
-        place = Place(before.count("\n") + 1, match.start() - before.rfind("\n"))
-        problem = f"the document holds the control character U+{ord(match[0]):04X}"
-        findings.add(place, "encoding", problem, "remove it")
-        return None
-    return text

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from jurybox.documents.findings import Findings, Place
 from jurybox.rubric.document.blocks import Block, Body, Fence, Html, Table, Text
-from jurybox.rubric.document.findings import Findings, Place
 
 RULES_INFO = "yaml rules"
 LEXICONS_INFO = "yaml lexicons"

@@ -5,11 +5,12 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from jurybox.documents.fields import Fields, kind_of, parse_at
+from jurybox.documents.findings import Findings, Place
+from jurybox.documents.numbers import decimals_of, show_number
+from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar
 from jurybox.rubric.comparison import Comparison, name_in
-from jurybox.rubric.document.fields import Fields, kind_of, parse_at
-from jurybox.rubric.document.findings import Findings, Place
 from jurybox.rubric.document.front_matter import parse_name
-from jurybox.rubric.document.plain_yaml import Items, Node, Pairs, Scalar
 from jurybox.rubric.figures import (
     AGGREGATE_SCORE,
     MEASURES,
@@ -24,7 +25,6 @@ from jurybox.rubric.figures import (
     sample_figures,
 )
 from jurybox.rubric.model import Band, Component, Decision, Figure
-from jurybox.rubric.numbers import decimals_of, show_number
 from jurybox.rubric.scale import Scale
 from jurybox.wording import listed, nearest
 

@@ -150,7 +150,8 @@ def codes_in_the_source() -> set[str]:
     """Return every literal that is passed as a finding's code: second argument, or by its name."""
     takers = {"add", "add_unreadable", "parse_at", "parsed", "_scalar"}
     found: set[str] = set()
-    for module in sorted((ROOT / "src" / "jurybox" / "rubric" / "document").glob("*.py")):
+    rooms = (ROOT / "src" / "jurybox" / room for room in ("documents", "rubric/document"))
+    for module in sorted(path for room in rooms for path in room.glob("*.py")):
         for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
             match node:
                 case ast.Call(

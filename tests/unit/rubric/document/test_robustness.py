@@ -10,11 +10,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from jurybox.documents.numbers import read_number, show_number
 from jurybox.errors import Finding, Unreadable
 from jurybox.rubric import Reading, Scale, check_rubric, render_rubric
 from jurybox.rubric.comparison import OPERATORS, Comparison
 from jurybox.rubric.figures import Ratio, Share, Statistic, parse_formula
-from jurybox.rubric.numbers import read_number, show_number
 
 LIBRARY = Path(__file__).parents[4] / "src" / "jurybox" / "rubric" / "library"
 BUNDLED = [path.read_text(encoding="utf-8") for path in sorted(LIBRARY.glob("*.md"))]

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from markdown_it import MarkdownIt
 
+from jurybox.documents.fields import options_of
 from jurybox.rubric import Criterion, Level, Rubric, Scale, check_rubric, render_rubric
 from jurybox.rubric.comparison import OPERATORS, Comparison
-from jurybox.rubric.document.fields import options_of
 from jurybox.rubric.figures import (
     AGGREGATE_SCORE,
     MEASURES,

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar, get_args
 
+from jurybox.documents.findings import Findings, Place
+from jurybox.documents.numbers import read_number, show_number
+from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar
 from jurybox.errors import Unreadable
-from jurybox.rubric.document.findings import Findings, Place
-from jurybox.rubric.document.plain_yaml import Items, Node, Pairs, Scalar
-from jurybox.rubric.numbers import read_number, show_number
 from jurybox.wording import listed, nearest
 
 T = TypeVar("T")

@@ -1,7 +1,7 @@
 import pytest
 
-from jurybox.rubric.document.findings import Findings, Place
-from jurybox.rubric.document.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
+from jurybox.documents.findings import Findings, Place
+from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
 
 TOP = Place(1)
 

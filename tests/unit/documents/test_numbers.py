@@ -1,6 +1,6 @@
 import pytest
 
-from jurybox.rubric.numbers import decimals_of, read_number, round_half_up, show_number
+from jurybox.documents.numbers import decimals_of, read_number, round_half_up, show_number
 
 
 @pytest.mark.parametrize(

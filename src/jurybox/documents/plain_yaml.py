@@ -13,13 +13,14 @@ from typing import cast
 import msgspec
 import yaml
 
-from jurybox.rubric.document.findings import Findings, Lines, Place
-from jurybox.rubric.document.source import CONTROL, MAX_YAML_CHARACTERS
+from jurybox.documents.findings import Findings, Lines, Place
+from jurybox.documents.text import CONTROL
 
 # The parser in C reads a bundled document ten times faster; both yield the same events.
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # The stubs of yaml leave this function without types.
 _parse = cast("Callable[..., Iterator[yaml.Event]]", vars(yaml)["parse"])
+MAX_YAML_CHARACTERS = 200_000
 _MAX_DEPTH = 8
 _PLAIN = "use plain text, numbers, lists and `key: value` pairs only"
 
