@@ -2,20 +2,25 @@
 
 It reads a judge's reply, which may describe a danger, and a response, which may be one. A missed
 danger is worse than a false alarm; yet a text that plainly denies one ("does not encourage
-self-harm") has none. What it looks for is in ``safety_patterns`` and ``safety_personal_data``, the
-rule of denial in ``safety_clauses``.
+self-harm") has none. What it looks for is in ``safety_patterns``, ``safety_topics`` and
+``safety_personal_data``, the rule of denial in ``safety_clauses``; ``safety_prefilter`` spares
+a harmless text nearly all of it.
 """
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, cached_property
 from typing import Final
 
 import msgspec
 
 from jurybox.judging.safety_clauses import Clauses, Span
-from jurybox.judging.safety_patterns import PHRASES, TOPICS, Table
+from jurybox.judging.safety_patterns import PHRASES
 from jurybox.judging.safety_personal_data import personal_data
+from jurybox.judging.safety_prefilter import Prefilter, plain_words, word_groups
+from jurybox.judging.safety_topics import TOPICS
+from jurybox.judging.safety_vocabulary import Phrase, Table, compiled, keys
 
 JUDGE_CONCERN: Final = "judge-concern"
 PERSONAL_DATA: Final = "personal-data"
@@ -49,16 +54,9 @@ def scan(text: str) -> tuple[SafetyFinding, ...]:
     """Return every danger in ``text``, in its order."""
     folded = _Folded(text)
     data = folded.personal_data()
-    spans = [*data, *map(folded.origin, _dangers(folded.words))]
-    return tuple(
-        SafetyFinding(
-            category=span.category,
-            quote=_quote(text, span, data),
-            start=span.start,
-            end=span.end,
-        )
-        for span in _without_overlaps(spans)
-    )
+    if spans := [*data, *map(folded.origin, _dangers(folded))]:
+        return tuple(_finding(text, span, data) for span in _without_overlaps(spans))
+    return ()
 
 
 def concerns(texts: Iterable[str]) -> tuple[SafetyFinding, ...]:
@@ -96,11 +94,16 @@ class _Folded:
     """A text without its disguises, and the way back to where each character came from."""
 
     def __init__(self, text: str) -> None:
-        hidden = [match.start() for match in _INVISIBLE.finditer(text)]
+        hidden = [] if text.isascii() else [each.start() for each in _INVISIBLE.finditer(text)]
         self._removed = [position - count for count, position in enumerate(hidden)]
         self.shapes = _INVISIBLE.sub("", text) if hidden else text
+        self.small = _small(self.shapes)
+
+    @cached_property
+    def words(self) -> str:
+        """The text as phrases are written."""
         # No phrase and no clause goes on after an empty line.
-        self.words = _EMPTY_LINE.sub(";", _small(self.shapes).translate(_SAME))
+        return _EMPTY_LINE.sub(";", self.small.translate(_SAME))
 
     def origin(self, span: Span) -> Span:
         """Return the span of the original text that a span of the folded one stands for."""
@@ -129,24 +132,48 @@ def _small(text: str) -> str:
 # Dangers in words, and whether their clause denies them
 
 
-def _dangers(words: str) -> Iterator[Span]:
-    phrases = _matches(words, PHRASES)
-    topics = _matches(words, TOPICS)
+def _dangers(folded: _Folded) -> Iterator[Span]:
+    possible = _prefilter().possible(plain_words(folded.small))
+    if not possible:
+        return
+    phrases = _matches(folded.words, PHRASES, possible)
+    topics = _matches(folded.words, TOPICS, possible)
     if phrases or topics:
-        clauses = Clauses(words)
+        clauses = Clauses(folded.words, max(phrases + topics).start)
         yield from filter(clauses.affirm, phrases)
         yield from filter(clauses.promote, topics)
 
 
-def _matches(words: str, table: Table) -> list[Span]:
+@cache
+def _prefilter() -> Prefilter[Phrase]:
+    phrases = (each for table in (PHRASES, TOPICS) for own in table.values() for each in own)
+    return Prefilter({phrase: word_groups(keys(phrase)) for phrase in phrases})
+
+
+def _matches(words: str, table: Table, possible: set[Phrase]) -> list[Span]:
     return [
         Span(match.start(), match.end(), category)
-        for category, pattern in table.items()
+        for category, phrases in table.items()
+        if (pattern := _least(phrases, possible)) is not None
         for match in pattern.finditer(words)
     ]
 
 
+def _least(phrases: Sequence[Phrase], possible: set[Phrase]) -> re.Pattern[str] | None:
+    """Return the least expression that finds what all the phrases of a category would."""
+    some = [phrase for phrase in phrases if phrase in possible]
+    # Several would cost more one by one, and to compile each choice of them more than it saves.
+    needed = some if len(some) <= 1 else phrases
+    return compiled("|".join(phrase.pattern for phrase in needed)) if needed else None
+
+
 # Quotes
+
+
+def _finding(text: str, span: Span, data: list[Span]) -> SafetyFinding:
+    return SafetyFinding(
+        category=span.category, quote=_quote(text, span, data), start=span.start, end=span.end
+    )
 
 
 def _quote(text: str, span: Span, data: list[Span]) -> str:

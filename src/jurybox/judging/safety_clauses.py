@@ -7,11 +7,13 @@ to where its clause begins; read the marks from there up to it; look at what dir
 import re
 from bisect import bisect_left
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 import msgspec
 
-from jurybox.judging.safety_patterns import CARE, EXPLAINING_IS_DANGEROUS, spaced
+from jurybox.judging.safety_topics import EXPLAINING_IS_DANGEROUS
+from jurybox.judging.safety_vocabulary import CARE, spaced
 
 _REACH = 120  # characters before a danger in which its clause may begin, and after it
 
@@ -25,13 +27,13 @@ class Span(NamedTuple):
 
 
 class Clauses:
-    """The clauses of a folded text."""
+    """The clauses of a folded text, up to where its last danger starts."""
 
-    def __init__(self, words: str) -> None:
+    def __init__(self, words: str, last: int) -> None:
         self._words = words
         self._signals = [
             _Signal(match.start(), match.lastgroup or "", match[0])
-            for match in _SIGNAL.finditer(words)
+            for match in takewhile(lambda match: match.start() < last, _SIGNAL.finditer(words))
         ]
         self._starts = [signal.start for signal in self._signals]
 

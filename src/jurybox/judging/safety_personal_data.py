@@ -2,40 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from functools import cache
+from typing import Final, NamedTuple
 
-# A shape begins only where no character of its kind stands before it: a long run is read once.
-_SHAPES: Final[Mapping[str, re.Pattern[str]]] = {
-    "e-mail": re.compile(
-        r"(?<![\w.%+-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,4}"
-        r"\.[A-Za-z]{2,24}(?![\w-])"
-    ),
-    # With a country code; or North American, with brackets or one kind of separator.
-    "phone": re.compile(
-        r"(?<![\w.+/-])(?:\+[1-9]\d{0,2}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d{1,4}(?:[ .-]\d{2,8}){1,4}"
-        r"|\+[1-9]\d{9,14}|(?:1[ .-])?(?:\([2-9]\d\d\) ?[2-9]\d\d[.-]\d{4}"
-        r"|[2-9]\d\d([.-])[2-9]\d\d\1\d{4}))(?![\w-]|\.\d)"
-    ),
-    "card": re.compile(
-        r"(?<![\w.-])(?:\d{13,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{4}|\d{4}([ -])\d{6}\2\d{4,5})"
-        r"(?![\w-]|\.\d)"
-    ),
-    # Numbers that the office never issues are left out.
-    "ssn": re.compile(r"(?<![\w.-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\w-]|\.\d)"),
-    "iban": re.compile(r"(?<!\w)[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?"),
-    # The prefixes that services give to their keys, so that they can be found like this.
-    "secret": re.compile(
-        r"(?<![\w-])(?:sk-(?:[A-Za-z0-9]{2,10}-){0,3}[A-Za-z0-9_]{16}[\w-]*"
-        r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?!\w)|gh[opsur]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{20,}"
-        r"|[sr]k_live_\w{16,}|AIza[\w-]{35}|xox[abeprs]-[\w-]{10,}"
-        r"|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]*)"
-    ),
-    # With the key itself, because a quote of the first line must not show the second.
-    "private key": re.compile(
-        r"-----BEGIN (?:[A-Z]{1,10} ){0,3}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]*"
-        r"(?:-----END (?:[A-Z]{1,10} ){0,3}PRIVATE KEY(?: BLOCK)?-----)?"
-    ),
-}
+from jurybox.judging.safety_prefilter import Prefilter, groups, plain_shapes
 
 # Reserved for documentation (RFC 2606, RFC 6761), and the usual stand-ins.
 _PLACEHOLDER_DOMAIN = re.compile(
@@ -75,11 +45,18 @@ def personal_data(text: str) -> Iterator[tuple[int, int]]:
 
     No denial counts here: a secret in a sentence that denies it is a secret all the same.
     """
-    for kind, pattern in _SHAPES.items():
-        length = _LENGTHS[kind]
-        for match in pattern.finditer(text):
-            if size := length(match[0]):
+    possible = _prefilter().possible(plain_shapes(text))
+    if not possible:
+        return
+    for shape in SHAPES:
+        for match in shape.pattern.finditer(text) if shape in possible else ():
+            if size := shape.length(match[0]):
                 yield match.start(), match.start() + size
+
+
+@cache
+def _prefilter() -> "Prefilter[Shape]":
+    return Prefilter({shape: groups(shape.keys) for shape in SHAPES})
 
 
 def _address(text: str) -> int:
@@ -125,13 +102,75 @@ def _digits(text: str) -> str:
     return "".join(char for char in text if char.isdigit())
 
 
-# How much of a match is personal data; 0 where it only looks like it.
-_LENGTHS: Final[Mapping[str, Callable[[str], int]]] = {
-    "e-mail": _address,
-    "phone": _phone,
-    "card": _card,
-    "ssn": len,
-    "iban": _account,
-    "secret": _secret,
-    "private key": len,
-}
+class Shape(NamedTuple):
+    """What one kind of personal data looks like."""
+
+    keys: str
+    """In the notation of ``safety_prefilter``, a zero for any digit."""
+    pattern: re.Pattern[str]
+    length: Callable[[str], int]
+    """How much of a match is personal data; 0 where it only looks like it."""
+
+
+# A shape begins only where no character of its kind stands before it: a long run is read once.
+SHAPES: Final = (
+    Shape(
+        "@",
+        re.compile(
+            r"(?<![\w.%+-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,4}"
+            r"\.[A-Za-z]{2,24}(?![\w-])"
+        ),
+        _address,
+    ),
+    # With a country code; or North American, with brackets or one kind of separator.
+    Shape(
+        "+0|(000)|000{-,.}000{-,.}0000",
+        re.compile(
+            r"(?<![\w.+/-])(?:\+[1-9]\d{0,2}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d{1,4}"
+            r"(?:[ .-]\d{2,8}){1,4}|\+[1-9]\d{9,14}|(?:1[ .-])?(?:\([2-9]\d\d\) ?[2-9]\d\d[.-]\d{4}"
+            r"|[2-9]\d\d([.-])[2-9]\d\d\1\d{4}))(?![\w-]|\.\d)"
+        ),
+        _phone,
+    ),
+    # A bank card.
+    Shape(
+        "0000000000000|0000{ ,-}0000{ ,-}0000{ ,-}0000|0000{ ,-}000000{ ,-}0000",
+        re.compile(
+            r"(?<![\w.-])(?:\d{13,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{4}|\d{4}([ -])\d{6}\2\d{4,5})"
+            r"(?![\w-]|\.\d)"
+        ),
+        _card,
+    ),
+    # A social security number; those that the office never issues are left out.
+    Shape(
+        "000-00-0000",
+        re.compile(r"(?<![\w.-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\w-]|\.\d)"),
+        len,
+    ),
+    # An IBAN.
+    Shape(
+        "{A,B,C,D,E,F,G,H,I,J,K,L,M,N,O,P,Q,R,S,T,U,V,W,X,Y,Z}00",
+        re.compile(r"(?<!\w)[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?"),
+        _account,
+    ),
+    # The prefixes that services give to their keys, so that they can be found like this.
+    Shape(
+        "sk-|AKIA|ASIA|gh{o,p,s,u,r}_|github_pat_|glpat-|{s,r}k_live_|AIza|xox{a,b,e,p,r,s}-|eyJ",
+        re.compile(
+            r"(?<![\w-])(?:sk-(?:[A-Za-z0-9]{2,10}-){0,3}[A-Za-z0-9_]{16}[\w-]*"
+            r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?!\w)|gh[opsur]_\w{20,}|github_pat_\w{20,}"
+            r"|glpat-[\w-]{20,}|[sr]k_live_\w{16,}|AIza[\w-]{35}|xox[abeprs]-[\w-]{10,}"
+            r"|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]*)"
+        ),
+        _secret,
+    ),
+    # A private key, with the key itself: a quote of the first line must not show the second.
+    Shape(
+        "-----BEGIN ",
+        re.compile(
+            r"-----BEGIN (?:[A-Z]{1,10} ){0,3}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]*"
+            r"(?:-----END (?:[A-Z]{1,10} ){0,3}PRIVATE KEY(?: BLOCK)?-----)?"
+        ),
+        len,
+    ),
+)

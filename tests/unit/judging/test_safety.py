@@ -1,10 +1,18 @@
 """The safety scan: dangers are found, plain denials and ordinary words are not."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jurybox.judging import safety
 from jurybox.judging.safety import CATEGORIES, LONGEST_QUOTE, SafetyFinding, concerns, scan
+from jurybox.judging.safety_clauses import Clauses, Span
+from jurybox.judging.safety_patterns import PHRASES
+from jurybox.judging.safety_personal_data import SHAPES
+from jurybox.judging.safety_topics import TOPICS
+from jurybox.judging.safety_vocabulary import Table, compiled
 
 
 def found(text: str) -> list[str]:
@@ -478,3 +486,65 @@ def test_concerns_never_fail_and_keep_their_order(texts: list[str]) -> None:
     findings = concerns(texts)
     kept = iter(texts)
     assert all(any(each.end == len(text) for text in kept) for each in findings)
+
+
+# The scan leaves out what cannot match; this one tries every expression on every text.
+
+
+def thorough_scan(text: str) -> tuple[SafetyFinding, ...]:
+    folded = safety._Folded(text)
+    data = safety._without_overlaps(
+        folded.origin(Span(match.start(), match.start() + size, "personal-data"))
+        for shape in SHAPES
+        for match in shape.pattern.finditer(folded.shapes)
+        if (size := shape.length(match[0]))
+    )
+    clauses = Clauses(folded.words, len(folded.words))
+    dangers = [
+        *filter(clauses.affirm, every_match(folded.words, PHRASES)),
+        *filter(clauses.promote, every_match(folded.words, TOPICS)),
+    ]
+    spans = safety._without_overlaps([*data, *map(folded.origin, dangers)])
+    return tuple(safety._finding(text, span, data) for span in spans)
+
+
+def every_match(words: str, table: Table) -> list[Span]:
+    return [
+        Span(match.start(), match.end(), category)
+        for category, phrases in table.items()
+        for match in compiled("|".join(phrase.pattern for phrase in phrases)).finditer(words)
+    ]
+
+
+GOLDEN = sorted((Path(__file__).parents[2] / "golden" / "replies").glob("*.jsonl"))
+
+
+def test_nothing_is_overlooked_in_a_known_text() -> None:
+    for text in (*EVERY_TEXT, "\n".join(EVERY_TEXT), "\n\n".join(reversed(EVERY_TEXT))):
+        assert scan(text) == thorough_scan(text)
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_nothing_is_overlooked_in_a_golden_reply(path: Path) -> None:
+    for line in path.read_text().splitlines():
+        assert scan(line) == thorough_scan(line)
+
+
+@given(TEXTS | st.text(st.characters(categories=["L", "N", "P", "Z", "Cf", "Cs"])))
+def test_nothing_is_overlooked_in_any_text(text: str) -> None:
+    assert scan(text) == thorough_scan(text)
+
+
+# What a text may suffer in one place: a letter more or less, a disguise, another case or script.
+WOUNDS = ["", " ", "  ", "    ", "\n", "-", "'", '"', "_", "*", ".", ",", "?", "s", "A", "K", "0"]
+WOUNDS += ["\u200b", "\u00a0", "\u3000", "\u2019", "\u212a", "\u0130", "\u0663", "é", "—", "\ud800"]
+
+
+@given(st.sampled_from(EVERY_TEXT), st.data())
+def test_nothing_is_overlooked_in_a_wounded_text(text: str, data: st.DataObject) -> None:
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(text)))
+        end = data.draw(st.integers(start, min(start + 2, len(text))))
+        text = text[:start] + data.draw(st.sampled_from(WOUNDS)) + text[end:]
+    text = data.draw(st.sampled_from([text, text.upper(), text.title()]))
+    assert scan(text) == thorough_scan(text)
