@@ -6,7 +6,9 @@
     ├── InputError             what was given can't be used        (exit code 2)
     │   ├── Unreadable         one small text: a scale, a comparison, a formula
     │   └── DocumentError      a whole document, with all its findings
-    │       └── RubricError
+    │       ├── RubricError
+    │       ├── SuiteError     in `jurybox.suite`
+    │       └── DatasetError   in `jurybox.datasets`
     └── IncompleteError        the work could not be completed     (exit code 3)
 
 Every message says where, what and how to mend it. Expected trouble with a single sample is a value,

@@ -29,8 +29,21 @@ RATES: Final = (
     "unstable_rate",
     "low_confidence_rate",
     "timeout_rate",
+    "target_error_rate",
 )
 """Shares of a run's samples that every rubric has."""
+
+SUMMARY_PARTS: Final = (
+    "n",
+    "unscored_votes",
+    "evaluator_errors",
+    "winners",
+    "repeats",
+    "scenarios",
+    "samples_of_further_scenarios",
+    "judge_score_mean",
+)
+"""What else stands beside the figures in a run's summary; no figure may be called so."""
 
 TOTAL_SCORE: Final = "total_score"
 SAMPLE_SCORE: Final = "sample_score"

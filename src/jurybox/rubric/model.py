@@ -138,7 +138,8 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
     """A whole rubric.
 
     Two rubrics are equal when they say the same. ``sha256`` is of the document's bytes: it tells
-    whether they also say it in the same words.
+    whether they also say it in the same words. ``without_response`` are the scores of a sample
+    without anything to judge; criteria that aren't in it have none then (A7).
     """
 
     id: str
@@ -150,6 +151,7 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
     overall_name: str = "overall"
     protocol: Protocol = Protocol()
     generation: Generation = Generation()
+    without_response: dict[str, float] = {}
     pass_rules: tuple[Comparison, ...] = ()
     components: tuple[Component, ...] = ()
     figures: tuple[Figure, ...] = ()
@@ -174,7 +176,12 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
         return hash(self._content())
 
     def _content(self) -> tuple[object, ...]:
-        return msgspec.structs.astuple(msgspec.structs.replace(self, sha256=""))
+        fields = msgspec.structs.asdict(self) | {
+            "sha256": "",
+            # A dictionary has no hash.
+            "without_response": frozenset(self.without_response.items()),
+        }
+        return tuple(fields.values())
 
     def criterion(self, criterion_id: str) -> Criterion | None:
         """Return the criterion with that id."""

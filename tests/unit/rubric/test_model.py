@@ -12,7 +12,11 @@ HALVES = (
 
 
 def rubric(
-    sha256: str = "", title: str = "T", bands: tuple[Band, ...] = (), band_decimals: int = 0
+    sha256: str = "",
+    title: str = "T",
+    bands: tuple[Band, ...] = (),
+    band_decimals: int = 0,
+    without_response: dict[str, float] | None = None,
 ) -> Rubric:
     criterion = Criterion(
         id="tone",
@@ -30,6 +34,7 @@ def rubric(
         criteria=(criterion,),
         bands=bands,
         band_decimals=band_decimals,
+        without_response=without_response or {},
         sha256=sha256,
     )
 
@@ -87,6 +92,15 @@ def test_equality_is_about_what_a_rubric_says_and_not_its_bytes() -> None:
     assert rubric() != "T"
 
 
+def test_scores_without_a_response_are_part_of_what_a_rubric_says() -> None:
+    scored = rubric(without_response={"tone": 0.0, "other": 1.0})
+    assert scored != rubric()
+    assert scored != rubric(without_response={"tone": 0.5, "other": 1.0})
+    same = rubric(without_response={"other": 1, "tone": 0})
+    assert scored == same
+    assert hash(scored) == hash(same)
+
+
 def test_a_rubric_can_be_a_key() -> None:
     assert {rubric(sha256="a"): 1}[rubric(sha256="b")] == 1
 
@@ -116,5 +130,6 @@ def test_the_label_tells_the_polarity(label: str, polarity: str) -> None:
 
 
 def test_a_rubric_survives_json() -> None:
-    made = rubric(bands=(Band(label="All", low=0.0),), band_decimals=1)
+    bands = (Band(label="All", low=0.0),)
+    made = rubric(bands=bands, band_decimals=1, without_response={"tone": 0.5})
     assert msgspec.json.decode(msgspec.json.encode(made), type=Rubric) == made

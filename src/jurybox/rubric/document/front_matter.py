@@ -41,6 +41,7 @@ KEYS: Final = (
     "fallback_score",
     "variance_repeats",
     "generation",
+    "without_response",
     "pass",
     "components",
     "figures",
@@ -72,6 +73,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     overall_place: Place
     protocol: Protocol
     generation: Generation
+    without_response: dict[str, float]
 
 
 def open_front_matter(text: str | None, first_line: int, findings: Findings) -> Fields | None:
@@ -96,17 +98,20 @@ def read_head(fields: Fields, criteria: Sequence[str]) -> Head:
     fields.require("version", "add a line such as `version: 1.0.0`")
     fields.require("scale", "add a line such as `scale: 1-5`")
     scale = fields.parsed("scale", "bad-scale", Scale.parse, "a scale such as `1-5`")
+    scales = _read_scales(fields, criteria)
+    of_criteria = {criterion: scales.get(criterion, scale) for criterion in criteria}
     return Head(
         id=fields.parsed("id", "bad-id", parse_rubric_id) or "",
         version=fields.parsed("version", "bad-version", _parse_version) or "",
         scale=scale,
-        scales=_read_scales(fields, criteria),
+        scales=scales,
         weights=_read_weights(fields, criteria),
         overall_name=_read_overall_name(fields, criteria),
         overall_given="overall_name" in fields,
         overall_place=fields.value_place("overall_name"),
         protocol=_read_protocol(fields, scale),
         generation=_read_generation(fields),
+        without_response=_read_without_response(fields, of_criteria),
     )
 
 
@@ -238,6 +243,24 @@ def _read_generation(fields: Fields) -> Generation:
         problem = "`top_p` is 0, which leaves no token to choose"
         inner.findings.add(inner.value_place("top_p"), "out-of-range", problem, "use more than 0")
     return _with_defaults(Generation(), given)
+
+
+def _read_without_response(fields: Fields, scales: Mapping[str, Scale | None]) -> dict[str, float]:
+    scores: dict[str, float] = {}
+    for key, value in fields.pairs("without_response", "a mapping such as `{correctness: 1}`"):
+        known = known_criterion(key, tuple(scales), fields.findings)
+        scale = scales.get(key.text)
+        score = plain_number(value)
+        problem = f"the score of `{key.text}` without a response is {kind_of(value)}"
+        mend = f"give {scale.describe()}" if scale is not None else "give a number"
+        if score is None:
+            fields.findings.add(value.place, "wrong-type", problem, mend)
+        elif scale is not None and not scale.accepts(score):
+            fields.findings.add(value.place, "out-of-range", problem, mend)
+        elif known and scale is not None:
+            scores[key.text] = float(score) if scale.continuous else int(score)
+    # In the order of the criteria, so that the order of writing says nothing.
+    return {criterion: scores[criterion] for criterion in scales if criterion in scores}
 
 
 def _with_defaults(defaults: S, given: Mapping[str, object]) -> S:

@@ -103,6 +103,7 @@ def _read(source: Source, findings: Findings) -> Rubric | None:
         overall_name=head.overall_name,
         protocol=head.protocol,
         generation=head.generation,
+        without_response=head.without_response,
         pass_rules=thresholds.pass_rules,
         components=thresholds.components,
         figures=thresholds.figures,

@@ -65,6 +65,10 @@ def _front_matter(rubric: Rubric) -> Iterator[str]:
     generation = dict(_changed(rubric.generation))
     if generation:
         yield f"generation: {_flow(generation.items())}"
+    without = [each.id for each in rubric.criteria if each.id in rubric.without_response]
+    if without:
+        scores = ((each, show_number(rubric.without_response[each])) for each in without)
+        yield f"without_response: {_flow(scores)}"
     yield from _thresholds(rubric)
 
 

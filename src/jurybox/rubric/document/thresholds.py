@@ -17,6 +17,7 @@ from jurybox.rubric.figures import (
     RATES,
     SAMPLE_SCORE,
     SAMPLES,
+    SUMMARY_PARTS,
     Ratio,
     Share,
     Statistic,
@@ -210,8 +211,8 @@ def _read_component(
 def _read_figures(fields: Fields, sample: _Names, taken: Collection[str]) -> Iterator[Figure]:
     for key, value in fields.pairs("figures", "a mapping from names to formulas"):
         name = parse_at(key, "bad-name", parse_name, fields.findings)
-        if name in taken:
-            problem = f"`{name}` is a figure that every run of this rubric has"
+        if name in taken or name in SUMMARY_PARTS:
+            problem = f"`{name}` is a part of every run's summary"
             fields.findings.add(
                 key.place, "name-taken", problem, "remove it or choose another name"
             )

@@ -1,4 +1,5 @@
 import hashlib
+from pathlib import Path
 
 import pytest
 
@@ -394,6 +395,31 @@ def test_scales_and_weights_go_to_their_criteria() -> None:
     first, second = parse_rubric(head + "## Criteria\n### A\n### B\n").criteria
     assert (first.scale, first.weight) == (Scale(low=1, high=5), 1)
     assert (second.scale, second.weight) == (Scale(low=0.0, high=1.0, continuous=True), 3)
+
+
+def test_a7_scores_without_a_response_stand_in_the_order_of_the_criteria() -> None:
+    head = HEAD.replace("---\n#", "scales: {b: 0.0-1.0}\nwithout_response: {b: 0, a: 1.0}\n---\n#")
+    scores = parse_rubric(head + "## Criteria\n### A\n### B\n### C\n").without_response
+    # A score is of the kind that its scale has, however it is written.
+    assert [(name, repr(score)) for name, score in scores.items()] == [("a", "1"), ("b", "0.0")]
+    turned = head.replace("{b: 0, a: 1.0}", "{a: 1, b: 0.0}")
+    assert parse_rubric(turned + "## Criteria\n### A\n### B\n### C\n").without_response == scores
+
+
+def test_a7_without_a_word_about_it_no_criterion_has_a_score_without_a_response() -> None:
+    assert whole("## Criteria\n### A\n").without_response == {}
+
+
+def test_a7_answer_quality_gives_no_answer_an_accuracy_of_0_and_no_faithfulness() -> None:
+    library = Path(__file__).parents[4] / "src" / "jurybox" / "rubric" / "library"
+    rubric = parse_rubric((library / "answer-quality.md").read_bytes())
+    assert rubric.without_response == {"accuracy_score": 0}
+
+
+def test_a_score_without_a_response_is_not_held_against_a_scale_that_is_unreadable() -> None:
+    head = HEAD.replace("1-5", "5-1").replace("---\n#", "without_response: {a: 9}\n---\n#")
+    findings = check_rubric(head + "## Criteria\n### A\n").findings
+    assert [finding.code for finding in findings] == ["bad-scale"]
 
 
 def test_version_keeps_its_zeros() -> None:

@@ -402,6 +402,13 @@ GENERATION = st.builds(
 
 
 @st.composite
+def scores_without_response(draw: DrawFn, scales_: dict[str, Scale]) -> dict[str, float]:
+    ids = draw(st.permutations(list(scales_)))
+    ends = {each: [scales_[each].low, scales_[each].high] for each in ids}
+    return {each: draw(st.sampled_from(ends[each])) for each in ids if draw(st.booleans())}
+
+
+@st.composite
 def components(draw: DrawFn, ids: list[str], overall: str) -> tuple[Component, ...]:
     usable = NAME.filter(lambda name: not is_taken(name) and name not in (*ids, overall))
     names = draw(st.lists(usable, max_size=3, unique=True))
@@ -581,6 +588,7 @@ def rubrics(draw: DrawFn) -> Rubric:
         overall_name=overall,
         protocol=draw(protocols(scale, ids)),
         generation=draw(GENERATION),
+        without_response=draw(scores_without_response(own_scales)),
         pass_rules=draw(comparison_lists(of_sample)),
         components=parts,
         figures=figures,
