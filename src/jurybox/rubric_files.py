@@ -10,7 +10,7 @@ import msgspec
 
 from jurybox.errors import InputError
 from jurybox.rubric import MAX_BYTES
-from jurybox.wording import nearest
+from jurybox.wording import nearest, printable
 
 STDIN = "-"
 _ENDING = ".md"
@@ -105,7 +105,7 @@ def _is_file(name: str) -> bool:
 
 def shown(path: str | os.PathLike[str]) -> str:
     """Return a name that can be printed anywhere, whatever bytes the file system holds."""
-    return "".join(char if char.isprintable() else "\ufffd" for char in os.fspath(path))
+    return printable(os.fspath(path))
 
 
 def _read_stdin() -> RubricFile:

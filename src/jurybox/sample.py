@@ -1,6 +1,6 @@
 """The nouns that everybody shares: a sample, its responses, what they took."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -22,11 +22,16 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a response took; None where it wasn't measured."""
+    """How long a response took; None where it wasn't measured.
+
+    ``cached`` marks times that were measured when the response was made for an earlier run: they
+    are kept, and never mixed with what this run measured.
+    """
 
     latency_e2e_ms: float | None = None
     latency_model_ms: float | None = None
     timed_out: bool = False
+    cached: bool = False
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,11 +42,17 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
-    """What the system under test said."""
+    """What the system under test said; ``error`` is why it said nothing."""
 
     text: str
     timing: Timing = Timing()
     usage: Usage = Usage()
+    error: str | None = None
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is anything to judge; what came too late doesn't count (A7)."""
+        return self.error is None and not self.timing.timed_out
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +65,32 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     reference: str | None = None
     context: str | None = None
     messages: tuple[Turn, ...] = ()
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A sample as a dataset gives it: its response may still have to be made."""
+
+    id: str
+    task: str
+    reference: str | None = None
+    context: str | None = None
+    messages: tuple[Turn, ...] = ()
+    scenario: str | None = None
+    metadata: dict[str, Any] = {}
+    response: Response | None = None
+    response_b: Response | None = None
+
+    def sample(self, response: Response) -> Sample:
+        """Return the sample with its response."""
+        return Sample(
+            id=self.id,
+            task=self.task,
+            reference=self.reference,
+            context=self.context,
+            messages=self.messages,
+            response=response,
+            response_b=self.response_b,
+        )
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

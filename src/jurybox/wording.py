@@ -25,3 +25,8 @@ def nearest(name: str, known: Iterable[str], otherwise: str) -> str:
 def listed(names: Iterable[str]) -> str:
     """Return names in backticks, separated by commas."""
     return ", ".join(f"`{name}`" for name in names)
+
+
+def printable(text: str) -> str:
+    """Return a text that can be printed anywhere, whatever a file or its name holds."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)

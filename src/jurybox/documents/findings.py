@@ -5,6 +5,7 @@ import bisect
 import msgspec
 
 from jurybox.errors import Finding, Unreadable
+from jurybox.wording import printable
 
 _MAX_LENGTH = 500
 _MOST = 100
@@ -91,5 +92,5 @@ def _order(finding: Finding) -> tuple[bool, int, int]:
 
 def _one_line(text: str) -> str:
     """Keep a finding to one line of bearable length, whatever the document quotes into it."""
-    flat = "".join(char if char.isprintable() else "\ufffd" for char in " ".join(text.split()))
+    flat = printable(" ".join(text.split()))
     return flat if len(flat) <= _MAX_LENGTH else flat[: _MAX_LENGTH - 3] + "..."

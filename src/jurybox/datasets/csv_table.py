@@ -1,0 +1,192 @@
+"""CSV: a header, then a record of as many cells. An empty cell is nothing."""
+
+import csv
+import re
+from collections.abc import Callable, Iterator
+
+from jurybox.datasets import json_text
+from jurybox.datasets.columns import FIELD_OF
+from jurybox.datasets.row_reader import Record, Warn
+from jurybox.datasets.source import MAX_LINE, SAVE_AS_UTF8, Source
+from jurybox.datasets.values import Refused
+from jurybox.documents.findings import Findings, Place
+
+_WHOLE = re.compile(r"[-+]?[0-9]{1,30}")
+_DECIMAL = re.compile(
+    r"[-+]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,3})?"
+)
+_FLAGS = {"true": True, "false": False}
+_OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+def read_csv(source: Source, findings: Findings, _: Warn) -> Iterator[tuple[int, Record]]:
+    """Yield every record of a file whose cells are separated by commas."""
+    return _Table(source, findings, ",").records()
+
+
+def read_tsv(source: Source, findings: Findings, _: Warn) -> Iterator[tuple[int, Record]]:
+    """Yield every record of a file whose cells are separated by tabs."""
+    return _Table(source, findings, "\t").records()
+
+
+class _EndlessError(Exception):
+    """A record goes on for longer than any row; it has been noted."""
+
+
+class _Table:
+    def __init__(self, source: Source, findings: Findings, delimiter: str) -> None:
+        self._source = source
+        self._findings = findings
+        self._delimiter = delimiter
+        # The record under way: where it began, and how much of it has been read.
+        self._start = 0
+        self._held = 0
+
+    def records(self) -> Iterator[tuple[int, Record]]:
+        # The limit is the whole process's, so it is only ever raised; `_texts` has its own.
+        if csv.field_size_limit() < 2 * MAX_LINE:
+            csv.field_size_limit(2 * MAX_LINE)
+        rows = self._rows()
+        names: tuple[str, ...] = ()
+        for line, cells in rows:
+            names = self._read_header(line, cells)
+            break
+        if not names:
+            return
+        converted = [
+            (name, _CONVERTERS[FIELD_OF[name]])
+            for name in names
+            if FIELD_OF.get(name) in _CONVERTERS
+        ]
+        width = len(names)
+        for line, cells in rows:
+            if len(cells) != width:
+                self._note_width(line, cells, width)
+                continue
+            record: dict[str, object] = {
+                name: cell or None for name, cell in zip(names, cells, strict=True)
+            }
+            for name, convert in converted:
+                text = record[name]
+                if isinstance(text, str):
+                    record[name] = self._convert(line, name, text, convert)
+            yield line, record
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the cells of every record with the line that it begins on."""
+        reader = csv.reader(self._texts(), delimiter=self._delimiter, strict=True)
+        while True:
+            self._start = self._held = 0
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except _EndlessError:
+                return
+            except csv.Error as error:
+                self._note_syntax(error)
+                continue
+            # A line of nothing, or of a few spaces, is no record.
+            if cells and (len(cells) > 1 or cells[0].strip()):
+                yield self._start, cells
+
+    def _texts(self) -> Iterator[str]:
+        for number, line in self._source.lines(self._findings):
+            self._start = self._start or number
+            self._held += len(line)
+            if self._held > self._source.most:
+                problem = f"the record is longer than {self._source.most / 1_000_000:g} MB"
+                self._note(self._start, "too-long", problem, "close its last quote")
+                raise _EndlessError
+            yield self._decode(number, line) + "\n"
+
+    def _decode(self, number: int, line: bytes) -> str:
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            column = len(line[: error.start].decode("utf-8", "replace")) + 1
+            problem = f"byte 0x{line[error.start]:02x} is not UTF-8"
+            self._findings.add(Place(number, column), "encoding", problem, SAVE_AS_UTF8)
+            return line.decode("utf-8", "replace")
+        if "\0" in text:
+            problem = "the line holds NUL characters, as UTF-16 has them"
+            place = Place(number, text.index("\0") + 1)
+            self._findings.add(place, "encoding", problem, SAVE_AS_UTF8)
+        return text
+
+    def _read_header(self, line: int, cells: list[str]) -> tuple[str, ...]:
+        """Return the names of the columns; none where they can't be used."""
+        names = tuple(cell.strip() for cell in cells)
+        only = names[0] if len(names) == 1 else ""
+        for delimiter, called in _OTHER_DELIMITERS.items():
+            if delimiter in only and delimiter != self._delimiter:
+                wanted = "commas" if self._delimiter == "," else "tabs"
+                problem = f"the header is separated by {called}"
+                self._note(line, "bad-header", problem, f"save the file with {wanted} instead")
+                return ()
+        sound = True
+        seen: set[str] = set()
+        for number, name in enumerate(names, start=1):
+            if not name:
+                problem = f"column {number} of the header has no name"
+                sound = self._note(line, "bad-header", problem, "name it, or remove the column")
+            elif name in seen:
+                problem = f"the header has two columns `{name}`"
+                sound = self._note(line, "bad-header", problem, "rename one of them")
+            seen.add(name)
+        return names if sound else ()
+
+    def _convert(self, line: int, name: str, text: str, convert: Callable[[str], object]) -> object:
+        try:
+            return convert(text)
+        except Refused as refused:
+            problem = f"in the cell `{name}`: {refused.problem}"
+            self._note(line, refused.code, problem, refused.mend)
+            return None
+
+    def _note_width(self, line: int, cells: list[str], width: int) -> None:
+        problem = f"the record has {_counted(len(cells))}, and the header {width}"
+        self._note(line, "wrong-cells", problem, "put quotes around a cell that holds a separator")
+
+    def _note_syntax(self, error: csv.Error) -> None:
+        reason = str(error)
+        mend = "double each quote that stands inside quotes"
+        if "new-line character" in reason:
+            reason, mend = "a carriage return in a cell", "end lines with a line feed"
+        elif "end of data" in reason:
+            reason, mend = "a quote is never closed", "close it"
+        self._note(self._start or 1, "csv-syntax", f"not valid CSV ({reason})", mend)
+
+    def _note(self, line: int, code: str, problem: str, mend: str) -> bool:
+        self._findings.add(Place(line), code, problem, mend)
+        return False
+
+
+def _counted(cells: int) -> str:
+    return "1 cell" if cells == 1 else f"{cells} cells"
+
+
+def _as_number(text: str) -> object:
+    """Return the number that a cell is; any other text stays one, to be refused as such."""
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _DECIMAL.fullmatch(text) else text
+
+
+def _as_flag(text: str) -> object:
+    return _FLAGS.get(text.lower(), text)
+
+
+def _as_json(text: str) -> object:
+    return json_text.decode(text.encode())
+
+
+_CONVERTERS: dict[str, Callable[[str], object]] = {
+    "latency_e2e_ms": _as_number,
+    "latency_model_ms": _as_number,
+    "input_tokens": _as_number,
+    "output_tokens": _as_number,
+    "timed_out": _as_flag,
+    "messages": _as_json,
+    "metadata": _as_json,
+}

@@ -1,0 +1,159 @@
+"""A dataset: a file that is read in passes, each from its first row to its last."""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from jurybox.datasets.row_reader import Record, RowReader, Warn
+from jurybox.datasets.source import Source, open_source
+from jurybox.documents.findings import Findings, Place, TooManyError
+from jurybox.errors import DocumentError, IncompleteError
+from jurybox.sample import Row
+from jurybox.wording import printable
+
+Format = Callable[[Source, Findings, Warn], Iterator[tuple[int, Record]]]
+"""Reads the records of a file, each with its line; notes those that can't be read, and goes on."""
+
+_MOST_WARNINGS: Final = 20
+_LONGEST_WARNING: Final = 300
+
+
+class DatasetError(DocumentError):
+    """A dataset is refused."""
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """What one pass over a whole dataset tells.
+
+    Attributes:
+        rows: how many rows the file has.
+        used: how many of them a run uses, from the first; a limit may leave some out.
+        sha256: the hash of the file's bytes.
+        bytes: how many these are.
+        warnings: what is no fault, but may not be meant.
+
+    """
+
+    rows: int
+    used: int
+    sha256: str
+    bytes: int
+    warnings: tuple[str, ...] = ()
+
+
+class Pass:
+    """One pass over a dataset; its hash is the file's once all rows were taken."""
+
+    def __init__(
+        self, source: Source, read: Format, findings: Findings, *, needs_response: bool
+    ) -> None:
+        self._source = source
+        self._read = read
+        self._findings = findings
+        self._warnings: dict[str, None] = {}
+        self._reader = RowReader(findings, self._warn, needs_response=needs_response)
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        """Yield every sound row with its line; what is wrong with the others is noted."""
+        read = self._reader.read
+        for line, record in self._read(self._source, self._findings, self._warn):
+            row = read(line, record)
+            if row is not None:
+                yield line, row
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether the rows have ids of their own."""
+        return self._reader.has_ids
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the bytes read."""
+        return self._source.sha256
+
+    @property
+    def size(self) -> int:
+        """How many bytes the file had when the pass began."""
+        return self._source.size
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes were read."""
+        return self._source.bytes
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings so far, each once."""
+        return tuple(self._warnings)
+
+    def _warn(self, text: str) -> None:
+        if len(self._warnings) < _MOST_WARNINGS:
+            # It may quote what a file calls its columns.
+            self._warnings[printable(text)[:_LONGEST_WARNING]] = None
+
+
+class Dataset:
+    """A file of rows; it is opened anew for every pass."""
+
+    def __init__(self, path: Path, read: Format, *, unit: str = "line") -> None:
+        """Read ``path`` with a reader; ``unit`` is what its numbers count."""
+        self.path = path
+        self.origin = printable(str(path))
+        self.unit = unit
+        self._read = read
+
+    @contextmanager
+    def begin(self, findings: Findings, *, needs_response: bool) -> Generator[Pass]:
+        """Open the file for one pass.
+
+        Raises:
+            InputError: it can't be read.
+
+        """
+        with open_source(self.path) as source:
+            yield Pass(source, self._read, findings, needs_response=needs_response)
+
+    def rows(
+        self, *, needs_response: bool, expected: Survey | None = None
+    ) -> Iterator[tuple[int, Row]]:
+        """Yield every row with its line.
+
+        Who stops early has nothing checked; who takes all rows learns at the end whether they were
+        the ones that were surveyed.
+
+        Raises:
+            InputError: the file can't be read.
+            DatasetError: a row has a fault; it is the first one.
+            IncompleteError: the file isn't ``expected`` any more.
+
+        """
+        findings = _FirstFault()
+        with self.begin(findings, needs_response=needs_response) as going:
+            if expected is not None and going.size != expected.bytes:
+                raise self._changed("its size is another")
+            try:
+                yield from going
+            except TooManyError:
+                fault = findings.in_order()[0]
+                if expected is None:
+                    raise DatasetError(self.origin, (fault,)) from None
+                raise self._changed(f"{self.unit} {fault.line}: {fault.problem}") from None
+            if expected is not None and going.sha256 != expected.sha256:
+                raise self._changed("its SHA-256 is another")
+
+    def _changed(self, how: str) -> IncompleteError:
+        return IncompleteError(
+            f"{self.origin}: the dataset changed while the run was going ({how}); "
+            "leave the file alone and start a new run"
+        )
+
+
+class _FirstFault(Findings):
+    """Ends reading at the first fault."""
+
+    def add(self, place: Place, code: str, problem: str, mend: str) -> None:
+        super().add(place, code, problem, mend)
+        raise TooManyError

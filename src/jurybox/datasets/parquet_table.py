@@ -1,0 +1,189 @@
+"""Parquet, read a few rows at a time; lines are row numbers here, counted from 1."""
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from jurybox.datasets import json_text
+from jurybox.datasets.columns import FIELD_OF
+from jurybox.datasets.row_reader import Record, Warn
+from jurybox.datasets.source import Source
+from jurybox.documents.findings import Findings, Place
+from jurybox.errors import InputError
+
+Arrow = Any  # The library comes without types, and only with an extra.
+Convert = Callable[[Arrow], list[Any]]
+
+# Small, because a single row may hold a whole book.
+_BATCH: Final = 512
+_BUFFER: Final = 1 << 18
+_PANDAS_INDEX: Final = "__index_level_"
+_COUNTS: Final = frozenset({"input_tokens", "output_tokens"})
+_JSON: Final = frozenset({"messages", "metadata"})
+_SIMPLE: Final = (
+    "is_null",
+    "is_boolean",
+    "is_integer",
+    "is_float32",
+    "is_float64",
+    "is_string",
+    "is_large_string",
+)
+_LISTS: Final = ("is_list", "is_large_list", "is_fixed_size_list")
+
+
+def require_pyarrow() -> None:
+    """See that Parquet can be read.
+
+    Raises:
+        InputError: the extra isn't installed.
+
+    """
+    try:
+        importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        mend = "install it with: pip install 'jurybox[parquet]'"
+        raise InputError("Parquet needs pyarrow", mend) from None
+
+
+def read_parquet(source: Source, findings: Findings, warn: Warn) -> Iterator[tuple[int, Record]]:
+    """Yield every row with its number, and hash the file once all are read."""
+    require_pyarrow()
+    yield from _Table(source, findings, warn).records()
+    source.read_whole()
+
+
+class _Table:
+    def __init__(self, source: Source, findings: Findings, warn: Warn) -> None:
+        self._source = source
+        self._findings = findings
+        self._warn = warn
+        self._arrow: Arrow = importlib.import_module("pyarrow")
+        self._parquet: Arrow = importlib.import_module("pyarrow.parquet")
+        self._row = 0
+
+    def records(self) -> Iterator[tuple[int, Record]]:
+        try:
+            yield from self._read()
+        except (OSError, ValueError, KeyError, self._arrow.ArrowException) as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            problem = f"not Parquet that can be read ({reason})"
+            self._findings.add(Place(self._row + 1), "parquet", problem, "write the file anew")
+
+    def _read(self) -> Iterator[tuple[int, Record]]:
+        # Without reading ahead, which would fetch whole groups of rows.
+        file = self._parquet.ParquetFile(
+            self._source.file, buffer_size=_BUFFER, pre_buffer=False, memory_map=False
+        )
+        schema = file.schema_arrow
+        columns = self._columns(schema)
+        # None is all of them; a list would take a dot in a name for a path.
+        wanted = None if len(columns) == len(schema) else list(columns)
+        texts = [name for name in columns if self._holds_json(name, schema.field(name).type)]
+        for batch in file.iter_batches(batch_size=_BATCH, columns=wanted, use_threads=False):
+            values = [
+                self._values(batch.column(name), convert) for name, convert in columns.items()
+            ]
+            for cells in zip(*values, strict=True):
+                self._row += 1
+                record = dict(zip(columns, cells, strict=True))
+                for name in texts:
+                    record[name] = self._decoded(name, record[name])
+                yield self._row, record
+
+    def _columns(self, schema: Arrow) -> dict[str, Convert]:
+        """Choose how to read each column; what can't be kept is left out, or refused."""
+        columns: dict[str, Convert] = {}
+        sound = True
+        for field in schema:
+            name: str = field.name
+            if name.startswith(_PANDAS_INDEX):
+                continue
+            if not name or name in columns:
+                problem = f"there are two columns `{name}`" if name else "a column has no name"
+                sound = self._note("bad-header", problem, "rename it")
+            elif self._is_plain(field.type):
+                columns[name] = self._convert_plain(FIELD_OF.get(name), field.type)
+            elif name in FIELD_OF:
+                problem = f"the column `{name}` is of type {field.type}"
+                sound = self._note("wrong-type", problem, "store plain texts and numbers")
+            elif self._has_text(field.type):
+                columns[name] = self._as_text
+            else:
+                reason = f"values of type {field.type} can't be kept"
+                self._warn(f"the column `{name}` is left out: {reason}")
+        return columns if sound else {}
+
+    def _note(self, code: str, problem: str, mend: str) -> bool:
+        self._findings.add(Place(self._row or 1), code, problem, mend)
+        return False
+
+    def _convert_plain(self, field: str | None, kind: Arrow) -> Convert:
+        if self._is(kind, "is_float32", "is_float64"):
+            if field is None:
+                return lambda column: [_known(value) for value in _plain(column)]
+            if field in _COUNTS:
+                return lambda column: [_whole(value) for value in _plain(column)]
+        return _plain
+
+    def _as_text(self, column: Arrow) -> list[Any]:
+        return _plain(column.cast(self._arrow.string()))
+
+    def _values(self, column: Arrow, convert: Convert) -> list[Any]:
+        """Convert a column of a few rows; where that fails, find the row."""
+        try:
+            return convert(column)
+        except (ValueError, KeyError, self._arrow.ArrowException):
+            for index in range(len(column)):
+                convert(column.slice(index, 1))
+                self._row += 1
+            raise
+
+    def _holds_json(self, name: str, kind: Arrow) -> bool:
+        return FIELD_OF.get(name) in _JSON and self._is(kind, "is_string", "is_large_string")
+
+    def _decoded(self, name: str, text: str | None) -> object:
+        try:
+            return json_text.decode(text.encode()) if text else None
+        except json_text.Fault as fault:
+            self._note(fault.code, f"in the column `{name}`: {fault.problem}", fault.mend)
+            return None
+
+    def _is(self, kind: Arrow, *tests: str) -> bool:
+        return any(getattr(self._arrow.types, test)(kind) for test in tests)
+
+    def _is_plain(self, kind: Arrow) -> bool:
+        """Tell whether JSON has values of this type."""
+        if self._is(kind, *_SIMPLE):
+            return True
+        if self._is(kind, "is_dictionary", *_LISTS):
+            return self._is_plain(kind.value_type)
+        if self._is(kind, "is_map"):
+            return self._is(kind.key_type, "is_string") and self._is_plain(kind.item_type)
+        if self._is(kind, "is_struct"):
+            return all(self._is_plain(field.type) for field in kind)
+        return False
+
+    def _has_text(self, kind: Arrow) -> bool:
+        """Tell whether values, such as dates, have a text that says the same."""
+        if not self._is(kind, "is_temporal", "is_decimal"):
+            return False
+        try:
+            self._arrow.array([], kind).cast(self._arrow.string())
+        except self._arrow.ArrowException:
+            return False
+        return True
+
+
+def _plain(column: Arrow) -> list[Any]:
+    return column.to_pylist(maps_as_pydicts="strict")
+
+
+def _known(value: float | None) -> float | None:
+    """Return a number, or None for the NaN that some programs write where they know nothing."""
+    return value if value == value else None  # noqa: PLR0124 - only NaN differs from itself
+
+
+def _whole(value: float | None) -> float | None:
+    """Return a count that became a fraction because other rows have none."""
+    return int(value) if value is not None and value.is_integer() else value

@@ -1,0 +1,144 @@
+"""The bytes of a file: read once, in pieces, hashed on their way."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Protocol
+
+from jurybox.documents.findings import Findings, Place
+from jurybox.errors import IncompleteError, InputError
+from jurybox.wording import printable
+
+MAX_LINE: Final = 64_000_000
+"""A longer line is no row, but a file of another kind; reading it would take all memory."""
+
+_PIECE = 1 << 18
+_BOM = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+SAVE_AS_UTF8: Final = "save the file as UTF-8"
+
+
+class ByteFile(Protocol):
+    """What is needed of an open file."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most ``size`` bytes, none at the end."""
+        ...
+
+    def seek(self, offset: int, /) -> int:
+        """Go to a byte."""
+        ...
+
+
+class Source:
+    """One pass over the bytes of a file."""
+
+    def __init__(self, file: ByteFile, origin: str, *, size: int, most: int = MAX_LINE) -> None:
+        """Read from the beginning of ``file``; a line may have ``most`` bytes."""
+        self.file = file
+        self.origin = origin
+        self.size = size
+        self.most = most
+        self.bytes = 0
+        self._hash = hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        """The hash of all bytes read so far."""
+        return self._hash.hexdigest()
+
+    def lines(self, findings: Findings) -> Iterator[tuple[int, bytes]]:
+        """Yield every line with its number, without its line feed; note those that are too long."""
+        number = 0
+        begun: list[bytes] = []
+        held = 0
+        skipping = False
+        for piece in self._text_pieces(findings):
+            *lines, rest = piece.split(b"\n")
+            if lines:
+                if begun:
+                    lines[0] = b"".join((*begun, lines[0]))
+                    begun, held = [], 0
+                if skipping:
+                    del lines[0]
+                    number += 1
+                    skipping = False
+                for line in lines:
+                    number += 1
+                    yield number, line
+            if not skipping:
+                begun.append(rest)
+                held += len(rest)
+            if held > self.most:
+                problem = f"the line is longer than {self.most / 1_000_000:g} MB"
+                findings.add(Place(number + 1), "too-long", problem, "give each row a line")
+                begun, held, skipping = [], 0, True
+        if held:
+            yield number + 1, b"".join(begun)
+
+    def read_whole(self) -> None:
+        """Read the file from its beginning, for its hash alone."""
+        self._seek_start()
+        for _ in self._pieces():
+            pass
+
+    def _text_pieces(self, findings: Findings) -> Iterator[bytes]:
+        pieces = self._pieces()
+        first = next(pieces, b"")
+        if first.startswith(_UTF16_MARKS):
+            findings.add(Place(1), "encoding", "the file is UTF-16", SAVE_AS_UTF8)
+            return
+        yield first.removeprefix(_BOM)
+        yield from pieces
+
+    def _pieces(self) -> Iterator[bytes]:
+        while piece := self._read():
+            self._hash.update(piece)
+            self.bytes += len(piece)
+            yield piece
+
+    def _read(self) -> bytes:
+        try:
+            return self.file.read(_PIECE)
+        except OSError as error:
+            raise self._broken(error) from None
+
+    def _seek_start(self) -> None:
+        try:
+            self.file.seek(0)
+        except OSError as error:
+            raise self._broken(error) from None
+
+    def _broken(self, error: OSError) -> IncompleteError:
+        reason = str(error.strerror or error).lower()
+        return IncompleteError(f"{self.origin}: reading broke off ({reason}); check the disk")
+
+
+@contextmanager
+def open_source(path: Path) -> Generator[Source]:
+    """Open a file for one pass.
+
+    Raises:
+        InputError: it can't be read, or not twice.
+
+    """
+    origin = printable(str(path))
+    try:
+        # Before it is opened, for that would wait for somebody to write into a pipe.
+        kind = path.stat().st_mode
+        if stat.S_ISDIR(kind):
+            raise InputError("a folder", "name a file in it", origin)
+        if not stat.S_ISREG(kind):
+            problem = "not a file that can be read twice, but a pipe or a device"
+            raise InputError(problem, "save the rows to a file first", origin)
+        file = path.open("rb", buffering=0)
+    except FileNotFoundError:
+        raise InputError("no such file", "check the path", origin) from None
+    except (OSError, ValueError) as error:
+        reason = str(getattr(error, "strerror", None) or error).lower()
+        raise InputError(f"can't be read ({reason})", "check the file", origin) from None
+    with file:
+        yield Source(file, origin, size=os.fstat(file.fileno()).st_size)

@@ -1,0 +1,220 @@
+"""Reading one value of a row: what it must be, and what to say where it isn't."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, Literal, cast, get_args
+
+from jurybox.sample import Turn
+from jurybox.wording import listed
+
+MAX_ID: Final = 200
+MAX_DEPTH: Final = 64
+Role = Literal["system", "user", "assistant"]
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_SHOWN = 40
+_LARGE = 10**15
+
+# Thirty years, and more tokens than anybody has: beyond that a number is a mistake, and sums of
+# such numbers would be too large for other programs.
+_LONGEST_LATENCY: Final = 1e12
+_MOST_TOKENS: Final = 10**15
+
+
+class Refused(Exception):  # noqa: N818 - it reads as what it is: `except Refused`
+    """A value can't be used."""
+
+    def __init__(self, code: str, problem: str, mend: str) -> None:
+        super().__init__(problem)
+        self.code = code
+        self.problem = problem
+        self.mend = mend
+
+
+Reader = Callable[[object, str], object]
+"""Reads a value that goes by a name; None where it counts as absent."""
+
+
+def kind_of(value: object) -> str:
+    """Say in words what a value is."""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    match value:
+        case str():
+            short = value if len(value) <= _SHOWN else value[: _SHOWN - 3] + "..."
+            return f'the text "{short}"'
+        case int() | float():
+            return f"the number {value}" if abs(value) < _LARGE else "a large number"
+        case _:
+            return _KINDS.get(type(value), "a value of another kind")
+
+
+_KINDS: Final[Mapping[type, str]] = MappingProxyType(
+    {list: "a list", dict: "an object", type(None): "null"}
+)
+
+
+def _wrong(name: str, value: object, wanted: str) -> Refused:
+    return Refused("wrong-type", f"`{name}` is {kind_of(value)}", f"give {wanted}")
+
+
+def read_id(value: object, name: str) -> str:
+    """Read an id: a short text, or a whole number that becomes one."""
+    if type(value) is int:
+        value = _digits(value)
+    if type(value) is not str:
+        raise _wrong(name, value, "a text or a whole number")
+    if len(value) > MAX_ID:
+        raise Refused("bad-id", f"`{name}` has {len(value):,} characters", f"use at most {MAX_ID}")
+    if not value or value.isspace():
+        raise Refused("bad-id", f"`{name}` is blank", "give every row an id of its own, or none")
+    # The first is quick and nearly always enough.
+    if not value.isprintable() and _CONTROL.search(value):
+        raise Refused("bad-id", f"`{name}` holds a control character", "remove it")
+    return value
+
+
+def _digits(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:
+        # Python refuses to write thousands of digits.
+        problem = "the id is a number of thousands of digits"
+        raise Refused("bad-id", problem, f"use at most {MAX_ID}") from None
+
+
+def read_filled_text(value: object, name: str) -> str:
+    """Read a text that says something."""
+    if type(value) is not str:
+        raise _wrong(name, value, "a text")
+    if not value or value.isspace():
+        raise Refused("blank", f"`{name}` is blank", "give a text, or leave it out")
+    return value
+
+
+def read_optional_text(value: object, name: str) -> str | None:
+    """Read a text; a blank one counts as absent."""
+    if type(value) is not str:
+        raise _wrong(name, value, "a text")
+    return value if value and not value.isspace() else None
+
+
+def read_any_text(value: object, name: str) -> str:
+    """Read a text, which may be empty: a model can answer nothing."""
+    if type(value) is not str:
+        raise _wrong(name, value, "a text")
+    return value
+
+
+def read_latency(value: object, name: str) -> float:
+    """Read a time in milliseconds."""
+    if type(value) is not float and type(value) is not int:
+        raise _wrong(name, value, "a number of milliseconds, without quotes")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not 0 <= number <= _LONGEST_LATENCY:
+        problem = f"`{name}` is {number:.6g}"
+        mend = f"give a number of milliseconds from 0 to {_LONGEST_LATENCY:.0e}"
+        raise Refused("out-of-range", problem, mend)
+    return number
+
+
+def read_tokens(value: object, name: str) -> int:
+    """Read a count of tokens."""
+    if type(value) is not int:
+        raise _wrong(name, value, "a whole number, without quotes or decimals")
+    if value < 0:
+        raise Refused("out-of-range", f"`{name}` is below 0", "give 0 or more")
+    if value > _MOST_TOKENS:
+        problem = f"`{name}` is more than {_MOST_TOKENS:.0e}"
+        raise Refused("out-of-range", problem, "give what the model reported")
+    return value
+
+
+def read_flag(value: object, name: str) -> bool:
+    """Read true or false."""
+    if type(value) is not bool:
+        raise _wrong(name, value, "`true` or `false`, without quotes")
+    return value
+
+
+def read_messages(value: object, name: str) -> tuple[Turn, ...]:
+    """Read earlier turns: a list of objects with a role and a content, and nothing else."""
+    if type(value) is not list:
+        raise _wrong(name, value, 'a list such as `[{"role": "user", "content": "Hello"}]`')
+    turns = cast("list[object]", value)
+    return tuple(_read_turn(turn, f"{name}[{index}]") for index, turn in enumerate(turns))
+
+
+def _read_turn(value: object, name: str) -> Turn:
+    if type(value) is not dict:
+        raise _wrong(name, value, 'an object such as `{"role": "user", "content": "Hello"}`')
+    turn = cast("dict[str, object]", value)
+    strange = [key for key in turn if key not in {"role", "content"} and turn[key] is not None]
+    if strange:
+        problem = f"`{name}` has the key `{strange[0]}`"
+        raise Refused("unknown-key", problem, "give only `role` and `content`")
+    role, content = turn.get("role"), turn.get("content")
+    if role is None or content is None:
+        missing = "role" if role is None else "content"
+        raise Refused("missing-key", f"`{name}` has no `{missing}`", "add it")
+    if type(content) is not str:
+        raise _wrong(f"{name}.content", content, "a text")
+    if role not in ROLES:
+        problem = f"`{name}.role` is {kind_of(role)}"
+        raise Refused("unknown-choice", problem, f"use one of {listed(ROLES)}")
+    return Turn(role=role, content=content)
+
+
+def read_metadata(value: object, name: str) -> dict[str, object]:
+    """Read an object of anything."""
+    if not isinstance(value, dict):
+        raise _wrong(name, value, "an object")
+    return cast("dict[str, object]", read_extra(cast("object", value), name))
+
+
+def read_extra(value: object, name: str) -> object:
+    """Read the value of a column that is kept as it is; nesting without end can't be stored."""
+    level = _inside(value)
+    for _ in range(MAX_DEPTH):
+        if not level:
+            return value
+        level = [inner for outer in level for inner in _inside(outer)]
+    mend = f"use at most {MAX_DEPTH} levels"
+    raise Refused("too-deep", f"`{name}` is nested too deeply", mend)
+
+
+def _inside(value: object) -> list[object]:
+    match value:
+        case dict():
+            return list(cast("dict[str, object]", value).values())
+        case list():
+            return cast("list[object]", value)
+        case _:
+            return []
+
+
+READERS: Final[Mapping[str, Reader]] = MappingProxyType(
+    {
+        "id": read_id,
+        "task": read_filled_text,
+        "reference": read_filled_text,
+        "context": read_optional_text,
+        "response": read_any_text,
+        "response_b": read_any_text,
+        "messages": read_messages,
+        "scenario": read_optional_text,
+        "metadata": read_metadata,
+        "latency_e2e_ms": read_latency,
+        "latency_model_ms": read_latency,
+        "input_tokens": read_tokens,
+        "output_tokens": read_tokens,
+        "timed_out": read_flag,
+    }
+)
+"""How the value of each field is read."""

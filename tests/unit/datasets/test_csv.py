@@ -1,0 +1,250 @@
+"""CSV: a header, then a record of as many cells."""
+
+import csv
+import io
+
+import pytest
+from dataset_files import CSV, findings, only_finding, read, refusal, warnings
+
+from jurybox.datasets.csv_table import read_csv
+from jurybox.datasets.source import Source
+from jurybox.documents.findings import Findings
+from jurybox.sample import Response, Row, Timing, Turn, Usage
+
+
+def table(*rows: list[str]) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
+def cell(column: str, value: str) -> str:
+    return table(["task", column], ["x", value])
+
+
+def test_every_field_is_read_from_its_text() -> None:
+    text = table(
+        [
+            "id", "question", "expected", "provided_context", "answer", "response_b", "messages",
+            "scenario", "metadata", "latency_e2e_ms", "latency_model_ms", "input_tokens",
+            "output_tokens", "timed_out", "topic",
+        ],
+        [
+            "007", "Add.", "3", "Sums.", "Three", "Four", '[{"role": "user", "content": "Hi"}]',
+            "sums", '{"level": 1}', "12.5", "1e1", "7", "0", "FALSE", "5",
+        ],
+    )  # fmt: skip
+    assert read(text, CSV, needs_response=True) == [
+        Row(
+            id="007",
+            task="Add.",
+            reference="3",
+            context="Sums.",
+            response=Response(
+                text="Three",
+                timing=Timing(latency_e2e_ms=12.5, latency_model_ms=10.0),
+                usage=Usage(input_tokens=7, output_tokens=0),
+            ),
+            response_b=Response(text="Four"),
+            messages=(Turn(role="user", content="Hi"),),
+            scenario="sums",
+            metadata={"level": 1, "topic": "5"},
+        )
+    ]
+
+
+def test_an_empty_cell_is_absent() -> None:
+    text = table(["task", "reference", "topic", "input_tokens"], ["x", "", "", ""])
+    assert read(text, CSV) == [Row(id="1", task="x")]
+
+
+def test_an_empty_response_is_none() -> None:
+    found = only_finding(table(["task", "response"], ["x", ""]), CSV, needs_response=True)
+    assert "the row has no `response`" in found
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_quotes_hold_separators_quotes_and_line_ends(end: str) -> None:
+    text = f'task,topic{end}"a, ""b""{end}c",d{end}e,f'
+    rows = read(text, CSV)
+    assert [row.task for row in rows] == [f'a, "b"{end}c', "e"]
+
+
+def test_a_record_is_where_it_begins() -> None:
+    text = 'task,topic\n"a\nb\nc",d\n\n   \n"e\nf"\ng,h\ni\n'
+    assert findings(text, CSV) == ["7:1 wrong-cells", "10:1 wrong-cells"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "task,a\nx\n",
+            (
+                "2:1: the record has 1 cell, and the header 2; "
+                "put quotes around a cell that holds a separator [wrong-cells]"
+            ),
+        ),
+        (
+            "task,a\nx,y,z\n",
+            (
+                "2:1: the record has 3 cells, and the header 2; "
+                "put quotes around a cell that holds a separator [wrong-cells]"
+            ),
+        ),
+        (
+            'task,a\n"x"y,z\n',
+            (
+                "2:1: not valid CSV (',' expected after '\"'); "
+                "double each quote that stands inside quotes [csv-syntax]"
+            ),
+        ),
+        (
+            'task,a\nx,y\n"x,\nz\n',
+            ("3:1: not valid CSV (a quote is never closed); close it [csv-syntax]"),
+        ),
+        (
+            "task,a\nx\ry,z\n",
+            (
+                "2:1: not valid CSV (a carriage return in a cell); "
+                "end lines with a line feed [csv-syntax]"
+            ),
+        ),
+        (
+            "task,,a\nx,y,z\n",
+            ("1:1: column 2 of the header has no name; name it, or remove the column [bad-header]"),
+        ),
+        (
+            "task,a, a\nx,y,z\n",
+            ("1:1: the header has two columns `a`; rename one of them [bad-header]"),
+        ),
+        (
+            "id;task\n1;x\n",
+            (
+                "1:1: the header is separated by semicolons; "
+                "save the file with commas instead [bad-header]"
+            ),
+        ),
+        (
+            "id\ttask\n1\tx\n",
+            (
+                "1:1: the header is separated by tabs; "
+                "save the file with commas instead [bad-header]"
+            ),
+        ),
+        ("", "1:1: the dataset has no rows; give it at least one [no-rows]"),
+        ("task,a\n", "1:1: the dataset has no rows; give it at least one [no-rows]"),
+        (
+            "task,a\nx\0,y\n",
+            (
+                "2:2: the line holds NUL characters, as UTF-16 has them; "
+                "save the file as UTF-8 [encoding]"
+            ),
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_exactly(text: str, said: str) -> None:
+    assert only_finding(text, CSV) == said
+
+
+def test_bytes_that_are_not_utf_8_are_found_where_they_are() -> None:
+    text = 'task,a\nx,"b\nc\xe9"\n'.encode("latin-1")
+    assert only_finding(text, CSV) == (
+        "3:2: byte 0xe9 is not UTF-8; save the file as UTF-8 [encoding]"
+    )
+
+
+def test_utf_16_is_told_apart() -> None:
+    assert findings("task,a\nx,y\n".encode("utf-16"), CSV) == ["1:1 encoding"]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_name() -> None:
+    assert read("\ufefftask,a\nx,y\n", CSV) == [Row(id="1", task="x", metadata={"a": "y"})]
+
+
+def test_spaces_around_a_name_are_no_part_of_it() -> None:
+    assert read("id, task \n1,x\n", CSV) == [Row(id="1", task="x")]
+
+
+def test_one_column_is_enough() -> None:
+    assert [row.task for row in read("task\nx\n\n  \ny\n", CSV)] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "code"),
+    [
+        ("latency_e2e_ms", "fast", "wrong-type"),
+        ("latency_e2e_ms", "1,5", "wrong-type"),
+        ("latency_e2e_ms", "0x10", "wrong-type"),
+        ("latency_e2e_ms", "1_000", "wrong-type"),
+        ("latency_e2e_ms", "nan", "wrong-type"),
+        ("latency_e2e_ms", "inf", "wrong-type"),
+        ("latency_e2e_ms", "1e999", "out-of-range"),
+        ("latency_e2e_ms", "-1", "out-of-range"),
+        ("latency_e2e_ms", " 1", "wrong-type"),
+        ("latency_e2e_ms", "\u0661", "wrong-type"),
+        ("input_tokens", "1.0", "wrong-type"),
+        ("output_tokens", "-1", "out-of-range"),
+        ("timed_out", "yes", "wrong-type"),
+        ("timed_out", "1", "wrong-type"),
+        ("messages", "hi", "json-syntax"),
+        ("messages", '{"role": "user"}', "wrong-type"),
+        ("metadata", "{'a': 1}", "json-syntax"),
+        ("metadata", '{"a": 1, "a": 2}', "duplicate-key"),
+        ("metadata", "[]", "wrong-type"),
+        ("reference", "  ", "blank"),
+    ],
+)
+def test_a_cell_is_read_strictly(column: str, value: str, code: str) -> None:
+    assert findings(cell(column, value), CSV) == [f"2:1 {code}"]
+
+
+@pytest.mark.parametrize(("text", "flag"), [("true", True), ("True", True), ("FALSE", False)])
+def test_a_flag_may_be_in_any_case(text: str, *, flag: bool) -> None:
+    rows = read(table(["task", "answer", "timed_out"], ["x", "y", text]), CSV, needs_response=True)
+    assert rows[0].response == Response(text="y", timing=Timing(timed_out=flag))
+
+
+def test_a_cell_may_be_longer_than_python_s_own_limit() -> None:
+    before = csv.field_size_limit()
+    text = "x" * 300_000
+    assert read(cell("topic", text), CSV)[0].metadata == {"topic": text}
+    assert csv.field_size_limit() >= before
+
+
+def test_a_quote_that_is_never_closed_does_not_fill_the_memory() -> None:
+    text = b'task,a\nx,y\n"' + b"x,y\n" * 100
+    source = Source(io.BytesIO(text), "x", size=len(text), most=100)
+    findings = Findings()
+    assert len(list(read_csv(source, findings, print))) == 1
+    assert [str(each) for each in findings.in_order()] == [
+        "3:1: the record is longer than 0.0001 MB; close its last quote [too-long]"
+    ]
+    assert source.bytes == len(text)
+
+
+def test_tabs_separate_the_cells_of_a_tsv() -> None:
+    rows = read("task\ttopic\na, b\tc\n", "rows.tsv")
+    assert rows == [Row(id="1", task="a, b", metadata={"topic": "c"})]
+    assert "save the file with tabs instead" in only_finding("task;topic\na;b\n", "rows.tsv")
+
+
+def test_an_empty_cell_does_not_make_its_neighbour_a_slip() -> None:
+    text = table(["task", "context", "contexts"], ["x", "", "y"])
+    assert warnings(text, CSV) == []
+
+
+def test_the_last_line_may_be_without_an_end() -> None:
+    assert [row.task for row in read("task,a\nx,y\nz,w", CSV)] == ["x", "z"]
+
+
+def test_a_hundred_findings_are_enough() -> None:
+    error = refusal("task,a\n" + "x\n" * 500, CSV)
+    assert len(error.findings) == 101
+
+
+def test_ids_given_twice_are_found_by_the_lines_of_their_records() -> None:
+    text = 'id,task\n1,"a\nb"\n2,c\n1,d\n'
+    assert only_finding(text, CSV) == (
+        "5:1: the id `1` is given twice (first on line 2); give every row its own [duplicate-id]"
+    )

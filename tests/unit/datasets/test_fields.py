@@ -1,0 +1,370 @@
+"""The fields of a row: their names, their types, and what is said where they are wrong."""
+
+from typing import Any
+
+import pytest
+from dataset_files import dataset, findings, jsonl, only_finding, read, warnings
+
+from jurybox.datasets import ROW_FIELDS, survey
+from jurybox.datasets.columns import FIELD_OF, slip_of
+from jurybox.datasets.values import READERS
+from jurybox.sample import Response, Row, Timing, Turn, Usage
+
+TASK = {"task": "Add 1 and 2."}
+
+
+def row(**columns: object) -> Row:
+    (found,) = read(jsonl({**TASK, **columns}), needs_response="response" in columns)
+    return found
+
+
+def problem(**columns: object) -> str:
+    return only_finding(jsonl({**TASK, **columns}))
+
+
+def test_every_field_is_read() -> None:
+    text = jsonl(
+        {
+            "id": "a-1",
+            "task": "Add.",
+            "reference": "3",
+            "context": "Sums.",
+            "response": "Three",
+            "response_b": "Four",
+            "messages": [
+                {"role": "system", "content": ""},
+                {"role": "user", "content": "Hi"},
+                {"role": "assistant", "content": "Hello"},
+            ],
+            "scenario": "sums",
+            "metadata": {"level": 1, "tags": ["x"]},
+            "latency_e2e_ms": 12,
+            "latency_model_ms": 11.5,
+            "input_tokens": 7,
+            "output_tokens": 0,
+            "timed_out": False,
+        }
+    )
+    assert read(text, needs_response=True) == [
+        Row(
+            id="a-1",
+            task="Add.",
+            reference="3",
+            context="Sums.",
+            response=Response(
+                text="Three",
+                timing=Timing(latency_e2e_ms=12.0, latency_model_ms=11.5),
+                usage=Usage(input_tokens=7, output_tokens=0),
+            ),
+            response_b=Response(text="Four"),
+            messages=(
+                Turn(role="system", content=""),
+                Turn(role="user", content="Hi"),
+                Turn(role="assistant", content="Hello"),
+            ),
+            scenario="sums",
+            metadata={"level": 1, "tags": ["x"]},
+        )
+    ]
+
+
+def test_the_names_are_those_of_the_specification() -> None:
+    assert dict(ROW_FIELDS) == {
+        "id": (),
+        "task": ("input", "question", "user_input"),
+        "reference": ("reference_answer", "expected", "ideal", "target"),
+        "context": ("provided_context",),
+        "response": ("candidate_answer", "output", "answer"),
+        "response_b": (),
+        "messages": (),
+        "scenario": (),
+        "metadata": (),
+        "latency_e2e_ms": (),
+        "latency_model_ms": (),
+        "input_tokens": (),
+        "output_tokens": (),
+        "timed_out": (),
+    }
+    assert set(READERS) == set(ROW_FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("field", "name"), [(field, name) for field, names in ROW_FIELDS.items() for name in names]
+)
+def test_another_name_of_a_field_means_the_same(field: str, name: str) -> None:
+    columns = {"task": "x", "response": "x"}
+    columns.pop(field, None)
+    own = read(jsonl({**columns, field: "the value"}), needs_response=True)
+    assert read(jsonl({**columns, name: "the value"}), needs_response=True) == own
+
+
+@pytest.mark.parametrize("field", [field for field, names in ROW_FIELDS.items() if names])
+def test_two_names_of_one_field_are_refused(field: str) -> None:
+    name = ROW_FIELDS[field][-1]
+    text = jsonl({"task": "x", "response": "x", field: "a", name: "b"})
+    assert only_finding(text, needs_response=True) == (
+        f"1:1: `{field}`, `{name}` are names of the same field; "
+        "keep one of them, or rename the others [two-names]"
+    )
+
+
+def test_null_counts_as_absent() -> None:
+    columns: dict[str, Any] = {name: None for name in FIELD_OF if name != "task"}
+    text = jsonl({**columns, "task": None, "question": "x", "own": None})
+    assert read(text) == [Row(id="1", task="x")]
+
+
+def test_rows_without_ids_are_numbered() -> None:
+    text = f"\n{jsonl(TASK)}\n\n{jsonl(TASK, TASK)}"
+    assert [each.id for each in read(text)] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("a b", "a b"), (7, "7"), (-7, "-7"), (10**40, "1" + "0" * 40), ("é\u00a0😀", "é\u00a0😀"),
+     ("x" * 200, "x" * 200), ("1", "1")],
+)  # fmt: skip
+def test_an_id_is_a_text_or_a_whole_number(given: object, kept: str) -> None:
+    assert row(id=given).id == kept
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [("", "bad-id"), ("  ", "bad-id"), ("a\nb", "bad-id"), ("a\0", "bad-id"), ("\x7f", "bad-id"),
+     ("a\u0085", "bad-id"), ("x" * 201, "bad-id"), (10**200, "bad-id"), (1.0, "wrong-type"),
+     (True, "wrong-type"), (["a"], "wrong-type"), ({}, "wrong-type")],
+)  # fmt: skip
+def test_what_is_no_id_is_refused(given: object, code: str) -> None:
+    assert problem(id=given).endswith(f"[{code}]")
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "said"),
+    [({"id": 1}, {}, "has no `id`, and the first row has one"),
+     ({}, {"id": 2}, "has an `id`, and the first row has none")],
+)  # fmt: skip
+def test_either_every_row_has_an_id_or_none(
+    first: dict[str, object], then: dict[str, object], said: str
+) -> None:
+    found = only_finding(jsonl({**TASK, **first}, {**TASK, **then}))
+    assert found == f"2:1: the row {said}; give every row an id, or none [mixed-ids]"
+
+
+@pytest.mark.parametrize("name", ["task", "question"])
+@pytest.mark.parametrize(
+    ("given", "code"), [("", "blank"), (" \n", "blank"), (5, "wrong-type"), ([], "wrong-type")]
+)
+def test_a_task_says_something(name: str, given: object, code: str) -> None:
+    assert findings(jsonl({name: given})) == [f"1:1 {code}"]
+
+
+def test_a_row_without_a_task_is_told_its_names() -> None:
+    assert only_finding(jsonl({"prompt_text": "x"})) == (
+        "1:1: the row has no `task`; add it (as `task`, `input`, `question`, `user_input`) "
+        "[missing-field]"
+    )
+
+
+def test_a_row_whose_task_is_misspelt_is_told_what_to_call_it() -> None:
+    assert only_finding(jsonl({"qestion": "x"})) == (
+        "1:1: the row has no `task`; if `qestion` is meant, call it `question` [missing-field]"
+    )
+
+
+def test_a_blank_reference_is_refused_because_nothing_can_be_compared_with_it() -> None:
+    assert problem(reference=" ") == (
+        "1:1: `reference` is blank; give a text, or leave it out [blank]"
+    )
+
+
+def test_a_blank_context_or_scenario_counts_as_absent() -> None:
+    assert row(context=" ", scenario="") == Row(id="1", task=TASK["task"])
+    assert row(context="", provided_context="x").context == "x"
+
+
+@pytest.mark.parametrize(
+    "field", ["reference", "context", "scenario", "response", "response_b", "candidate_answer"]
+)
+@pytest.mark.parametrize("given", [1, 1.5, True, [], {}])
+def test_a_text_is_a_text(field: str, given: object) -> None:
+    found = problem(**{field: given})
+    assert found.startswith(f"1:1: `{field}` is ")
+    assert found.endswith("; give a text [wrong-type]")
+
+
+def test_a_text_may_hold_any_character() -> None:
+    task = "a\0b\x1b\u2028\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16")
+    assert row(task=task).task == task
+
+
+@pytest.mark.parametrize("field", ["latency_e2e_ms", "latency_model_ms"])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [(-1, "`{}` is -1; give a number of milliseconds from 0 to 1e+12 [out-of-range]"),
+     (-0.5, "`{}` is -0.5; give a number of milliseconds from 0 to 1e+12 [out-of-range]"),
+     (10**400, "`{}` is inf; give a number of milliseconds from 0 to 1e+12 [out-of-range]"),
+     ("12", '`{}` is the text "12"; give a number of milliseconds, without quotes [wrong-type]'),
+     (True, "`{}` is `true`; give a number of milliseconds, without quotes [wrong-type]")],
+)  # fmt: skip
+def test_a_latency_is_a_finite_number_from_zero(field: str, given: object, said: str) -> None:
+    assert problem(**{field: given}) == f"1:1: {said.format(field)}"
+
+
+@pytest.mark.parametrize("field", ["input_tokens", "output_tokens"])
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [(-1, "out-of-range"), (1.0, "wrong-type"), ("1", "wrong-type"), (False, "wrong-type")],
+)
+def test_tokens_are_a_whole_number_from_zero(field: str, given: object, code: str) -> None:
+    assert problem(**{field: given}).endswith(f"[{code}]")
+
+
+@pytest.mark.parametrize("given", [0, 1, "true", "false", []])
+def test_timed_out_is_true_or_false(given: object) -> None:
+    assert problem(timed_out=given).endswith("give `true` or `false`, without quotes [wrong-type]")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("hi", '`messages` is the text "hi"'),
+        ({"role": "user", "content": "x"}, "`messages` is an object"),
+        (["hi"], '`messages[0]` is the text "hi"'),
+        ([{"role": "user", "content": "x"}, {"role": "user"}], "`messages[1]` has no `content`"),
+        ([{"content": "x"}], "`messages[0]` has no `role`"),
+        ([{"role": "tool", "content": "x"}], '`messages[0].role` is the text "tool"'),
+        ([{"role": ["user"], "content": "x"}], "`messages[0].role` is a list"),
+        ([{"role": "user", "content": ["x"]}], "`messages[0].content` is a list"),
+        ([{"role": "user", "content": None}], "`messages[0]` has no `content`"),
+        ([{"role": "user", "content": "x", "name": "y"}], "`messages[0]` has the key `name`"),
+    ],
+)
+def test_messages_are_turns_and_nothing_else(given: object, said: str) -> None:
+    assert problem(messages=given).startswith(f"1:1: {said}; ")
+
+
+def test_there_may_be_no_messages() -> None:
+    assert row(messages=[]).messages == ()
+
+
+def test_a_column_of_one_s_own_is_kept_as_metadata() -> None:
+    found = row(topic="sums", metadata={"level": 2}, weight=1.5, tags=["a"])
+    assert found.metadata == {"topic": "sums", "weight": 1.5, "tags": ["a"], "level": 2}
+
+
+def test_a_column_that_is_also_in_the_metadata_is_refused() -> None:
+    assert problem(topic="sums", metadata={"topic": "logic"}) == (
+        "1:1: `topic` is both a column and a key of `metadata`; "
+        "remove or rename one of them [two-names]"
+    )
+
+
+@pytest.mark.parametrize("given", ["x", 1, [], [{}]])
+def test_metadata_is_an_object(given: object) -> None:
+    assert problem(metadata=given).endswith("give an object [wrong-type]")
+
+
+def nested(levels: int) -> object:
+    value: object = "x"
+    for level in range(levels):
+        value = {"a": value} if level % 2 else [value]
+    return {"a": value}
+
+
+@pytest.mark.parametrize("column", ["metadata", "own"])
+def test_metadata_may_be_nested_but_not_without_end(column: str) -> None:
+    assert row(**{column: nested(60)}).metadata
+    found = problem(**{column: nested(70)})
+    assert found == f"1:1: `{column}` is nested too deeply; use at most 64 levels [too-deep]"
+
+
+def test_all_faults_of_a_row_are_found() -> None:
+    text = jsonl({"id": "", "task": 5, "messages": 1, "timed_out": 1, "input_tokens": -1})
+    assert findings(text, needs_response=True) == [
+        "1:1 bad-id", "1:1 wrong-type", "1:1 wrong-type", "1:1 wrong-type", "1:1 out-of-range",
+        "1:1 missing-field",
+    ]  # fmt: skip
+
+
+def test_a_long_value_is_not_quoted_in_full() -> None:
+    assert '`metadata` is the text "' + "x" * 37 + '..."; give' in problem(metadata="x" * 10_000)
+
+
+def test_without_a_target_every_row_needs_a_response() -> None:
+    assert only_finding(jsonl({**TASK, "response": ""}, TASK), needs_response=True) == (
+        "2:1: the row has no `response`; add it (as `response`, `candidate_answer`, `output`, "
+        "`answer`), or name a `target` in the suite [missing-field]"
+    )
+
+
+def test_a_response_may_be_empty() -> None:
+    assert row(response="").response == Response(text="")
+
+
+def test_a_target_that_timed_out_needs_no_response_a7() -> None:
+    text = jsonl({**TASK, "timed_out": True, "latency_e2e_ms": 60000})
+    (found,) = read(text, needs_response=True)
+    assert found.response == Response(
+        text="", timing=Timing(latency_e2e_ms=60000.0, timed_out=True)
+    )
+
+
+def test_what_came_too_late_is_kept_a7() -> None:
+    (found,) = read(jsonl({**TASK, "timed_out": True, "response": "late"}), needs_response=True)
+    assert found.response == Response(text="late", timing=Timing(timed_out=True))
+
+
+def test_a_recorded_response_is_dropped_where_a_target_makes_one() -> None:
+    recorded = {**TASK, "response": "x", "latency_e2e_ms": 1, "input_tokens": 2, "response_b": "y"}
+    text = jsonl(recorded, recorded)
+    assert [each.response for each in read(text)] == [None, None]
+    assert [each.response_b for each in read(text)] == [Response(text="y")] * 2
+    assert warnings(text) == ["the rows carry responses; the target makes new ones"]
+    assert warnings(text, needs_response=True) == []
+
+
+def test_a_dropped_response_must_still_be_sound() -> None:
+    assert findings(jsonl({**TASK, "response": 5})) == ["1:1 wrong-type"]
+
+
+def test_a_likely_slip_is_warned_of_once() -> None:
+    text = jsonl(*[{**TASK, "refrence": "3", "number": number} for number in range(5)])
+    assert warnings(text) == [
+        "the column `refrence` is kept as metadata; did you mean `reference`?"
+    ]
+
+
+def test_there_is_no_warning_where_the_field_is_there() -> None:
+    assert warnings(jsonl({**TASK, "refrence": "3", "expected": "3"})) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "meant"),
+    [("refrence", "reference"), ("Question", "question"), ("ID", "id"), ("taks", "task"),
+     ("respose", "response"), ("contexts", "context"), ("meta_data", "metadata"),
+     ("latency_e2e", None), ("topic", None), ("source", None), ("category", None), ("model", None),
+     ("question_id", None), ("language", None), ("level", None), ("ids", None), ("url", None),
+     ("difficulty", None), ("text", None), ("label", None), ("created_at", None), ("score", None),
+     ("x" * 1000, None), ("", None)],
+)  # fmt: skip
+def test_only_what_looks_like_a_slip_is_taken_for_one(column: str, meant: str | None) -> None:
+    assert slip_of(column) == meant
+
+
+def test_warnings_are_few_and_can_be_printed() -> None:
+    columns = {f"referenc\x1b{number}": "x" for number in range(100)}
+    found = survey(dataset(jsonl({**TASK, **columns})), needs_response=False).warnings
+    assert len(found) == 20
+    assert all(each.isprintable() for each in found)
+
+
+def test_a_row_may_have_very_many_columns() -> None:
+    columns = {f"column{number}": number for number in range(5000)}
+    assert row(**columns).metadata == columns
+
+
+def test_rows_may_differ_in_their_columns() -> None:
+    text = jsonl(*[{**TASK, f"column{number}": number} for number in range(1500)])
+    assert [each.metadata for each in read(text)] == [
+        {f"column{number}": number} for number in range(1500)
+    ]

@@ -1,0 +1,215 @@
+"""JSONL: one object a line, strictly."""
+
+import json
+
+import pytest
+from dataset_files import findings, jsonl, only_finding, read, refusal
+
+from jurybox.datasets import json_text
+from jurybox.sample import Row
+
+GOOD = '{"task": "x"}'
+ROW = Row(id="1", task="x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        f"{GOOD}\n",
+        f"{GOOD}\r\n",
+        f"\n\n \t\r\n{GOOD}\n\n",
+        f"\ufeff{GOOD}\n",
+        f" {GOOD} ",
+        '{"task" : "x"}',
+        '{\t"task"\t:\t"x"\t}',
+    ],
+)
+def test_an_object_on_a_line_is_a_row(text: str) -> None:
+    assert read(text) == [ROW]
+
+
+def test_line_numbers_are_those_of_the_file() -> None:
+    assert findings(f"\n{GOOD}\n\n{{}}\n{GOOD}\r\n[]\n") == ["4:1 missing-field", "6:1 wrong-type"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            '{"task": "x"',
+            (
+                "1:13: the JSON breaks off (expecting ',' delimiter); "
+                "complete it, on one line [json-syntax]"
+            ),
+        ),
+        (
+            '{"task": "x',
+            (
+                "1:10: the JSON breaks off (unterminated string); "
+                "complete it, on one line [json-syntax]"
+            ),
+        ),
+        (
+            "{",
+            (
+                "1:2: the JSON breaks off (expecting property name enclosed in double quotes); "
+                "complete it, on one line [json-syntax]"
+            ),
+        ),
+        ('{"é": x}', "1:7: not valid JSON (expecting value); mend it here [json-syntax]"),
+        (
+            "{'task': 1}",
+            (
+                "1:2: not valid JSON (expecting property name enclosed in double quotes); "
+                "mend it here [json-syntax]"
+            ),
+        ),
+        (
+            '{"task": "x",}',
+            (
+                "1:14: not valid JSON (illegal trailing comma before end of object); "
+                "mend it here [json-syntax]"
+            ),
+        ),
+        (
+            '{"task": "a\tb"}',
+            ("1:12: not valid JSON (invalid control character); mend it here [json-syntax]"),
+        ),
+        (
+            GOOD + " " + GOOD,
+            (
+                "1:15: something follows the JSON value; "
+                "give each row a line of its own [json-syntax]"
+            ),
+        ),
+        (
+            GOOD + ",",
+            (
+                "1:14: something follows the JSON value; "
+                "give each row a line of its own [json-syntax]"
+            ),
+        ),
+        (
+            '{"task": "x", "n": NaN}',
+            ("1:1: NaN is not a JSON number; use null, or leave it out [json-syntax]"),
+        ),
+        (
+            '{"task": "x", "n": -Infinity}',
+            ("1:1: -Infinity is not a JSON number; use null, or leave it out [json-syntax]"),
+        ),
+        (
+            '{"task": "x", "n": 1e999}',
+            ("1:1: a number is too large; write it as a text [json-syntax]"),
+        ),
+        (
+            '{"n": ' + "9" * 5000 + "}",
+            ("1:1: a number has too many digits; write it as a text [json-syntax]"),
+        ),
+        (
+            r'{"task": "\ud800"}',
+            ("1:1: a text holds half a character (a lone surrogate); remove it [json-syntax]"),
+        ),
+        (
+            r'{"task": "\udc00 x"}',
+            ("1:1: a text holds half a character (a lone surrogate); remove it [json-syntax]"),
+        ),
+        (
+            '"text"',
+            (
+                '1:1: the line is the text "text", not an object; '
+                'write `{"task": "..."}` [wrong-type]'
+            ),
+        ),
+        ("null", '1:1: the line is null, not an object; write `{"task": "..."}` [wrong-type]'),
+        ("5", '1:1: the line is the number 5, not an object; write `{"task": "..."}` [wrong-type]'),
+    ],
+)
+def test_what_is_wrong_with_a_line_is_said_exactly(line: str, said: str) -> None:
+    found = only_finding(line)
+    # Later versions of Python have more words for the same comma.
+    if "trailing comma" in said:
+        assert found.endswith("mend it here [json-syntax]")
+    else:
+        assert found == said
+
+
+@pytest.mark.parametrize("opening", ['{"a": ', "["])
+def test_nesting_without_end_is_refused(opening: str) -> None:
+    closing = ("}" if opening.startswith("{") else "]") * 200_000
+    line = '{"task": "x", "own": ' + opening * 200_000 + "1" + closing + "}"
+    assert findings(line) == ["1:1 too-deep"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"task": "x", "task": "x"}',
+        '{"task" : "x", "task":"y"}',
+        '{"task": "x", "metadata": {"a": 1, "a": 2}}',
+        '{"task": "x", "own": [{"a": 1, "a": 2}]}',
+        '{"task": "x: y", "own": 1, "own": 2}',
+        '{"task": "x", "ow\\u006e": 1, "own": 2}',
+        '{"task": "\\":", "own\\\\": 1, "own\\\\": 2}',
+        '{"own": 1, "task": "x", "own": null}',
+    ],
+)
+def test_a_key_given_twice_is_refused(line: str) -> None:
+    found = only_finding(line)
+    assert found.endswith("is given twice; remove one of them [duplicate-key]")
+
+
+@pytest.mark.parametrize(
+    "task",
+    ["a: b", '":', '": ":', '\\":', "http://x", '{"a": 1, "a": 2}', '"a" : "a" :', ":" * 50, '\\"'],
+)
+def test_colons_and_quotes_in_a_text_are_no_keys(task: str) -> None:
+    rows = read(jsonl({"task": task, "own": {"a": task, "b": [{"a": task}, {"a": 1}]}}))
+    assert rows[0].task == task
+
+
+def test_every_faulty_line_is_found() -> None:
+    text = f"{{\n{GOOD}\nx\n{GOOD}\n{{}}\n"
+    assert findings(text) == ["1:2 json-syntax", "3:1 json-syntax", "5:1 missing-field"]
+
+
+def test_a_hundred_findings_are_enough() -> None:
+    error = refusal("{}\n" * 5000)
+    assert len(error.findings) == 101
+    assert (error.findings[99].line, error.findings[100].code) == (100, "too-many")
+
+
+@pytest.mark.parametrize("text", ["[\n  {\n", '[{"task": "x"}]', " [1, 2]", f"[{GOOD},\n{GOOD}]\n"])
+def test_a_json_list_is_told_apart_at_once(text: str) -> None:
+    assert only_finding(text) == (
+        "1:1: the file is a JSON list; write each of its objects on a line of its own, "
+        "without commas between them [wrong-type]"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "\n", " \n\r\n", "\ufeff"])
+def test_a_dataset_without_rows_is_refused(text: str) -> None:
+    assert only_finding(text) == "1:1: the dataset has no rows; give it at least one [no-rows]"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_told_apart(encoding: str) -> None:
+    error = refusal(GOOD.encode(encoding))
+    assert {each.code for each in error.findings} == {"encoding"}
+    assert "UTF-16" in str(error)
+    assert "save the file as UTF-8" in str(error)
+
+
+def test_bytes_that_are_not_utf_8_are_found() -> None:
+    text = f"{GOOD}\n".encode() + '{"task": "é"}\n'.encode("latin-1")
+    assert only_finding(text) == ("2:11: byte 0xe9 is not UTF-8; save the file as UTF-8 [encoding]")
+
+
+def test_a_number_that_python_can_keep_is_kept() -> None:
+    (row,) = read('{"task": "x", "big": 123456789012345678901234567890, "small": 1.5e-7}')
+    assert row.metadata == {"big": 123456789012345678901234567890, "small": 1.5e-7}
+
+
+@pytest.mark.parametrize("value", [None, True, 1, "x", [], [{"a": 1}, {"a": 1}], {"a": {"a": 1}}])
+def test_the_reader_reads_any_json(value: object) -> None:
+    assert json_text.decode(json.dumps(value).encode()) == value

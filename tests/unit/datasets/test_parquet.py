@@ -1,0 +1,260 @@
+"""Parquet: the same rows, from columns."""
+
+import builtins
+import datetime as dt
+import decimal
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from dataset_files import dataset, jsonl, read, refusal
+
+from jurybox.datasets import DatasetError, open_dataset, survey
+from jurybox.errors import IncompleteError, InputError
+from jurybox.sample import Response, Row, Timing, Turn, Usage
+
+PARQUET = Path("rows.parquet")
+
+
+def write(columns: dict[str, Any], **options: Any) -> bytes:  # noqa: ANN401 - as the writer has it
+    pq.write_table(pa.table(columns), PARQUET, **options)
+    return PARQUET.read_bytes()
+
+
+def rows(columns: dict[str, Any], *, needs_response: bool = False) -> list[Row]:
+    return read(write(columns), PARQUET.name, needs_response=needs_response)
+
+
+def findings(columns: dict[str, Any]) -> list[str]:
+    return [str(each) for each in refusal(write(columns), PARQUET.name).findings]
+
+
+def test_every_field_is_read() -> None:
+    found = rows(
+        {
+            "id": [1, 2],
+            "question": ["Add.", "Subtract."],
+            "expected": ["3", None],
+            "provided_context": pa.array(["Sums.", None]).dictionary_encode(),
+            "answer": pa.array(["Three", ""], pa.large_string()),
+            "messages": [[{"role": "user", "content": "Hi"}], None],
+            "metadata": [{"level": 1, "none": None}, None],
+            "latency_e2e_ms": pa.array([12.5, None], pa.float32()),
+            "latency_model_ms": pa.array([12, None], pa.int16()),
+            "input_tokens": [7, None],
+            "output_tokens": [0.0, None],
+            "timed_out": [False, True],
+            "topic": [["a", "b"], []],
+        },
+        needs_response=True,
+    )
+    assert found == [
+        Row(
+            id="1",
+            task="Add.",
+            reference="3",
+            context="Sums.",
+            response=Response(
+                text="Three",
+                timing=Timing(latency_e2e_ms=12.5, latency_model_ms=12.0),
+                usage=Usage(input_tokens=7, output_tokens=0),
+            ),
+            messages=(Turn(role="user", content="Hi"),),
+            metadata={"topic": ["a", "b"], "level": 1, "none": None},
+        ),
+        Row(
+            id="2",
+            task="Subtract.",
+            response=Response(text="", timing=Timing(timed_out=True)),
+            metadata={"topic": []},
+        ),
+    ]
+
+
+def test_the_hash_is_of_the_file_s_bytes_a11() -> None:
+    data = write({"task": ["x", "y"]})
+    found = survey(open_dataset(PARQUET), needs_response=False)
+    assert (found.rows, found.bytes) == (2, len(data))
+    assert found.sha256 == hashlib.sha256(data).hexdigest()
+
+
+def test_rows_are_numbered_across_groups_and_batches() -> None:
+    columns = {"task": [f"task {number}" for number in range(3000)]}
+    opened = dataset(write(columns, row_group_size=700), PARQUET.name)
+    found = list(opened.rows(needs_response=False))
+    assert [number for number, _ in found] == list(range(1, 3001))
+    assert [row.task for _, row in found] == columns["task"]
+    assert [row.id for _, row in found] == [str(number) for number in range(1, 3001)]
+
+
+def test_messages_and_metadata_may_be_json_texts() -> None:
+    found = rows(
+        {
+            "task": ["x", "y"],
+            "messages": ['[{"role": "user", "content": "Hi"}]', ""],
+            "metadata": ['{"a": {"b": 1}}', None],
+        }
+    )
+    assert found[0].messages == (Turn(role="user", content="Hi"),)
+    assert found[0].metadata == {"a": {"b": 1}}
+    assert (found[1].messages, found[1].metadata) == ((), {})
+
+
+def test_a_map_is_an_object() -> None:
+    kind = pa.map_(pa.string(), pa.int64())
+    found = rows({"task": ["x"], "metadata": pa.array([[("a", 1), ("b", 2)]], kind)})
+    assert found[0].metadata == {"a": 1, "b": 2}
+
+
+def test_a_map_with_a_key_given_twice_is_refused() -> None:
+    kind = pa.map_(pa.string(), pa.int64())
+    column = pa.array([[("a", 1)], [("a", 1), ("a", 2)]], kind)
+    (found,) = findings({"task": ["x", "y"], "metadata": column})
+    assert found.startswith("2:1: ")
+
+
+def test_faults_have_the_number_of_their_row() -> None:
+    found = findings(
+        {
+            "id": ["a", "b", "a", "c"],
+            "task": ["x", " ", "z", "v"],
+            "metadata": ["{}", "{}", "{}", "{"],
+            "input_tokens": [1, 2, 3, -4],
+        }
+    )
+    assert found == [
+        "2:1: `task` is blank; give a text, or leave it out [blank]",
+        "3:1: the id `a` is given twice (first on row 1); give every row its own [duplicate-id]",
+        (
+            "4:1: in the column `metadata`: the JSON breaks off "
+            "(expecting property name enclosed in double quotes); "
+            "complete it, on one line [json-syntax]"
+        ),
+        "4:1: `input_tokens` is below 0; give 0 or more [out-of-range]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        (pa.array([dt.date(2024, 2, 29)]), "2024-02-29"),
+        (pa.array([1], pa.timestamp("ns")), "1970-01-01 00:00:00.000000001"),
+        (pa.array([dt.time(1, 2, 3)]), "01:02:03.000000"),
+        (pa.array([decimal.Decimal("1.50")]), "1.50"),
+    ],
+)
+def test_dates_and_decimals_of_one_s_own_are_kept_as_texts(column: Any, text: str) -> None:  # noqa: ANN401
+    assert rows({"task": ["x"], "own": column})[0].metadata == {"own": text}
+
+
+@pytest.mark.parametrize(
+    "column", [pa.array([b"x"]), pa.array([{"bytes": b"x"}]), pa.array([[b"x"]])]
+)
+def test_what_can_not_be_kept_is_left_out_with_a_warning(column: Any) -> None:  # noqa: ANN401
+    opened = dataset(write({"task": ["x"], "image": column, "a.b": [1]}), PARQUET.name)
+    assert [row.metadata for _, row in opened.rows(needs_response=False)] == [{"a.b": 1}]
+    (warning,) = survey(opened, needs_response=False).warnings
+    assert warning.startswith("the column `image` is left out: values of type ")
+
+
+@pytest.mark.parametrize("name", ["task", "reference", "latency_e2e_ms", "metadata"])
+def test_a_field_of_an_unfit_type_is_refused_once(name: str) -> None:
+    columns = {"task": ["x"] * 5, name: [b"x"] * 5}
+    assert findings(columns) == [
+        f"1:1: the column `{name}` is of type binary; store plain texts and numbers [wrong-type]"
+    ]
+
+
+def test_nan_counts_as_absent_in_a_column_of_one_s_own() -> None:
+    found = rows({"task": ["x", "y"], "own": pa.array([float("nan"), 1.0])})
+    assert [row.metadata for row in found] == [{}, {"own": 1.0}]
+
+
+def test_nan_is_no_latency() -> None:
+    column = pa.array([float("nan")])
+    assert findings({"task": ["x"], "latency_e2e_ms": column}) == [
+        "1:1: `latency_e2e_ms` is nan; give a number of milliseconds from 0 to 1e+12 [out-of-range]"
+    ]
+
+
+def test_a_fraction_is_no_count_of_tokens() -> None:
+    assert findings({"task": ["x"], "input_tokens": [1.5]}) == [
+        (
+            "1:1: `input_tokens` is the number 1.5; "
+            "give a whole number, without quotes or decimals [wrong-type]"
+        )
+    ]
+
+
+def test_the_index_that_pandas_stores_is_no_column() -> None:
+    assert rows({"task": ["x"], "__index_level_0__": [0]})[0].metadata == {}
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    table = pa.table([["x"], ["y"], ["z"]], names=["task", "own", "own"])
+    pq.write_table(table, PARQUET)
+    with pytest.raises(DatasetError) as caught:
+        survey(open_dataset(PARQUET), needs_response=False)
+    assert [each.code for each in caught.value.findings] == ["bad-header"]
+
+
+def test_bytes_that_are_not_utf_8_are_found_in_their_row() -> None:
+    texts = pa.array([b"x", b"\xe9", b"z"])
+    broken = pa.StringArray.from_buffers(3, texts.buffers()[1], texts.buffers()[2])
+    (found,) = findings({"task": broken})
+    assert found.startswith("2:1: not Parquet that can be read ('utf-8' codec can't decode")
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" * 10, b'{"task": "x"}\n' * 100])
+def test_what_is_no_parquet_is_refused(data: bytes) -> None:
+    (found,) = refusal(data, PARQUET.name).findings
+    assert (found.line, found.code) == (1, "parquet")
+
+
+def test_a_file_that_breaks_off_is_refused() -> None:
+    data = write({"task": [f"task {number}" for number in range(5000)]})
+    assert refusal(data[: len(data) // 2], PARQUET.name).findings[0].code == "parquet"
+
+
+def test_no_rows_are_a_finding() -> None:
+    (found,) = findings({"task": pa.array([], pa.string())})
+    assert found == "1:1: the dataset has no rows; give it at least one [no-rows]"
+
+
+def test_a_dataset_that_changed_since_the_survey_is_refused() -> None:
+    opened = dataset(write({"task": ["abc"]}), PARQUET.name)
+    found = survey(opened, needs_response=False)
+    other = write({"task": ["abd"]})
+    assert len(other) == found.bytes
+    rows = opened.rows(needs_response=False, expected=found)
+    next(rows)
+    with pytest.raises(IncompleteError, match="its SHA-256 is another"):
+        next(rows)
+
+
+def test_without_pyarrow_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    write({"task": ["x"]})
+
+    def missing(name: str, *_: object) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr("importlib.import_module", missing)
+    with pytest.raises(InputError) as caught:
+        open_dataset(PARQUET)
+    assert str(caught.value) == (
+        "Parquet needs pyarrow; install it with: pip install 'jurybox[parquet]'"
+    )
+
+
+def test_other_kinds_do_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def guarded(name: str, *rest: Any) -> Any:  # noqa: ANN401 - as Python has it
+        assert not name.startswith("pyarrow")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", guarded)
+    assert read(jsonl({"task": "x"})) == [Row(id="1", task="x")]

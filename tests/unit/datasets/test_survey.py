@@ -1,0 +1,268 @@
+"""Looking over a dataset before the first call, and reading it once more for the run."""
+
+import hashlib
+import itertools
+import os
+from pathlib import Path
+
+import pytest
+from dataset_files import dataset, findings, jsonl, only_finding, refusal
+
+from jurybox.datasets import Dataset, DatasetError, Survey, open_dataset, survey
+from jurybox.datasets import surveying as surveying_room
+from jurybox.datasets.repeats import Repeats, hash_of
+from jurybox.errors import DocumentError, IncompleteError, InputError
+from jurybox.sample import Row
+
+TEXT = jsonl({"id": "a", "task": "x"}, {"id": "b", "task": "y"}, {"id": "c", "task": "z"})
+
+
+def look(opened: Dataset) -> Survey:
+    return survey(opened, needs_response=False)
+
+
+def tasks(opened: Dataset, expected: Survey | None = None) -> list[str]:
+    return [row.task for _, row in opened.rows(needs_response=False, expected=expected)]
+
+
+@pytest.mark.parametrize(
+    "text", [TEXT, TEXT.rstrip("\n"), f"\ufeff{TEXT}\n\n", TEXT.replace("\n", "\r\n")]
+)
+def test_the_hash_is_of_the_file_s_bytes_a11(text: str) -> None:
+    found = look(dataset(text))
+    assert found == Survey(
+        rows=3,
+        used=3,
+        sha256=hashlib.sha256(text.encode()).hexdigest(),
+        bytes=len(text.encode()),
+        warnings=(),
+    )
+
+
+def test_a_limit_leaves_rows_unused_but_not_unread() -> None:
+    found = survey(dataset(TEXT), needs_response=False, limit=2)
+    assert (found.rows, found.used) == (3, 2)
+    assert found.sha256 == look(dataset(TEXT)).sha256
+    assert survey(dataset(TEXT), needs_response=False, limit=9).used == 3
+    with pytest.raises(DatasetError):
+        survey(dataset(f"{TEXT}x\n"), needs_response=False, limit=1)
+
+
+def test_rows_come_in_order_with_their_lines() -> None:
+    rows = list(dataset(f"\n{TEXT}").rows(needs_response=False))
+    assert [(line, row.id) for line, row in rows] == [(2, "a"), (3, "b"), (4, "c")]
+
+
+def test_a_dataset_can_be_read_again_and_again() -> None:
+    opened = dataset(TEXT)
+    assert tasks(opened) == tasks(opened) == ["x", "y", "z"]
+    both = zip(opened.rows(needs_response=False), opened.rows(needs_response=False), strict=True)
+    assert all(one == other for one, other in both)
+
+
+def test_ids_given_twice_are_refused_with_both_lines() -> None:
+    text = TEXT + jsonl({"id": "b", "task": "v"}, {"id": "d", "task": "w"}, {"id": "b", "task": ""})
+    assert str(refusal(text)) == (
+        "rows.jsonl:4:1: the id `b` is given twice (first on line 2); "
+        "give every row its own [duplicate-id]\n"
+        "rows.jsonl:6:1: `task` is blank; give a text, or leave it out [blank]"
+    )
+
+
+def test_a_number_and_its_text_are_the_same_id() -> None:
+    assert "the id `1` is given twice" in only_finding(
+        jsonl({"id": 1, "task": "x"}, {"id": "1", "task": "y"})
+    )
+
+
+def test_two_ids_that_only_share_their_hash_are_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Suspicious(Repeats):
+        def suspects(self, most: int) -> frozenset[int]:
+            return frozenset([hash_of("a"), hash_of("b"), *super().suspects(most)])
+
+    monkeypatch.setattr(surveying_room, "Repeats", Suspicious)
+    assert look(dataset(TEXT)).rows == 3
+
+
+def test_all_ids_given_twice_are_cut_short() -> None:
+    rows = [{"id": number % 3000, "task": "x"} for number in range(6000)]
+    found = findings(jsonl(*rows))
+    assert len(found) == 101
+    assert [each.partition(" ")[2] for each in found] == ["duplicate-id"] * 100 + ["too-many"]
+
+
+def test_repeats_are_found_among_many() -> None:
+    repeats = Repeats()
+    ids = [f"id-{number}" for number in range(20_000)]
+    for each in [*ids, ids[5], ids[19_999], ids[5]]:
+        repeats.add(each)
+    assert repeats.suspects(10) == {hash_of(ids[5]), hash_of(ids[19_999])}
+    assert len(repeats.suspects(1)) == 1
+
+
+def test_rows_that_were_numbered_are_never_taken_for_repeats() -> None:
+    assert look(dataset(jsonl({"task": "x"}, {"task": "x"}))).rows == 2
+
+
+def test_a_row_that_the_run_can_not_use_is_a_finding() -> None:
+    def check(row: Row) -> None:
+        if row.id == "b":
+            raise InputError("no `reference` for the prompt", "add one")
+
+    with pytest.raises(DatasetError) as caught:
+        survey(dataset(TEXT), needs_response=False, check=check)
+    assert [str(each) for each in caught.value.findings] == [
+        "2:1: no `reference` for the prompt; add one [unusable-row]"
+    ]
+
+
+def test_the_rows_of_a_run_are_those_that_were_surveyed() -> None:
+    opened = dataset(TEXT)
+    assert tasks(opened, look(opened)) == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize(
+    ("now", "how"),
+    [
+        (TEXT.replace('"z"', '"w"'), "its SHA-256 is another"),
+        (TEXT + "\n", "its size is another"),
+        ("", "its size is another"),
+        (TEXT.replace('"b"', '""""'[:3]), "line 2: not valid JSON"),
+    ],
+)
+def test_a_dataset_that_changed_since_the_survey_is_refused(now: str, how: str) -> None:
+    opened = dataset(TEXT)
+    found = look(opened)
+    dataset(now)
+    with pytest.raises(IncompleteError) as caught:
+        tasks(opened, found)
+    assert str(caught.value).startswith(
+        f"rows.jsonl: the dataset changed while the run was going ({how}"
+    )
+
+
+def test_a_change_during_the_run_is_told_at_its_end() -> None:
+    # More than is read at a time.
+    text = jsonl(*[{"id": number, "task": "x" * 100} for number in range(10_000)])
+    opened = dataset(text)
+    rows = opened.rows(needs_response=False, expected=look(opened))
+    next(rows)
+    with Path("rows.jsonl").open("r+b") as file:
+        file.seek(len(text) - 10)
+        file.write(b"y")
+    taken = [next(rows) for _ in range(9_999)]
+    assert taken[-1][1].id == "9999"
+    with pytest.raises(IncompleteError, match="the dataset changed while the run was going"):
+        next(rows)
+
+
+def test_a_file_that_is_replaced_during_the_run_is_read_to_its_end() -> None:
+    opened = dataset(TEXT)
+    rows = opened.rows(needs_response=False, expected=look(opened))
+    next(rows)
+    Path("new.jsonl").write_text("x")
+    Path("new.jsonl").rename("rows.jsonl")
+    assert [row.id for _, row in rows] == ["b", "c"]
+
+
+def test_who_stops_early_has_nothing_checked() -> None:
+    opened = dataset(TEXT)
+    found = look(opened)
+    dataset(TEXT.replace('"z"', '"w"'))
+    rows = opened.rows(needs_response=False, expected=found)
+    assert [row.id for _, row in itertools.islice(rows, 2)] == ["a", "b"]
+
+
+def test_the_first_fault_ends_a_reading_that_nobody_surveyed() -> None:
+    rows = dataset(f"{TEXT}x\n{{}}\n{TEXT}").rows(needs_response=False)
+    taken: list[str] = []
+    with pytest.raises(DatasetError) as caught:
+        taken.extend(row.id for _, row in rows)
+    assert [each.line for each in caught.value.findings] == [4]
+
+
+def test_a_dataset_error_is_a_document_error() -> None:
+    assert isinstance(refusal("x"), DocumentError)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "rows.json",
+            (
+                "a `.json` file can't be a dataset; "
+                "write one JSON object a line and call it `.jsonl`"
+            ),
+        ),
+        (
+            "rows.txt",
+            (
+                "a `.txt` file can't be a dataset; "
+                "use one of `.jsonl`, `.ndjson`, `.csv`, `.tsv`, `.parquet`"
+            ),
+        ),
+        (
+            "rows",
+            (
+                "a file without an ending can't be a dataset; "
+                "use one of `.jsonl`, `.ndjson`, `.csv`, `.tsv`, `.parquet`"
+            ),
+        ),
+        ("rows.jsonl.gz", "a `.gz` file can't be a dataset; unpack it first"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused(name: str, said: str) -> None:
+    Path(name).write_text(TEXT)
+    with pytest.raises(InputError) as caught:
+        open_dataset(Path(name))
+    assert str(caught.value) == f"{name}: {said}"
+
+
+@pytest.mark.parametrize("name", ["rows.JSONL", "rows.ndjson"])
+def test_an_ending_may_be_written_in_capitals_or_otherwise(name: str) -> None:
+    assert tasks(dataset(TEXT, name)) == ["x", "y", "z"]
+
+
+def test_a_file_that_is_not_there_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^no\.jsonl: no such file; check the path$"):
+        open_dataset(Path("no.jsonl"))
+
+
+def test_a_file_that_is_gone_later_is_refused() -> None:
+    opened = dataset(TEXT)
+    Path("rows.jsonl").unlink()
+    with pytest.raises(InputError, match=r"^rows\.jsonl: no such file"):
+        look(opened)
+
+
+def test_a_folder_is_refused() -> None:
+    Path("rows.jsonl").mkdir()
+    with pytest.raises(InputError, match=r"^rows\.jsonl: a folder; name a file in it$"):
+        open_dataset(Path("rows.jsonl"))
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv", "rows.parquet"])
+def test_a_pipe_is_refused_and_not_waited_for(name: str) -> None:
+    os.mkfifo(name)
+    with pytest.raises(InputError, match="not a file that can be read twice"):
+        open_dataset(Path(name))
+
+
+def test_a_name_that_no_file_can_have_is_refused() -> None:
+    with pytest.raises(InputError, match=r"can't be read \(.*null"):
+        open_dataset(Path("a\0.jsonl"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_refused() -> None:
+    dataset(TEXT)
+    Path("rows.jsonl").chmod(0)
+    with pytest.raises(InputError, match=r"can't be read \(permission denied\)"):
+        open_dataset(Path("rows.jsonl"))
+
+
+def test_a_strange_name_is_shown_safely() -> None:
+    with pytest.raises(InputError) as caught:
+        open_dataset(Path("a\x1b[31m\udc80.jsonl"))
+    assert str(caught.value) == "a\ufffd[31m\ufffd.jsonl: no such file; check the path"
