@@ -1,0 +1,283 @@
+"""The rules of a rubric, prepared once: what to look for, and what each finding is worth.
+
+Every condition of every rule is about a *fact*: a phrase of a lexicon is in a text, a signal is
+present, a length lies in a range. A fact is a number with one bit set, so that all the facts of a
+response are one number, and a rule is two: the facts that it needs and those that forbid it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from jurybox.documents.numbers import show_number
+from jurybox.rubric.model import Criterion, Rubric
+from jurybox.rubric.rules import (
+    Adjustment,
+    Condition,
+    HasPhrase,
+    HasSignal,
+    Lexicon,
+    Rules,
+    Speaker,
+    WordCount,
+)
+from jurybox.scoring.automated.phrases import Group, Phrases
+from jurybox.scoring.automated.report import CriterionScore, FiredRule
+from jurybox.scoring.automated.signals import KNOWN, UNSAFE_CONTENT, Signal
+
+DECIMALS: Final = 6
+"""A score is rounded before it meets a threshold (C10)."""
+
+_MOST_REMEMBERED = 4096
+
+
+class AskedSignal(NamedTuple):
+    """A signal that a rule asks for; ``marks`` is the fact that its own phrases show."""
+
+    name: str
+    signal: Signal
+    fact: int
+    marks: int
+
+
+class AskedLength(NamedTuple):
+    """A number of words that a rule asks for; None leaves an end open."""
+
+    text: Speaker
+    low: int | None
+    high: int | None
+    fact: int
+
+
+class CompiledAdjustment(NamedTuple):
+    """An adjustment as it is reported, and its sets of facts: needed, and forbidden."""
+
+    fired: FiredRule
+    sets: tuple[tuple[int, int], ...]
+
+
+class Scored(NamedTuple):
+    """A criterion's score without quotes, and each rule that fired with the facts to quote."""
+
+    score: CriterionScore
+    fired: tuple[tuple[FiredRule, tuple[int, ...]], ...]
+
+
+class Outcome(NamedTuple):
+    """What some facts make of a rubric."""
+
+    criteria: tuple[Scored, ...]
+    overall: float | None
+    band: str | None
+    shown: tuple[int, ...]
+    """The facts on which a rule fired."""
+
+
+class CompiledCriterion:
+    """The rules of one criterion."""
+
+    def __init__(
+        self, criterion: Criterion, base: float, adjustments: tuple[CompiledAdjustment, ...]
+    ) -> None:
+        self._criterion = criterion
+        self._base = base
+        self._adjustments = adjustments
+
+    def score(self, facts: int) -> Scored:
+        """Return the score that some facts give."""
+        fired: list[tuple[FiredRule, tuple[int, ...]]] = []
+        for adjustment in self._adjustments:
+            holding = [
+                needed
+                for needed, forbidden in adjustment.sets
+                if facts & needed == needed and not facts & forbidden
+            ]
+            if holding:
+                shown = dict.fromkeys(fact for each in holding for fact in bits(each))
+                fired.append((adjustment.fired, tuple(shown)))
+        scale = self._criterion.scale
+        total = self._base + sum(rule.amount for rule, _ in fired)
+        score = round(min(scale.high, max(scale.low, total)), DECIMALS)
+        level = self._criterion.band(score)
+        result = CriterionScore(
+            id=self._criterion.id,
+            score=score,
+            band=(level.label or None) if level else None,
+            base=self._base,
+            trace=tuple(rule for rule, _ in fired),
+        )
+        return Scored(result, tuple(fired))
+
+
+class CompiledRules:
+    """All that scoring by a rubric's rules needs; made by ``compile_rules``."""
+
+    def __init__(
+        self, rubric: Rubric, criteria: tuple[CompiledCriterion, ...], facts: "_Facts"
+    ) -> None:
+        self.rubric = rubric
+        self.phrases = Phrases(facts.groups)
+        self.signals = tuple(facts.signals)
+        self.lengths = tuple(facts.lengths)
+        self.signal_names = {asked.fact: (asked.name, asked.signal) for asked in facts.signals}
+        self.sources = facts.sources
+        self.reads_user = any(group.text == "user" for group in facts.groups)
+        self.scans = any(asked.name == UNSAFE_CONTENT for asked in facts.signals)
+        self._criteria = criteria
+        self._marks = sum(asked.marks for asked in facts.signals)
+        self._remembered: dict[int, Outcome] = {}
+
+    def outcome(self, facts: int) -> Outcome:
+        """Return what some facts make of the rubric, which is always the same."""
+        relevant = facts & ~self._marks
+        outcome = self._remembered.get(relevant)
+        if outcome is None:
+            outcome = self._work_out(relevant)
+            if len(self._remembered) < _MOST_REMEMBERED:
+                self._remembered[relevant] = outcome
+        return outcome
+
+    def _work_out(self, facts: int) -> Outcome:
+        scored = tuple(criterion.score(facts) for criterion in self._criteria)
+        scores = {each.score.id: each.score.score for each in scored}
+        overall = overall_score(self.rubric, scores)
+        band = None if overall is None else self.rubric.band(overall)
+        shown = dict.fromkeys(fact for each in scored for _, facts in each.fired for fact in facts)
+        return Outcome(scored, overall, None if band is None else band.label, tuple(shown))
+
+
+def overall_score(rubric: Rubric, scores: Mapping[str, float]) -> float | None:
+    """Return the weighted mean of each score's share of its scale (C7); None if one is missing."""
+    total = weight = 0.0
+    for criterion in rubric.criteria:
+        if not criterion.weight:
+            continue
+        if criterion.id not in scores:
+            return None
+        total += criterion.weight * criterion.scale.share(scores[criterion.id])
+        weight += criterion.weight
+    return round(total / weight, DECIMALS)
+
+
+def bits(facts: int) -> Iterator[int]:
+    """Yield the single facts of a number of them."""
+    while facts:
+        fact = facts & -facts
+        yield fact
+        facts ^= fact
+
+
+def compile_rules(rubric: Rubric) -> CompiledRules | None:
+    """Prepare a rubric's rules; None where no criterion has any."""
+    ruled = [(each, each.rules) for each in rubric.criteria if each.rules is not None]
+    if not ruled:
+        return None
+    facts = _Facts()
+    criteria = tuple(_compile_criterion(*each, rubric.lexicons, facts) for each in ruled)
+    return CompiledRules(rubric, criteria, facts)
+
+
+def _compile_criterion(
+    criterion: Criterion, rules: Rules, shared: Sequence[Lexicon], facts: "_Facts"
+) -> CompiledCriterion:
+    lexicons = {lexicon.name: lexicon for lexicon in (*shared, *rules.lexicons)}
+    adjustments = tuple(
+        CompiledAdjustment(
+            FiredRule(
+                index=index,
+                rule=rule_text(adjustment),
+                why=adjustment.why,
+                amount=adjustment.add,
+            ),
+            tuple(facts.compile(conditions, lexicons) for conditions in adjustment.when),
+        )
+        for index, adjustment in enumerate(rules.adjustments)
+    )
+    return CompiledCriterion(criterion, rules.base, adjustments)
+
+
+class _Facts:
+    """The facts that rules ask for, each once however many rules ask for it."""
+
+    def __init__(self) -> None:
+        self.groups: list[Group] = []
+        self.signals: list[AskedSignal] = []
+        self.lengths: list[AskedLength] = []
+        self.sources: dict[int, tuple[Speaker, str]] = {}
+        """The text and the lexicon of the facts that phrases show."""
+        self._known: dict[object, int] = {}
+        self._next = 1
+
+    def compile(
+        self, conditions: Iterable[Condition], lexicons: dict[str, Lexicon]
+    ) -> tuple[int, int]:
+        """Return the facts that a set of conditions needs, and those that forbid it."""
+        needed = forbidden = 0
+        for condition in conditions:
+            match condition:
+                case HasPhrase(text=text, lexicon=named, present=present):
+                    listed = lexicons[named] if isinstance(named, str) else _in_place(named)
+                    fact = self._phrases(text, listed)
+                case HasSignal(signal=name, present=present):
+                    fact = self._signal(name)
+                case WordCount():
+                    fact, present = self._length(condition), True
+            if present:
+                needed |= fact
+            else:
+                forbidden |= fact
+        return needed, forbidden
+
+    def _new(self, key: object) -> int:
+        fact = self._known[key] = self._next
+        self._next <<= 1
+        return fact
+
+    def _phrases(self, text: Speaker, lexicon: Lexicon) -> int:
+        key = (text, lexicon)
+        if key in self._known:
+            return self._known[key]
+        fact = self._new(key)
+        self.groups.append(Group(fact, text, lexicon.phrases, lexicon.match == "whole-word"))
+        self.sources[fact] = text, lexicon.name
+        return fact
+
+    def _signal(self, name: str) -> int:
+        if name in self._known:
+            return self._known[name]
+        fact, signal = self._new(name), KNOWN[name]
+        marks = self._new((name, "marks")) if signal.phrases else 0
+        if marks:
+            self.groups.append(Group(marks, "response", signal.phrases, whole=True))
+        self.signals.append(AskedSignal(name, signal, fact, marks))
+        return fact
+
+    def _length(self, length: WordCount) -> int:
+        if length in self._known:
+            return self._known[length]
+        fact = self._new(length)
+        self.lengths.append(AskedLength(length.text, length.low, length.high, fact))
+        return fact
+
+
+def _in_place(phrases: tuple[str, ...]) -> Lexicon:
+    return Lexicon(name="", phrases=phrases)
+
+
+def rule_text(adjustment: Adjustment) -> str:
+    """Return an adjustment in the words of a document, on one line."""
+    direction = "add" if adjustment.add > 0 else "subtract"
+    sets = (" and ".join(map(_condition_text, each)) for each in adjustment.when)
+    return f"{direction} {show_number(abs(adjustment.add))} when {' or '.join(sets)}"
+
+
+def _condition_text(condition: Condition) -> str:
+    match condition:
+        case HasPhrase(text=text, lexicon=lexicon, present=present):
+            value = lexicon if isinstance(lexicon, str) else f"[{', '.join(lexicon)}]"
+            return f"{text}_{'has' if present else 'lacks'} {value}"
+        case HasSignal(signal=signal, present=present):
+            return f"{'signal' if present else 'no_signal'} {signal}"
+        case WordCount(text=text, low=low, high=high):
+            if low is None:
+                return f"{text}_words <= {high}"
+            return f"{text}_words {f'>= {low}' if high is None else f'{low}-{high}'}"

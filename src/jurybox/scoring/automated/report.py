@@ -1,0 +1,64 @@
+"""What automated scoring found, as plain data: scores, and for each what it was made of."""
+
+from typing import Final
+
+import msgspec
+
+from jurybox.rubric.rules import Speaker
+
+MOST_QUOTES: Final = 3
+"""So many words are quoted for a condition; a long text may have thousands."""
+
+# Values without a way back to themselves: `gc=False` spares the collector a look at each of them.
+
+
+class Quote(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Words on which a rule fired, as they stand in the text, and where they start.
+
+    ``source`` is the lexicon (empty for phrases listed in place) or the signal that found them. A
+    finding of the safety scan is quoted as the scan does: with a few words around it, and masked.
+    """
+
+    text: Speaker
+    words: str
+    start: int
+    source: str
+
+
+class FiredRule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An adjustment whose conditions hold; ``index`` counts those of its criterion from 0."""
+
+    index: int
+    rule: str
+    """The adjustment in the words of a document: ``add 0.2 when response_words is 10-30``."""
+    why: str
+    amount: float
+    """What it added; below zero where it took off."""
+    quotes: tuple[Quote, ...] = ()
+
+
+class CriterionScore(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The score of one criterion: its base and what fired, kept within the scale."""
+
+    id: str
+    score: float
+    band: str | None
+    base: float
+    trace: tuple[FiredRule, ...] = ()
+
+
+class AutomatedReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The scores of all criteria that have rules.
+
+    ``overall`` is None where a criterion that counts has no rules. ``measures`` has the number of
+    words, and how much each signal saw, for what the rules ask about.
+    """
+
+    criteria: tuple[CriterionScore, ...]
+    overall: float | None
+    band: str | None
+    measures: dict[str, int]
+
+    def score(self, criterion_id: str) -> float | None:
+        """Return the score of a criterion; None where it has no rules."""
+        return next((each.score for each in self.criteria if each.id == criterion_id), None)

@@ -1,0 +1,138 @@
+"""Scoring a response by the rules of a rubric."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from jurybox.judging.safety import SafetyFinding, scan
+from jurybox.rubric.rules import Speaker
+from jurybox.sample import Turn
+from jurybox.scoring.automated.compiling import CompiledRules, Outcome
+from jurybox.scoring.automated.folding import Folded, fold
+from jurybox.scoring.automated.phrases import JOINING, Found, Hit
+from jurybox.scoring.automated.report import (
+    MOST_QUOTES,
+    AutomatedReport,
+    CriterionScore,
+    FiredRule,
+    Quote,
+)
+from jurybox.scoring.automated.signals import Reading, Span
+
+WORDS: Final[dict[Speaker, str]] = {"response": "response_words", "user": "user_words"}
+_LONGEST_WORD = 40
+
+
+def score_by_rules(
+    compiled: CompiledRules,
+    *,
+    task: str,
+    response: str,
+    messages: Sequence[Turn] = (),
+    findings: Sequence[SafetyFinding] | None = None,
+    quotes: bool = True,
+) -> AutomatedReport:
+    """Score a response by rules alone: the same texts always get the same report.
+
+    ``task`` is the user's message and ``messages`` what was said before it. ``findings`` are those
+    of the safety scan of the response, where it has been made already. Without ``quotes`` the trace
+    has the rules that fired but not the words, and takes half the time.
+    """
+    if findings is None:
+        findings = scan(response) if compiled.scans else ()
+    evidence = _Evidence(compiled, Reading(fold(response), fold(task), messages, findings))
+    outcome = compiled.outcome(evidence.facts)
+    return AutomatedReport(
+        criteria=evidence.quote(outcome) if quotes else tuple(each[0] for each in outcome.criteria),
+        overall=outcome.overall,
+        band=outcome.band,
+        measures=evidence.measures,
+    )
+
+
+class _Evidence:
+    """The facts of one response, and the words that show them."""
+
+    def __init__(self, compiled: CompiledRules, reading: Reading) -> None:
+        self._compiled = compiled
+        self._reading = reading
+        self._response = found = compiled.phrases.find(reading.response.text, "response")
+        self._user: Found = {}
+        # No two of them are the same, and each is a bit of its own: their sum is all of them.
+        facts = sum(found)
+        if compiled.reads_user:
+            self._user = compiled.phrases.find(reading.user.text, "user")
+            facts += sum(self._user)
+        self.measures: dict[str, int] = {}
+        self._spans: dict[int, Sequence[Span]] = {}
+        for name, signal, fact, marks in compiled.signals:
+            count, spans = signal.see(reading, found.get(marks, ()))
+            self.measures[name] = count
+            if count >= signal.least:
+                facts += fact
+                self._spans[fact] = spans
+        for text, low, high, fact in compiled.lengths:
+            words = self._count_words(text)
+            if (low is None or words >= low) and (high is None or words <= high):
+                facts += fact
+        self.facts = facts
+
+    def _count_words(self, text: Speaker) -> int:
+        name = WORDS[text]
+        words = self.measures.get(name)
+        if words is None:
+            folded = self._reading.response if text == "response" else self._reading.user
+            words = self.measures[name] = folded.words
+        return words
+
+    def quote(self, outcome: Outcome) -> tuple[CriterionScore, ...]:
+        """Return the scores of an outcome with the words on which rules fired."""
+        quotes = {fact: self._quotes_of(fact) for fact in outcome.shown}
+        criteria: list[CriterionScore] = []
+        for score, fired in outcome.criteria:
+            trace: list[FiredRule] = []
+            for rule, facts in fired:
+                words = quotes[facts[0]] if facts else ()
+                for fact in facts[1:]:
+                    words += quotes[fact]
+                trace.append(replace(rule, quotes=words) if words else rule)
+            criteria.append(replace(score, trace=tuple(trace)) if trace else score)
+        return tuple(criteria)
+
+    def _quotes_of(self, fact: int) -> tuple[Quote, ...]:
+        compiled, reading = self._compiled, self._reading
+        if fact in compiled.sources:
+            text, source = compiled.sources[fact]
+            if text == "user":
+                return _quote_phrases(reading.user, self._user[fact], text, source)
+            return _quote_phrases(reading.response, self._response[fact], text, source)
+        if fact in self._spans:
+            name, signal = compiled.signal_names[fact]
+            return signal.quote(reading, name, self._spans[fact])
+        return ()  # a number of words
+
+
+def _quote_phrases(
+    folded: Folded, hits: Sequence[Hit], text: Speaker, source: str
+) -> tuple[Quote, ...]:
+    small, original, exact, size = folded.text, folded.original, folded.exact, len(folded.text)
+    joins = JOINING
+    quotes: list[Quote] = []
+    for _, start, end in hits[:MOST_QUOTES]:
+        if end < size and joins[small[end]] == 1:
+            end = _word_end(small, end)  # noqa: PLW2901
+        if not exact:
+            start, end = folded.span(start, end)  # noqa: PLW2901
+        quotes.append(Quote(text=text, words=original[start:end], start=start, source=source))
+    return tuple(quotes)
+
+
+def _word_end(text: str, end: int) -> int:
+    """Return where a word ends that a phrase ends within."""
+    if JOINING[text[end - 1]] != 1:
+        return end
+    furthest = min(len(text), end + _LONGEST_WORD)
+    while end < furthest and JOINING[text[end]] == 1:
+        end += 1
+    return end

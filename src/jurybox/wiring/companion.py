@@ -1,0 +1,108 @@
+"""The companion's criteria as plain functions (C16), scored by the rules of its bundled document.
+
+Only the bundled document counts: these functions keep their meaning wherever they are called.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from jurybox.errors import InputError
+from jurybox.rubric import Rubric, parse_rubric
+from jurybox.wording import listed, nearest
+
+if TYPE_CHECKING:
+    from jurybox.scoring.automated import CompiledRules
+
+_NAME = "companion"
+
+
+def evaluate_appropriateness(user_input: str, response: str, context: object = None) -> float:
+    """Score how suitable a response is for a voice conversation and its context."""
+    return _score("appropriateness", user_input, response, context)
+
+
+def evaluate_conversational_quality(
+    user_input: str, response: str, context: object = None
+) -> float:
+    """Score how natural and engaging a response is when it is spoken."""
+    return _score("conversational_quality", user_input, response, context)
+
+
+def evaluate_helpfulness(user_input: str, response: str, context: object = None) -> float:
+    """Score how well a response addresses what the user said."""
+    return _score("helpfulness", user_input, response, context)
+
+
+def evaluate_emotional_intelligence(
+    user_input: str, response: str, context: object = None
+) -> float:
+    """Score how well a response recognises and answers emotions."""
+    return _score("emotional_intelligence", user_input, response, context)
+
+
+def evaluate_personalization_continuity(
+    user_input: str, response: str, context: object = None
+) -> float:
+    """Score how well a response builds on the conversation and on the user's situation."""
+    return _score("personalization_continuity", user_input, response, context)
+
+
+def evaluate_trust_boundaries(user_input: str, response: str, context: object = None) -> float:
+    """Score how well a response keeps boundaries and builds trust without dependency."""
+    return _score("trust_boundaries", user_input, response, context)
+
+
+def overall_quality(scores: Mapping[str, float]) -> float:
+    """Return the weighted mean of the six scores, given by the ids of their criteria (C7).
+
+    Raises:
+        InputError: a score is missing, outside 0 to 1, or of no criterion.
+
+    """
+    from jurybox.scoring.automated import overall_score
+
+    rubric, where = _rubric(), "overall_quality"
+    known = [criterion.id for criterion in rubric.criteria]
+    for name, score in scores.items():
+        if name not in known:
+            mend = nearest(name, known, f"the criteria are {listed(known)}")
+            raise InputError(f"`{name}` is no criterion of {_NAME}", mend, where)
+        if problem := rubric.scale.problem_with(score):
+            raise InputError(f"`{name}` {problem}", "mend the score", where)
+    overall = overall_score(rubric, scores)
+    if overall is None:
+        missing = (name for name in known if name not in scores)
+        raise InputError(f"no score for {listed(missing)}", "give all six", where)
+    return overall
+
+
+def _score(criterion_id: str, user_input: str, response: str, _context: object) -> float:
+    # The document's rules read the message and the response; a context is taken, as its
+    # functions take one, for callers that have it.
+    from jurybox.scoring.automated import score_by_rules
+
+    rules = _rules_of(criterion_id)
+    report = score_by_rules(rules, task=user_input, response=response, quotes=False)
+    return report.criteria[0].score
+
+
+@cache
+def _rubric() -> Rubric:
+    path = resources.files("jurybox.rubric") / "library" / f"{_NAME}.md"
+    return parse_rubric(path.read_bytes(), _NAME)
+
+
+@cache
+def _rules_of(criterion_id: str) -> "CompiledRules":
+    """Compile the rules of one criterion alone, so that nothing else is looked for."""
+    from jurybox.scoring.automated import compile_rules
+
+    criteria = tuple(each for each in _rubric().criteria if each.id == criterion_id)
+    compiled = compile_rules(replace(_rubric(), criteria=criteria))
+    if compiled is None:
+        raise InputError("no automated rules", "reinstall jurybox", f"{_NAME}: {criterion_id}")
+    return compiled

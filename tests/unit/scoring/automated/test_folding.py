@@ -1,0 +1,122 @@
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurybox.scoring.automated.folding import count_line_breaks, fold
+
+ODD = st.sampled_from(
+    [
+        *("\n", "\r\n", "  ", "\t", "\x1f", "\u00a0", "\u2028"),
+        *("\u200b", "\ufe0f", "\u00ad", "\u2019", "\ud800"),
+        *("\u00df", "\u0130", "\ufb01", "e\u0301", "\u0301", "\u212b", "\u1112\u1161\u11ab"),
+    ]
+)
+TEXTS = st.lists(st.one_of(ODD, st.text(max_size=4), st.sampled_from("aB c"))).map("".join)
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("", ""),
+        ("Plain Words", "plain words"),
+        ("It\u2019s \u2018so\u2019", "it's 'so'"),
+        ("Stra\u00dfe", "strasse"),
+        ("\ufb01ne", "fine"),
+        (
+            "\u03a3\u03af\u03c3\u03c5\u03c6\u03bf\u03c2",
+            "\u03c3\u03af\u03c3\u03c5\u03c6\u03bf\u03c3",
+        ),
+        ("cafe\u0301", "caf\u00e9"),
+        ("\u212bngstr\u00f6m", "\u00e5ngstr\u00f6m"),
+        ("\u1112\u1161\u11ab", "\ud55c"),
+        ("st\u00adre\u200bss", "stress"),
+        ("\u2764\ufe0fsad", "\u2764sad"),
+        ("two  words", "two words"),
+        ("two\nwords", "two words"),
+        ("two\r\n\t words", "two words"),
+        ("two\u00a0words", "two words"),
+        ("two\n \nwords", "two\nwords"),
+        ("two \u200b words", "two words"),
+        ("half \ud83d of it", "half \ufffd of it"),
+    ],
+)
+def test_what_reads_the_same_is_folded_into_the_same(text: str, folded: str) -> None:
+    assert fold(text).text == folded
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "quote"),
+    [
+        ("Die Stra\u00dfe!", "strasse", "Stra\u00dfe"),
+        ("\u00df\u00df so  sad", "sad", "sad"),
+        ("So\n\n\u0130 sad", "sad", "sad"),
+        ("st\u00adress", "stress", "st\u00adress"),
+        ("e\u0301e\u0301  cafe\u0301.", "caf\u00e9", "cafe\u0301"),
+        ("It can\u2019t", "can't", "can\u2019t"),
+        ("as\n  we  discussed", "as we discussed", "as\n  we  discussed"),
+    ],
+)
+def test_a_part_of_the_folded_text_leads_back_to_the_original(
+    text: str, word: str, quote: str
+) -> None:
+    folded = fold(text)
+    start = folded.text.index(word)
+    first, last = folded.span(start, start + len(word))
+    assert text[first:last] == quote
+
+
+@given(TEXTS)
+def test_every_character_leads_back_to_what_it_was_folded_from(text: str) -> None:
+    folded = fold(text)
+    spans = [folded.span(place, place + 1) for place in range(len(folded.text))]
+    assert spans == sorted(spans)
+    for char, (start, end) in zip(folded.text, spans, strict=True):
+        assert 0 <= start < end <= len(text)
+        assert char in fold(text[start:end]).text
+
+
+@given(TEXTS)
+def test_folding_twice_changes_nothing(text: str) -> None:
+    # Apart from letters whose small form has a mark that composes again, and empty lines.
+    once = unicodedata.normalize("NFC", fold(text).text)
+    assert unicodedata.normalize("NFC", fold(once.replace("\n", "\n\n")).text) == once
+
+
+@given(TEXTS)
+def test_words_are_what_stands_between_spaces(text: str) -> None:
+    folded = fold(text)
+    assert folded.words == len(folded.text.split())
+
+
+@given(st.text(st.characters(min_codepoint=1, max_codepoint=127)))
+def test_the_words_of_plain_text_are_counted_as_the_source_counts_them(text: str) -> None:
+    assert fold(text).words == len(text.split())
+    assert fold(text).text.split() == text.lower().split()
+
+
+@given(TEXTS)
+def test_a_text_of_one_line_has_no_line_breaks(text: str) -> None:
+    folded = fold(text)
+    assert not folded.one_line or (count_line_breaks(text) == 0 and len(text.splitlines()) < 2)
+
+
+def test_no_letter_is_lost_whatever_its_case_folding() -> None:
+    for code in range(0x80, 0x2FFFF):
+        char = chr(code)
+        if char.isalpha():
+            folded = fold(f"a{char}b")
+            assert folded.text.startswith("a"), hex(code)
+            assert folded.span(len(folded.text) - 1, len(folded.text))[1] == 3, hex(code)
+
+
+@pytest.mark.parametrize(
+    "text", ["\u00df", "\n ", "a\u0301\u0316", "\u0316\u0301", "\u200b", "\ud800"]
+)
+def test_a_long_text_takes_time_in_proportion(text: str) -> None:
+    # A square of this length would take an hour.
+    whole = text * (200_000 // len(text))
+    folded = fold(whole)
+    size = len(folded.text)
+    assert size == 0 or folded.span(size - 1, size)[1] == len(whole)

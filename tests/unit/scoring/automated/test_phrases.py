@@ -1,0 +1,174 @@
+"""Looking up phrases (C8), also against a slow matcher that is plainly right."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurybox.scoring.automated.folding import fold
+from jurybox.scoring.automated.phrases import Group, Phrases
+
+FACT = 1
+
+
+def places(text: str, *phrases: str, whole: bool = False) -> list[str]:
+    """Return the parts of a text at which one of the phrases is found."""
+    folded = fold(text)
+    found = Phrases([Group(FACT, "response", phrases, whole)]).find(folded.text, "response")
+    spans = (folded.span(start, end) for _, start, end in found.get(FACT, []))
+    return [text[start:end] for start, end in spans]
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [
+        ("sad", "sad"),
+        ("sad", "So sad."),
+        ("sad", "SADLY"),
+        ("sad", "(sad)"),
+        ("sad", "'sad'"),
+        ("sad", "\u201csad\u201d"),
+        ("sad", "\u2014sad"),
+        ("sad", "_sad_"),
+        ("sad", "*sad*"),
+        ("sad", "not-sad"),
+        ("sad", "\U0001f622sad"),
+        ("sad", "\u2764\ufe0fsad"),
+        ("sad", "d'sad"),
+        ("sad", "\u6211\u5f88sad"),
+        ("\u96be\u8fc7", "\u6211\u5f88\u96be\u8fc7"),
+        ("\u96be\u8fc7", "so\u96be\u8fc7"),
+        ("caf\u00e9", "the cafe\u0301s"),
+        ("cafe\u0301", "the caf\u00e9s"),
+        ("STRASSE", "die stra\u00dfe"),
+        ("stra\u00dfe", "DIE STRASSE"),
+        ("I can't", "i can\u2019t"),
+        ("I can\u2019t", "I can't"),
+        ("as we discussed", "As  we\ndiscussed it"),
+        (":(", "sad:("),
+        ("c++", "some C++"),
+    ],
+)
+def test_a_phrase_is_found(phrase: str, text: str) -> None:
+    assert len(places(text, phrase)) == 1
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [
+        ("sad", "crusade"),
+        ("sad", "4sad"),
+        ("sad", "e\u0301sad"),
+        ("sad", "q\u0301sad"),
+        ("sad", "\u0928\u093fsad"),  # a vowel sign belongs to its letter
+        ("as we discussed", "As we\n\ndiscussed"),
+        ("as we discussed", "As we, discussed"),
+        ("cafe", "caf\u00e9"),
+        ("sad", ""),
+    ],
+)
+def test_a_phrase_is_not_found(phrase: str, text: str) -> None:
+    assert places(text, phrase) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["I", "i", "I'm", "I\u2019ve", "(I)", "_I_", "x-I-x", "'I am'", "I\n", "if I, then"]
+)
+def test_a_whole_word_is_found_with_its_contractions(text: str) -> None:
+    assert len(places(text, "I", whole=True)) == 1
+
+
+@pytest.mark.parametrize("text", ["It", "Hawai'i", "I2", "ski", "\u0130", "i\u0307", "Kaua\u2019i"])
+def test_a_part_of_a_word_is_not_a_whole_one(text: str) -> None:
+    assert places(text, "I", whole=True) == []
+
+
+def test_a_whole_word_may_end_in_something_else_than_a_letter() -> None:
+    assert places("C++17 and c++", "c++", whole=True) == ["C++", "c++"]
+
+
+def test_phrases_that_overlap_or_nest_are_all_found() -> None:
+    text = "I can help you"
+    assert places(text, "I can", "I can help", "can help you", "help") == [
+        "I can",
+        "I can help",
+        "help",
+        "can help you",
+    ]
+
+
+def test_a_phrase_can_be_looked_up_in_both_ways_and_in_both_texts() -> None:
+    groups = [
+        Group(1, "response", ("stress",)),
+        Group(2, "response", ("stress",), whole=True),
+        Group(4, "user", ("stress",)),
+        Group(8, "user", ("other",)),
+    ]
+    phrases = Phrases(groups)
+    assert set(phrases.find("stress", "response")) == {1, 2}
+    assert set(phrases.find("stressed", "response")) == {1}
+    assert set(phrases.find("stressed", "user")) == {4}
+
+
+def test_no_phrases_and_phrases_that_nobody_sees_find_nothing() -> None:
+    assert places("anything") == []
+    assert places("anything \u200b", "\u200b") == []
+
+
+def test_a_long_lexicon_finds_as_a_short_one_does() -> None:
+    many = [f"phrase{number}x" for number in range(5000)]
+    assert places("A phrase4321xy", *many) == ["phrase4321x"]
+
+
+# The slow matcher: try every phrase at every place.
+
+
+def joins(char: str) -> bool:
+    return char.isalnum() or unicodedata.category(char)[0] == "M"
+
+
+def naively(text: str, phrase: str, *, whole: bool) -> list[tuple[int, int]]:
+    text, phrase = fold(text).text, fold(phrase).text.strip()
+    found: list[tuple[int, int]] = []
+    for start in range(len(text)):
+        end = start + len(phrase)
+        if not phrase or text[start:end] != phrase:
+            continue
+        if joins(phrase[0]) and start and joins(text[start - 1]):
+            continue
+        tail = text[:start].endswith("'") and start > 1 and joins(text[start - 2])
+        if (
+            joins(phrase[0])
+            and tail
+            and not (len(text[start:]) > 2 and all(map(joins, text[start : start + 3])))
+        ):
+            continue
+        if whole and joins(phrase[-1]) and end < len(text) and joins(text[end]):
+            continue
+        found.append((start, end))
+    return found
+
+
+SMALL = st.text("aAbB' \u2019-_.\n\u00e9\u0301\u00df\u200b\U0001f600", max_size=40)
+
+
+@given(
+    text=SMALL,
+    phrases=st.lists(st.text("abAB' s\u00e9\u00df-", min_size=1, max_size=4)),
+    whole=st.booleans(),
+)
+def test_the_automaton_finds_what_a_slow_search_finds(
+    text: str, phrases: list[str], *, whole: bool
+) -> None:
+    groups = [Group(1 << n, "response", (each,), whole) for n, each in enumerate(phrases)]
+    found = Phrases(groups).find(fold(text).text, "response")
+    for group in groups:
+        spans = [(start, end) for _, start, end in found.get(group.fact, [])]
+        assert spans == naively(text, group.phrases[0], whole=whole)
+
+
+@given(text=st.text(), phrase=st.text(min_size=1, max_size=3), whole=st.booleans())
+def test_any_phrase_can_be_looked_up_in_any_text(text: str, phrase: str, *, whole: bool) -> None:
+    for found in places(f"{text} {phrase} {text}", phrase, whole=whole):
+        assert fold(found).text.strip() == fold(phrase).text.strip()
