@@ -127,8 +127,16 @@ def test_a_reply_without_text_is_trouble_otherwise(body: bytes) -> None:
     assert (trouble.kind, trouble.retry) == ("unreadable", True)
 
 
+def test_a_reply_has_its_latency_and_no_time_of_the_model() -> None:
+    reply = reply_to(message())
+    assert reply.latency_ms is not None
+    assert reply.latency_ms > 0
+    assert reply.latency_model_ms is None
+
+
 def test_usage_that_is_missing_is_unknown() -> None:
     assert reply_to(message(usage=None)).usage == Usage()
+    assert reply_to(message(usage={"input_tokens": True, "output_tokens": 10**30})).usage == Usage()
     assert reply_to(message(usage={"input_tokens": 1})).usage == Usage(input_tokens=1)
 
 
@@ -143,6 +151,11 @@ def test_a_refusal_is_quoted() -> None:
     trouble = trouble_of(status(400, error))
     assert (trouble.kind, trouble.retry) == ("refused", False)
     assert str(trouble) == "HTTP 400: max_tokens: must be positive"
+
+
+@pytest.mark.parametrize(("code", "everybody"), [(400, False), (401, True), (404, True)])
+def test_a_refused_key_or_model_is_everybodys(code: int, *, everybody: bool) -> None:
+    assert trouble_of(status(code)).everybody is everybody
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,95 @@ def test_a_good_reply_is_one_call_and_no_wait() -> None:
     assert (result.calls, result.waits) == (1, [])
 
 
+# ---- what a reply took
+
+
+def headed(**headers: str) -> Fault:
+    """Answer well, with these headers."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda exchange: exchange.answer(completion(), headers=named)
+
+
+def with_fields(**fields: object) -> Fault:
+    """Answer well, with these fields beside the choices."""
+    return good(json.dumps({**json.loads(completion()), **fields}).encode())
+
+
+@pytest.mark.parametrize(
+    ("header", "latency"),
+    [
+        ("412", 412),
+        ("0", 0),
+        ("12.5", 12.5),
+        ("", None),
+        ("-1", None),
+        ("nan", None),
+        ("inf", None),
+        ("1e999", None),
+        ("soon", None),
+    ],
+)
+def test_the_models_own_time_is_that_of_the_header(header: str, latency: float | None) -> None:
+    assert ask(headed(OpenAI_Processing_MS=header)).reply.latency_model_ms == latency
+
+
+@pytest.mark.parametrize(
+    ("timings", "latency"),
+    [
+        ({"prompt_ms": 30.5, "predicted_ms": 400, "predicted_n": 12}, 430.5),
+        ({"prompt_ms": 0, "predicted_ms": 0}, 0),
+        ({"predicted_ms": 400}, None),
+        ({"prompt_ms": 30}, None),
+        ({"prompt_ms": "30", "predicted_ms": 400}, None),
+        ({"prompt_ms": True, "predicted_ms": 400}, None),
+        ({"prompt_ms": -30, "predicted_ms": 400}, None),
+        ({"prompt_ms": None, "predicted_ms": 400}, None),
+        ({"prompt_ms": 10**400, "predicted_ms": 400}, None),
+        ([1, 2], None),
+        ("fast", None),
+        (None, None),
+    ],
+)
+def test_the_models_own_time_is_else_that_of_llama_cpp(
+    timings: object, latency: float | None
+) -> None:
+    assert ask(with_fields(timings=timings)).reply.latency_model_ms == latency
+
+
+def test_without_either_the_models_own_time_is_unknown() -> None:
+    assert ask(good()).reply.latency_model_ms is None
+
+
+def test_latency_is_from_sending_to_the_last_byte_of_the_answer_that_counts() -> None:
+    async def in_pieces(exchange: loopback.Exchange) -> None:
+        body = completion()
+        await exchange.answer(body[:10], length=len(body))
+        await asyncio.sleep(0.1)
+        await exchange.send(body[10:])
+
+    # The clock of the caller stands still, so this is what the client has measured.
+    reply = ask(status(503), in_pieces).reply
+    assert reply.latency_ms is not None
+    assert reply.latency_ms >= 100
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"prompt_tokens": 5, "completion_tokens": 2}, Usage(input_tokens=5, output_tokens=2)),
+        ({"prompt_tokens": 0}, Usage(input_tokens=0)),
+        ({"prompt_tokens": True, "completion_tokens": -1}, Usage()),
+        ({"prompt_tokens": "5", "completion_tokens": 2.5}, Usage()),
+        ({"prompt_tokens": 10**30}, Usage()),
+        ({"prompt_tokens_details": None}, Usage()),
+        ([], Usage()),
+        (None, Usage()),
+    ],
+)
+def test_usage_is_taken_where_it_is_given(usage: object, expected: Usage) -> None:
+    assert ask(with_fields(usage=usage)).reply.usage == expected
+
+
 # ---- trouble that passes
 
 
@@ -218,6 +307,43 @@ def test_a_refusal_is_final_and_quoted(code: int) -> None:
     assert result.failure.kind == "refused"
     assert f"HTTP {code}: no such model" in result.failure.message
     assert "\x1b" not in result.failure.message
+    assert result.failure.everybody is (code in {401, 403, 404})
+
+
+ABOUT_ONE: dict[str, Fault] = {
+    "flagged": status(403, {"message": "Your input was flagged"}),
+    "content": status(403, {"message": "Denied", "code": "content_policy_violation"}),
+    "moderation": status(403, {"message": "The model requires moderation"}),
+    "a firewall's page": html(403),
+}
+
+
+@pytest.mark.parametrize("fault", ABOUT_ONE.values(), ids=ABOUT_ONE.keys())
+def test_a_refusal_of_what_a_request_says_is_not_everybodys(fault: Fault) -> None:
+    """Else one such sample would stop a run for good."""
+    failure = ask(fault).failure
+    assert (failure.kind, failure.everybody) == ("refused", False)
+
+
+ABOUT_ALL: dict[str, Fault] = {
+    "401 with a page": html(401),
+    "404 with a page": html(404),
+    "nothing left to pay with": status(402, {"message": "Insufficient balance"}),
+    "quota": status(429, {"message": "You exceeded it", "code": "insufficient_quota"}),
+    "redirection": status(302, Location="http://127.0.0.1:1/login"),
+    "404 as success": good(b'{"error": {"message": "no such model", "code": 404}}'),
+}
+
+
+@pytest.mark.parametrize("fault", ABOUT_ALL.values(), ids=ABOUT_ALL.keys())
+def test_a_refusal_of_the_key_the_account_or_the_address_is_everybodys(fault: Fault) -> None:
+    failure = ask(fault).failure
+    assert (failure.kind, failure.everybody) == ("refused", True)
+
+
+@pytest.mark.parametrize("code", [408, 409, 429, 500, 502, 503, 504, 529])
+def test_trouble_that_may_pass_is_not_everybodys(code: int) -> None:
+    assert not ask(status(code)).failure.everybody
 
 
 @pytest.mark.parametrize(
@@ -338,6 +464,26 @@ def test_a_slow_drip_ends_with_the_total() -> None:
     assert "timed out after 0.15 s" in result.failure.message
 
 
+@pytest.mark.parametrize("fault", [loopback.hang, loopback.hang_in_body, loopback.drip])
+def test_a7_a_call_has_a_time_limit_of_its_own_and_leaves_no_connection(fault: Fault) -> None:
+    async def main() -> Outcome:
+        async with Loopback(fault) as server:
+            model = OpenAIModel("m", openai_client(server.url))
+            call = Callers().caller(model, retry_timeouts=False, timeout=0.3)
+            outcome = await call(REQUEST)
+            await server.until(lambda server: server.open == 0)
+            await model.aclose()
+            assert len(server.requests) <= 1
+            return outcome
+
+    failure = asyncio.run(main())
+    assert isinstance(failure, Failure)
+    assert failure.kind == "timeout"
+    assert failure.message.endswith("/v1: timed out after 0.3 s")
+    assert failure.latency_ms is not None
+    assert failure.latency_ms >= 300
+
+
 def test_after_a_time_out_the_next_attempt_may_succeed() -> None:
     result = ask(loopback.hang, good(), options=HttpOptions(read=0.2))
     assert result.reply.text == "fine"
@@ -394,11 +540,13 @@ def test_a_refused_connection_says_where_what_and_how_to_mend_it() -> None:
         kind="unreachable",
         message=f"{url}: unreachable (connection refused) after 4 attempts; "
         "is the server running, and is the address right?",
+        everybody=True,
+        latency_ms=0,
     )
 
 
 def test_a_dead_endpoint_fails_fast_with_one_message() -> None:
-    async def main() -> tuple[set[Outcome], int]:
+    async def main() -> tuple[list[Outcome], int]:
         model = OpenAIModel("m", openai_client(url))
         tries = 0
         complete = model.complete
@@ -412,11 +560,15 @@ def test_a_dead_endpoint_fails_fast_with_one_message() -> None:
         call = Callers(clock=Clock(), draw=lambda: 1.0).caller(model)
         outcomes = await asyncio.gather(*(call(REQUEST) for _ in range(500)))
         await model.aclose()
-        return set(outcomes), tries
+        return outcomes, tries
 
     url = dead_port()
     outcomes, tries = asyncio.run(main())
-    assert len(outcomes) == 1
+    failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+    assert len(failures) == 500
+    assert len({failure.message for failure in failures}) == 1
+    # A run has to hear of it, so that it doesn't go through all the others.
+    assert sum(failure.everybody for failure in failures) > 400
     # Without a budget it would be 2,000.
     assert tries < 150
 

@@ -196,13 +196,13 @@ class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
     seat: Seat
     replies: tuple[ModelReply, ...]
     remarks: tuple[Remarks, ...]
-    lost: str | None
+    lost: Unscored | None
 
 
 def _outcome(seat: Seat, ballot: Ballot | PairBallot) -> _Outcome:
     match ballot:
-        case Unscored(reason=reason, replies=replies):
-            return _Outcome(seat=seat, replies=replies, remarks=(), lost=reason)
+        case Unscored(replies=replies):
+            return _Outcome(seat=seat, replies=replies, remarks=(), lost=ballot)
         case PairVote(first=first, second=second, replies=replies):
             # In the second call A and B changed places, and so they do in its remarks.
             remarks = (first.remarks, _shown_swapped(second.remarks))
@@ -237,7 +237,12 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
         _outcome(seat, ballot) for cast in ballots for seat, ballot in zip(panel, cast, strict=True)
     ]
     lost = tuple(
-        LostVote(vote=each.seat.vote, judge=each.seat.judge, reason=each.lost)
+        LostVote(
+            vote=each.seat.vote,
+            judge=each.seat.judge,
+            reason=each.lost.reason,
+            cause=each.lost.cause,
+        )
         for each in outcomes
         if each.lost is not None
     )

@@ -29,6 +29,8 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     """What a model answered, word for word, and what is known of how.
 
     ``sent`` are the parameters that really went out: some models take no temperature or no seed.
+    ``latency_ms`` is from the request to the last byte of the answer, ``latency_model_ms`` what
+    the provider says that the model itself took. A ``cached`` reply was made for an earlier run.
     """
 
     text: str
@@ -39,14 +41,22 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str | None = None
     finish_reason: str | None = None
     latency_ms: float | None = None
+    latency_model_ms: float | None = None
     logprobs: str | None = None
+    cached: bool = False
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that got no reply after all retries; it takes the reply's place."""
+    """A request that got no reply after all retries; it takes the reply's place.
+
+    ``everybody`` says that no request of the run can fare better: the endpoint is out of reach, or
+    it refuses the key or the model. ``latency_ms`` is how long the last attempt took.
+    """
 
     kind: FailureKind
     message: str
+    everybody: bool = False
+    latency_ms: float | None = None
 
 
 Outcome = ModelReply | Failure

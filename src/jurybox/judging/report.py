@@ -49,6 +49,7 @@ class LostVote(msgspec.Struct, frozen=True, kw_only=True):
     vote: int
     judge: str
     reason: str
+    cause: Literal["defect", "failure"]
 
 
 class SideReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,14 @@ import msgspec
 
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.concessions import Accepted
-from jurybox.models.http import HttpAnswer, HttpClient, HttpOptions, decode, secret_header
+from jurybox.models.http import (
+    HttpAnswer,
+    HttpClient,
+    HttpOptions,
+    count_of,
+    decode,
+    secret_header,
+)
 from jurybox.models.negotiation import Negotiation
 from jurybox.rubric.model import Generation
 from jurybox.running.ports import ModelTrouble
@@ -125,8 +132,7 @@ def _usage(usage: object) -> Usage:
     counts = cast("dict[str, object]", usage)
 
     def count(name: str) -> int | None:
-        number = counts.get(name)
-        return number if isinstance(number, int) and number >= 0 else None
+        return count_of(counts.get(name))
 
     fresh, cached = count("input_tokens"), count("cache_read_input_tokens")
     written = count("cache_creation_input_tokens")

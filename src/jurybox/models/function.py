@@ -4,10 +4,13 @@ import asyncio
 import contextlib
 import importlib
 import inspect
+import math
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Final
+
+import msgspec
 
 from jurybox.errors import InputError
 from jurybox.judging.exchange import ModelReply, ModelRequest
@@ -30,7 +33,9 @@ class FunctionModel:
 
     The function takes the whole request if its first parameter is annotated as a `ModelRequest` or
     is called ``request``, and else the prompt: the messages' texts with blank lines between them.
-    It returns a text or a `ModelReply`, and may be async; if it isn't, it runs in a thread.
+    It returns a text or a `ModelReply`, which may hold what it used (``usage``) and how long the
+    model itself took (``latency_model_ms``). It may be async; if it isn't, it runs in a thread, and
+    goes on there unheard when it is given up, because Python has no way to stop it.
     """
 
     def __init__(self, function: Function, name: str) -> None:
@@ -52,9 +57,10 @@ class FunctionModel:
         if isinstance(returned, str):
             # A function that sees the prompt alone can't have heeded the parameters.
             sent = request.generation if self._whole_request else None
-            return ModelReply(text=returned, sent=sent, seed_sent=sent is not None)
+            reply = ModelReply(text=returned, sent=sent, seed_sent=sent is not None)
+            return _encodable(reply)
         if isinstance(returned, ModelReply):
-            return returned
+            return _encodable(_sound(returned))
         what = f"the function returned {type(returned).__name__} instead of a text"
         raise ModelTrouble("refused", what, retry=False)
 
@@ -68,7 +74,13 @@ class FunctionModel:
             returned = await _in_a_thread(self._function, argument)
         try:
             return await returned if inspect.isawaitable(returned) else returned
-        except Exception as error:
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise _trouble(error) from error
+        except (Exception, SystemExit) as error:
+            # Whoever ends a program in the middle of an answer doesn't end everybody's run.
             raise _trouble(error) from error
 
 
@@ -98,15 +110,40 @@ async def _in_a_thread(function: Function, argument: object) -> object:
 def _attempt(function: Function, argument: object) -> object:
     try:
         return function(argument)
-    except Exception as error:  # noqa: BLE001 - it is somebody else's code
+    except BaseException as error:  # noqa: BLE001 - somebody else's code, in a thread of its own
         return _trouble(error)
 
 
-def _trouble(error: Exception) -> ModelTrouble:
+def _trouble(error: BaseException) -> ModelTrouble:
     if isinstance(error, ModelTrouble):
         return error
     what = f"the function failed with {type(error).__name__}: {error}"
     return ModelTrouble("refused", what, retry=False)
+
+
+def _encodable(reply: ModelReply) -> ModelReply:
+    """Return the reply, if its text can be written anywhere: half a character can't."""
+    try:
+        reply.text.encode()
+    except UnicodeEncodeError as error:
+        what = f"the function returned a text that isn't Unicode (at character {error.start})"
+        raise ModelTrouble("unreadable", what, retry=False) from None
+    return reply
+
+
+def _sound(reply: ModelReply) -> ModelReply:
+    """Return the reply, if it holds what a reply holds: nobody has looked at its parts yet."""
+    try:
+        msgspec.convert(msgspec.to_builtins(reply), ModelReply)
+    except (msgspec.ValidationError, TypeError) as error:
+        what = f"the function returned a reply that isn't one: {error}"
+        raise ModelTrouble("refused", what, retry=False) from None
+    for name in ("latency_ms", "latency_model_ms"):
+        value = getattr(reply, name)
+        if value is not None and not 0 <= value < math.inf:
+            what = f"the function returned a reply with {value} as `{name}`"
+            raise ModelTrouble("refused", what, retry=False)
+    return reply
 
 
 def prompt_of(request: ModelRequest) -> str:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MEGABYTE: Final = 1_000_000
+# More than a store can hold.
+_TOO_MANY: Final = 2**63
 
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,11 +58,19 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A successful answer, and how long it took from sending to its last byte."""
+    """A successful answer, and how long it took from sending to its last byte.
+
+    The names of ``headers`` are in lower case.
+    """
 
     body: bytes
-    content_type: str
+    headers: dict[str, str]
     elapsed_ms: float
+
+    @property
+    def content_type(self) -> str:
+        """What the endpoint says that it sent, in lower case."""
+        return self.headers.get("content-type", "").lower()
 
 
 class HttpClient:
@@ -119,10 +129,11 @@ class HttpClient:
             ) as response:
                 content = await self._read(response)
                 elapsed = (self._now() - started) * 1000
-        content_type = response.headers.get("Content-Type", "").lower()
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        answer = HttpAnswer(body=content, headers=headers, elapsed_ms=elapsed)
         if response.status >= 300:  # noqa: PLR2004 - the first status that isn't a success
-            raise self._refused(response, content, content_type)
-        return HttpAnswer(body=content, content_type=content_type, elapsed_ms=elapsed)
+            raise self._refused(response.status, answer)
+        return answer
 
     async def aclose(self) -> None:
         """Let go of the connections; more than once is fine."""
@@ -170,22 +181,19 @@ class HttpClient:
             pieces.append(piece)
         return b"".join(pieces)
 
-    def _refused(
-        self, response: "aiohttp.ClientResponse", content: bytes, content_type: str
-    ) -> ModelTrouble:
-        status = response.status
+    def _refused(self, status: int, answer: HttpAnswer) -> ModelTrouble:
         if status < 400:  # noqa: PLR2004 - a redirection
-            to = quoted(response.headers.get("Location", "somewhere else"), self._secrets)
+            to = quoted(answer.headers.get("location", "somewhere else"), self._secrets)
             return ModelTrouble(
                 "refused",
                 f"HTTP {status}: it redirects to {to}; give that address as the base URL",
                 retry=False,
+                everybody=True,
             )
-        headers = {name.lower(): value for name, value in response.headers.items()}
         return status_trouble(
             status,
-            read_refusal(content, content_type, self._secrets),
-            retry_after=read_retry_after(headers, self._today()),
+            read_refusal(answer.body, answer.content_type, self._secrets),
+            retry_after=read_retry_after(answer.headers, self._today()),
         )
 
     @asynccontextmanager
@@ -197,7 +205,7 @@ class HttpClient:
             yield
         except aiohttp.ConnectionTimeoutError:
             what = f"no connection within {options.connect:g} s"
-            raise ModelTrouble("unreachable", what, retry=True) from None
+            raise ModelTrouble("unreachable", what, retry=True, everybody=True) from None
         except aiohttp.SocketTimeoutError:
             what = f"timed out: nothing came for {options.read:g} s"
             raise ModelTrouble("timeout", what, retry=True) from None
@@ -206,7 +214,8 @@ class HttpClient:
             raise ModelTrouble("timeout", what, retry=True) from None
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
             what = f"unreachable (no secure connection: {quoted(str(error), self._secrets)})"
-            raise ModelTrouble("unreachable", what, retry=False) from None
+            certificate = isinstance(error, aiohttp.ClientConnectorCertificateError)
+            raise ModelTrouble("unreachable", what, retry=False, everybody=certificate) from None
         except aiohttp.ClientHttpProxyError as error:
             what = f"the proxy answers HTTP {error.status}"
             raise ModelTrouble("refused", what, retry=False) from None
@@ -214,7 +223,7 @@ class HttpClient:
             proxied = isinstance(error, aiohttp.ClientProxyConnectionError)
             where = "the proxy: " if proxied else ""
             what = f"unreachable ({where}{self._reason(error.os_error)})"
-            raise ModelTrouble("unreachable", what, retry=True) from None
+            raise ModelTrouble("unreachable", what, retry=True, everybody=True) from None
         except aiohttp.ClientPayloadError:
             what = "the answer broke off, or can't be unpacked"
             raise ModelTrouble("unreadable", what, retry=True) from None
@@ -249,6 +258,11 @@ def decode(answer: HttpAnswer, kind: type[T]) -> T:
     except (ValueError, RecursionError) as error:
         what = f"the answer can't be read: {quoted(str(error))}"
         raise ModelTrouble("unreadable", what, retry=True) from None
+
+
+def count_of(value: object) -> int | None:
+    """Return the number of tokens that an answer gives; None for anything else, such as `true`."""
+    return value if type(value) is int and 0 <= value < _TOO_MANY else None
 
 
 def _read_json(body: bytes, kind: type[T]) -> T:

@@ -11,6 +11,8 @@ from jurybox.wording import listed, nearest
 Provider = Literal["anthropic", "openai", "python", "replay"]
 PROVIDERS: Final[tuple[Provider, ...]] = get_args(Provider)
 
+# Their version is that of the code or file, which a run records by itself.
+_LOCAL: Final = ("python", "replay")
 _DATE = r"20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])"
 # As providers write them: month and day (0613), year and month (2411), a number (001).
 _SHORT = r"(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])|2[2-9](?:0[1-9]|1[0-2])|00\d"
@@ -62,11 +64,17 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
         return cls(provider=cast("Provider", provider), name=name, version=version or None)
 
     @property
+    def pin(self) -> str | None:
+        """What says which version is meant: what is behind the ``@``, or a date or a digest."""
+        if self.version is not None:
+            return self.version
+        found = None if self.provider in _LOCAL else _PINNED.search(self.name)
+        return None if found is None else found[0].lstrip("-:")
+
+    @property
     def is_pinned(self) -> bool:
-        """Whether the name says which version is meant: one behind an ``@``, a date, a digest."""
-        if self.provider == "replay" or self.version is not None:
-            return True
-        return _PINNED.search(self.name) is not None
+        """Whether the name always means the same: a file or code of yours is under your control."""
+        return self.provider in _LOCAL or self.pin is not None
 
     def __str__(self) -> str:
         """Return the name as it is written."""

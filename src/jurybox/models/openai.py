@@ -1,15 +1,22 @@
 """``openai/NAME``: the chat completions of OpenAI, and of everything that is compatible with it."""
 
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, cast
 
 import msgspec
 
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.concessions import Accepted
-from jurybox.models.http import HttpAnswer, HttpClient, HttpOptions, decode, secret_header
+from jurybox.models.http import (
+    HttpAnswer,
+    HttpClient,
+    HttpOptions,
+    count_of,
+    decode,
+    secret_header,
+)
 from jurybox.models.negotiation import Negotiation
-from jurybox.models.trouble import Refusal, quoted, status_trouble
+from jurybox.models.trouble import Refusal, measured, quoted, status_trouble
 from jurybox.rubric.model import Generation
 from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Usage
@@ -106,9 +113,19 @@ class _Choice(msgspec.Struct):
 class _Completion(msgspec.Struct):
     choices: list[_Choice] | None = None
     usage: object = None
+    timings: object = None
     model: object = None
     system_fingerprint: object = None
     error: object = None
+
+
+# A sum of two such numbers is a number too.
+_Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
+
+
+class _Timings(msgspec.Struct):
+    prompt_ms: _Milliseconds
+    predicted_ms: _Milliseconds
 
 
 def _reply(answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
@@ -130,6 +147,7 @@ def _reply(answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
         fingerprint=_string(completion.system_fingerprint),
         finish_reason="refusal" if refusal and not text else choice.finish_reason,
         latency_ms=answer.elapsed_ms,
+        latency_model_ms=_model_time(answer, completion.timings),
         logprobs=None if logprobs == b"null" else logprobs.decode(),
     )
 
@@ -167,19 +185,26 @@ def _sent(payload: Mapping[str, object]) -> Generation:
 
 def _usage(usage: object) -> Usage:
     return Usage(
-        input_tokens=_count(usage, "prompt_tokens"),
-        output_tokens=_count(usage, "completion_tokens"),
-        cached_tokens=_count(_member(usage, "prompt_tokens_details"), "cached_tokens"),
+        input_tokens=count_of(_member(usage, "prompt_tokens")),
+        output_tokens=count_of(_member(usage, "completion_tokens")),
+        cached_tokens=count_of(_member(_member(usage, "prompt_tokens_details"), "cached_tokens")),
     )
+
+
+def _model_time(answer: HttpAnswer, timings: object) -> float | None:
+    """Return the milliseconds that the model took, as OpenAI or else llama.cpp tells them."""
+    told = measured(answer.headers.get("openai-processing-ms"))
+    if told is not None:
+        return told
+    try:
+        times = msgspec.convert(timings, _Timings)
+    except msgspec.ValidationError:
+        return None
+    return times.prompt_ms + times.predicted_ms
 
 
 def _member(value: object, name: str) -> object:
     return cast("dict[str, object]", value).get(name) if isinstance(value, dict) else None
-
-
-def _count(value: object, name: str) -> int | None:
-    number = _member(value, name)
-    return number if isinstance(number, int) and number >= 0 else None
 
 
 def _string(value: object) -> str | None:

@@ -115,7 +115,8 @@ class ReplayModel:
             raise self._trouble("is asked for more often than it was recorded", request)
         exchange = self._exact[key].popleft()
         if exchange.failure is not None:
-            raise ModelTrouble(exchange.failure.kind, exchange.failure.message, retry=False)
+            failed = exchange.failure
+            raise ModelTrouble(failed.kind, failed.message, retry=False, everybody=failed.everybody)
         return exchange.reply or ModelReply(text="")
 
     async def aclose(self) -> None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import Final
 
 import msgspec
@@ -35,6 +36,11 @@ _MEND: Final[Mapping[int, str]] = {
     403: "check what the API key may do",
     404: "check the address and the model's name",
 }
+# The key, the model or the account is refused, whatever the request says.
+_EVERYBODYS: Final = {401, 402, 403, 404}
+_HTML: Final = "an HTML page"
+# Some gateways refuse what a request says with a 403, and a firewall does it with a page.
+_ABOUT_CONTENT = re.compile(rf"flagged|moderat|content|safety|{_HTML}", re.IGNORECASE)
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +56,11 @@ class StatusTrouble(ModelTrouble):
 
     def __init__(self, trouble: ModelTrouble, *, status: int, refusal: Refusal) -> None:
         super().__init__(
-            trouble.kind, str(trouble), retry=trouble.retry, retry_after=trouble.retry_after
+            trouble.kind,
+            str(trouble),
+            retry=trouble.retry,
+            retry_after=trouble.retry_after,
+            everybody=trouble.everybody,
         )
         self.status = status
         self.refusal = refusal
@@ -85,7 +95,7 @@ def _reason(body: bytes, content_type: str) -> Refusal:
         data = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         html = "html" in content_type or text.lstrip().startswith("<")
-        return Refusal(message="an HTML page" if html else text)
+        return Refusal(message=_HTML if html else text)
     match data:
         case {"error": {"message": str(message)} as error}:
             code = error.get("code") or error.get("type") or ""
@@ -104,22 +114,35 @@ def status_trouble(
     said = f"HTTP {status}: {words}" if words else f"HTTP {status}"
     kind = _RETRY.get(status) or ("unreachable" if status >= 500 else "refused")  # noqa: PLR2004
     # A quota that is used up stays so until somebody pays, though it comes as a 429.
-    retry = kind != "refused" and refusal.code != "insufficient_quota"
+    spent = refusal.code == "insufficient_quota"
+    retry = kind != "refused" and not spent
     if not retry and kind == "rate-limit":
         kind, said = "refused", f"{said}; check the plan and its billing"
     if kind == "refused" and status in _MEND:
         said = f"{said}; {_MEND[status]}"
-    trouble = ModelTrouble(kind, said, retry=retry, retry_after=retry_after if retry else None)
+    trouble = ModelTrouble(
+        kind,
+        said,
+        retry=retry,
+        retry_after=retry_after if retry else None,
+        everybody=spent or _is_everybodys(status, refusal),
+    )
     return StatusTrouble(trouble, status=status, refusal=refusal)
+
+
+def _is_everybodys(status: int, refusal: Refusal) -> bool:
+    """Tell whether a refusal is of the key or the model, and not of what this request says."""
+    about_content = _ABOUT_CONTENT.search(f"{refusal.code} {refusal.message}")
+    return status in _EVERYBODYS and not (status == HTTPStatus.FORBIDDEN and about_content)
 
 
 def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """Return the seconds an endpoint asks to wait, given as a number or a date (RFC 9110)."""
-    milliseconds = _number(headers.get("retry-after-ms"))
+    milliseconds = measured(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
     text = headers.get("retry-after", "").strip()
-    seconds = _number(text)
+    seconds = measured(text)
     if seconds is not None:
         return seconds
     try:
@@ -131,7 +154,8 @@ def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     return max(0.0, (when - now).total_seconds())
 
 
-def _number(text: str | None) -> float | None:
+def measured(text: str | None) -> float | None:
+    """Return the number of a header: finite and not below zero, else None."""
     try:
         value = float(text or "")
     except ValueError:

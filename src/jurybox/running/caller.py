@@ -1,11 +1,12 @@
 """Calling a model until it answers or it is clear that it won't."""
 
+import asyncio
 import random
 from collections.abc import Callable, Mapping
 
 import msgspec
 
-from jurybox.judging.exchange import Failure, FailureKind, ModelRequest, Outcome
+from jurybox.judging.exchange import Failure, FailureKind, ModelReply, ModelRequest, Outcome
 from jurybox.running.clock import SystemClock
 from jurybox.running.drive import Call
 from jurybox.running.limits import Concurrency, Limits, RetryBudget, delay
@@ -20,6 +21,8 @@ _MEND: Mapping[FailureKind, str] = {
 }
 
 _MOMENT = 1e-6
+# So many times as often as usual is an endpoint tried that may be starting anew.
+_MORE = 4
 
 
 class Endpoint:
@@ -57,7 +60,7 @@ class Endpoint:
         if self._down_until is None or self._given_up is None:
             return None
         if self.clock.now() < self._down_until:
-            return self._given_up[1]
+            return _everybodys(self._given_up[1])
         self._down_until = self.clock.now() + self.limits.rest
         return None
 
@@ -89,18 +92,30 @@ class Endpoint:
             return False
         if trouble.kind == "rate-limit":
             return attempts < self.limits.rate_limit_attempts
+        if self._may_come_back(trouble, attempts):
+            return True
         return attempts < self.limits.attempts and self.budget.spend()
+
+    def _may_come_back(self, trouble: ModelTrouble, attempts: int) -> bool:
+        """Say whether an endpoint that was there a moment ago may only be starting anew.
+
+        Nobody's request is at fault then, so none is given up, and no retry is counted.
+        """
+        away = self.clock.now() - self._since
+        waiting = trouble.everybody and self._answered and away < self.limits.grace
+        return waiting and attempts < self.limits.attempts * _MORE
 
     def give_up(self, trouble: ModelTrouble, attempts: int) -> Failure:
         """Return the failure; all requests that fail of one cause say it in the same words."""
         what = str(trouble)
         if not trouble.retry:
-            return Failure(kind=trouble.kind, message=f"{self.name}: {what}")
+            message = f"{self.name}: {what}"
+            return Failure(kind=trouble.kind, message=message, everybody=trouble.everybody)
         if self._asks_too_much(trouble):
             failure = self._failure(trouble, attempts)
             self._given_up = (what, failure)
             self._down_until = self.clock.now() + (trouble.retry_after or 0)
-            return failure
+            return _everybodys(failure)
         if trouble.kind == "rate-limit":
             return self._failure(trouble, attempts)
         if self._given_up is None or self._given_up[0] != what:
@@ -108,6 +123,11 @@ class Endpoint:
         # A time-out may be the fault of one long request; being out of reach is everybody's.
         if trouble.kind == "unreachable" and self._out_of_reach():
             self._down_until = self.clock.now() + self.limits.rest
+            return _everybodys(self._given_up[1])
+        # Who was never there is a mistake in the address; who was there has been waited for.
+        if trouble.everybody:
+            self._down_until = self.clock.now() + self.limits.rest
+            return _everybodys(self._given_up[1])
         return self._given_up[1]
 
     def _asks_too_much(self, trouble: ModelTrouble) -> bool:
@@ -130,29 +150,47 @@ class Endpoint:
         return Failure(kind=trouble.kind, message="".join(parts))
 
 
+def _everybodys(failure: Failure) -> Failure:
+    return msgspec.structs.replace(failure, everybody=True)
+
+
 class Caller:
     """One model, called with retries and within the limits of its endpoint."""
 
-    def __init__(self, model: Model, endpoint: Endpoint) -> None:
+    def __init__(
+        self, model: Model, endpoint: Endpoint, *, retry_timeouts: bool, timeout: float | None
+    ) -> None:
         self._model = model
         self._endpoint = endpoint
+        self._retry_timeouts = retry_timeouts
+        self._timeout = timeout
 
-    async def __call__(self, request: ModelRequest) -> Outcome:
-        """Return the reply, or what stood in its way."""
+    async def __call__(
+        self, request: ModelRequest, began: Callable[[], None] | None = None
+    ) -> Outcome:
+        """Return the reply, or what stood in its way; ``began`` is called with every attempt."""
+        endpoint = self._endpoint
         attempts = 0
+        latency: float | None = None
         while True:
             attempts += 1
-            try:
-                return await self._attempt(request)
-            except ModelTrouble as trouble:
-                if not self._endpoint.may_retry(trouble, attempts):
-                    return self._endpoint.give_up(trouble, attempts)
+            result, elapsed = await self._attempt(request, began)
+            if isinstance(result, ModelReply):
+                return result
+            # Who finds the endpoint down makes no attempt; then the one before is the last.
+            latency = latency if elapsed is None else elapsed
+            if isinstance(result, Failure):
+                return msgspec.structs.replace(result, latency_ms=latency)
+            if not endpoint.may_retry(result, attempts):
+                failure = endpoint.give_up(result, attempts)
+                return msgspec.structs.replace(failure, latency_ms=latency)
             # Without a place, so that others can go on meanwhile.
-            await self._endpoint.clock.sleep(
-                delay(attempts - 1, self._endpoint.limits, self._endpoint.draw)
-            )
+            await endpoint.clock.sleep(delay(attempts - 1, endpoint.limits, endpoint.draw))
 
-    async def _attempt(self, request: ModelRequest) -> Outcome:
+    async def _attempt(
+        self, request: ModelRequest, began: Callable[[], None] | None
+    ) -> tuple[Outcome | ModelTrouble, float | None]:
+        """Return what came of it and how many milliseconds it took; None where nobody asked."""
         endpoint = self._endpoint
         await endpoint.slots.take()
         try:
@@ -160,20 +198,37 @@ class Caller:
             # Only now: much may have become known while this request stood in the queue.
             known = endpoint.failing()
             if known is not None:
-                return known
+                return known, None
+            if began is not None:
+                began()
             started = endpoint.clock.now()
-            try:
-                reply = await self._model.complete(request)
-            except ModelTrouble as trouble:
-                endpoint.troubled(trouble, started)
-                raise
-            elapsed = endpoint.clock.now() - started
+            result = await self._ask(request)
+            elapsed = (endpoint.clock.now() - started) * 1000
+            if isinstance(result, ModelTrouble):
+                endpoint.troubled(result, started)
+                return result, elapsed
             endpoint.succeeded()
         finally:
             endpoint.slots.give_back()
-        if reply.latency_ms is None:
-            return msgspec.structs.replace(reply, latency_ms=elapsed * 1000)
-        return reply
+        if result.latency_ms is None:
+            result = msgspec.structs.replace(result, latency_ms=elapsed)
+        return result, elapsed
+
+    async def _ask(self, request: ModelRequest) -> ModelReply | ModelTrouble:
+        limit = asyncio.timeout(self._timeout)
+        try:
+            async with limit:
+                return await self._model.complete(request)
+        except ModelTrouble as error:
+            trouble = error
+        except TimeoutError:
+            # Any other is the model's own, and a fault.
+            if not limit.expired():
+                raise
+            trouble = ModelTrouble("timeout", f"timed out after {self._timeout:g} s", retry=True)
+        if trouble.kind == "timeout" and not self._retry_timeouts:
+            return ModelTrouble("timeout", str(trouble), retry=False)
+        return trouble
 
 
 class Callers:
@@ -191,12 +246,22 @@ class Callers:
         self._draw = draw
         self._endpoints: dict[str, Endpoint] = {}
 
-    def caller(self, model: Model) -> Caller:
-        """Return what calls ``model``."""
+    def caller(
+        self, model: Model, *, retry_timeouts: bool = True, timeout: float | None = None
+    ) -> Caller:
+        """Return what calls ``model``.
+
+        Args:
+            model: what is called.
+            retry_timeouts: False for a system under test, where a time-out is a measurement.
+            timeout: how many seconds an attempt may take, the wait for a place not counted.
+
+        """
         name = model.endpoint
         if name not in self._endpoints:
             self._endpoints[name] = Endpoint(name, self._limits, self._clock, self._draw)
-        return Caller(model, self._endpoints[name])
+        endpoint = self._endpoints[name]
+        return Caller(model, endpoint, retry_timeouts=retry_timeouts, timeout=timeout)
 
     def route(self, models: Mapping[str, Model]) -> Call:
         """Return one call for several models; the request names the one that is meant."""

@@ -5,8 +5,8 @@ Whatever stops the driver, the flow is closed and nothing goes on in the backgro
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Generic, TypeVar
 
 from jurybox.judging.exchange import ModelRequest, Outcome
 from jurybox.judging.flow import Flow
@@ -20,21 +20,17 @@ OnExchange = Callable[[ModelRequest, Outcome], None]
 async def drive(flow: Flow[T], call: Call, *, on_exchange: OnExchange | None = None) -> T:
     """Run ``flow`` to its end, each of its batches side by side.
 
+    ``call`` is called for every request of a batch, in the flow's order, before anything of the
+    batch is awaited: who hands out places or numbers can do it there.
+
     ``on_exchange`` sees every outcome as soon as it is there, in the order of arrival: what was
     paid for is recorded even where another request of the batch breaks everything off. The first
     exception of ``call`` or ``on_exchange`` stops the rest of the batch and is raised as it is.
     """
-
-    async def answered(request: ModelRequest) -> Outcome:
-        outcome = await call(request)
-        if on_exchange is not None:
-            on_exchange(request, outcome)
-        return outcome
-
     try:
         step = _next(flow, None)
         while not isinstance(step, _Done):
-            step = _next(flow, await _together(step, answered))
+            step = _next(flow, await _together(step, call, on_exchange))
         return step.value
     finally:
         flow.close()
@@ -79,15 +75,50 @@ def _next(
         return _Done(done.value)
 
 
-async def _together(batch: tuple[ModelRequest, ...], answered: Call) -> tuple[Outcome, ...]:
+async def _together(
+    batch: tuple[ModelRequest, ...], call: Call, on_exchange: OnExchange | None
+) -> tuple[Outcome, ...]:
+    begun: list[Awaitable[Outcome]] = []
+    try:
+        # One after the other, so that those before one that breaks at once are known.
+        for request in batch:
+            begun.append(call(request))  # noqa: PERF401
+        coming = [
+            _answer(request, outcome, on_exchange)
+            for request, outcome in zip(batch, begun, strict=True)
+        ]
+        if len(coming) == 1:
+            # Most batches are of one request, and a task of its own would cost more than the rest.
+            return (await coming[0],)
+        return await _side_by_side(coming)
+    except BaseException:
+        for outcome in begun:
+            _drop(outcome)
+        raise
+
+
+async def _side_by_side(coming: Sequence[Coroutine[Any, Any, Outcome]]) -> tuple[Outcome, ...]:
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_awaited(answered(request))) for request in batch]
+            tasks = [group.create_task(each) for each in coming]
     except BaseExceptionGroup as several:
         # Callers know the exceptions of their own `call`; a group would hide them.
         raise several.exceptions[0] from None
     return tuple(task.result() for task in tasks)
 
 
-async def _awaited(outcome: Awaitable[Outcome]) -> Outcome:
-    return await outcome
+async def _answer(
+    request: ModelRequest, outcome: Awaitable[Outcome], on_exchange: OnExchange | None
+) -> Outcome:
+    answer = await outcome
+    if on_exchange is not None:
+        on_exchange(request, answer)
+    return answer
+
+
+def _drop(outcome: Awaitable[Outcome]) -> None:
+    """Let go of what nobody will wait for; what is over already stays as it is."""
+    if isinstance(outcome, Coroutine):
+        outcome.close()
+    elif isinstance(outcome, asyncio.Future):
+        outcome.cancel()

@@ -12,16 +12,25 @@ class ModelTrouble(Exception):  # noqa: N818 - trouble is expected, and most of 
         kind: what went wrong, as a failure would say it.
         retry: whether the same request may succeed later.
         retry_after: how many seconds the endpoint asked to wait, where it said so.
+        everybody: whether every other request to this model would fare the same; trouble that may
+            pass counts as such only while the endpoint has never answered.
 
     """
 
     def __init__(
-        self, kind: FailureKind, message: str, *, retry: bool, retry_after: float | None = None
+        self,
+        kind: FailureKind,
+        message: str,
+        *,
+        retry: bool,
+        retry_after: float | None = None,
+        everybody: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind: FailureKind = kind
         self.retry = retry
         self.retry_after = retry_after
+        self.everybody = everybody
 
 
 class Model(Protocol):

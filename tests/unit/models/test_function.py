@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from jurybox.errors import InputError
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
 from jurybox.models.function import FunctionModel, load_function
 from jurybox.rubric.model import Generation
+from jurybox.running.caller import Callers
 from jurybox.running.ports import ModelTrouble
-from jurybox.sample import Turn
+from jurybox.sample import Turn, Usage
 
 REQUEST = ModelRequest(
     model="python/m:f",
@@ -116,8 +117,29 @@ def test_a_plain_function_does_not_hold_up_the_others() -> None:
 
 
 def test_a_reply_is_passed_on_as_it_is() -> None:
-    reply = ModelReply(text="x", finish_reason="length")
+    usage = Usage(input_tokens=12, output_tokens=3)
+    reply = ModelReply(text="x", finish_reason="length", usage=usage, latency_model_ms=7.5)
     assert call(lambda _: reply) is reply
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (ModelReply(text=None), "Expected `str`, got `null` - at `$.text`"),  # type: ignore[arg-type]
+        (ModelReply(text="x", usage=3), "got `int` - at `$.usage`"),  # type: ignore[arg-type]
+        (ModelReply(text="x", usage=object()), "object"),  # type: ignore[arg-type]
+        (ModelReply(text="x", latency_model_ms="7"), "at `$.latency_model_ms`"),  # type: ignore[arg-type]
+        (ModelReply(text="x", latency_model_ms=-1), "-1 as `latency_model_ms`"),
+        (ModelReply(text="x", latency_ms=float("nan")), "nan as `latency_ms`"),
+        (ModelReply(text="x", latency_model_ms=float("inf")), "inf as `latency_model_ms`"),
+    ],
+)
+def test_a_reply_with_parts_that_are_none_is_trouble(reply: ModelReply, problem: str) -> None:
+    """Whoever reads it later would break over it, and with it the whole run."""
+    with pytest.raises(ModelTrouble) as caught:
+        call(lambda _: reply)
+    assert problem in str(caught.value)
+    assert (caught.value.kind, caught.value.retry) == ("refused", False)
 
 
 def test_what_was_sent_is_known_only_where_the_function_saw_it() -> None:
@@ -159,6 +181,23 @@ def test_a_function_may_say_itself_that_it_is_worth_another_try() -> None:
     with pytest.raises(ModelTrouble, match="busy") as caught:
         call(busy)
     assert (caught.value.retry, caught.value.retry_after) == (True, 3)
+
+
+def test_a_function_that_hangs_can_be_given_up() -> None:
+    release = threading.Event()
+
+    def hang(_: str) -> str:
+        release.wait(20)
+        return "too late"
+
+    model = FunctionModel(hang, "python/m:f")
+    caller = Callers().caller(model, retry_timeouts=False, timeout=0.05)
+    try:
+        failure = asyncio.run(caller(REQUEST))
+    finally:
+        release.set()
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.message) == ("timeout", "python/m:f: timed out after 0.05 s")
 
 
 # ---- how it is found

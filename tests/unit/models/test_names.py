@@ -93,11 +93,30 @@ def test_a_version_a_date_or_a_digest_pins(text: str) -> None:
         "anthropic/claude-sonnet-4-5",
         "openai/model-2048",
         "openai/deadbeef",
-        "python/m:f",
     ],
 )
 def test_anything_else_does_not(text: str) -> None:
     assert not ModelName.parse(text).is_pinned
+    assert ModelName.parse(text).pin is None
+
+
+@pytest.mark.parametrize("text", ["python/m:f", "replay/talk.jsonl"])
+def test_what_is_yours_always_means_the_same_and_has_no_version(text: str) -> None:
+    assert ModelName.parse(text).is_pinned
+    assert ModelName.parse(text).pin is None
+
+
+@pytest.mark.parametrize(
+    ("text", "pin"),
+    [
+        ("openai/gpt-4.1-2025-04-14", "2025-04-14"),
+        ("openai/gpt-4.1@snapshot-7", "snapshot-7"),
+        ("anthropic/claude-sonnet-4-20250514", "20250514"),
+        ("openai/gpt-4-0613", "0613"),
+    ],
+)
+def test_the_pin_is_what_says_the_version(text: str, pin: str) -> None:
+    assert ModelName.parse(text).pin == pin
 
 
 @given(st.text(max_size=40))

@@ -1,7 +1,7 @@
 """Calling a model: retries, waits, what counts as latency, and an endpoint that is down."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -54,6 +54,15 @@ def call(
     return asyncio.run(main()), model, clock
 
 
+def failure_of(outcome: Outcome) -> Failure:
+    assert isinstance(outcome, Failure)
+    return outcome
+
+
+def messages(outcomes: Iterable[Outcome]) -> set[str]:
+    return {failure_of(outcome).message for outcome in outcomes}
+
+
 def test_a_reply_is_passed_on() -> None:
     (reply,), _, clock = call([ModelReply(text="fine", latency_ms=7.0)])
     assert reply == ModelReply(text="fine", latency_ms=7.0)
@@ -69,7 +78,7 @@ def test_trouble_that_passes_is_waited_out() -> None:
 
 def test_trouble_that_stays_is_a_failure_at_once() -> None:
     (failure,), model, clock = call([ModelTrouble("refused", "HTTP 401: no", retry=False)])
-    assert failure == Failure(kind="refused", message="scripted: HTTP 401: no")
+    assert failure == Failure(kind="refused", message="scripted: HTTP 401: no", latency_ms=0)
     assert (len(model.requests), clock.waits) == (1, [])
 
 
@@ -78,6 +87,7 @@ def test_a_failure_says_where_what_how_often_and_how_to_mend_it() -> None:
     assert failure == Failure(
         kind="timeout",
         message="scripted: no luck after 3 attempts; give it more time, or ask for fewer tokens",
+        latency_ms=0,
     )
 
 
@@ -132,6 +142,213 @@ def test_latency_leaves_out_the_wait_for_a_place() -> None:
     assert [r.latency_ms for r in replies if isinstance(r, ModelReply)] == [2000, 2000, 2000]
 
 
+def test_a_reply_that_was_measured_keeps_what_was_measured() -> None:
+    clock = Clock()
+    measured = ModelReply(text="fine", latency_ms=5.0, latency_model_ms=3.0)
+    caller = Callers(clock=clock).caller(SlowModel(clock, [measured]))
+    assert asyncio.run(caller(REQUEST)) == measured
+
+
+def test_the_latency_of_a_failure_is_that_of_the_last_attempt_alone() -> None:
+    class Slower(ScriptedModel):
+        """Takes one second longer for every attempt."""
+
+        async def complete(self, request: ModelRequest) -> ModelReply:
+            clock.time += 1 + len(self.requests)
+            return await super().complete(request)
+
+    clock = Clock()
+    model = Slower(lambda _: passing("unreadable", after=60))
+    failure = asyncio.run(Callers(clock=clock, draw=lambda: 1.0).caller(model)(REQUEST))
+    assert failure_of(failure).latency_ms == 4000
+    assert clock.time >= 100 + 1 + 60 + 2 + 60 + 3 + 60 + 4
+
+
+def test_the_latency_of_a_failure_leaves_out_the_wait_for_a_place() -> None:
+    clock = Clock()
+    refused: list[Line] = [ModelTrouble("refused", "no", retry=False) for _ in range(3)]
+    caller = Callers(Limits(concurrency=1), clock=clock).caller(SlowModel(clock, refused))
+
+    async def main() -> list[Outcome]:
+        return await asyncio.gather(*(caller(REQUEST) for _ in range(3)))
+
+    assert [failure_of(each).latency_ms for each in asyncio.run(main())] == [2000, 2000, 2000]
+
+
+def test_who_finds_the_endpoint_down_has_made_no_attempt_to_measure() -> None:
+    clock = Clock()
+    limits = Limits(retry_reserve=0, attempts=1)
+    caller = Callers(limits, clock=clock).caller(SlowModel(clock, [passing(), passing()]))
+
+    async def main() -> list[Outcome]:
+        return [await caller(REQUEST) for _ in range(2)]
+
+    assert [failure_of(each).latency_ms for each in asyncio.run(main())] == [2000, None]
+
+
+def test_who_finds_the_endpoint_down_on_the_second_try_has_measured_the_first() -> None:
+    clock = Clock()
+    caller = Callers(clock=clock).caller(
+        SlowModel(clock, [passing(), passing("rate-limit", after=3600)])
+    )
+
+    async def main() -> list[Outcome]:
+        # The first waits before it tries again; meanwhile the second learns that it's no use.
+        return await asyncio.gather(caller(REQUEST), caller(REQUEST))
+
+    first, second = asyncio.run(main())
+    assert failure_of(first).message == failure_of(second).message
+    assert (failure_of(first).latency_ms, failure_of(second).latency_ms) == (2000, 2000)
+
+
+# ---- a time limit
+
+
+class HangingModel(ScriptedModel):
+    """Never answers the first so many requests; then it follows the script."""
+
+    def __init__(self, hangs: int, script: list[Line]) -> None:
+        super().__init__(script)
+        self.hangs = hangs
+        self.cancelled = 0
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        if self.hangs:
+            self.hangs -= 1
+            self.requests.append(request)
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.cancelled += 1
+                raise
+        return await super().complete(request)
+
+
+def test_an_attempt_that_takes_too_long_is_cancelled_and_made_again() -> None:
+    model = HangingModel(2, ["fine"])
+    reply = asyncio.run(Callers(draw=lambda: 0.0).caller(model, timeout=0.01)(REQUEST))
+    assert isinstance(reply, ModelReply)
+    assert (len(model.requests), model.cancelled) == (3, 2)
+
+
+def test_a7_a_time_out_of_a_system_under_test_is_a_measurement() -> None:
+    model = HangingModel(1, ["too late"])
+    caller = Callers().caller(model, retry_timeouts=False, timeout=0.05)
+    failure = failure_of(asyncio.run(caller(REQUEST)))
+    assert (failure.kind, failure.message) == ("timeout", "scripted: timed out after 0.05 s")
+    assert failure.latency_ms is not None
+    assert failure.latency_ms >= 50
+    assert (len(model.requests), model.cancelled) == (1, 1)
+
+
+def test_a7_a_time_out_that_the_model_itself_tells_of_is_one_too() -> None:
+    clock = Clock()
+    model = SlowModel(clock, [passing("timeout"), "too late"])
+    failure = asyncio.run(Callers(clock=clock).caller(model, retry_timeouts=False)(REQUEST))
+    expected = Failure(kind="timeout", message="scripted: no luck", latency_ms=2000)
+    assert failure == expected
+    assert clock.waits == []
+
+
+@pytest.mark.parametrize("kind", ["rate-limit", "unreachable", "unreadable"])
+def test_other_trouble_of_a_system_under_test_is_waited_out(kind: FailureKind) -> None:
+    model = ScriptedModel([passing(kind), "fine"])
+    caller = Callers(clock=Clock()).caller(model, retry_timeouts=False, timeout=20)
+    assert isinstance(asyncio.run(caller(REQUEST)), ModelReply)
+
+
+def test_time_outs_that_are_measured_say_nothing_about_the_endpoint() -> None:
+    """Else the first connection that is cut after many slow answers would end a run."""
+    clock = Clock()
+    script: list[Line] = [*(passing("timeout") for _ in range(9)), passing(), "fine"]
+    limits = Limits(retry_reserve=2, attempts=1)
+    caller = Callers(limits, clock=clock).caller(ScriptedModel(script), retry_timeouts=False)
+
+    async def main() -> list[Outcome]:
+        return [await caller(REQUEST) for _ in range(11)]
+
+    *failures, reply = asyncio.run(main())
+    assert not any(failure_of(each).everybody for each in failures)
+    assert isinstance(reply, ModelReply)
+
+
+def test_the_time_limit_leaves_out_the_wait_for_a_place() -> None:
+    async def main() -> Outcome:
+        callers = Callers(Limits(concurrency=1))
+        stuck = asyncio.create_task(callers.caller(HangingModel(1, []))(REQUEST))
+        await asyncio.sleep(0)
+        quick = callers.caller(ScriptedModel(["fine"]), retry_timeouts=False, timeout=0.02)
+        waiting = asyncio.create_task(quick(REQUEST))
+        await asyncio.sleep(0.1)
+        stuck.cancel()
+        return await waiting
+
+    assert isinstance(asyncio.run(main()), ModelReply)
+
+
+def test_a_time_out_error_of_a_model_is_a_fault_and_not_a_time_out() -> None:
+    def broken(_: ModelRequest) -> Line:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(Callers().caller(ScriptedModel(broken), timeout=20)(REQUEST))
+
+
+# ---- trouble that is everybody's
+
+
+@pytest.mark.parametrize("everybody", [True, False])
+def test_a_failure_is_everybodys_where_the_trouble_is(*, everybody: bool) -> None:
+    trouble = ModelTrouble("refused", "no such model", retry=False, everybody=everybody)
+    (failure,), _, _ = call([trouble])
+    assert failure_of(failure).everybody is everybody
+
+
+@pytest.mark.parametrize("kind", ["timeout", "rate-limit", "unreadable", "unreachable"])
+def test_trouble_that_may_pass_is_nobodys_but_the_requests(kind: FailureKind) -> None:
+    (failure,), _, _ = call(lambda _: passing(kind))
+    assert not failure_of(failure).everybody
+
+
+def test_an_endpoint_that_is_down_is_everybodys_trouble() -> None:
+    limits = Limits(retry_reserve=3, attempts=1)
+    clock = Clock()
+    model = ScriptedModel(lambda _: passing())
+    caller = Callers(limits, clock=clock).caller(model)
+
+    async def main() -> list[Outcome]:
+        outcomes = [await caller(REQUEST) for _ in range(6)]
+        clock.time += 31
+        return [*outcomes, await caller(REQUEST)]
+
+    found = [failure_of(each).everybody for each in asyncio.run(main())]
+    # The fourth attempt in a row takes it down; the next two aren't made; the last one is.
+    assert found == [False, False, False, True, True, True, True]
+    assert len(model.requests) == 5
+
+
+def test_an_endpoint_that_is_back_is_nobodys_trouble() -> None:
+    clock = Clock()
+    model = ScriptedModel([passing(), "fine", passing()])
+    caller = Callers(Limits(retry_reserve=0, attempts=1), clock=clock).caller(model)
+
+    async def main() -> list[Outcome]:
+        down = await caller(REQUEST)
+        clock.time += 31
+        return [down, await caller(REQUEST), await caller(REQUEST)]
+
+    down, reply, short_outage = asyncio.run(main())
+    assert failure_of(down).everybody
+    assert isinstance(reply, ModelReply)
+    assert not failure_of(short_outage).everybody
+
+
+def test_an_endpoint_that_asks_for_an_hour_is_everybodys_trouble() -> None:
+    outcomes, model, _ = call(lambda _: passing("rate-limit", after=3600), times=3)
+    assert all(failure_of(each).everybody for each in outcomes)
+    assert len(model.requests) == 1
+
+
 # ---- rate limits
 
 
@@ -166,7 +383,7 @@ def test_an_endpoint_that_asks_for_an_hour_is_left_alone_for_it() -> None:
         return [*outcomes, await caller(REQUEST)]
 
     *failures, reply = asyncio.run(main())
-    assert len(set(failures)) == 1
+    assert len(messages(failures)) == 1
     assert isinstance(reply, ModelReply)
     assert (len(model.requests), clock.waits) == (2, [])
 
@@ -195,7 +412,7 @@ def test_models_at_one_endpoint_share_its_limits() -> None:
 
 def test_a_dead_endpoint_costs_its_reserve_and_says_one_thing() -> None:
     outcomes, model, _ = call(lambda _: passing(), times=500, limits=Limits(retry_reserve=10))
-    assert len(set(outcomes)) == 1
+    assert len(messages(outcomes)) == 1
     assert len(model.requests) <= 40
 
 

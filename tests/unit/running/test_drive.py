@@ -1,6 +1,7 @@
 """Driving flows: order, side by side, and nothing left behind whatever happens."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -97,6 +98,69 @@ def test_a_batch_goes_out_side_by_side_and_comes_back_in_order() -> None:
     assert seen == list(reversed(letters))
 
 
+def test_all_calls_of_a_batch_are_made_in_order_before_any_is_awaited() -> None:
+    """So that a caller can number the requests as the flow has them."""
+    events: list[str] = []
+
+    def numbered(to: ModelRequest) -> Awaitable[Outcome]:
+        events.append(f"call {said(to)}")
+
+        async def wait() -> Outcome:
+            events.append(f"wait {said(to)}")
+            await asyncio.sleep(0)
+            return ModelReply(text=said(to))
+
+        return wait()
+
+    assert asyncio.run(drive(Batches("ba", "c").flow(), numbered)) == ["b", "a", "c"]
+    assert events == ["call b", "call a", "wait b", "wait a", "call c", "wait c"]
+
+
+def test_a_batch_of_one_needs_no_task() -> None:
+    async def main() -> None:
+        driver = asyncio.current_task()
+        seen: dict[str, asyncio.Task[object] | None] = {}
+
+        async def call(to: ModelRequest) -> Outcome:
+            seen[said(to)] = asyncio.current_task()
+            return ModelReply(text=said(to))
+
+        await drive(Batches("a", "bc").flow(), call)
+        assert seen["a"] is driver
+        assert driver not in {seen["b"], seen["c"]}
+
+    asyncio.run(main())
+
+
+def test_what_was_begun_before_a_call_that_breaks_at_once_is_dropped() -> None:
+    """Neither a coroutine that is never awaited, which would warn, nor a task that goes on."""
+    recorded: list[str] = []
+
+    async def main() -> None:
+        tasks: list[asyncio.Task[Outcome]] = []
+
+        def call(to: ModelRequest) -> Awaitable[Outcome]:
+            match said(to):
+                case "a":
+                    return echo(to)
+                case "b":
+                    tasks.append(asyncio.create_task(echo(to)))
+                    return tasks[0]
+                case _:
+                    raise BrokenError
+
+        batches = Batches("abc")
+        with pytest.raises(BrokenError):
+            await drive(batches.flow(), call, on_exchange=lambda to, _: recorded.append(said(to)))
+        assert batches.closed
+        await asyncio.wait(tasks)
+        assert tasks[0].cancelled()
+
+    asyncio.run(main())
+    gc.collect()
+    assert recorded == []
+
+
 def test_a_failure_is_sent_in_the_replys_place() -> None:
     async def fail(_: ModelRequest) -> Outcome:
         return Failure(kind="timeout", message="late")
@@ -120,14 +184,24 @@ async def stopped(_: ModelRequest) -> Outcome:
     raise StopAsyncIteration
 
 
+async def broken_into_parts(_: ModelRequest) -> Outcome:
+    raise ExceptionGroup("several", [BrokenError()])
+
+
+@pytest.mark.parametrize("letters", ["a", "ab"])
 @pytest.mark.parametrize(
     ("call", "kind"),
-    [(broken, BrokenError), (broken_at_once, BrokenError), (stopped, StopAsyncIteration)],
+    [
+        (broken, BrokenError),
+        (broken_at_once, BrokenError),
+        (stopped, StopAsyncIteration),
+        (broken_into_parts, ExceptionGroup),
+    ],
 )
 def test_an_exception_closes_the_flow_and_is_raised_as_it_is(
-    call: Callable[[ModelRequest], Awaitable[Outcome]], kind: type[Exception]
+    call: Callable[[ModelRequest], Awaitable[Outcome]], kind: type[Exception], letters: str
 ) -> None:
-    batches = Batches("ab", "c")
+    batches = Batches(letters, "c")
     with pytest.raises(kind):
         asyncio.run(drive(batches.flow(), call))
     assert batches.closed
@@ -176,11 +250,12 @@ def test_an_exception_stops_the_others_and_what_came_before_is_recorded() -> Non
     assert recorded == ["a"]
 
 
-def test_a_recorder_that_breaks_closes_the_flow() -> None:
+@pytest.mark.parametrize("letters", ["a", "ab"])
+def test_a_recorder_that_breaks_closes_the_flow(letters: str) -> None:
     def record(_: ModelRequest, __: Outcome) -> None:
         raise BrokenError
 
-    batches = Batches("ab")
+    batches = Batches(letters)
     with pytest.raises(BrokenError):
         asyncio.run(drive(batches.flow(), echo, on_exchange=record))
     assert batches.closed

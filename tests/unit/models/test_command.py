@@ -1,0 +1,455 @@
+"""A command as a model: what it is given, what becomes of its output, and that it ends."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import stat
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import pytest
+
+from jurybox.errors import InputError
+from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
+from jurybox.models import process
+from jurybox.models.command import CommandModel
+from jurybox.rubric.model import Generation
+from jurybox.running.caller import Callers
+from jurybox.running.ports import ModelTrouble
+from jurybox.sample import Turn, Usage
+
+REQUEST = ModelRequest(
+    model="command/bot",
+    messages=(Turn(role="system", content="Be kind."), Turn(role="user", content="Wie gehts? 😀")),
+    generation=Generation(temperature=0.5, seed=7),
+)
+PROMPT = "Be kind.\n\nWie gehts? 😀"
+
+
+def python(code: str, stdin: Literal["text", "json"] = "text") -> CommandModel:
+    """Return a command that runs a few lines of Python, quickly."""
+    argv = (sys.executable, "-I", "-S", "-c", f"import os, sys, time\n{code}")
+    return CommandModel(argv, stdin=stdin, cwd=Path.cwd())
+
+
+def ask(model: CommandModel, request: ModelRequest = REQUEST) -> ModelReply:
+    return asyncio.run(model.complete(request))
+
+
+def trouble_of(model: CommandModel, request: ModelRequest = REQUEST) -> ModelTrouble:
+    with pytest.raises(ModelTrouble) as caught:
+        ask(model, request)
+    return caught.value
+
+
+def saying(text: str) -> ModelRequest:
+    return msgspec.structs.replace(REQUEST, messages=(Turn(role="user", content=text),))
+
+
+# ---- what it is given
+
+
+def test_a_command_is_given_the_prompt_and_prints_the_reply() -> None:
+    reply = ask(python("sys.stdout.buffer.write(sys.stdin.buffer.read())"))
+    assert reply.text == PROMPT
+    assert (reply.sent, reply.seed_sent) == (None, False)
+    assert reply.usage == Usage()
+    assert reply.latency_model_ms is None
+
+
+def test_a_command_is_given_all_of_the_request_as_json() -> None:
+    code = "import json\nprint(json.dumps({'text': sys.stdin.read()}))"
+    reply = ask(python(code, "json"))
+    assert json.loads(reply.text) == {
+        "messages": [
+            {"role": "system", "content": "Be kind."},
+            {"role": "user", "content": "Wie gehts? 😀"},
+        ],
+        "generation": {"temperature": 0.5, "top_p": 1.0, "max_tokens": 1024, "seed": 7},
+    }
+    assert reply.text.count("\n") == 1
+    assert (reply.sent, reply.seed_sent) == (REQUEST.generation, True)
+
+
+def test_standard_input_can_be_opened_by_its_name() -> None:
+    """As programs in other languages do."""
+    assert ask(python("print(open('/dev/stdin').read(7))")).text == PROMPT[:7]
+
+
+def test_standard_input_is_a_pipe() -> None:
+    """What waits for input without blocking takes no file."""
+    assert ask(python("import stat\nprint(stat.S_ISFIFO(os.fstat(0).st_mode))")).text == "True"
+
+
+def test_no_shell_reads_the_arguments() -> None:
+    argv = (sys.executable, "-I", "-S", "-c", "import sys; print(sys.argv[1])", "$HOME; `id` *")
+    model = CommandModel(argv, stdin="text", cwd=Path.cwd())
+    assert ask(model).text == "$HOME; `id` *"
+
+
+def test_a_command_runs_in_its_folder_with_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path.cwd() / "bot"
+    folder.mkdir()
+    script = folder / "bot.py"
+    script.write_text(
+        f"#!{sys.executable}\nimport os\nprint(os.getcwd(), os.environ['OPENAI_API_KEY'])"
+    )
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-user")
+    model = CommandModel(("./bot.py",), stdin="text", cwd=folder)
+    assert ask(model).text == f"{folder} key-of-the-user"
+    assert model.endpoint == "command/bot.py"
+
+
+def test_half_a_character_is_not_sent() -> None:
+    for stdin in ("text", "json"):
+        trouble = trouble_of(python("print(1)", stdin), saying("\udcff"))
+        assert (trouble.kind, trouble.retry) == ("refused", False)
+        assert "half a character" in str(trouble)
+
+
+@pytest.mark.parametrize("argv", [(), ("",)])
+def test_an_empty_command_is_refused(argv: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match="the command is empty; name a program"):
+        CommandModel(argv, stdin="text", cwd=Path.cwd())
+
+
+# ---- what it prints
+
+
+@pytest.mark.parametrize(
+    ("printed", "text"),
+    [
+        (b"fine\n", "fine"),
+        (b"fine", "fine"),
+        (b"fine\n\n", "fine\n"),
+        (b" fine \r\n", " fine \r"),
+        (b"", ""),
+        (b"\n", ""),
+        ("ä\u2028\x00😀".encode(), "ä\u2028\x00😀"),
+    ],
+)
+def test_the_reply_is_what_is_printed_but_for_one_newline(printed: bytes, text: str) -> None:
+    assert ask(python(f"sys.stdout.buffer.write({printed!r})")).text == text
+
+
+@pytest.mark.parametrize("stdin", ["text", "json"])
+def test_what_is_no_utf_8_is_unreadable(stdin: Literal["text", "json"]) -> None:
+    trouble = trouble_of(python(r"sys.stdout.buffer.write(b'ab\xff')", stdin))
+    assert (trouble.kind, trouble.retry) == ("unreadable", False)
+    assert str(trouble) == "what the command printed isn't UTF-8 (byte 2)"
+
+
+def test_an_object_may_tell_the_tokens_and_the_models_time() -> None:
+    said = {"text": "fine", "input_tokens": 12, "output_tokens": 3, "latency_model_ms": 7.5}
+    reply = ask(python(f"print({json.dumps(said)!r})", "json"))
+    assert reply.text == "fine"
+    assert reply.usage == Usage(input_tokens=12, output_tokens=3)
+    assert reply.latency_model_ms == 7.5
+    assert ask(python("""print('{"text": "x\\\\n"}')""", "json")).text == "x\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("All is fine.", "JSON is malformed"),
+        ("", "truncated"),
+        ("{}", "missing required field `text`"),
+        ('["fine"]', "Expected `object`, got `array`"),
+        ('{"text": null}', "Expected `str`, got `null`"),
+        ('{"text": "a"} {"text": "b"}', "JSON is malformed"),
+        ('{"text": "a", "output_token": 3}', "unknown field `output_token`"),
+        ('{"text": "a", "input_tokens": 1.5}', "Expected `int"),
+        ('{"text": "a", "input_tokens": true}', "Expected `int"),
+        ('{"text": "a", "output_tokens": -1}', "`int` >= 0"),
+        ('{"text": "a", "output_tokens": 1e30}', "Expected `int"),
+        ('{"text": "a", "latency_model_ms": -0.5}', "`float` >= 0"),
+        ('{"text": "a", "latency_model_ms": NaN}', "JSON is malformed"),
+        ('{"text": "a", "latency_model_ms": 1e999}', "out of range"),
+    ],
+)
+def test_an_object_that_is_none_is_unreadable_and_says_why(said: str, problem: str) -> None:
+    trouble = trouble_of(python(f"sys.stdout.write({said!r})", "json"))
+    assert (trouble.kind, trouble.retry) == ("unreadable", False)
+    assert str(trouble).startswith('the command must print an object such as {"text": "..."}: ')
+    assert problem in str(trouble)
+
+
+def test_an_endless_output_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "LARGEST", 300_000)
+    trouble = trouble_of(python("while True: os.write(1, b'x' * 65536)"))
+    assert (trouble.kind, trouble.retry) == ("unreadable", False)
+    assert str(trouble) == "the command printed more than 16 MB"
+
+
+def test_a_large_output_is_fine() -> None:
+    assert len(ask(python("print('x' * 10_000_000)")).text) == 10_000_000
+
+
+# ---- how it takes what it is given
+
+
+def test_a_large_prompt_goes_in_while_a_large_reply_comes_out() -> None:
+    """One after the other would wait for each other forever."""
+    text = "wörter " * 300_000
+    code = "while piece := sys.stdin.buffer.read(1000): sys.stdout.buffer.write(piece)"
+    assert ask(python(code), saying(text)).text == text
+
+
+@pytest.mark.parametrize("size", [10, 5_000_000])
+def test_a_command_need_not_listen(size: int) -> None:
+    assert ask(python("print('fine')"), saying("x" * size)).text == "fine"
+    assert ask(python("sys.stdin.close(); print('fine')"), saying("x" * size)).text == "fine"
+
+
+def test_many_complaints_do_not_hold_it_up() -> None:
+    assert ask(python("os.write(2, b'x' * 1_000_000); print('fine')")).text == "fine"
+
+
+# ---- how it ends
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("sys.exit(3)", "the command ended with code 3"),
+        ("print('a\\nb', file=sys.stderr); sys.exit(1)", "the command ended with code 1: b"),
+        ("print('b\\n\\n \\n', file=sys.stderr); sys.exit(1)", "the command ended with code 1: b"),
+        ("sys.exit('\\x1b[31mred')", "the command ended with code 1: [31mred"),
+        ("sys.exit('bad key sk-abcdefghijkl')", "the command ended with code 1: bad key [hidden]"),
+        ("os.write(2, b'\\xff'); os._exit(255)", "the command ended with code 255: \ufffd"),
+        ("os.kill(os.getpid(), 9)", "the command was ended by SIGKILL"),
+        ("os.kill(os.getpid(), 40)", "the command was ended by signal 40"),
+    ],
+)
+def test_a_bad_end_is_a_refusal_with_the_last_complaint(code: str, said: str) -> None:
+    trouble = trouble_of(python(f"print('half a reply', flush=True)\n{code}"))
+    assert str(trouble) == said
+    assert (trouble.kind, trouble.retry, trouble.everybody) == ("refused", False, False)
+
+
+def test_a_long_complaint_is_cut() -> None:
+    trouble = trouble_of(python("sys.exit('y' * 5000)"))
+    assert str(trouble) == "the command ended with code 1: " + "y" * 200
+
+
+def no_program() -> CommandModel:
+    return CommandModel(("no-such-program",), stdin="text", cwd=Path.cwd())
+
+
+def no_executable() -> CommandModel:
+    Path("plain.txt").write_text("text")
+    return CommandModel(("./plain.txt",), stdin="text", cwd=Path.cwd())
+
+
+def no_program_inside() -> CommandModel:
+    Path("empty").write_text("not a program")
+    Path("empty").chmod(0o700)
+    return CommandModel(("./empty",), stdin="text", cwd=Path.cwd())
+
+
+def no_folder() -> CommandModel:
+    return CommandModel((sys.executable,), stdin="text", cwd=Path("nowhere"))
+
+
+def no_argument() -> CommandModel:
+    return CommandModel((sys.executable, "a\0b"), stdin="text", cwd=Path.cwd())
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (no_program, "No such file or directory: no-such-program"),
+        (no_executable, "Permission denied: ./plain.txt"),
+        (no_program_inside, "Exec format error: ./empty"),
+        (no_folder, "No such file or directory: nowhere"),
+        (no_argument, "embedded null byte"),
+    ],
+)
+def test_a_command_that_can_not_be_started_concerns_everybody(
+    make: Callable[[], CommandModel], said: str
+) -> None:
+    trouble = trouble_of(make())
+    assert str(trouble).startswith(f"the command can't be started ({said})")
+    assert (trouble.kind, trouble.retry, trouble.everybody) == ("refused", False, True)
+
+
+# ---- nothing is left running
+
+
+def read_numbers() -> list[int]:
+    """Return the numbers that the command has written down, as soon as they are there."""
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        with contextlib.suppress(FileNotFoundError):
+            numbers = Path("numbers").read_text().split()
+            if len(numbers) == 2:
+                return [int(number) for number in numbers]
+        time.sleep(0.01)
+    raise AssertionError("the command wrote nothing down")
+
+
+def wait_until_gone(numbers: list[int]) -> None:
+    """A grandchild is init's to wait for, which may take a moment."""
+    until = time.monotonic() + 20
+    while any(is_alive(number) for number in numbers) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert [number for number in numbers if is_alive(number)] == []
+
+
+def is_alive(number: int) -> bool:
+    try:
+        state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+# Both write their number down; the child of the command holds its output and input open.
+FORK = """
+def note():
+    with open("numbers", "a") as file:
+        file.write(f"{os.getpid()}\\n")
+note()
+child = os.fork()
+if not child:
+    note()
+    time.sleep(60)
+    os._exit(0)
+while len(open("numbers").read().split()) < 2:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("prompt", ["short", "x" * 1_000_000])
+def test_on_a_time_out_a_command_and_its_children_end(prompt: str) -> None:
+    def give_up_after(timeout: float) -> list[int]:
+        Path("numbers").write_text("")
+        call = Callers().caller(model, retry_timeouts=False, timeout=timeout)
+        failure = asyncio.run(call(saying(prompt)))
+        assert isinstance(failure, Failure)
+        assert (failure.kind, failure.everybody) == ("timeout", False)
+        assert failure.latency_ms is not None
+        assert failure.latency_ms >= timeout * 1000
+        return [int(number) for number in Path("numbers").read_text().split()]
+
+    model = python(f"{FORK}time.sleep(60)")
+    # A busy machine may need long to start them both.
+    tries = (give_up_after(timeout) for timeout in (0.3, 1, 5, 20))
+    wait_until_gone(next(numbers for numbers in tries if len(numbers) == 2))
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_on_cancellation_a_command_and_its_children_end(times: int) -> None:
+    async def main() -> None:
+        task = asyncio.create_task(python(f"{FORK}time.sleep(60)").complete(REQUEST))
+        numbers = await asyncio.to_thread(read_numbers)
+        for _ in range(times):
+            task.cancel()
+            await asyncio.sleep(0)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        # The command itself has been waited for: not even a dead one is left.
+        assert children() == before
+        wait_until_gone(numbers)
+
+    before = children()
+    asyncio.run(main())
+
+
+def test_a_command_that_is_cancelled_while_it_starts_ends_too() -> None:
+    async def main() -> None:
+        for steps in range(6):
+            task = asyncio.create_task(python("time.sleep(60)").complete(REQUEST))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    before = children()
+    asyncio.run(main())
+    assert children() == before
+
+
+def children() -> set[int]:
+    """Return the processes that this one has started, the dead ones too."""
+    found: set[int] = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            parent = path.read_text().rpartition(")")[2].split()[1]
+            if int(parent) == os.getpid():
+                found.add(int(path.parent.name))
+    return found
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_what_a_command_leaves_behind_ends_with_the_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its child holds the output open; that is waited for a while, and isn't measured."""
+    monkeypatch.setattr(process, "_PATIENCE", 0.5)
+    started = time.monotonic()
+    reply = ask(python(f"{FORK}print('fine')"))
+    took = time.monotonic() - started
+    assert reply.text == "fine"
+    assert reply.latency_ms is not None
+    assert reply.latency_ms / 1000 <= took - 0.5
+    wait_until_gone(read_numbers())
+
+
+def test_what_a_child_prints_after_the_command_has_ended_belongs_to_the_reply() -> None:
+    code = "child = os.fork()\nif not child:\n    time.sleep(0.2)\nprint(bool(child), flush=True)"
+    assert ask(python(code)).text == "True\nFalse"
+
+
+def test_a_child_that_left_the_session_does_not_hold_up_the_reply(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(process, "_PATIENCE", 0.2)
+    code = f"{FORK.replace('child = os.fork()', 'child = os.fork() or os.setsid()')}print('fine')"
+    started = time.monotonic()
+    assert ask(python(code)).text == "fine"
+    assert time.monotonic() - started < 20
+    # Out of reach for the command's group, so this one really is left behind.
+    os.kill(read_numbers()[1], signal.SIGKILL)
+
+
+def test_every_reply_leaves_no_child_and_no_open_file() -> None:
+    async def main() -> None:
+        await python("print(1)").complete(REQUEST)
+        before = open_files()
+        for code in ("print(1)", "sys.exit(3)", "os.close(1); os.close(2)"):
+            with contextlib.suppress(ModelTrouble):
+                await python(code).complete(saying("x" * 1_000_000))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert open_files() == before
+
+    before = children()
+    asyncio.run(main())
+    assert children() == before
+
+
+def test_many_may_run_at_once() -> None:
+    async def main() -> list[ModelReply]:
+        model = python("print(sys.stdin.read())")
+        replies = await asyncio.gather(*(model.complete(saying(str(n))) for n in range(20)))
+        await model.aclose()
+        return replies
+
+    assert [reply.text.strip() for reply in asyncio.run(main())] == [str(n) for n in range(20)]
+
+
+def test_a_command_is_measured_from_its_start_to_its_end() -> None:
+    reply = ask(python("print('fine', flush=True)\nos.close(1)\ntime.sleep(0.3)"))
+    assert reply.latency_ms is not None
+    assert reply.latency_ms >= 300
