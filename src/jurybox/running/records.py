@@ -1,0 +1,173 @@
+"""What a run stores, as rows of text, and the hashes that show whether any of it was changed.
+
+Three kinds of rows, each written once: the run, its samples, and the exchanges with models. A row
+has a *seal*, the SHA-256 of all its other columns, so that no column can change unseen. A sample
+also has the hash of its *record*: what was asked, answered and concluded, without what differs
+between two equal runs (the run's name, the clock). The run's *digest* is over the sorted hashes of
+its records, so the order in which samples were finished doesn't matter.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+RunStatus = Literal["running", "stopped", "finished"]
+
+_SEAL: Final = "jurybox seal 1"
+_RECORD: Final = "jurybox record 1"
+_KEY: Final = "jurybox request 1"
+_DIGEST: Final = "jurybox digest 1"
+
+ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A run; ``plan``, ``metadata`` and ``outcome`` are JSON.
+
+    ``outcome`` and ``digest`` are there once the run is finished.
+    """
+
+    id: str
+    suite: str
+    status: str
+    created_at: str
+    finished_at: str | None
+    plan: str
+    metadata: str
+    outcome: str | None
+    digest: str | None
+    seal: str = ""
+
+
+class SampleRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One sample in one repeat; all but the first four and the hashes are JSON.
+
+    ``number`` is the place in the plan. ``notes`` holds what may differ between equal runs: in
+    which ``order`` of positions the exchanges belong, and which of them were ``unused``, since a
+    run that goes on may take another turn than before.
+    """
+
+    run_id: str
+    number: int
+    sample_id: str
+    repeat: int
+    inputs: str
+    responses: str
+    report: str | None
+    automated: str | None
+    result: str
+    notes: str
+    record_sha256: str
+    seal: str = ""
+
+
+class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One request and what came of it; ``key`` tells equal requests.
+
+    ``number`` is the sample's; ``position`` counts its exchanges as they came in, since a run may
+    stop and go on in between. The order in which they were asked is in the sample's notes.
+    """
+
+    run_id: str
+    number: int
+    position: int
+    role: str
+    key: str
+    request: str
+    outcome: str
+    notes: str
+    seal: str = ""
+
+
+AnyRow = RunRow | SampleRow | ExchangeRow
+
+
+def seal_of(row: AnyRow) -> str:
+    """Return the hash of all other columns; the long ones of a sample are in its record's hash."""
+    if isinstance(row, SampleRow):
+        own = (row.run_id, row.number, row.sample_id, row.repeat, row.notes, row.record_sha256)
+        return _hash(_SEAL, own)
+    return _hash(_SEAL, msgspec.structs.astuple(row)[:-1])
+
+
+def sealed_run(row: RunRow) -> RunRow:
+    """Return the row with its seal."""
+    return msgspec.structs.replace(row, seal=seal_of(row))
+
+
+def sealed_sample(row: SampleRow) -> SampleRow:
+    """Return the row with its seal."""
+    return msgspec.structs.replace(row, seal=seal_of(row))
+
+
+def sealed_exchange(row: ExchangeRow) -> ExchangeRow:
+    """Return the row with its seal."""
+    return msgspec.structs.replace(row, seal=seal_of(row))
+
+
+def record_hash(row: SampleRow, exchanges: Iterable[ExchangeRow]) -> str:
+    """Return the hash of a sample's record, with its exchanges in their order."""
+    asked = [part for each in exchanges for part in (each.role, each.request, each.outcome)]
+    mine = (row.number, row.sample_id, row.repeat, row.inputs, row.responses)
+    return _hash(_RECORD, (*mine, row.report, row.automated, row.result, *asked))
+
+
+def in_order(row: SampleRow, exchanges: Sequence[ExchangeRow]) -> list[ExchangeRow]:
+    """Return a sample's exchanges in the order in which they were asked.
+
+    Raises:
+        LookupError: one is missing, or there is one that the sample doesn't know of.
+
+    """
+    notes = _NOTES.decode(row.notes)
+    by_position = {each.position: each for each in exchanges}
+    for position in (*notes.order, *notes.unused):
+        if position not in by_position:
+            raise LookupError(f"exchange {position} is missing")
+    strange = by_position.keys() - {*notes.order, *notes.unused}
+    if strange:
+        raise LookupError(f"exchange {min(strange)} is none of the sample's")
+    return [by_position[position] for position in notes.order]
+
+
+def notes_of(exchanges: Iterable[ExchangeRow], unused: Iterable[ExchangeRow] = ()) -> str:
+    """Return a sample's notes."""
+    order = tuple(each.position for each in exchanges)
+    left = tuple(each.position for each in unused)
+    return ENCODER.encode(_Notes(order=order, unused=left)).decode()
+
+
+class _Notes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    order: tuple[int, ...] = ()
+    unused: tuple[int, ...] = ()
+
+
+_NOTES: Final = msgspec.json.Decoder(_Notes)
+
+
+def request_key(request: str, endpoint: str, repeat: int) -> str:
+    """Return what tells equal requests: the request as it is stored, where to, in which repeat."""
+    return _hash(_KEY, (request, endpoint, repeat))
+
+
+def run_digest(hashes: Iterable[str]) -> str:
+    """Return the digest of a run from the hashes of its records, which come sorted."""
+    digest = hashlib.sha256(_DIGEST.encode())
+    for each in hashes:
+        digest.update(b"\n" + each.encode())
+    return digest.hexdigest()
+
+
+def _hash(tag: str, columns: Iterable[str | int | None]) -> str:
+    """Hash columns with their lengths, so that no text can pass for two."""
+    parts = [tag.encode()]
+    for column in columns:
+        if column is None:
+            parts.append(b"-")
+            continue
+        # A damaged store may hold what is no text at all; it has to be told, not to break us.
+        data = str(column).encode("utf-8", "surrogatepass")
+        parts += (b"%d:" % len(data), data)
+    return hashlib.sha256(b"".join(parts)).hexdigest()

@@ -1,0 +1,87 @@
+"""What the engine needs from a store. Calls block; the runner makes them from a thread."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from jurybox.running.records import ExchangeRow, RunRow, SampleRow
+
+
+class Store(Protocol):
+    """Runs, samples and exchanges, written once and read in order.
+
+    Every method raises `IncompleteError` where the store itself is at fault: damaged, locked by
+    somebody for too long, out of space, out of reach. What a call had to write is then not written
+    at all.
+    """
+
+    def create_run(self, row: RunRow) -> None:
+        """Store a new run."""
+        ...
+
+    def update_run(self, row: RunRow) -> None:
+        """Replace the row of a run: its status, outcome and digest become known later."""
+        ...
+
+    def run(self, run_id: str) -> RunRow | None:
+        """Return a run."""
+        ...
+
+    def runs(self, limit: int | None = None) -> Sequence[RunRow]:
+        """Return runs, the newest first."""
+        ...
+
+    def find_runs(self, prefix: str) -> Sequence[RunRow]:
+        """Return the runs whose ids begin so, the newest first."""
+        ...
+
+    def claim(self, run_id: str) -> AbstractContextManager[bool]:
+        """Hold a run, so that no other process works on it; False where another one does.
+
+        A process that dies lets go of it.
+        """
+        ...
+
+    def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
+        """Store finished samples and exchanges, all of them or none."""
+        ...
+
+    def numbers(self, run_id: str) -> Iterator[int]:
+        """Yield the numbers of the stored samples, in order."""
+        ...
+
+    def results(self, run_id: str) -> Iterator[tuple[int, int, str, str]]:
+        """Yield number, repeat, record hash and result of every sample, in order, not the rest."""
+        ...
+
+    def hashes(self, run_id: str) -> Iterator[str]:
+        """Yield the hashes of the records, sorted as plain text, never all at once."""
+        ...
+
+    def samples(self, run_id: str) -> Iterator[SampleRow]:
+        """Yield the samples in order, never all at once."""
+        ...
+
+    def sample(self, run_id: str, number: int) -> SampleRow | None:
+        """Return one sample."""
+        ...
+
+    def exchanges(self, run_id: str) -> Iterator[ExchangeRow]:
+        """Yield the exchanges in the order of their samples and positions, never all at once."""
+        ...
+
+    def exchanges_of(self, run_id: str, number: int) -> Sequence[ExchangeRow]:
+        """Return the exchanges of one sample, in order."""
+        ...
+
+    def unfinished(self, run_id: str) -> Iterator[ExchangeRow]:
+        """Yield the exchanges of samples that aren't stored, in order."""
+        ...
+
+    def find_exchange(self, key: str) -> ExchangeRow | None:
+        """Return the newest exchange with that key, in whichever run."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the store."""
+        ...

@@ -1,0 +1,24 @@
+"""The store: runs, samples and exchanges in SQLite or PostgreSQL, behind the engine's `Store`."""
+
+from jurybox.running.storing import Store
+
+PATIENCE = 30.0
+
+
+def open_store(url: str, *, create: bool = True, patience: float = PATIENCE) -> Store:
+    """Open a store, and bring its tables up to date.
+
+    Args:
+        url: the path of an SQLite file, ``sqlite:///PATH`` or ``postgresql://...``.
+        create: make the store where there is none yet; a command that only reads says no.
+        patience: how many seconds to wait for somebody who has locked it.
+
+    Raises:
+        InputError: that is no address of a store, or what is there is none that can be used.
+        IncompleteError: it is damaged, locked, read-only, out of space or out of reach.
+
+    """
+    from jurybox.storage.opening import open_database
+    from jurybox.storage.store import SqlStore
+
+    return SqlStore(open_database(url, create=create, patience=patience))

@@ -1,0 +1,153 @@
+"""How the tables came to be, step by step; a store of an older version is brought up to date.
+
+A step never changes once it is released. It is applied together with the record of it, in one
+transaction, while everybody else who opens the store waits.
+"""
+
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+from sqlalchemy import Connection, func, inspect, select
+
+from jurybox.errors import InputError
+from jurybox.storage.database import Database, reading, writing
+from jurybox.storage.tables import jurybox_schema
+from jurybox.storage.trouble import Trouble, error_of
+
+
+class Migration(msgspec.Struct, frozen=True, kw_only=True):
+    """One step, in words that SQLite and PostgreSQL both understand.
+
+    ``{text}`` stands for texts that are compared byte by byte, which each calls by another name.
+    """
+
+    version: int
+    name: str
+    statements: tuple[str, ...]
+
+
+_FIRST: Final = (
+    """
+    CREATE TABLE jurybox_schema (
+        version BIGINT NOT NULL PRIMARY KEY,
+        name {text} NOT NULL,
+        applied_at {text} NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE runs (
+        id {text} NOT NULL PRIMARY KEY,
+        suite {text} NOT NULL,
+        status {text} NOT NULL,
+        created_at {text} NOT NULL,
+        finished_at {text},
+        plan {text} NOT NULL,
+        metadata {text} NOT NULL,
+        outcome {text},
+        digest {text},
+        seal {text} NOT NULL
+    )
+    """,
+    "CREATE INDEX runs_by_age ON runs (created_at, id)",
+    """
+    CREATE TABLE samples (
+        run_id {text} NOT NULL REFERENCES runs (id),
+        number BIGINT NOT NULL,
+        sample_id {text} NOT NULL,
+        repeat BIGINT NOT NULL,
+        record_sha256 {text} NOT NULL,
+        seal {text} NOT NULL,
+        result {text} NOT NULL,
+        notes {text} NOT NULL,
+        automated {text},
+        report {text},
+        inputs {text} NOT NULL,
+        responses {text} NOT NULL,
+        PRIMARY KEY (run_id, number),
+        CONSTRAINT samples_once UNIQUE (run_id, sample_id, repeat)
+    )
+    """,
+    """
+    CREATE TABLE exchanges (
+        run_id {text} NOT NULL REFERENCES runs (id),
+        number BIGINT NOT NULL,
+        position BIGINT NOT NULL,
+        role {text} NOT NULL,
+        key {text} NOT NULL,
+        seal {text} NOT NULL,
+        notes {text} NOT NULL,
+        request {text} NOT NULL,
+        outcome {text} NOT NULL,
+        PRIMARY KEY (run_id, number, position)
+    )
+    """,
+    # Only what may be found again has a key; the others take no room in the index.
+    "CREATE INDEX exchanges_by_key ON exchanges (key) WHERE key <> ''",
+)
+
+MIGRATIONS: Final = (Migration(version=1, name="runs, samples and exchanges", statements=_FIRST),)
+
+
+def bring_up_to_date(
+    database: Database, *, create: bool, steps: tuple[Migration, ...] = MIGRATIONS
+) -> None:
+    """Make the tables of a new store, or what an older one lacks.
+
+    Raises:
+        InputError: a newer jurybox made it, it is another program's, or there is none to be read.
+        IncompleteError: the database is at fault.
+
+    """
+    with reading(database) as connection:
+        version = _version(database, connection, steps)
+    if version is None and not create:
+        raise InputError(
+            "there is no store in it yet",
+            "run a suite first, or name another one with --store",
+            f"store {database.name}",
+        )
+    database.prepare()
+    while (version or 0) < len(steps):
+        with writing(database) as connection:
+            database.lock_schema(connection)
+            version = _advance(database, connection, steps)
+
+
+def _version(
+    database: Database, connection: Connection, steps: tuple[Migration, ...]
+) -> int | None:
+    """Return the version of the store; None where there is none yet."""
+    tables = set(inspect(connection).get_table_names())
+    if jurybox_schema.name not in tables:
+        database.refuse_strangers(tables)
+        return None
+    found: object = connection.execute(select(func.max(jurybox_schema.c.version))).scalar()
+    if not isinstance(found, int) or found < 1:
+        raise error_of(Trouble(kind="damaged"), database.name, database.patience)
+    if found > len(steps):
+        raise InputError(
+            f"it was made by a newer jurybox, in version {found} of its tables",
+            "upgrade jurybox",
+            f"store {database.name}",
+        )
+    return found
+
+
+def _advance(database: Database, connection: Connection, steps: tuple[Migration, ...]) -> int:
+    """Apply the next step, unless somebody did so while we waited; return the version."""
+    version = _version(database, connection, steps) or 0
+    if version == len(steps):
+        return version
+    step = steps[version]
+    for statement in step.statements:
+        connection.exec_driver_sql(statement.format(text=database.text_type))
+    connection.execute(
+        jurybox_schema.insert(),
+        {
+            "version": step.version,
+            "name": step.name,
+            "applied_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        },
+    )
+    return step.version

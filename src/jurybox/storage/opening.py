@@ -1,0 +1,49 @@
+"""From an address to a database that is ready."""
+
+import re
+from typing import Final
+
+from jurybox.errors import InputError
+from jurybox.storage.database import Database
+from jurybox.storage.migrations import bring_up_to_date
+
+_SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_SERVERS: Final = {"postgres", "postgresql", "postgresql+psycopg"}
+_FORMS: Final = "give the path of a file, sqlite:///PATH or postgresql://..."
+
+
+def open_database(url: str, *, create: bool, patience: float) -> Database:
+    """Return the database at an address, its tables up to date."""
+    database = _database(url, create=create, patience=patience)
+    try:
+        bring_up_to_date(database, create=create)
+    except BaseException:
+        database.engine.dispose()
+        raise
+    return database
+
+
+def _database(url: str, *, create: bool, patience: float) -> Database:
+    # Only its beginning is ever repeated in a message, for there may be a password in the rest.
+    match = _SCHEME.match(url)
+    scheme, rest = (match[1].lower(), url[match.end() :]) if match else ("", "")
+    if scheme in _SERVERS and rest.startswith("//"):
+        from jurybox.storage.postgres import PostgresDatabase
+
+        return PostgresDatabase(f"postgresql:{rest}", patience=patience)
+    from jurybox.storage.sqlite import SqliteDatabase
+
+    return SqliteDatabase(_path(url, scheme, rest), create=create, patience=patience)
+
+
+def _path(url: str, scheme: str, rest: str) -> str:
+    path = url
+    if scheme == "sqlite":
+        if not rest.startswith("///") or "?" in rest:
+            raise InputError("that is no address of an SQLite file", "write sqlite:///PATH")
+        path = rest.removeprefix("///")
+    elif rest.startswith("//") or scheme in _SERVERS:
+        raise InputError(f"`{scheme}:` begins no address of a store", _FORMS)
+    if path in {"", ":memory:"} or "\0" in path:
+        raise InputError("a store needs a file", _FORMS)
+    return path

