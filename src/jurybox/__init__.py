@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         rubric_eval_prompt,
     )
     from jurybox.judging.report import EvaluationReport
+    from jurybox.reporting.view import RunView
     from jurybox.rubric import (
         Criterion,
         Level,
@@ -35,6 +36,16 @@ if TYPE_CHECKING:
     )
     from jurybox.sample import Turn
     from jurybox.wiring import load_rubric
+    from jurybox.wiring.batch import run
+    from jurybox.wiring.companion import (
+        evaluate_appropriateness,
+        evaluate_conversational_quality,
+        evaluate_emotional_intelligence,
+        evaluate_helpfulness,
+        evaluate_personalization_continuity,
+        evaluate_trust_boundaries,
+        overall_quality,
+    )
     from jurybox.wiring.evaluating import (
         aevaluate,
         evaluate,
@@ -54,6 +65,7 @@ __all__ = [
     "Reading",
     "Rubric",
     "RubricError",
+    "RunView",
     "Scale",
     "Turn",
     "Unreadable",
@@ -62,12 +74,20 @@ __all__ = [
     "bias_checklist_prompt",
     "check_rubric",
     "evaluate",
+    "evaluate_appropriateness",
+    "evaluate_conversational_quality",
+    "evaluate_emotional_intelligence",
+    "evaluate_helpfulness",
+    "evaluate_personalization_continuity",
+    "evaluate_trust_boundaries",
     "load_rubric",
+    "overall_quality",
     "pairwise_eval_prompt",
     "parse_rubric",
     "reference_eval_prompt",
     "render_rubric",
     "rubric_eval_prompt",
+    "run",
 ]
 
 _ROOMS = {
@@ -87,6 +107,7 @@ _ROOMS = {
         "rubric_eval_prompt",
     ),
     "jurybox.judging.report": ("EvaluationReport",),
+    "jurybox.reporting.view": ("RunView",),
     "jurybox.rubric": (
         "Criterion",
         "Level",
@@ -99,6 +120,16 @@ _ROOMS = {
     ),
     "jurybox.sample": ("Turn",),
     "jurybox.wiring": ("load_rubric",),
+    "jurybox.wiring.batch": ("run",),
+    "jurybox.wiring.companion": (
+        "evaluate_appropriateness",
+        "evaluate_conversational_quality",
+        "evaluate_emotional_intelligence",
+        "evaluate_helpfulness",
+        "evaluate_personalization_continuity",
+        "evaluate_trust_boundaries",
+        "overall_quality",
+    ),
     "jurybox.wiring.evaluating": (
         "aevaluate",
         "evaluate",

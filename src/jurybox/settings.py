@@ -9,6 +9,8 @@ RUBRICS: Final = "JURYBOX_RUBRICS"
 TRACEBACK: Final = "JURYBOX_TRACEBACK"
 NO_COLOR: Final = "NO_COLOR"
 PRICES: Final = "JURYBOX_PRICES"
+STORE: Final = "JURYBOX_STORE"
+REGION: Final = "JURYBOX_REGION"
 OPENAI_API_KEY: Final = "OPENAI_API_KEY"
 OPENAI_BASE_URL: Final = "OPENAI_BASE_URL"
 ANTHROPIC_API_KEY: Final = "ANTHROPIC_API_KEY"
@@ -18,6 +20,8 @@ VARIABLES: Final = (
     TRACEBACK,
     NO_COLOR,
     PRICES,
+    STORE,
+    REGION,
     OPENAI_API_KEY,
     OPENAI_BASE_URL,
     ANTHROPIC_API_KEY,
@@ -34,6 +38,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         traceback: show the traceback of an unexpected error.
         color: use colours on a terminal.
         prices: a file with your own prices of tokens; None where none was named.
+        store: where runs are kept, a path or the URL of a database; None where none was named.
+        region: where this runs, for the records of a run.
         openai_api_key: the key for an OpenAI-compatible endpoint; a local one may need none.
         openai_base_url: the address of that endpoint.
         anthropic_api_key: the key for Anthropic's endpoint.
@@ -45,6 +51,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     traceback: bool = False
     color: bool = True
     prices: str | None = None
+    store: str | None = None
+    region: str | None = None
     openai_api_key: str | None = None
     openai_base_url: str | None = None
     anthropic_api_key: str | None = None
@@ -62,6 +70,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             traceback=environment.get(TRACEBACK, "") not in {"", "0"},
             color=not environment.get(NO_COLOR),
             prices=environment.get(PRICES) or None,
+            store=environment.get(STORE) or None,
+            region=environment.get(REGION) or None,
             openai_api_key=environment.get(OPENAI_API_KEY) or None,
             openai_base_url=environment.get(OPENAI_BASE_URL) or None,
             anthropic_api_key=environment.get(ANTHROPIC_API_KEY) or None,

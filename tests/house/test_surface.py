@@ -19,6 +19,7 @@ PUBLIC = [
     "Reading",
     "Rubric",
     "RubricError",
+    "RunView",
     "Scale",
     "Turn",
     "Unreadable",
@@ -27,12 +28,20 @@ PUBLIC = [
     "bias_checklist_prompt",
     "check_rubric",
     "evaluate",
+    "evaluate_appropriateness",
+    "evaluate_conversational_quality",
+    "evaluate_emotional_intelligence",
+    "evaluate_helpfulness",
+    "evaluate_personalization_continuity",
+    "evaluate_trust_boundaries",
     "load_rubric",
+    "overall_quality",
     "pairwise_eval_prompt",
     "parse_rubric",
     "reference_eval_prompt",
     "render_rubric",
     "rubric_eval_prompt",
+    "run",
 ]
 
 

@@ -4,7 +4,17 @@ from pathlib import Path
 from typing import assert_type
 
 import jurybox
-from jurybox import Criterion, EvaluationReport, Finding, Level, Reading, Rubric, RubricError, Scale
+from jurybox import (
+    Criterion,
+    EvaluationReport,
+    Finding,
+    Level,
+    Reading,
+    Rubric,
+    RubricError,
+    RunView,
+    Scale,
+)
 
 
 def read() -> None:
@@ -41,6 +51,36 @@ async def judge(rubric: Rubric) -> None:
     assert_type(report.overall, float | None)
     prompt = jurybox.rubric_eval_prompt(rubric, checklist=rubric, task="t", response="r")
     assert_type(prompt, str)
+
+
+def batch(done: list[int]) -> None:
+    assert_type(jurybox.run("suite.yaml"), RunView)
+    view = jurybox.run(
+        Path("suite.yaml"),
+        judges=["openai/x-2025-01-01", "anthropic/y-2025-01-01"],
+        repeats=3,
+        limit=10,
+        concurrency=4,
+        base_url="http://127.0.0.1:8000/v1",
+        allow_unpinned=True,
+        cache=False,
+        store="runs.db",
+        on_progress=lambda progress: done.append(progress.done),
+    )
+    assert_type(view.run_id, str)
+    assert_type(view.passed, bool)
+    assert_type(view.gates[0].value, float | None)
+    assert_type(view.notes, tuple[str, ...])
+
+
+def companion() -> None:
+    assert_type(jurybox.evaluate_appropriateness("hello", "hi"), float)
+    assert_type(jurybox.evaluate_conversational_quality("hello", "hi", None), float)
+    assert_type(jurybox.evaluate_helpfulness("hello", "hi", context={"turn": 1}), float)
+    assert_type(jurybox.evaluate_emotional_intelligence("hello", "hi"), float)
+    assert_type(jurybox.evaluate_personalization_continuity("hello", "hi"), float)
+    assert_type(jurybox.evaluate_trust_boundaries("hello", "hi"), float)
+    assert_type(jurybox.overall_quality({"appropriateness": 1.0}), float)
 
 
 def refuse() -> None:

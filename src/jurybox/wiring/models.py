@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -15,22 +16,29 @@ if TYPE_CHECKING:
 
 
 def build_models(
-    names: Sequence[str], settings: Settings, base_url: str | None = None
+    names: Sequence[str],
+    settings: Settings,
+    base_url: str | None = None,
+    folder: str | None = None,
 ) -> dict[str, "Model"]:
     """Return the models by name; those at one endpoint share its connections.
+
+    Functions and recordings are looked for in ``folder``, which is the current one unless it is
+    named.
 
     Raises:
         InputError: a name is no model's, or something it needs is missing.
 
     """
-    builder = _Builder(settings, base_url)
+    builder = _Builder(settings, base_url, folder or os.getcwd())  # noqa: PTH109 - for sys.path
     return {name: builder.build(ModelName.parse(name)) for name in dict.fromkeys(names)}
 
 
 class _Builder:
-    def __init__(self, settings: Settings, base_url: str | None) -> None:
+    def __init__(self, settings: Settings, base_url: str | None, folder: str) -> None:
         self._settings = settings
         self._base_url = base_url
+        self._folder = folder
         self._clients: dict[str, HttpClient] = {}
 
     def build(self, name: ModelName) -> "Model":
@@ -46,11 +54,11 @@ class _Builder:
             case "python":
                 from jurybox.models.function import load_function
 
-                return load_function(name.name, os.getcwd())  # noqa: PTH109 - sys.path holds texts
+                return load_function(name.name, self._folder)
             case "replay":
                 from jurybox.models.replay import ReplayModel
 
-                return ReplayModel(name.name)
+                return ReplayModel(Path(self._folder) / name.name)
 
     def _openai(self) -> "HttpClient":
         from jurybox.models.openai import BASE_URL, openai_client

@@ -1,7 +1,14 @@
-"""What an evaluation costs, added up while it goes on."""
+"""What models cost."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
 
 from jurybox.judging.exchange import Failure, ModelRequest, Outcome
-from jurybox.models.prices import cost, load_prices
+from jurybox.models.prices import Prices, cost, load_prices
+from jurybox.scoring.result import ModelUse
 from jurybox.settings import Settings
 
 
@@ -26,3 +33,32 @@ class Spending:
     def dollars(self) -> float | None:
         """The sum in US dollars, or None where it isn't known."""
         return self._dollars
+
+
+def run_cost(uses: Iterable[ModelUse], prices: Prices) -> dict[str, Any]:
+    """Return what a run cost, by model; cached replies were paid for by another run."""
+    rows = [(_use_as_data(use), _dollars(use, prices)) for use in uses]
+    known = [dollars for _, dollars in rows if dollars is not None]
+    whole = len(known) == len(rows)
+    return {
+        "dollars": round(math.fsum(known), 9) if whole else None,
+        "models": [{**use, "dollars": dollars} for use, dollars in rows],
+    }
+
+
+def _use_as_data(use: ModelUse) -> dict[str, Any]:
+    return {
+        "model": use.model,
+        "role": use.role,
+        "calls": use.calls,
+        "cached": use.cached,
+        "failed": use.failed,
+        **msgspec.to_builtins(use.usage),
+    }
+
+
+def _dollars(use: ModelUse, prices: Prices) -> float | None:
+    """Return the price of a model's use; unknown where a reply didn't say what it used."""
+    if use.calls == use.cached + use.failed:
+        return 0.0
+    return None if use.unknown else cost(use.model, use.usage, prices)

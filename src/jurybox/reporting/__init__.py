@@ -1,0 +1,1 @@
+"""Runs for people and other programs: one view, many forms."""

@@ -1,0 +1,73 @@
+"""Stored replies in the place of models."""
+
+from collections import deque
+from collections.abc import Iterable
+
+from jurybox.judging.exchange import Failure, ModelRequest, Outcome
+from jurybox.running.records import ENCODER, ExchangeRow
+from jurybox.running.transcript import read_outcome, read_request
+
+
+class DifferentError(Exception):
+    """What is stored isn't what follows from the replies."""
+
+
+class Exactly:
+    """Gives back what was answered, and insists that exactly the same is asked."""
+
+    def __init__(self, exchanges: Iterable[ExchangeRow]) -> None:
+        self._left = deque(exchanges)
+        self._asked = 0
+
+    def __call__(self, request: ModelRequest) -> Outcome:
+        """Answer the next request.
+
+        Raises:
+            DifferentError: it isn't the one that was asked then.
+
+        """
+        self._asked += 1
+        if not self._left:
+            raise DifferentError(f"request {self._asked} was never asked")
+        row = self._left.popleft()
+        if ENCODER.encode(request).decode() != row.request:
+            raise DifferentError(f"request {self._asked} isn't the one that the rubric asks")
+        return read_outcome(row)
+
+    def finish(self) -> None:
+        """See that nothing is left over.
+
+        Raises:
+            DifferentError: there are replies to questions that the rubric doesn't ask.
+
+        """
+        if self._left:
+            raise DifferentError(f"{len(self._left)} of the requests are none that the rubric asks")
+
+
+class ByThread:
+    """Gives the replies to the questions that take their place under another rubric.
+
+    The prompts differ, so requests are matched by who was asked for which vote, and in which order;
+    a re-ask belongs to the question that it repeats.
+    """
+
+    def __init__(self, exchanges: Iterable[ExchangeRow]) -> None:
+        threads: dict[tuple[str, int, str], deque[Outcome]] = {}
+        for row in exchanges:
+            thread = threads.setdefault(_thread(read_request(row)), deque())
+            thread.append(read_outcome(row))
+        self._threads = list(threads.values())
+        self._asked: dict[tuple[str, int, str], int] = {}
+
+    def __call__(self, request: ModelRequest) -> Outcome:
+        """Answer a request, or say that nobody ever did."""
+        index = self._asked.setdefault(_thread(request), len(self._asked))
+        if index < len(self._threads) and self._threads[index]:
+            return self._threads[index].popleft()
+        what = "the stored replies don't answer this rubric; judge the sample anew"
+        return Failure(kind="unreadable", message=what)
+
+
+def _thread(request: ModelRequest) -> tuple[str, int, str]:
+    return request.model, request.vote, request.messages[0].content

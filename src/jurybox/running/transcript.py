@@ -1,0 +1,205 @@
+"""The conversation about one sample: who was asked what, in the order of the flow."""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+import msgspec
+
+from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.running.records import ENCODER, ExchangeRow, request_key, sealed_exchange
+from jurybox.scoring.result import Role
+from jurybox.scoring.uses import Exchanged
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """Who answers in a run.
+
+    Attributes:
+        ask: calls a model and waits for it; says when it has begun, for it may have to queue.
+        endpoint: says where a model is; equal names elsewhere are other models.
+        find: looks for a model's reply to an equal request in earlier runs, where the run may
+            use one.
+
+    """
+
+    ask: Callable[[Role, ModelRequest, Callable[[], None]], Awaitable[Outcome]]
+    endpoint: Callable[[str], str]
+    find: Callable[[str, str], Awaitable[ModelReply | None]] | None = None
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sample of which run is talked about."""
+
+    run_id: str
+    number: int
+    repeat: int
+
+
+class HaltedError(Exception):
+    """Asking on is of no use for anybody; the sample is left for when it is."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class Transcript:
+    """Answers the requests of one sample's flow, and keeps them in the flow's order.
+
+    What a stopped run had been told already is told again instead of being paid for again.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        place: Place,
+        *,
+        target: bool,
+        known: Iterable[ExchangeRow] = (),
+        on_reply: Callable[[ExchangeRow], None] | None = None,
+    ) -> None:
+        self._stage = stage
+        self._place = place
+        self._target = target
+        known = tuple(known)
+        self._known = _by_key(known)
+        self._arrivals = 1 + max((row.position for row in known), default=-1)
+        self._on_reply = on_reply
+        self._entries: list[Exchanged | None] = []
+        self._rows: list[ExchangeRow | None] = []
+        self._stored: set[int] = set()
+        self.begun = False
+
+    def __call__(self, request: ModelRequest) -> Awaitable[Outcome]:
+        """Take the next place in the conversation at once, and answer in due time."""
+        position = len(self._entries)
+        self._entries.append(None)
+        self._rows.append(None)
+        return self._answer(position, request)
+
+    async def _answer(self, position: int, request: ModelRequest) -> Outcome:
+        role: Role = "target" if self._target and position == 0 else "judge"
+        text = ENCODER.encode(request).decode()
+        key = request_key(text, self._stage.endpoint(request.model), self._place.repeat)
+        stored = self._known.get(key)
+        if stored:
+            row = stored.popleft()
+            reply = read_outcome(row)
+            self._keep(position, Exchanged(role=role, request=request, outcome=reply), row)
+            self._stored.add(position)
+            return reply
+        outcome = await self._reply(role, request, key)
+        exchanged = Exchanged(role=role, request=request, outcome=outcome)
+        row = self._row(exchanged, text, key)
+        self._keep(position, exchanged, row)
+        if self._on_reply is not None and isinstance(outcome, ModelReply):
+            self._on_reply(row)
+            self._stored.add(position)
+        return outcome
+
+    async def _reply(self, role: Role, request: ModelRequest, key: str) -> Outcome:
+        if self._stage.find is not None:
+            found = await self._stage.find(request.model, key)
+            if found is not None:
+                return msgspec.structs.replace(found, cached=True)
+        outcome = await self._stage.ask(role, request, self._begin)
+        if isinstance(outcome, Failure) and outcome.everybody:
+            raise HaltedError(outcome)
+        return outcome
+
+    def _begin(self) -> None:
+        self.begun = True
+
+    def _keep(self, position: int, exchanged: Exchanged, row: ExchangeRow) -> None:
+        self._entries[position] = exchanged
+        self._rows[position] = row
+
+    def _row(self, exchanged: Exchanged, text: str, key: str) -> ExchangeRow:
+        arrival, self._arrivals = self._arrivals, self._arrivals + 1
+        outcome = exchanged.outcome
+        notes: dict[str, object] = {}
+        if exchanged.role == "judge":
+            # How long a judge took is no part of what it said: two equal runs have equal records.
+            notes["latency_ms"] = outcome.latency_ms
+            outcome = msgspec.structs.replace(outcome, latency_ms=None)
+        # Only what was really said now may be told again later.
+        fresh = isinstance(outcome, ModelReply) and not outcome.cached
+        return sealed_exchange(
+            ExchangeRow(
+                run_id=self._place.run_id,
+                number=self._place.number,
+                position=arrival,
+                role=exchanged.role,
+                key=key if fresh else "",
+                request=text,
+                outcome=outcome_text(outcome),
+                notes=ENCODER.encode(notes).decode(),
+            )
+        )
+
+    def exchanged(self) -> tuple[Exchanged, ...]:
+        """Return the whole conversation."""
+        return tuple(each for each in self._entries if each is not None)
+
+    def rows(self) -> tuple[ExchangeRow, ...]:
+        """Return the whole conversation as it is stored, in the flow's order."""
+        return tuple(row for row in self._rows if row is not None)
+
+    def unused(self) -> tuple[ExchangeRow, ...]:
+        """Return what was known and never asked for."""
+        return tuple(row for rows in self._known.values() for row in rows)
+
+    def unstored(self) -> tuple[ExchangeRow, ...]:
+        """Return the rows that nobody has stored yet."""
+        return tuple(
+            row
+            for position, row in enumerate(self._rows)
+            if row is not None and position not in self._stored
+        )
+
+
+def _by_key(rows: Iterable[ExchangeRow]) -> Mapping[str, deque[ExchangeRow]]:
+    """Sort what is known by request; equal requests are answered in their order."""
+    known: dict[str, deque[ExchangeRow]] = {}
+    for row in rows:
+        known.setdefault(row.key, deque()).append(row)
+    return known
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """Return an outcome as it is stored: under the name of what it is."""
+    kind = "failure" if isinstance(outcome, Failure) else "reply"
+    return ENCODER.encode({kind: outcome}).decode()
+
+
+class _Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    reply: ModelReply | None = None
+    failure: Failure | None = None
+
+
+_STORED = msgspec.json.Decoder(_Stored)
+_REQUEST = msgspec.json.Decoder(ModelRequest)
+
+
+def read_outcome(row: ExchangeRow) -> Outcome:
+    """Read a stored outcome.
+
+    Raises:
+        msgspec.DecodeError: it isn't one.
+
+    """
+    stored = _STORED.decode(row.outcome)
+    outcome = stored.reply if stored.reply is not None else stored.failure
+    if outcome is None:
+        raise msgspec.ValidationError("neither a reply nor a failure")
+    return outcome
+
+
+def read_request(row: ExchangeRow) -> ModelRequest:
+    """Read a stored request.
+
+    Raises:
+        msgspec.DecodeError: it isn't one.
+
+    """
+    return _REQUEST.decode(row.request)

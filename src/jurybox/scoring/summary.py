@@ -1,0 +1,238 @@
+"""From the samples of a run to its summary, gates and decision."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from jurybox.rubric.comparison import Comparison
+from jurybox.rubric.figures import AGGREGATE_SCORE
+from jurybox.rubric.model import Decision, Rubric
+from jurybox.scoring.passing import decide
+from jurybox.scoring.result import ModelUse, SampleResult
+from jurybox.scoring.tally import Tally
+
+_LATENCY: Final = "latency_e2e_p95_ms"
+# A column with another value in every row is no scenario, and memory has to end somewhere.
+_MOST_SCENARIOS: Final = 1000
+
+
+class GateOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One gate, the value it was held against, and whether it holds; what is missing fails."""
+
+    gate: str
+    value: float | None
+    passed: bool
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure over the repeats of a run: its mean and sample standard deviation (A12)."""
+
+    mean: float | None
+    sd: float | None
+    values: tuple[float | None, ...]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"mean": self.mean, "sd": self.sd, "values": list(self.values)}
+
+
+class Reported(msgspec.Struct, frozen=True, kw_only=True):
+    """A version that a provider reported, and for how many samples (A10)."""
+
+    version: str
+    samples: int
+
+
+class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
+    """All that follows from a run's samples.
+
+    ``versions_changed`` says that one model answered under several versions during the run.
+    """
+
+    summary: dict[str, Any]
+    gates: tuple[GateOutcome, ...]
+    release_ready: bool | None
+    decision: str | None
+    decision_reasons: tuple[str, ...]
+    review: dict[str, Any]
+    uses: tuple[ModelUse, ...]
+    reported: dict[str, tuple[Reported, ...]]
+    versions_changed: bool
+
+
+class RunTally:
+    """A run as its samples come in, as a whole, by repeat and by scenario."""
+
+    def __init__(self, rubric: Rubric, repeats: int) -> None:
+        self._rubric = rubric
+        self._whole = Tally(rubric)
+        self._repeats = [Tally(rubric) for _ in range(repeats)] if repeats > 1 else []
+        self._scenarios: dict[str, Tally] = {}
+        self._uncounted = 0
+        self._reasons: Counter[str] = Counter()
+        self._errors: Counter[str] = Counter()
+        self._winners: Counter[str] = Counter()
+        self._lost_votes = 0
+        self._uses: dict[tuple[str, str], ModelUse] = {}
+        self._reported: dict[str, Counter[str]] = {}
+        self.queued = 0
+
+    @property
+    def samples(self) -> int:
+        """How many samples have come in."""
+        return self._whole.samples
+
+    def add(self, result: SampleResult, repeat: int) -> None:
+        """Add one sample."""
+        self._whole.add(result)
+        if self._repeats:
+            self._repeats[repeat].add(result)
+        if result.scenario is not None:
+            self._add_scenario(result.scenario, result)
+        if result.needs_review:
+            self.queued += 1
+            self._reasons.update(result.review_reasons)
+        if result.evaluator_error is not None:
+            self._errors[result.evaluator_error] += 1
+        if result.winner is not None:
+            self._winners[result.winner] += 1
+        self._lost_votes += result.votes_requested - result.votes_valid
+        for use in result.uses:
+            self._add_use(use)
+
+    def _add_scenario(self, scenario: str, result: SampleResult) -> None:
+        tally = self._scenarios.get(scenario)
+        if tally is None:
+            if len(self._scenarios) == _MOST_SCENARIOS:
+                self._uncounted += 1
+                return
+            tally = self._scenarios[scenario] = Tally(self._rubric)
+        tally.add(result)
+
+    def _add_use(self, use: ModelUse) -> None:
+        known = self._uses.get((use.role, use.model))
+        self._uses[use.role, use.model] = use if known is None else added(known, use)
+        if use.versions:
+            self._reported.setdefault(use.model, Counter()).update(use.versions)
+
+    def uses(self) -> tuple[ModelUse, ...]:
+        """Return what every model was asked and used so far."""
+        ordered = (self._uses[key] for key in sorted(self._uses))
+        return tuple(msgspec.structs.replace(use, versions=()) for use in ordered)
+
+    def conclude(self) -> Conclusion:
+        """Return what follows from the samples so far."""
+        figures, counts = self._whole.figures()
+        gates = check_gates(self._rubric.gates, figures)
+        decision = decide(self._rubric.decisions, figures) if self.samples else None
+        reported = {
+            model: tuple(
+                Reported(version=version, samples=count)
+                for version, count in sorted(versions.items())
+            )
+            for model, versions in sorted(self._reported.items())
+        }
+        return Conclusion(
+            summary={
+                **figures,
+                "n": counts,
+                "unscored_votes": self._lost_votes,
+                **self._extras(),
+            },
+            gates=gates,
+            release_ready=all(gate.passed for gate in gates) if gates else None,
+            decision=None if decision is None else decision.decide,
+            decision_reasons=() if decision is None else _reasons(decision, figures),
+            review={"queued": self.queued, "reasons": dict(sorted(self._reasons.items()))},
+            uses=self.uses(),
+            reported=reported,
+            versions_changed=any(len(versions) > 1 for versions in reported.values()),
+        )
+
+    def _extras(self) -> dict[str, Any]:
+        """Return the parts of a summary that not every run has."""
+        extras: dict[str, Any] = {}
+        if self._errors:
+            extras["evaluator_errors"] = dict(sorted(self._errors.items()))
+        if self._winners:
+            extras["winners"] = {side: self._winners[side] for side in ("A", "B", "tie")}
+        if self._repeats:
+            extras["repeats"] = self._spreads()
+        if self._scenarios:
+            extras["scenarios"] = {
+                name: tally.figures()[0] for name, tally in sorted(self._scenarios.items())
+            }
+        if self._uncounted:
+            extras["samples_of_further_scenarios"] = self._uncounted
+        return extras
+
+    def _spreads(self) -> dict[str, Any]:
+        each = [tally.figures()[0] for tally in self._repeats]
+        overall = f"{self._rubric.overall_name}_mean"
+        names = dict.fromkeys(
+            (AGGREGATE_SCORE, _LATENCY, overall, *(gate.name for gate in self._rubric.gates))
+        )
+        spreads = {
+            name: spread([figures[name] for figures in each]).as_data()
+            for name in names
+            if name in each[0]
+        }
+        return {"n": len(each), **spreads}
+
+
+def added(one: ModelUse, other: ModelUse) -> ModelUse:
+    """Add two uses of one model in one role."""
+    return ModelUse(
+        model=one.model,
+        role=one.role,
+        calls=one.calls + other.calls,
+        cached=one.cached + other.cached,
+        failed=one.failed + other.failed,
+        unknown=one.unknown + other.unknown,
+        usage=one.usage + other.usage,
+    )
+
+
+def check_gates(
+    gates: Sequence[Comparison], figures: Mapping[str, float | None]
+) -> tuple[GateOutcome, ...]:
+    """Hold every gate against the run's figures; a figure that isn't there opens no gate."""
+    return tuple(
+        GateOutcome(
+            gate=str(gate),
+            value=figures.get(gate.name),
+            passed=gate.holds(figures.get(gate.name)),
+        )
+        for gate in gates
+    )
+
+
+def spread(values: Sequence[float | None]) -> Spread:
+    """Return mean and sample standard deviation, ``sqrt(sum((x - mean)**2) / (n - 1))``.
+
+    A repeat without the figure makes both unknown: the mean of the rest would be of other runs.
+    """
+    known = [value for value in values if value is not None]
+    whole = len(known) == len(values) and bool(known)
+    mean = math.fsum(known) / len(known) if whole else None
+    sd = None
+    if mean is not None and len(known) > 1:
+        squares = math.fsum((value - mean) ** 2 for value in known)
+        sd = math.sqrt(squares / (len(known) - 1))
+    return Spread(mean=mean, sd=sd, values=tuple(values))
+
+
+def _reasons(decision: Decision, figures: Mapping[str, float | None]) -> tuple[str, ...]:
+    """Return the conditions that led to a decision, with their values."""
+    return tuple(
+        f"{rule} ({_shown(figures.get(rule.name))})"
+        for rule in (*decision.when_any, *decision.when_all)
+        if rule.holds(figures.get(rule.name))
+    )
+
+
+def _shown(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4g}"

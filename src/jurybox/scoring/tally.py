@@ -1,0 +1,224 @@
+"""Adding up a run, one sample at a time.
+
+Sums are exact and percentiles are taken from all values, so a run's figures don't depend on the
+order in which its samples were finished, to the last digit. Memory grows by eight bytes a sample
+for each figure that has a percentile, and for nothing else.
+"""
+
+import math
+from array import array
+from collections.abc import Iterator
+from typing import Final
+
+from jurybox.rubric.comparison import Comparison
+from jurybox.rubric.figures import (
+    AGGREGATE_SCORE,
+    LOWEST_MEAN,
+    RATES,
+    SAMPLE_SCORE,
+    SAMPLES,
+    Formula,
+    Ratio,
+    Share,
+    Statistic,
+)
+from jurybox.rubric.model import Rubric
+from jurybox.scoring.result import SampleResult
+
+JUDGE_SCORE: Final = "judge_score"
+# Values are folded in so many at a time: often enough for memory, seldom enough for speed.
+_FOLD: Final = 1024
+
+Figures = dict[str, float | None]
+Counts = dict[str, int]
+
+
+class Column:
+    """One figure of the samples: how many have it, and what statistics need of it.
+
+    Values are taken in unread and folded in now and then. The sum is kept as numbers that don't
+    overlap, whose exact sum it is (J. R. Shewchuk, "Adaptive Precision Floating-Point Arithmetic",
+    Discrete & Computational Geometry 18, 1997), and rounded once, at the end.
+    """
+
+    __slots__ = ("_count", "_fresh", "_high", "_kept", "_low", "_partials")
+
+    def __init__(self, *, keep: bool) -> None:
+        self._count = 0
+        self._fresh: list[float] = []
+        self._partials: list[float] = []
+        self._low, self._high = math.inf, -math.inf
+        self._kept: array[float] | None = array("d") if keep else None
+
+    def add(self, value: float) -> None:
+        """Take in a finite number."""
+        self._fresh.append(value)
+        if len(self._fresh) == _FOLD:
+            self._fold()
+
+    def _fold(self) -> None:
+        fresh = self._fresh
+        if not fresh:
+            return
+        self._count += len(fresh)
+        self._low, self._high = min(self._low, *fresh), max(self._high, *fresh)
+        if self._kept is not None:
+            self._kept.extend(fresh)
+        left = [*self._partials, *fresh]
+        self._partials = []
+        # What the rounded sum leaves over is exact again, until nothing is left.
+        while part := math.fsum(left):
+            self._partials.append(part)
+            left.append(-part)
+        self._fresh = []
+
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+        return self._count + len(self._fresh)
+
+    @property
+    def sum(self) -> float:
+        """The exact sum, rounded once."""
+        self._fold()
+        return math.fsum(self._partials)
+
+    def statistic(self, by: str) -> float | None:
+        """Return a mean, a sum, an extreme or a percentile; None without any value."""
+        self._fold()
+        if not self.count:
+            return None
+        match by:
+            case "mean":
+                return self.sum / self.count
+            case "sum":
+                return self.sum
+            case "min":
+                return self._low
+            case "max":
+                return self._high
+            case _:
+                return percentile(sorted(self._kept or ()), int(by[1:]))
+
+
+class Tally:
+    """The figures of a run, or of a part of it, as its samples come in."""
+
+    def __init__(self, rubric: Rubric) -> None:
+        self._rubric = rubric
+        self._criteria = tuple(criterion.id for criterion in rubric.criteria)
+        formulas = [figure.formula for figure in rubric.figures]
+        kept = {each.of for each in formulas if isinstance(each, Statistic) and each.by[0] == "p"}
+        named = dict.fromkeys(
+            (
+                *self._criteria,
+                rubric.overall_name,
+                *((SAMPLE_SCORE,) if rubric.components else ()),
+                *(each.of for each in formulas if isinstance(each, Statistic | Ratio)),
+            )
+        )
+        self._columns = {name: Column(keep=name in kept) for name in named}
+        self._judge = Column(keep=False)
+        wheres = [each.where for each in formulas if isinstance(each, Share | Ratio)]
+        self._held: dict[Comparison, int] = dict.fromkeys(wheres, 0)
+        self._told: dict[Comparison, int] = dict.fromkeys(wheres, 0)
+        self.samples = 0
+        self._flags: dict[str, int] = dict.fromkeys(RATES, 0)
+
+    def add(self, result: SampleResult) -> None:
+        """Add one sample."""
+        self.samples += 1
+        for name, column in self._columns.items():
+            value = result.figures.get(name)
+            if value is not None:
+                column.add(value)
+        if result.judge_score is not None:
+            self._judge.add(result.judge_score)
+        for where in self._held:
+            value = result.figures.get(where.name)
+            if value is not None:
+                self._told[where] += 1
+                self._held[where] += where.holds(value)
+        for name in _flags_of(result):
+            self._flags[name] += 1
+
+    def figures(self) -> tuple[Figures, Counts]:
+        """Return every figure of the run by name, and from how many samples it comes."""
+        figures: Figures = {SAMPLES: self.samples}
+        counts: Counts = {}
+        self._add_rates(figures, counts)
+        means = {name: self._columns[name] for name in (*self._criteria, self._rubric.overall_name)}
+        for name, column in means.items():
+            figures[f"{name}_mean"] = column.statistic("mean")
+            counts[f"{name}_mean"] = column.count
+        if self._judge.count:
+            figures[f"{JUDGE_SCORE}_mean"] = self._judge.statistic("mean")
+            counts[f"{JUDGE_SCORE}_mean"] = self._judge.count
+        known = [figures[f"{name}_mean"] for name in self._criteria]
+        figures[LOWEST_MEAN] = min((each for each in known if each is not None), default=None)
+        if self._rubric.components:
+            column = self._columns[SAMPLE_SCORE]
+            figures[AGGREGATE_SCORE] = column.statistic("mean")
+            counts[AGGREGATE_SCORE] = column.count
+        for figure in self._rubric.figures:
+            figures[figure.name], counts[figure.name] = self._value(figure.formula)
+        return figures, counts
+
+    def _add_rates(self, figures: Figures, counts: Counts) -> None:
+        for name, count in self._flags.items():
+            figures[name] = count / self.samples if self.samples else None
+            counts[name] = self.samples
+        if not self._rubric.pass_rules:
+            figures["pass_rate"], counts["pass_rate"] = None, 0
+        if self._rubric.protocol.fallback_score is None:
+            figures["judge_fallback_rate"], counts["judge_fallback_rate"] = None, 0
+
+    def _value(self, formula: Formula) -> tuple[float | None, int]:
+        match formula:
+            case Statistic(by=by, of=of):
+                return self._columns[of].statistic(by), self._columns[of].count
+            case Share(where=where):
+                told = self._told[where]
+                return self._held[where] / told if told else None, told
+            case Ratio(of=of, where=where):
+                column = self._columns[of]
+                if not column.count:
+                    return None, 0
+                return column.sum / max(self._held[where], 1), column.count
+
+
+def percentile(ordered: list[float], percent: float) -> float | None:
+    """Return a percentile by linear interpolation between closest ranks (A8).
+
+    The value at rank ``(n - 1) * percent / 100``, counted from 0 (Hyndman & Fan 1996, type 7).
+    """
+    if not ordered:
+        return None
+    rank = (len(ordered) - 1) * percent / 100
+    below = math.floor(rank)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (rank - below)
+
+
+def _flags_of(result: SampleResult) -> Iterator[str]:  # noqa: C901 - one line a rate
+    """Yield the rates that count a sample."""
+    if result.passed is True:
+        yield "pass_rate"
+    if result.judged and not result.votes_valid:
+        yield "unscored_rate"
+    if result.evaluator_error is not None:
+        yield "evaluator_error_rate"
+    if result.judge_fallback is True:
+        yield "judge_fallback_rate"
+    if result.needs_review:
+        yield "review_rate"
+    if result.safety_flag:
+        yield "safety_rate"
+    if result.stable is False:
+        yield "unstable_rate"
+    if result.confidence == "low" and result.votes_valid > 0:
+        yield "low_confidence_rate"
+    if result.timed_out:
+        yield "timeout_rate"
+    if result.target_error is not None:
+        yield "target_error_rate"

@@ -1,0 +1,231 @@
+"""From a suite file and a few options to the plan of a run."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from jurybox.errors import InputError
+from jurybox.models.names import ModelName
+from jurybox.rubric_files import read_path, shown
+from jurybox.running.plan import (
+    DatasetPlan,
+    DocumentPlan,
+    Plan,
+    TargetPlan,
+    plan_text,
+    read_plan,
+)
+from jurybox.running.target import overridden, read_prompt
+from jurybox.sample import Response, Row
+from jurybox.suite import Suite, TargetSpec, parse_suite
+from jurybox.wiring import read_settings, rubric_files
+from jurybox.wiring.evaluating import CHECKLIST
+from jurybox.wiring.staging import plan_models
+
+if TYPE_CHECKING:
+    from jurybox.datasets import Dataset, Survey
+    from jurybox.rubric.model import Generation
+    from jurybox.scoring.conduct import Procedure
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be said beside the suite; None leaves it to the suite or the rubric."""
+
+    judges: tuple[str, ...] = ()
+    repeats: int | None = None
+    limit: int | None = None
+    concurrency: int | None = None
+    base_url: str | None = None
+    allow_unpinned: bool = False
+    cache: bool | None = None
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan whose every ingredient was looked at, and what a person should know about it."""
+
+    plan: Plan
+    procedure: "Procedure"
+    dataset: "Dataset"
+    warnings: tuple[str, ...] = ()
+
+
+def prepare(path: Path, options: RunOptions) -> Prepared:
+    """Read everything that a run needs, and refuse what can't be used before the first call.
+
+    Raises:
+        InputError: the suite, the rubric, a prompt, a model's name or the dataset can't be used.
+
+    """
+    from jurybox.datasets import open_dataset, survey
+
+    file = read_path(path)
+    suite = parse_suite(file.data, file.origin)
+    # As the user knows it, for messages; the plan has it in full, for whoever goes on elsewhere.
+    folder = path.parent
+    dataset = open_dataset(_dataset_path(suite, folder, file.origin))
+    # As it is stored: a number that is read back as another type would make another request.
+    plan = read_plan(plan_text(_plan(suite, options, folder, dataset.path)))
+    procedure = plan.procedure()
+    _check_judging(plan, procedure, file.origin)
+    # A missing key or function is better known now than after the first sample.
+    plan_models(plan, read_settings(), options.base_url)
+    found = survey(
+        dataset,
+        needs_response=plan.target is None,
+        check=_checker(procedure),
+    )
+    plan = msgspec.structs.replace(plan, dataset=_dataset_plan(suite, options, dataset, found))
+    return Prepared(plan=plan, procedure=procedure, dataset=dataset, warnings=found.warnings)
+
+
+def _plan(suite: Suite, options: RunOptions, folder: Path, dataset: Path) -> Plan:
+    rubric = rubric_document(suite.rubric, folder)
+    checklist = rubric_document(CHECKLIST, None)
+    judges = options.judges or (() if suite.judge is None else suite.judge.models)
+    draft = Plan(
+        suite=suite.suite,
+        rubric=rubric,
+        checklist=checklist,
+        dataset=DatasetPlan(id=dataset.name, path="", sha256="", bytes=0, rows=0),
+        judges=tuple(dict.fromkeys(judges)),
+        votes=1,
+        repeats=1,
+        folder=str(folder.resolve()),
+        base_url=_without_secrets(options.base_url),
+        concurrency=options.concurrency or suite.concurrency,
+        cache=suite.cache if options.cache is None else options.cache,
+        allow_unpinned=options.allow_unpinned,
+    )
+    parsed = draft.procedure().judging.rubric
+    target = None
+    if suite.target is not None:
+        target = _target(suite.target, parsed.generation, folder)
+    _check_names([*draft.judges, *_model_of(target)], allow_unpinned=options.allow_unpinned)
+    votes = None if suite.judge is None else suite.judge.votes
+    usual = parsed.protocol.variance_repeats if suite.variance_sensitive else 1
+    return msgspec.structs.replace(
+        draft,
+        target=target,
+        votes=parsed.protocol.votes if votes is None else votes,
+        repeats=options.repeats or suite.repeats or usual,
+    )
+
+
+def rubric_document(name: str, folder: Path | None) -> DocumentPlan:
+    """Find a rubric; a path is meant from ``folder``, where there is one.
+
+    Raises:
+        InputError: there is no such document.
+        RubricError: it has faults.
+
+    """
+    is_path = folder is not None and (name.endswith(".md") or "/" in name)
+    found = read_path(folder / name) if folder and is_path else rubric_files().read(name)
+    try:
+        text = found.data.decode()
+    except UnicodeDecodeError:
+        # The reader of documents says it with the line.
+        from jurybox.rubric import parse_rubric
+
+        parse_rubric(found.data, found.origin)
+        raise
+    return DocumentPlan(origin=found.origin, text=text)
+
+
+def _target(spec: TargetSpec, base: "Generation", folder: Path) -> TargetPlan:
+    prompt = _text(spec.prompt, folder)
+    if prompt is not None:
+        read_prompt(prompt, str(spec.prompt))
+    model = spec.model
+    if model is None:
+        program = (spec.command or ("",))[0]
+        model = f"command/{Path(program).name}"
+    return TargetPlan(
+        model=model,
+        generation=overridden(base, spec.generation),
+        overrides=dict(spec.generation),
+        timeout=spec.timeout,
+        command=spec.command or (),
+        stdin=spec.input,
+        prompt_id=spec.prompt,
+        prompt=prompt,
+        system_id=spec.system,
+        system=_text(spec.system, folder),
+    )
+
+
+def _text(name: str | None, folder: Path) -> str | None:
+    if name is None:
+        return None
+    if name.startswith("langfuse:"):
+        raise InputError("prompts can't be loaded from Langfuse yet", "give a file", name)
+    found = read_path(folder / name)
+    try:
+        return found.data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = f"byte {error.start} is not UTF-8"
+        raise InputError(problem, "save the file as UTF-8", found.origin) from None
+
+
+def _model_of(target: TargetPlan | None) -> tuple[str, ...]:
+    return () if target is None or target.command else (target.model,)
+
+
+def _check_names(names: Sequence[str], *, allow_unpinned: bool) -> None:
+    for name in names:
+        if not ModelName.parse(name).is_pinned and not allow_unpinned:
+            problem = "the name doesn't say which version is meant"
+            mend = "name one with a date, or as `provider/name@version`, or pass --allow-unpinned"
+            raise InputError(problem, mend, name)
+
+
+def _check_judging(plan: Plan, procedure: "Procedure", origin: str) -> None:
+    if not plan.judges and procedure.rules is None:
+        problem = "no judge was given, and the rubric has no rules that score by themselves"
+        raise InputError(problem, "name one under `judge: models:`, or with --judge", origin)
+    if plan.judges and plan.votes < len(plan.judges):
+        problem = f"{len(plan.judges)} judges can't share {plan.votes} votes"
+        raise InputError(problem, "ask for at least one vote a judge", origin)
+
+
+def _dataset_path(suite: Suite, folder: Path, origin: str) -> Path:
+    if suite.dataset.startswith("langfuse:"):
+        problem = "datasets can't be loaded from Langfuse yet"
+        raise InputError(problem, "name a file", f"{origin}: {shown(suite.dataset)}")
+    return folder / suite.dataset
+
+
+def _dataset_plan(
+    suite: Suite, options: RunOptions, dataset: "Dataset", found: "Survey"
+) -> DatasetPlan:
+    return DatasetPlan(
+        id=suite.dataset,
+        path=str(dataset.path.resolve()),
+        sha256=found.sha256,
+        bytes=found.bytes,
+        rows=found.rows,
+        limit=options.limit or suite.limit,
+    )
+
+
+def _without_secrets(url: str | None) -> str | None:
+    """Return an address without a user name, a password or a query: plans are stored."""
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+
+def _checker(procedure: "Procedure") -> "Callable[[Row], None]":
+    """Return what sees to it that a row can be judged by the rubric."""
+    nothing = Response(text="")
+
+    def check(row: Row) -> None:
+        if procedure.judges:
+            procedure.judging.check(row.sample(row.response or nothing))
+
+    return check

@@ -1,0 +1,110 @@
+"""Who answers in a run: the models of its plan, behind their limits, and the cache."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
+from jurybox.models.command import CommandModel
+from jurybox.running.caller import Caller, Callers
+from jurybox.running.limits import Limits
+from jurybox.running.plan import Plan, TargetPlan
+from jurybox.running.ports import Model
+from jurybox.running.storing import Store
+from jurybox.running.transcript import Stage, read_outcome
+from jurybox.scoring.result import Role
+from jurybox.settings import Settings
+from jurybox.wiring.models import build_models
+
+# What these answer may change without their names changing, so nobody else's answer is theirs.
+_OWN: Final = ("command/", "python/", "replay/")
+
+
+@asynccontextmanager
+async def open_stage(
+    plan: Plan, settings: Settings, store: Store, base_url: str | None = None
+) -> AsyncGenerator[Stage]:
+    """Build the models of a plan, and let go of them at the end.
+
+    Raises:
+        InputError: a model can't be had.
+
+    """
+    models = plan_models(plan, settings, base_url)
+    callers = _Callers(plan, models)
+    try:
+        yield Stage(
+            ask=callers.ask,
+            endpoint=lambda model: models[model].endpoint,
+            find=_finder(store) if plan.cache else None,
+        )
+    finally:
+        for model in models.values():
+            await model.aclose()
+
+
+def plan_models(plan: Plan, settings: Settings, base_url: str | None) -> dict[str, Model]:
+    """Build the models of a plan; they connect to nobody before they are asked.
+
+    Raises:
+        InputError: a model can't be had.
+
+    """
+    names = list(plan.judges)
+    target = plan.target
+    if target is not None and not target.command:
+        names.append(target.model)
+    address = base_url or plan.base_url
+    models = build_models(names, settings, address, plan.folder or None)
+    if target is not None and target.command:
+        models[target.model] = _command(target, plan.folder)
+    return models
+
+
+def _command(target: TargetPlan, folder: str) -> Model:
+    return CommandModel(target.command, stdin=target.stdin, cwd=Path(folder))
+
+
+class _Callers:
+    """Calls models; a time-out of the system under test is a measurement and isn't retried."""
+
+    def __init__(self, plan: Plan, models: dict[str, Model]) -> None:
+        limits = Limits() if plan.concurrency is None else _limits(plan.concurrency)
+        callers = Callers(limits)
+        self._judges = {name: callers.caller(models[name]) for name in plan.judges}
+        self._target: Caller | None = None
+        if plan.target is not None:
+            model = models[plan.target.model]
+            timeout = plan.target.timeout
+            self._target = callers.caller(model, retry_timeouts=False, timeout=timeout)
+
+    async def ask(self, role: Role, request: ModelRequest, began: Callable[[], None]) -> Outcome:
+        if role == "target" and self._target is not None:
+            return await self._target(request, began)
+        return await self._judges[request.model](request, began)
+
+
+def _limits(concurrency: int) -> Limits:
+    usual = Limits()
+    return Limits(concurrency=concurrency, start=min(usual.start, concurrency))
+
+
+def window(plan: Plan) -> int:
+    """Return how many samples may be under way at once: enough to keep all places taken."""
+    return (plan.concurrency or Limits().concurrency) * (2 if plan.target is not None else 1) + 8
+
+
+class _finder:  # noqa: N801 - a function that remembers the store
+    """Looks for what a model answered to an equal request in an earlier run."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def __call__(self, model: str, key: str) -> ModelReply | None:
+        if model.startswith(_OWN):
+            return None
+        row = await asyncio.to_thread(self._store.find_exchange, key)
+        outcome = None if row is None else read_outcome(row)
+        return outcome if isinstance(outcome, ModelReply) else None

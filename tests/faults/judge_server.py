@@ -1,0 +1,144 @@
+"""A judge behind a real HTTP endpoint: its reply is a function of the request alone."""
+
+import hashlib
+import json
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
+Reply = Callable[[dict[str, Any], int], str]
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: clients are killed here all the time."""
+
+
+class JudgeServer:
+    """Counts what it is asked; ``asked`` has every request's body and how often it came."""
+
+    def __init__(self, reply: Reply, latency: float = 0.0, port: int = 0) -> None:
+        self.asked: Counter[str] = Counter()
+        self.requests = 0
+        self.refuse_after: int | None = None
+        self.echo = ""
+        self._reply = reply
+        self._lock = threading.Lock()
+        self.latency = latency
+        self._connections: set[socket.socket] = set()
+        self._server = _Server(("127.0.0.1", port), self._handler())
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def wait_for(self, requests: int) -> None:
+        """Wait until so many requests have come, however busy the machine is."""
+        deadline = time.monotonic() + 60
+        while self.requests < requests:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+    def leave(self) -> None:
+        """Go away as a process does that is killed: nobody listens, and connections are cut."""
+        self._server.shutdown()
+        self._server.server_close()
+        for connection in tuple(self._connections):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def answer(self, body: bytes) -> tuple[int, bytes]:
+        """Return the status and the body; whoever comes too late has a key that isn't known."""
+        request = json.loads(body)
+        with self._lock:
+            if self.refuse_after is not None and self.requests >= self.refuse_after:
+                return 401, json.dumps({"error": {"message": f"no such key {self.echo}"}}).encode()
+            self.requests += 1
+            self.asked[body.decode()] += 1
+            number = self.requests
+        time.sleep(self.latency)
+        message = {"role": "assistant", "content": self._reply(request, number)}
+        answer = json.dumps(
+            {
+                "model": "judge-2025-01-01",
+                "system_fingerprint": "fp_1",
+                "choices": [{"message": message, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 100, "completion_tokens": 20},
+            }
+        )
+        return 200, answer.encode()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        answer, connections = self.answer, self._connections
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def setup(self) -> None:
+                super().setup()
+                connections.add(self.connection)
+
+            def finish(self) -> None:
+                connections.discard(self.connection)
+                super().finish()
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                status, data = answer(body)
+                head = (
+                    f"HTTP/1.1 {status} Whatever\r\nContent-Type: application/json\r\n"
+                    f"Content-Length: {len(data)}\r\n\r\n"
+                )
+                try:
+                    self.wfile.write(head.encode() + data)
+                except ConnectionError:
+                    self.close_connection = True
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                """Say nothing."""
+
+        return Handler
+
+    @contextmanager
+    def running(self) -> "Iterator[JudgeServer]":
+        thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._server.shutdown()
+            self._server.server_close()
+            thread.join()
+
+
+def digest_of(request: dict[str, Any]) -> int:
+    said = json.dumps([request["messages"], request.get("seed")]).encode()
+    return int.from_bytes(hashlib.sha256(said).digest()[:4], "big")
+
+
+def general_verdict(request: dict[str, Any], number: int) -> str:
+    """Judge by the general rubric; every ninth reply can't be used and is asked again."""
+    del number
+    chance = digest_of(request)
+    names = ("correctness", "completeness", "soundness", "clarity", "usefulness")
+    scores = {name: 1 + (chance >> index) % 5 for index, name in enumerate(names)}
+    if chance % 9 == 0:
+        scores[names[0]] = 6
+    return json.dumps(
+        {
+            "reasoning": dict.fromkeys(names, f"Because of {chance}."),
+            "bias_checklist": dict.fromkeys(ITEMS, "Not at work."),
+            "safety_concerns": [],
+            "scores": scores,
+        }
+    )

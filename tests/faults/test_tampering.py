@@ -1,0 +1,174 @@
+"""Whatever is changed in a store, ``verify`` says where (A13)."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import jurybox
+from jurybox.errors import JuryboxError
+from jurybox.running.auditing import Difference, audit
+from jurybox.wiring.stores import find_run, open_run_store
+
+JUDGE = """
+def strict(prompt):
+    good = "candidate_answer: right" in prompt
+    return '{"accuracy_score": %d, "faithfulness_score": 2, "rationale": "so"}' % (2 if good else 0)
+
+def respond(prompt):
+    return "right" if "1" in prompt else "wrong"
+"""
+COLUMNS = {
+    "runs": "id suite status created_at finished_at plan metadata outcome digest seal",
+    "samples": (
+        "run_id number sample_id repeat inputs responses report automated result notes"
+        " record_sha256 seal"
+    ),
+    "exchanges": "run_id number position role key request outcome notes seal",
+}
+CASES = [(table, column) for table, names in COLUMNS.items() for column in names.split()]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
+    """Return the id of a run and the bytes of its store."""
+    place = tmp_path_factory.mktemp("run")
+    (place / "tampered_judge.py").write_text(JUDGE)
+    rows = [{"id": f"q{n}", "task": f"Task {n}", "reference": "right"} for n in range(4)]
+    (place / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (place / "suite.yaml").write_text(
+        "suite: tampered\nrubric: answer-quality\ndataset: rows.jsonl\n"
+        "target: {model: python/tampered_judge:respond}\n"
+        "judge: {models: [python/tampered_judge:strict]}\n"
+    )
+    path = place / "store.db"
+    view = jurybox.run(place / "suite.yaml", store=str(path))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("pragma wal_checkpoint(truncate)")
+    return view.run_id, path.read_bytes()
+
+
+@pytest.fixture
+def store(stored: tuple[str, bytes], tmp_path: Path) -> Path:
+    path = tmp_path / "store.db"
+    path.write_bytes(stored[1])
+    return path
+
+
+def verdict(path: Path, run_id: str) -> Difference | str | None:
+    """Return what an audit finds, or what stands in its way."""
+    opened = open_run_store(str(path))
+    try:
+        return audit(opened, find_run(opened, run_id)).difference
+    except JuryboxError as error:
+        return str(error)
+    finally:
+        opened.close()
+
+
+def edit(path: Path, *statements: tuple[str, tuple[object, ...]]) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement, values in statements:
+            connection.execute(statement, values)
+
+
+def flips(value: object) -> Iterator[object]:
+    """Yield the value with one thing about it changed."""
+    match value:
+        case None:
+            yield "{}"
+        case int():
+            yield value + 1000
+        case str():
+            for index in sorted({0, len(value) // 3, len(value) // 2, len(value) - 1}):
+                other = "y" if value[index : index + 1] == "x" else "x"
+                yield value[:index] + other + value[index + 1 :]
+        case _:
+            raise AssertionError(f"what is {value!r}?")
+
+
+def test_an_untouched_run_is_verified(store: Path, stored: tuple[str, bytes]) -> None:
+    assert verdict(store, stored[0]) is None
+
+
+def test_every_column_of_the_store_is_tried(store: Path) -> None:
+    with closing(sqlite3.connect(store)) as connection:
+        for table, names in COLUMNS.items():
+            found = [row[1] for row in connection.execute(f"pragma table_info({table})")]
+            assert sorted(found) == sorted(names.split())
+
+
+@pytest.mark.parametrize(("table", "column"), CASES, ids=[".".join(case) for case in CASES])
+def test_one_character_changed_anywhere_is_found(
+    store: Path, stored: tuple[str, bytes], table: str, column: str
+) -> None:
+    # The third sample, or its exchange, or the one run there is.
+    number = " where number = 2" if table != "runs" else ""
+    with closing(sqlite3.connect(store)) as connection:
+        (rowid, value), *_ = connection.execute(f"select rowid, {column} from {table}{number}")  # noqa: S608
+    change = f"update {table} set {column} = ? where rowid = ?"  # noqa: S608
+    for other in flips(value):
+        edit(store, (change, (other, rowid)))
+        found = verdict(store, stored[0])
+        assert found is not None, f"{column} as {other!r} was not noticed"
+        if isinstance(found, Difference) and table != "runs" and column not in {"run_id", "number"}:
+            assert found.where.startswith("record 2, sample ")
+        edit(store, (change, (value, rowid)))
+    assert verdict(store, stored[0]) is None
+
+
+@pytest.mark.parametrize("table", ["samples", "exchanges"])
+def test_a_row_that_was_removed_is_missed(
+    store: Path, stored: tuple[str, bytes], table: str
+) -> None:
+    edit(store, (f"delete from {table} where number = 1", ()))  # noqa: S608
+    assert verdict(store, stored[0]) is not None
+
+
+def test_rows_that_changed_places_are_found(store: Path, stored: tuple[str, bytes]) -> None:
+    edit(
+        store,
+        ("update samples set number = 99 where number = 1", ()),
+        ("update samples set number = 1 where number = 2", ()),
+        ("update samples set number = 2 where number = 99", ()),
+    )
+    assert verdict(store, stored[0]) is not None
+
+
+def test_a_score_that_was_changed_with_all_its_hashes_is_still_not_what_the_judge_said(
+    store: Path, stored: tuple[str, bytes]
+) -> None:
+    """Whoever knows how hashes are made still can't make the replies say something else."""
+    from jurybox.running import records
+
+    opened = open_run_store(str(store))
+    run_id = stored[0]
+    sample = opened.sample(run_id, 2)
+    asked = list(opened.exchanges_of(run_id, 2))
+    opened.close()
+    assert sample is not None
+    forged = json.loads(sample.result)
+    forged["figures"]["accuracy_score"] = 2
+    import msgspec
+
+    sample = msgspec.structs.replace(sample, result=records.ENCODER.encode(forged).decode())
+    sample = msgspec.structs.replace(
+        sample, record_sha256=records.record_hash(sample, records.in_order(sample, asked))
+    )
+    sample = records.sealed_sample(sample)
+    edit(
+        store,
+        (
+            "update samples set result = ?, record_sha256 = ?, seal = ? where number = 2",
+            (sample.result, sample.record_sha256, sample.seal),
+        ),
+    )
+    found = verdict(store, run_id)
+    assert isinstance(found, Difference)
+    assert str(found) == (
+        "record 2, sample q2, repeat 0: result.figures.accuracy_score is `2`,"
+        " and the replies say `0`"
+    )

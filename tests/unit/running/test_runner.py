@@ -1,0 +1,305 @@
+"""The runner: bounded, stoppable, and never at the mercy of one sample."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+import pytest
+
+from jurybox import load_rubric
+from jurybox.errors import IncompleteError
+from jurybox.judging.asking import Judging
+from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.running.records import ExchangeRow, SampleRow, seal_of
+from jurybox.running.runner import Runner, Stop, Work
+from jurybox.running.transcript import Stage, read_outcome
+from jurybox.sample import Response, Row
+from jurybox.scoring.automated import compile_rules
+from jurybox.scoring.conduct import Procedure
+from jurybox.scoring.result import Role, SampleResult
+
+JUDGING = Judging(rubric=load_rubric("answer-quality"), checklist=load_rubric("bias-awareness"))
+COMPANION = load_rubric("companion")
+GOOD = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "so"}'
+Began = Callable[[], None]
+Ask = Callable[[Role, ModelRequest, Began], Awaitable[Outcome]]
+
+
+class Kept:
+    """A store that only takes."""
+
+    def __init__(self, trouble: Exception | None = None) -> None:
+        self.samples: list[SampleRow] = []
+        self.exchanges: list[ExchangeRow] = []
+        self.open = threading.Event()
+        self.open.set()
+        self._trouble = trouble
+
+    def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
+        self.open.wait(20)
+        if self._trouble is not None:
+            raise self._trouble
+        self.samples += samples
+        self.exchanges += exchanges
+
+    @property
+    def ids(self) -> set[str]:
+        return {row.sample_id for row in self.samples}
+
+
+class Seen:
+    """What a watch was told."""
+
+    def __init__(self) -> None:
+        self.results: list[SampleResult] = []
+        self.broken: dict[str, Exception] = {}
+
+    def finished(self, repeat: int, result: SampleResult) -> None:
+        del repeat
+        self.results.append(result)
+
+    def broken_sample(self, sample_id: str, error: Exception) -> None:
+        self.broken[sample_id] = error
+
+
+async def well(role: Role, request: ModelRequest, began: Began) -> Outcome:
+    del role, request
+    began()
+    await asyncio.sleep(0)
+    return ModelReply(text=GOOD)
+
+
+def name_in(request: ModelRequest) -> str:
+    return request.messages[0].content.partition("- task: ")[2].partition("\n")[0]
+
+
+def work(count: int) -> Iterator[Work]:
+    for number in range(count):
+        row = Row(id=f"q{number}", task=f"q{number}", reference="x", response=Response(text="x"))
+        yield Work(number=number, repeat=0, row=row)
+
+
+class Bench:
+    """One runner with all that it needs."""
+
+    def __init__(self, ask: Ask = well, *, window: int = 8, store: Kept | None = None) -> None:
+        self.store = store or Kept()
+        self.seen = Seen()
+        self.stop = Stop()
+        self._ask = ask
+        self._window = window
+
+    def runner(self, procedure: Procedure | None = None) -> Runner:
+        judged = Procedure(judging=JUDGING, judges=("openai/j-2025-01-01",), votes=1)
+        return Runner(
+            run_id="r",
+            procedure=procedure or judged,
+            stage=Stage(ask=self._ask, endpoint=lambda model: model),
+            store=self.store,  # type: ignore[arg-type]
+            window=self._window,
+        )
+
+    async def run(self, rows: Iterator[Work], **more: object) -> None:
+        await self.runner().run(rows, self.seen, self.stop, **more)  # type: ignore[arg-type]
+
+
+def test_every_sample_is_stored_sealed_and_with_its_exchange() -> None:
+    bench = Bench()
+    asyncio.run(bench.run(work(50)))
+    assert bench.store.ids == {f"q{number}" for number in range(50)}
+    assert len(bench.store.exchanges) == len(bench.seen.results) == 50
+    for row in (*bench.store.samples, *bench.store.exchanges):
+        assert row.seal == seal_of(row)
+
+
+def test_only_so_many_samples_are_under_way_and_rows_are_read_as_they_are_needed() -> None:
+    under_way = most = drawn = 0
+
+    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
+        began()
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.001)
+        under_way -= 1
+        return await well(role, request, began)
+
+    def counted() -> Iterator[Work]:
+        nonlocal drawn
+        for each in work(200):
+            drawn += 1
+            assert drawn <= len(bench.seen.results) + 5 + 1
+            yield each
+
+    bench = Bench(ask, window=5)
+    asyncio.run(bench.run(counted()))
+    assert most == 5
+    assert drawn == 200
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_slow_store_holds_the_run_back(alone: bool) -> None:  # noqa: FBT001
+    bench = Bench(store=Kept())
+    bench.store.open.clear()
+    drawn = 0
+
+    def counted() -> Iterator[Work]:
+        nonlocal drawn
+        for each in work(10_000):
+            drawn += 1
+            yield each
+
+    async def main() -> int:
+        procedure = None
+        if alone:
+            judging = Judging(rubric=COMPANION, checklist=JUDGING.checklist)
+            rules = compile_rules(COMPANION)
+            procedure = Procedure(judging=judging, judges=(), votes=0, rules=rules)
+        going = asyncio.create_task(bench.runner(procedure).run(counted(), bench.seen, bench.stop))
+        before = -1
+        # Until nothing moves any more, however slow the machine is.
+        while drawn != before or drawn == 0:
+            before = drawn
+            await asyncio.sleep(0.3)
+        held = drawn
+        bench.stop.soon("enough")
+        bench.store.open.set()
+        await going
+        return held
+
+    held = asyncio.run(main())
+    assert held < 2500
+    assert len(bench.store.samples) >= held - 8
+
+
+def test_one_bad_sample_stops_nobody() -> None:
+    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
+        began()
+        if name_in(request) == "q3":
+            raise RuntimeError("a fault")
+        return await well(role, request, began)
+
+    bench = Bench(ask)
+    asyncio.run(bench.run(work(20)))
+    assert bench.store.ids == {f"q{number}" for number in range(20)} - {"q3"}
+    assert list(bench.seen.broken) == ["q3"]
+
+
+def test_a_failure_of_one_request_is_recorded() -> None:
+    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
+        began()
+        if name_in(request) == "q3":
+            return Failure(kind="timeout", message="timed out")
+        return await well(role, request, began)
+
+    bench = Bench(ask)
+    asyncio.run(bench.run(work(20)))
+    assert len(bench.store.samples) == 20
+    assert sum(result.evaluator_error == "model_error" for result in bench.seen.results) == 1
+
+
+def test_a_failure_that_concerns_everybody_stops_the_run_and_is_not_recorded() -> None:
+    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
+        began()
+        if int(name_in(request)[1:]) >= 10:
+            return Failure(kind="refused", message="no such key", everybody=True)
+        return await well(role, request, began)
+
+    bench = Bench(ask, window=1)
+    asyncio.run(bench.run(work(1000)))
+    assert bench.store.ids == {f"q{number}" for number in range(10)}
+    assert bench.stop.reason == "no such key"
+
+
+def test_who_asks_to_stop_gets_what_is_under_way() -> None:
+    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
+        began()
+        if name_in(request) == "q20":
+            bench.stop.soon("by hand")
+        await asyncio.sleep(0.002)
+        return await well(role, request, began)
+
+    bench = Bench(ask, window=4)
+    asyncio.run(bench.run(work(1000)))
+    assert 20 < len(bench.store.samples) <= 26
+    assert "q20" in bench.store.ids
+
+
+def test_who_only_stands_in_the_queue_when_it_stops_is_not_begun() -> None:
+    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
+        async with queue:
+            began()
+            if name_in(request) == "q2":
+                bench.stop.soon("by hand")
+                # Nobody who waits for a place; some may be on their way out.
+                assert bench.stop.under_way <= 3
+            return await well(role, request, began)
+
+    queue = asyncio.Semaphore(1)
+    bench = Bench(ask, window=50)
+    asyncio.run(bench.run(work(1000)))
+    assert bench.store.ids == {"q0", "q1", "q2"}
+
+
+def test_who_insists_leaves_what_is_under_way_and_keeps_what_is_finished() -> None:
+    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
+        began()
+        if name_in(request) in {"q5", "q6"}:
+            await asyncio.sleep(3600)
+        if name_in(request) == "q30":
+            bench.stop.soon("by hand")
+            asyncio.get_running_loop().call_later(0.05, bench.stop.at_once, "again")
+        return await well(role, request, began)
+
+    bench = Bench(ask, window=4)
+    asyncio.run(bench.run(work(1000)))
+    assert {"q4", "q7", "q29"} <= bench.store.ids
+    assert not {"q5", "q6"} & bench.store.ids
+
+
+def test_trouble_with_the_store_ends_the_run() -> None:
+    bench = Bench(store=Kept(IncompleteError("the disk is full")))
+    with pytest.raises(IncompleteError, match="disk is full"):
+        asyncio.run(bench.run(work(100_000)))
+    assert len(bench.seen.results) < 5000
+
+
+def test_a_reply_is_stored_even_if_its_sample_is_never_finished() -> None:
+    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
+        began()
+        if request.vote == 1:
+            bench.stop.soon("by hand")
+            asyncio.get_running_loop().call_later(0.05, bench.stop.at_once, "again")
+            await asyncio.sleep(3600)
+        return await well(role, request, began)
+
+    bench = Bench(ask)
+    procedure = Procedure(judging=JUDGING, judges=("openai/j-2025-01-01",), votes=2)
+    asyncio.run(bench.runner(procedure).run(work(1), bench.seen, bench.stop))
+    assert bench.store.samples == []
+    assert [read_outcome(row) for row in bench.store.exchanges] == [ModelReply(text=GOOD)]
+
+
+def test_a_reply_that_is_known_is_not_asked_for_again() -> None:
+    asked: list[int] = []
+
+    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
+        began()
+        asked.append(request.vote)
+        if request.vote == 1 and len(asked) == 2:
+            raise RuntimeError("a fault")
+        return await well(role, request, began)
+
+    procedure = Procedure(judging=JUDGING, judges=("openai/j-2025-01-01",), votes=2)
+    first = Bench(ask)
+    asyncio.run(first.runner(procedure).run(work(1), first.seen, first.stop))
+    known = {0: tuple(first.store.exchanges)}
+    assert len(known[0]) == 1
+    again = Bench(ask)
+    asyncio.run(again.runner(procedure).run(work(1), again.seen, again.stop, known))
+    assert asked == [0, 1, 1]
+    # Only what is new is stored, and the record has both.
+    assert len(again.store.exchanges) == 1
+    whole = Bench()
+    asyncio.run(whole.runner(procedure).run(work(1), whole.seen, whole.stop))
+    assert again.store.samples[0].record_sha256 == whole.store.samples[0].record_sha256

@@ -1,0 +1,115 @@
+import pytest
+
+from jurybox import parse_rubric
+from jurybox.sample import Usage
+from jurybox.scoring.result import ModelUse, SampleResult
+from jurybox.scoring.summary import RunTally, spread
+
+RUBRIC = parse_rubric("""---
+id: gated
+version: 1.0.0
+scale: 0-10
+gates: ["tone_mean >= 5", "review_rate <= 0.5"]
+decisions:
+  - {decide: stop, when_any: ["tone_mean < 3", "safety_rate > 0"]}
+  - {decide: go, when_all: ["tone_mean >= 8"]}
+  - {decide: wait}
+---
+# Gated
+## Criteria
+### Tone
+""")
+
+
+def scored(tone: float | None, **more: object) -> SampleResult:
+    return SampleResult(figures={"tone": tone}, **more)  # type: ignore[arg-type]
+
+
+def tallied(*results: SampleResult) -> RunTally:
+    tally = RunTally(RUBRIC, 1)
+    for result in results:
+        tally.add(result, 0)
+    return tally
+
+
+@pytest.mark.parametrize(
+    ("tones", "decision"), [((2, 3), "stop"), ((5, 6), "wait"), ((8, 9), "go")]
+)
+def test_the_first_decision_whose_conditions_hold(tones: tuple[int, ...], decision: str) -> None:
+    assert tallied(*map(scored, tones)).conclude().decision == decision
+
+
+def test_a_decision_says_which_conditions_led_to_it() -> None:
+    conclusion = tallied(scored(9, safety_flag=True)).conclude()
+    assert conclusion.decision == "stop"
+    assert conclusion.decision_reasons == ("safety_rate > 0 (1)",)
+
+
+def test_a_run_without_samples_decides_nothing() -> None:
+    conclusion = RunTally(RUBRIC, 1).conclude()
+    assert conclusion.decision is None
+    assert conclusion.release_ready is False
+
+
+def test_what_is_queued_for_review_is_counted_by_reason() -> None:
+    conclusion = tallied(
+        scored(5, needs_review=True, review_reasons=("unstable", "low_confidence")),
+        scored(5, needs_review=True, review_reasons=("unstable",)),
+        scored(5),
+    ).conclude()
+    assert conclusion.review == {"queued": 2, "reasons": {"low_confidence": 1, "unstable": 2}}
+
+
+def test_scenarios_have_figures_of_their_own() -> None:
+    scenarios = tallied(scored(2, scenario="a"), scored(4, scenario="a"), scored(9, scenario="b"))
+    found = scenarios.conclude().summary["scenarios"]
+    assert {name: figures["tone_mean"] for name, figures in found.items()} == {"a": 3, "b": 9}
+
+
+def test_a_column_that_is_no_scenario_doesnt_take_all_memory() -> None:
+    tally = tallied(*(scored(5, scenario=f"s{number}") for number in range(1010)))
+    summary = tally.conclude().summary
+    assert len(summary["scenarios"]) == 1000
+    assert summary["samples_of_further_scenarios"] == 10
+
+
+def test_winners_and_lost_votes_are_counted() -> None:
+    summary = (
+        tallied(
+            scored(None, winner="A", votes_requested=3, votes_valid=3),
+            scored(None, winner="tie", votes_requested=3, votes_valid=1),
+        )
+        .conclude()
+        .summary
+    )
+    assert summary["winners"] == {"A": 1, "B": 0, "tie": 1}
+    assert summary["unscored_votes"] == 2
+
+
+def test_uses_of_a_model_are_added_up() -> None:
+    use = ModelUse(
+        model="m",
+        role="judge",
+        calls=2,
+        cached=1,
+        usage=Usage(input_tokens=10, output_tokens=1),
+        versions=("v1",),
+    )
+    conclusion = tallied(scored(5, uses=(use,)), scored(5, uses=(use,))).conclude()
+    (total,) = conclusion.uses
+    assert (total.calls, total.cached, total.usage.input_tokens) == (4, 2, 20)
+    assert conclusion.versions_changed is False
+
+
+def test_a_version_that_changes_is_noticed() -> None:
+    first = ModelUse(model="m", role="judge", calls=1, versions=("v1",))
+    second = ModelUse(model="m", role="judge", calls=1, versions=("v2",))
+    conclusion = tallied(scored(5, uses=(first,)), scored(5, uses=(second,))).conclude()
+    assert conclusion.versions_changed is True
+    assert [each.version for each in conclusion.reported["m"]] == ["v1", "v2"]
+
+
+def test_a_repeat_without_the_figure_leaves_mean_and_deviation_unknown() -> None:
+    assert spread([1.0, None]).mean is None
+    assert spread([1.0]).sd is None
+    assert spread([1.0, 3.0]).sd == pytest.approx(2**0.5)

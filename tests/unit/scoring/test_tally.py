@@ -1,0 +1,125 @@
+from fractions import Fraction
+from statistics import quantiles
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurybox import load_rubric, parse_rubric
+from jurybox.rubric.figures import RATES
+from jurybox.scoring.result import SampleResult
+from jurybox.scoring.tally import Column, Tally, percentile
+
+RUBRIC = parse_rubric("""---
+id: figures
+version: 1.0.0
+scale: 0-10
+figures:
+  tone_low: min of tone
+  tone_high: max of tone
+  tone_sum: sum of tone
+  tone_p90: p90 of tone
+  full: share of tone == 10
+  per_full: tone per tone == 10
+---
+# Figures
+## Criteria
+### Tone
+""")
+finite = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300)
+
+
+def scored(tone: float | None, **more: object) -> SampleResult:
+    return SampleResult(figures={"tone": tone}, **more)  # type: ignore[arg-type]
+
+
+def tallied(*results: SampleResult) -> dict[str, float | None]:
+    tally = Tally(RUBRIC)
+    for result in results:
+        tally.add(result)
+    return tally.figures()[0]
+
+
+@given(st.lists(finite))
+def test_a_sum_is_the_exact_one_rounded_once(values: list[float]) -> None:
+    column = Column(keep=False)
+    for value in values:
+        column.add(value)
+    assert column.sum == float(sum(map(Fraction, values), Fraction()))
+
+
+@given(st.lists(finite), st.randoms(use_true_random=False))
+def test_figures_dont_depend_on_the_order_of_the_samples(values: list[float], rng: object) -> None:
+    shuffled = list(values)
+    rng.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert tallied(*map(scored, values)) == tallied(*map(scored, shuffled))
+
+
+@given(st.lists(st.floats(min_value=-1e6, max_value=1e6), min_size=2), st.integers(1, 99))
+def test_percentiles_agree_with_the_standard_library(values: list[float], percent: int) -> None:
+    expected = quantiles(values, n=100, method="inclusive")[percent - 1]
+    assert percentile(sorted(values), percent) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_sum_over_many_folds_is_exact_too() -> None:
+    values = [0.1, 1e16, -1e16, 1e-9] * 1000
+    column = Column(keep=True)
+    for value in values:
+        column.add(value)
+    assert column.sum == float(sum(map(Fraction, values), Fraction()))
+    assert column.statistic("min") == -1e16
+    assert column.statistic("max") == 1e16
+    assert column.statistic("p50") == percentile(sorted(values), 50)
+    assert column.count == 4000
+
+
+def test_every_kind_of_figure() -> None:
+    figures = tallied(scored(10), scored(4), scored(None), scored(10), scored(0))
+    assert figures["tone_mean"] == 6
+    assert figures["tone_low"] == 0
+    assert figures["tone_high"] == 10
+    assert figures["tone_sum"] == 24
+    assert figures["tone_p90"] == 10
+    assert figures["full"] == 0.5
+    assert figures["per_full"] == 12
+    assert figures["samples"] == 5
+    assert figures["lowest_criterion_mean"] == 6
+
+
+def test_a_run_without_values_has_no_figures_rather_than_zeros() -> None:
+    for figures in (tallied(), tallied(scored(None))):
+        for name in ("tone_mean", "tone_low", "tone_sum", "tone_p90", "full", "per_full"):
+            assert figures[name] is None
+    assert tallied()["review_rate"] is None
+
+
+def test_who_divides_by_nobody_divides_by_one() -> None:
+    assert tallied(scored(3), scored(4))["per_full"] == 7
+
+
+def test_every_rate_that_rules_may_name_is_there() -> None:
+    for rubric in (RUBRIC, load_rubric("companion"), load_rubric("answer-quality")):
+        assert set(RATES) <= set(Tally(rubric).figures()[0])
+
+
+@pytest.mark.parametrize(
+    ("rate", "flagged"),
+    [
+        ("unscored_rate", {"judged": True, "votes_valid": 0}),
+        ("evaluator_error_rate", {"evaluator_error": "parse_error"}),
+        ("review_rate", {"needs_review": True}),
+        ("safety_rate", {"safety_flag": True}),
+        ("unstable_rate", {"stable": False}),
+        ("low_confidence_rate", {"confidence": "low", "votes_valid": 3}),
+        ("timeout_rate", {"timed_out": True}),
+        ("target_error_rate", {"target_error": "refused"}),
+    ],
+)
+def test_a_rate_is_a_share_of_all_samples(rate: str, flagged: dict[str, object]) -> None:
+    plain = scored(5, judged=True, votes_valid=3, confidence="high")
+    assert tallied(plain, plain)[rate] == 0
+    assert tallied(scored(5, **flagged), plain, plain, plain)[rate] == 0.25
+
+
+def test_a_rubric_without_pass_rules_has_no_pass_rate() -> None:
+    assert tallied(scored(5))["pass_rate"] is None
