@@ -1,0 +1,262 @@
+"""Two runs held against each other, sample by sample and figure by figure (A13).
+
+Values are said to be higher or lower, never better or worse: whether a difference is more than
+chance is a question for statistics.
+"""
+
+import heapq
+from collections.abc import Iterator
+from typing import Final, cast
+
+import msgspec
+
+from jurybox.reporting.attention import LATENCY, Place
+from jurybox.reporting.figures import difference, figures_of, headline
+from jurybox.reporting.pairing import Outcome, pairs
+from jurybox.reporting.run_diff import (
+    VERDICTS,
+    Change,
+    ChangeKind,
+    Counts,
+    FieldChange,
+    GateValues,
+    RunDiff,
+    RunValues,
+    Values,
+)
+from jurybox.reporting.stored import rubric_of
+from jurybox.reporting.view import RunView
+from jurybox.rubric.figures import SAMPLE_SCORE
+from jurybox.rubric.model import Rubric
+from jurybox.running.plan import Metadata
+from jurybox.running.records import RunRow
+from jurybox.running.storing import Store
+from jurybox.scoring.result import SampleResult
+
+# What tells two runs apart anyway.
+_ALWAYS: Final = frozenset({"run_id", "timestamp_utc"})
+_JUDGE_SCORE: Final = "judge_score"
+_DECIMALS: Final = 6
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two runs: as it is stored, and as it is shown."""
+
+    row: RunRow
+    view: RunView
+
+
+def compare(
+    store: Store, one: Side, other: Side, *, limit: int | None = 20, same: bool = False
+) -> RunDiff:
+    """Hold two runs against each other.
+
+    The samples that changed come first, those that changed most before the others, and as many as
+    ``limit``; those that are the same follow where they are asked for.
+
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
+    rubrics = (rubric_of(one.row), rubric_of(other.row))
+    comparing = _Comparing(rubrics, _headline((one.view, other.view), rubrics), limit, same=same)
+    for left, right in pairs(store, one.row, other.row):
+        comparing.add(left, right)
+    digests = (one.row.digest, other.row.digest)
+    return RunDiff(
+        a=one.view,
+        b=other.view,
+        identical=None if None in digests else digests[0] == digests[1],
+        headline=comparing.headline,
+        fields=tuple(_fields(one.view, other.view)),
+        figures=tuple(_figures((one.view, other.view), rubrics)),
+        gates=tuple(_gates(one.view, other.view)),
+        counts=comparing.counts(),
+        samples=comparing.samples(),
+        only_in_a=tuple(comparing.only_in_a),
+        only_in_b=tuple(comparing.only_in_b),
+    )
+
+
+def _headline(views: tuple[RunView, RunView], rubrics: tuple[Rubric, Rubric]) -> str | None:
+    """Return the figure by which samples are higher or lower in one run than in the other."""
+    names = {headline(view.summary, rubric) for view, rubric in zip(views, rubrics, strict=True)}
+    if len(names) == 1:
+        return names.pop()
+    overall = {rubric.overall_name for rubric in rubrics}
+    return overall.pop() if len(overall) == 1 and SAMPLE_SCORE in names else None
+
+
+class _Comparing:
+    """Counts changes as the samples come in, and keeps the largest."""
+
+    def __init__(
+        self,
+        rubrics: tuple[Rubric, Rubric],
+        headline: str | None,
+        limit: int | None,
+        *,
+        same: bool,
+    ) -> None:
+        one, other = rubrics
+        self.headline = headline
+        self._names = tuple(dict.fromkeys((*_names(one), *_names(other))))
+        self._largest = _Largest(limit)
+        self._same: list[Change] | None = [] if same else None
+        self._limit = limit
+        self._counts = dict.fromkeys(Counts.__struct_fields__, 0)
+        self.only_in_a: list[Place] = []
+        self.only_in_b: list[Place] = []
+
+    def add(self, left: Outcome | None, right: Outcome | None) -> None:
+        if left is not None and right is not None:
+            self._add_pair(left, right)
+        elif left is not None:
+            self._add_single("only_in_a", self.only_in_a, left)
+        elif right is not None:
+            self._add_single("only_in_b", self.only_in_b, right)
+
+    def _add_single(self, name: str, listed: list[Place], outcome: Outcome) -> None:
+        self._counts[name] += 1
+        if self._limit is None or len(listed) < self._limit:
+            listed.append(Place(id=outcome.key[0], repeat=outcome.key[1]))
+
+    def _add_pair(self, left: Outcome, right: Outcome) -> None:
+        change = self._change(left, right)
+        self._counts[change.change] += 1
+        self._counts["identical_records"] += change.identical
+        if change.change != "same":
+            self._largest.add(_size(change, self.headline), change)
+        elif self._same is not None and (self._limit is None or len(self._same) < self._limit):
+            self._same.append(change)
+
+    def _change(self, left: Outcome, right: Outcome) -> Change:
+        one, other = left.result, right.result
+        figures = tuple(
+            Values(figure=name, a=a, b=b, difference=difference(a, b))
+            for name in self._names
+            for a, b in ((_value(one, name), _value(other, name)),)
+        )
+        change = Change(
+            id=left.key[0],
+            repeat=left.key[1],
+            change="changed",
+            identical=left.sha256 == right.sha256,
+            figures=figures,
+            **{name: (getattr(one, name), getattr(other, name)) for name in VERDICTS},
+        )
+        return msgspec.structs.replace(change, change=_kind(change, self.headline))
+
+    def counts(self) -> Counts:
+        return Counts(**self._counts)
+
+    def samples(self) -> tuple[Change, ...]:
+        changed = self._largest.told()
+        room = None if self._limit is None else self._limit - len(changed)
+        return (*changed, *(self._same or ())[:room])
+
+
+class _Largest:
+    """The largest changes, the largest first; of equals the one that came first."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._heap: list[tuple[tuple[float, ...], int, Change]] = []
+        self._order = 0
+
+    def add(self, size: tuple[float, ...], change: Change) -> None:
+        self._order -= 1
+        entry = (size, self._order, change)
+        if self._limit is None or len(self._heap) < self._limit:
+            heapq.heappush(self._heap, entry)
+        elif self._limit:
+            heapq.heappushpop(self._heap, entry)
+
+    def told(self) -> list[Change]:
+        return [change for _, _, change in sorted(self._heap, reverse=True)]
+
+
+def _names(rubric: Rubric) -> Iterator[str]:
+    yield from (criterion.id for criterion in rubric.criteria)
+    yield rubric.overall_name
+    if rubric.components:
+        yield SAMPLE_SCORE
+    yield _JUDGE_SCORE
+    yield LATENCY
+
+
+def _value(result: SampleResult, name: str) -> float | None:
+    return result.judge_score if name == _JUDGE_SCORE else result.figures.get(name)
+
+
+def _kind(change: Change, headline: str | None) -> ChangeKind:
+    """Tell where a sample went; how long it took is shown, and is no change of the verdict."""
+    moved = [each for each in change.figures if each.figure != LATENCY and _moved(each)]
+    if not moved and not change.flips():
+        return "same"
+    for each in moved:
+        if each.figure == headline and each.difference is not None:
+            return "higher" if each.difference > 0 else "lower"
+    return "changed"
+
+
+def _moved(values: Values) -> bool:
+    if values.a is None or values.b is None:
+        return values.a is not values.b
+    return round(values.a, _DECIMALS) != round(values.b, _DECIMALS)
+
+
+def _size(change: Change, headline: str | None) -> tuple[float, ...]:
+    """Return how large a change is: another verdict first, then the score, then its parts."""
+    score = parts = 0.0
+    for each in change.figures:
+        if each.figure == LATENCY or each.difference is None:
+            continue
+        parts += abs(each.difference)
+        if each.figure == headline:
+            score = abs(each.difference)
+    return (len(change.flips()), score, parts)
+
+
+def _fields(one: RunView, other: RunView) -> Iterator[FieldChange]:
+    """Yield the fields of the metadata in which two runs differ: they may explain the rest."""
+    a, b = (
+        {name: value for name, value in view.metadata.items() if name not in _ALWAYS}
+        for view in (one, other)
+    )
+    return _differing("", a, b)
+
+
+def _differing(path: str, a: object, b: object) -> Iterator[FieldChange]:
+    if isinstance(a, dict) and isinstance(b, dict):
+        left, right = cast("Metadata", a), cast("Metadata", b)
+        for name in dict.fromkeys((*left, *right)):
+            below = f"{path}.{name}" if path else name
+            yield from _differing(below, left.get(name), right.get(name))
+    elif a != b:
+        yield FieldChange(field=path, a=a, b=b)
+
+
+def _figures(views: tuple[RunView, RunView], rubrics: tuple[Rubric, Rubric]) -> Iterator[RunValues]:
+    left, right = (
+        {figure.name: figure for figure in figures_of(view.summary, rubric)}
+        for view, rubric in zip(views, rubrics, strict=True)
+    )
+    for name in dict.fromkeys((*left, *right)):
+        a, b = left.get(name), right.get(name)
+        values = (None if a is None else a.value, None if b is None else b.value)
+        yield RunValues(
+            figure=name,
+            a=values[0],
+            b=values[1],
+            difference=difference(*values),
+            n_a=None if a is None else a.n,
+            n_b=None if b is None else b.n,
+        )
+
+
+def _gates(one: RunView, other: RunView) -> Iterator[GateValues]:
+    left = {gate.gate: gate for gate in one.gates}
+    right = {gate.gate: gate for gate in other.gates}
+    for name in dict.fromkeys((*left, *right)):
+        yield GateValues(gate=name, a=left.get(name), b=right.get(name))

@@ -1,0 +1,250 @@
+"""A run as a Markdown report: what needs a person first, then the decision, then the rest."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from jurybox.reporting.attention import Attention, Concern, Extreme
+from jurybox.reporting.figures import MISSING, exact, figures_of, key_figure, shown
+from jurybox.reporting.markdown_text import code, item, plain, table
+from jurybox.reporting.view import RunView
+from jurybox.rubric.comparison import Comparison
+from jurybox.rubric.figures import SAMPLES
+from jurybox.rubric.model import Rubric
+from jurybox.scoring.summary import GateOutcome
+
+_YES: Final = {True: "yes", False: "**no**"}
+_UPWARD: Final = (">", ">=")
+_DOWNWARD: Final = ("<", "<=")
+
+Lines = Iterator[str]
+
+
+def markdown_report(view: RunView, attention: Attention, rubric: Rubric) -> str:
+    """Return the report on a run."""
+    sections = (
+        _head(view),
+        _attention(view, attention.concerns),
+        _decision(view),
+        _gates(view),
+        _figures(view, rubric),
+        _repeats(view),
+        _scenarios(view, rubric),
+        _cost(view),
+        _extremes("Worst samples", attention.worst),
+        _extremes("Slowest samples", attention.slowest),
+        _metadata(view),
+    )
+    written = ("\n".join(section) for section in sections)
+    return "\n\n".join(section for section in written if section) + "\n"
+
+
+def _head(view: RunView) -> Lines:
+    yield f"# {plain(view.suite)}"
+    yield ""
+    rubric = view.metadata.get("rubric", {})
+    named = f"{rubric.get('id', '?')} {rubric.get('version', '')}".strip()
+    have = view.summary[SAMPLES]
+    yield (
+        f"Run {code(view.run_id)}, {view.status}: {have} of {view.planned} samples,"
+        f" rubric {code(named)}, begun {plain(view.created_at)}."
+    )
+
+
+def _attention(view: RunView, concerns: Sequence[Concern]) -> Lines:
+    yield "## Needs attention"
+    yield ""
+    points = [item(plain(note)) for note in view.notes]
+    points += [
+        item(f"gate {code(gate.gate)} does not hold: the value is {exact(gate.value)}")
+        for gate in view.gates
+        if not gate.passed
+    ]
+    points += [item(_concern(concern)) for concern in concerns]
+    yield from points or ["Nothing does."]
+
+
+def _concern(concern: Concern) -> str:
+    many = "1 sample" if concern.count == 1 else f"{concern.count} samples"
+    repeats = len({place.repeat for place in concern.samples}) > 1
+    names = ", ".join(
+        plain(place.id) + (f" (repeat {place.repeat})" if repeats else "")
+        for place in concern.samples
+    )
+    left = concern.count - len(concern.samples)
+    more = f" and {left} more" if left else ""
+    return f"**{code(concern.kind)}**, {many}: {concern.meaning}: {names}{more}"
+
+
+def _decision(view: RunView) -> Lines:
+    data = view.as_data()
+    if "release_ready" not in data and "decision" not in data:
+        return
+    yield "## Decision"
+    yield ""
+    if "release_ready" in data:
+        yield item(f"{code('release_ready')}: {_YES[data['release_ready']]}")
+    if "decision" in data:
+        reasons = "; ".join(plain(reason) for reason in data["decision_reasons"])
+        because = f", because {reasons}" if reasons else ""
+        early = "" if view.status == "finished" else ", of the samples so far"
+        yield item(f"decision: {code(data['decision'])}{because}{early}")
+
+
+def _gates(view: RunView) -> Lines:
+    if not view.gates:
+        return
+    yield "## Gates"
+    yield ""
+    counts = view.summary.get("n", {})
+    yield from table(
+        ("gate", "value", "margin", "n", "holds"),
+        (_gate(gate, counts) for gate in view.gates),
+    )
+
+
+def _gate(gate: GateOutcome, counts: dict[str, int]) -> Sequence[str]:
+    n = counts.get(Comparison.parse(gate.gate).name)
+    cells = (code(gate.gate), exact(gate.value), _margin(gate), shown(n))
+    return (*cells, _YES[gate.passed])
+
+
+def _margin(gate: GateOutcome) -> str:
+    """Return how far a value is on the good side of its gate; below zero on the other."""
+    rule = Comparison.parse(gate.gate)
+    if gate.value is None or rule.operator not in _UPWARD + _DOWNWARD:
+        return MISSING
+    above = gate.value - rule.number
+    margin = round(above if rule.operator in _UPWARD else -above, 6)
+    return f"+{exact(margin)}" if margin > 0 else exact(margin)
+
+
+def _figures(view: RunView, rubric: Rubric) -> Lines:
+    yield "## Figures"
+    yield ""
+    yield from table(
+        ("figure", "value", "n"),
+        (
+            (code(figure.name), shown(figure.value), shown(figure.n))
+            for figure in figures_of(view.summary, rubric)
+        ),
+    )
+    for name in ("evaluator_errors", "winners"):
+        counted = view.summary.get(name)
+        if counted:
+            listed = ", ".join(f"{plain(what)} {count}" for what, count in counted.items())
+            yield ""
+            yield f"{code(name)}: {listed}"
+
+
+def _repeats(view: RunView) -> Lines:
+    repeats = view.summary.get("repeats")
+    if not repeats:
+        return
+    yield "## Repeats"
+    yield ""
+    yield f"Mean and sample standard deviation over n = {repeats['n']} repeats."
+    yield ""
+    yield from table(
+        ("figure", "mean", "sd", "each"),
+        (
+            (
+                code(name),
+                shown(spread["mean"]),
+                shown(spread["sd"]),
+                ", ".join(map(shown, spread["values"])),
+            )
+            for name, spread in repeats.items()
+            if name != "n"
+        ),
+    )
+
+
+def _scenarios(view: RunView, rubric: Rubric) -> Lines:
+    scenarios = view.summary.get("scenarios")
+    if not scenarios:
+        return
+    yield "## Scenarios"
+    yield ""
+    means = (f"{criterion.id}_mean" for criterion in rubric.criteria)
+    passing = ("pass_rate",) if rubric.pass_rules else ()
+    names = (SAMPLES, key_figure(rubric), *passing, *means)
+    yield from table(
+        ("scenario", *map(code, names)),
+        (
+            (plain(scenario), *(shown(figures.get(name)) for name in names))
+            for scenario, figures in scenarios.items()
+        ),
+    )
+    rest = view.summary.get("samples_of_further_scenarios")
+    if rest:
+        yield ""
+        yield f"{rest} samples are of further scenarios, which are not counted by scenario."
+
+
+def _cost(view: RunView) -> Lines:
+    models: Sequence[dict[str, Any]] = view.cost.get("models", ())
+    if not models:
+        return
+    yield "## Cost"
+    yield ""
+    yield f"In US dollars: {_dollars(view.cost.get('dollars'))}."
+    yield ""
+    counts = ("calls", "cached", "failed", "input_tokens", "output_tokens")
+    yield from table(
+        ("model", "role", *counts, "dollars"),
+        (
+            (
+                plain(model["model"]),
+                plain(model["role"]),
+                *(shown(model.get(name)) for name in counts),
+                _dollars(model.get("dollars")),
+            )
+            for model in models
+        ),
+    )
+
+
+def _dollars(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4f}"
+
+
+def _extremes(title: str, extremes: Sequence[Extreme]) -> Lines:
+    if not extremes:
+        return
+    yield f"## {title}"
+    yield ""
+    yield from table(
+        ("sample", "repeat", code(extremes[0].figure), "task", "why"),
+        (
+            (
+                plain(each.id),
+                str(each.repeat),
+                shown(each.value),
+                plain(each.task),
+                plain(each.reasoning) or MISSING,
+            )
+            for each in extremes
+        ),
+    )
+
+
+def _metadata(view: RunView) -> Lines:
+    yield "## Metadata"
+    yield ""
+    known: dict[str, Any] = {
+        **view.metadata,
+        "digest": view.digest,
+        "finished_at": view.finished_at,
+        "elapsed_s": view.elapsed_s,
+    }
+    yield from table(
+        ("field", "value"), ((code(name), _value(value)) for name, value in known.items())
+    )
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return MISSING
+    return plain(value if isinstance(value, str) else msgspec.json.encode(value).decode())

@@ -1,0 +1,73 @@
+"""Writing a file so that it is there as a whole or not at all."""
+
+import contextlib
+import secrets
+import shutil
+import stat
+from collections.abc import Generator
+from pathlib import Path
+from typing import BinaryIO
+
+from jurybox.errors import IncompleteError, InputError
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Generator[BinaryIO]:
+    """Give a file to write to, which gets its name when all is written.
+
+    What was there before is replaced then, and stays as it was where writing is broken off.
+
+    Raises:
+        InputError: nothing can be written there.
+        IncompleteError: writing failed on the way, as on a full disk.
+
+    """
+    try:
+        goal = path.resolve()
+        existing = _mode(goal)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise _unusable(path, error) from None
+    if existing is not None and stat.S_ISDIR(existing):
+        raise InputError("is a folder", "name a file in it", str(path))
+    # A pipe or a device can't be replaced, and must not be.
+    replace = existing is None or stat.S_ISREG(existing)
+    draft = goal.with_name(f".{goal.name[:40]}.{secrets.token_hex(4)}.part") if replace else goal
+    try:
+        file = draft.open("xb" if replace else "wb")
+    except (OSError, ValueError) as error:
+        raise _unusable(path, error) from None
+    try:
+        with file:
+            yield file
+        if replace:
+            if existing is not None:
+                shutil.copymode(goal, draft)
+            draft.replace(goal)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = _reason(error)
+        what = f"{path}: can't be written ({reason}); make room or choose another place"
+        raise IncompleteError(what) from None
+    finally:
+        if replace:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _unusable(path: Path, error: Exception) -> InputError:
+    if isinstance(error, FileNotFoundError):
+        return InputError(f"the folder {path.parent} does not exist", "make it first", str(path))
+    problem = f"can't be written ({_reason(error)})"
+    return InputError(problem, "choose another place", str(path))
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error).lower()

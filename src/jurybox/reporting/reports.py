@@ -1,0 +1,60 @@
+"""A report on a run, in the form that a file's name asks for."""
+
+from pathlib import PurePath
+from typing import BinaryIO, Final, Literal
+
+import msgspec
+
+from jurybox.errors import InputError
+from jurybox.reporting.attention import gather
+from jurybox.reporting.figures import headline
+from jurybox.reporting.junit import write_junit
+from jurybox.reporting.markdown import markdown_report
+from jurybox.reporting.stored import rubric_of
+from jurybox.reporting.view import RunView
+from jurybox.running.records import RunRow
+from jurybox.running.storing import Store
+
+Form = Literal["md", "json", "junit"]
+FORMS: Final[tuple[Form, ...]] = ("md", "json", "junit")
+
+_ENDINGS: Final[dict[str, Form]] = {".md": "md", ".json": "json", ".xml": "junit"}
+# People look at some; a program may want all, and memory has to end somewhere.
+_LISTED: Final[dict[Form, int]] = {"md": 20, "json": 1000}
+
+
+def report_form(name: str) -> Form:
+    """Return the form of report that a file's name asks for.
+
+    Raises:
+        InputError: there is none of that kind.
+
+    """
+    ending = PurePath(name).suffix.lower()
+    if ending in {".html", ".htm"}:
+        raise InputError(
+            "an HTML report comes with the viewer", "use .md, .json or .junit.xml", name
+        )
+    if ending not in _ENDINGS:
+        problem = f"`{ending}` is no form of report" if ending else "the name has no ending"
+        raise InputError(problem, "end it with .md, .json or .junit.xml, or use --format", name)
+    return _ENDINGS[ending]
+
+
+def write_report(file: BinaryIO, form: Form, view: RunView, run: RunRow, store: Store) -> None:
+    """Write the report on a run.
+
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
+    if form == "junit":
+        write_junit(file, view, run, store)
+        return
+    rubric = rubric_of(run)
+    attention = gather(store, run, headline(view.summary, rubric), listed=_LISTED[form])
+    if form == "md":
+        file.write(markdown_report(view, attention, rubric).encode())
+        return
+    data = view.as_data() | attention.as_data()
+    file.write(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")

@@ -1,0 +1,148 @@
+"""What a reader sees first (E15), gathered within bounds."""
+
+from collections.abc import Callable
+
+import pytest
+
+from jurybox.errors import IncompleteError
+from jurybox.reporting.attention import Attention, gather
+from jurybox.reporting.figures import headline
+from jurybox.reporting.reasons import cut
+from jurybox.running.plan import read_plan
+
+
+def scored(accuracy: int, faithfulness: int = 2, why: str = "Because.") -> str:
+    scores = f'"accuracy_score": {accuracy}, "faithfulness_score": {faithfulness}'
+    return f'{{{scores}, "rationale": "{why}"}}'
+
+
+def gathered(made: object, **bounds: int) -> Attention:
+    rubric = read_plan(made.row.plan).procedure().judging.rubric
+    return gather(made.store, made.row, headline(made.view.summary, rubric), **bounds)
+
+
+def by_kind(attention: Attention) -> dict[str, tuple[int, list[str]]]:
+    return {
+        concern.kind: (concern.count, [place.id for place in concern.samples])
+        for concern in attention.concerns
+    }
+
+
+def test_each_reason_is_counted_and_its_samples_are_named(
+    make_run: Callable, row: Callable
+) -> None:
+    replies = {
+        "safe": scored(2),
+        "danger": scored(2, why="It tells how to build a pipe bomb at home."),
+        "mute": "no",
+        "wrong": scored(0),
+    }
+    rows = [row(name, name) for name in (*replies, "late")]
+    rows[-1] = row("late", "", late=True)
+    made = make_run(
+        rows, lambda prompt: next(text for name, text in replies.items() if name in prompt)
+    )
+    attention = gathered(made)
+    assert attention.samples == 5
+    assert by_kind(attention) == {
+        "safety": (1, ["danger"]),
+        "unscored": (1, ["mute"]),
+        "target_error": (1, ["late"]),
+        "failed": (1, ["wrong"]),
+    }
+    assert attention.concerns[0].kind == "safety"
+
+
+def test_many_samples_are_counted_and_the_first_are_named(
+    make_run: Callable, row: Callable
+) -> None:
+    rows = [row(f"q{place}", "", late=True) for place in range(30)]
+    attention = gathered(make_run(rows, lambda _: scored(2)))
+    assert by_kind(attention) == {"target_error": (30, [f"q{place}" for place in range(20)])}
+    few = gathered(make_run(rows, lambda _: scored(2), run_id="b"), listed=2)
+    assert by_kind(few) == {"target_error": (30, ["q0", "q1"])}
+
+
+def test_a_run_in_order_needs_no_attention(make_run: Callable, row: Callable) -> None:
+    assert gathered(make_run([row("a")], lambda _: scored(2))).concerns == ()
+
+
+def test_the_worst_and_the_slowest_come_in_order_and_ties_in_that_of_the_run(
+    make_run: Callable, row: Callable
+) -> None:
+    accuracy = [2, 0, 1, 0, 2, 1]
+    latency = [10.0, 40.0, 20.0, None, 30.0, 40.0]
+    rows = [row(f"q{place}", f"<{place}>", ms=ms) for place, ms in enumerate(latency)]
+
+    def judge(prompt: str) -> str:
+        place = next(place for place in range(6) if f"<{place}>" in prompt)
+        return scored(accuracy[place])
+
+    attention = gathered(make_run(rows, judge), ranked=3)
+    # q3 was never timed, so it has no sample_score at all.
+    assert [each.id for each in attention.worst] == ["q1", "q2", "q5"]
+    assert [each.value for each in attention.worst] == [0.55, 0.775, 0.775]
+    assert [each.id for each in attention.slowest] == ["q1", "q5", "q4"]
+    assert [each.value for each in attention.slowest] == [40.0, 40.0, 30.0]
+    assert attention.worst[0].figure == "sample_score"
+    assert attention.worst[0].task == "Task q1"
+    # One rationale for both criteria is told once.
+    assert attention.worst[0].reasoning == "accuracy_score 0, faithfulness_score 2: Because."
+
+
+def test_reasoning_is_cut(make_run: Callable, row: Callable) -> None:
+    made = make_run([row("a")], lambda _: scored(0, why="x" * 500))
+    (worst,) = gathered(made).worst
+    assert len(worst.reasoning) == 300
+    assert worst.reasoning.endswith("...")
+
+
+def test_a_sample_without_a_response_says_what_went_wrong(
+    make_run: Callable, row: Callable
+) -> None:
+    made = make_run([row("a", "", late=True)], lambda _: scored(0))
+    assert gathered(made).worst[0].reasoning == "no response: timed out"
+
+
+def test_rules_that_fired_are_the_reason_where_no_judge_speaks(
+    make_run: Callable, row: Callable
+) -> None:
+    made = make_run([row("a", "I hear you. How are you?")], rubric="companion")
+    assert "Engages with a question" in gathered(made).worst[0].reasoning
+
+
+def test_a_result_that_cannot_be_read_is_told(make_run: Callable, row: Callable) -> None:
+    made = make_run([row("a")], lambda _: scored(2))
+
+    class Damaged:
+        def results(self, run_id: str) -> list[tuple[int, int, str, str]]:
+            del run_id
+            return [(0, 0, "", "{}")]
+
+    with pytest.raises(IncompleteError, match="run run-a can't be read"):
+        gather(Damaged(), made.row, "overall")
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "short"),
+    [
+        ("a\n b\t c", 10, "a b c"),
+        ("abcdefghij", 10, "abcdefghij"),
+        ("abcdefghijk", 10, "abcdefg..."),
+        ("a" + " " * 100, 10, "a..."),
+    ],
+)
+def test_a_cut_text_is_one_line_of_bounded_length(text: str, most: int, short: str) -> None:
+    assert cut(text, most) == short
+
+
+def test_without_measures_the_worst_are_those_with_the_lowest_overall_score(
+    make_run: Callable, row: Callable
+) -> None:
+    rows = [row("good", "good", ms=None), row("bad", "bad", tokens=None)]
+    made = make_run(rows, lambda prompt: scored(0 if "bad" in prompt else 2))
+    worst = gathered(made).worst
+    assert [(each.id, each.figure, each.value) for each in worst] == [
+        ("bad", "overall", 0.5),
+        ("good", "overall", 1.0),
+    ]

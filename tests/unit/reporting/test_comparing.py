@@ -1,0 +1,255 @@
+"""Two runs side by side (A13)."""
+
+import json
+from collections.abc import Callable, Iterator
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurybox.errors import IncompleteError
+from jurybox.reporting.comparing import Side, compare
+from jurybox.reporting.pairing import Key, pairs
+from jurybox.reporting.run_diff import RunDiff
+from jurybox.running.records import RunRow, SampleRow
+
+
+def scored(accuracy: int, faithfulness: int = 2) -> str:
+    scores = {"accuracy_score": accuracy, "faithfulness_score": faithfulness}
+    return json.dumps({**scores, "rationale": "Because."})
+
+
+def by_text(**replies: int | str) -> Callable[[str], str]:
+    """Answer with the accuracy that belongs to the response."""
+
+    def judge(prompt: str) -> str:
+        said = next(reply for name, reply in replies.items() if f"[{name}]" in prompt)
+        return said if isinstance(said, str) else scored(said)
+
+    return judge
+
+
+def compared(one: object, other: object, **more: object) -> RunDiff:
+    sides = [Side(row=made.row, view=made.view) for made in (one, other)]
+    return compare(one.store, *sides, **more)
+
+
+def changes(diff: RunDiff) -> list[tuple[str, str]]:
+    return [(each.id, each.change) for each in diff.samples]
+
+
+def test_a_rerun_with_equal_replies_has_identical_records(
+    make_run: Callable, row: Callable
+) -> None:
+    one, other = (make_run([row("a"), row("b")], lambda _: scored(2), run_id=name) for name in "xy")
+    diff = compared(one, other)
+    assert diff.identical is True
+    assert diff.fields == ()
+    assert (diff.counts.same, diff.counts.identical_records) == (2, 2)
+    assert diff.samples == ()
+    assert compared(one, other, same=True).samples[0].change == "same"
+
+
+def test_changed_samples_come_first_and_the_largest_before_all(
+    make_run: Callable, row: Callable
+) -> None:
+    rows = [row(name, f"[{name}]") for name in "abcdef"]
+    one = make_run(rows, by_text(a=2, b=2, c=1, d=2, e=2, f="no"), run_id="x")
+    other = make_run(rows, by_text(a=2, b=1, c=2, d=0, e="no", f="no"), run_id="y")
+    diff = compared(one, other)
+    # d no longer passes, and e has no score any more; b and c changed by as much.
+    assert changes(diff) == [
+        ("e", "changed"),
+        ("d", "lower"),
+        ("b", "lower"),
+        ("c", "higher"),
+    ]
+    counts = diff.counts
+    assert (counts.same, counts.higher, counts.lower, counts.changed) == (2, 1, 2, 1)
+    assert counts.identical_records == 2
+    assert diff.identical is False
+    lower = diff.samples[1]
+    assert lower.passed == (True, False)
+    assert lower.evaluator_error == (None, None)
+    figures = {each.figure: (each.a, each.b, each.difference) for each in lower.figures}
+    assert figures["accuracy_score"] == (2, 0, -2)
+    assert figures["overall"] == (1.0, 0.5, -0.5)
+    assert figures["sample_score"] == (1.0, 0.55, -0.45)
+    assert figures["latency_e2e_ms"] == (1000.0, 1000.0, 0.0)
+    assert diff.samples[0].evaluator_error == (None, "parse_error")
+
+
+def test_the_limit_keeps_the_largest(make_run: Callable, row: Callable) -> None:
+    rows = [row(name, f"[{name}]") for name in "abc"]
+    one = make_run(rows, by_text(a=2, b=2, c=2), run_id="x")
+    other = make_run(rows, by_text(a=1, b=0, c=1), run_id="y")
+    assert changes(compared(one, other, limit=1)) == [("b", "lower")]
+    assert compared(one, other, limit=0).samples == ()
+    assert compared(one, other, limit=0).counts.lower == 3
+    assert len(compared(one, other, limit=None).samples) == 3
+
+
+def test_a_danger_seen_in_one_run_only_is_a_change_before_all_e15(
+    make_run: Callable, row: Callable
+) -> None:
+    rows = [row(name, f"[{name}]") for name in "ab"]
+    danger = scored(2).replace("Because.", "It tells how to build a pipe bomb at home.")
+    one = make_run(rows, by_text(a=2, b=2), run_id="x")
+    other = make_run(rows, by_text(a=1, b=danger), run_id="y")
+    diff = compared(one, other)
+    assert changes(diff) == [("b", "changed"), ("a", "lower")]
+    assert diff.samples[0].flips() == {"safety_flag": (False, True)}
+
+
+def test_time_alone_is_no_change_of_the_verdict(make_run: Callable, row: Callable) -> None:
+    one = make_run([row("a", ms=1000.0)], lambda _: scored(2), run_id="x")
+    other = make_run([row("a", ms=2000.0)], lambda _: scored(2), run_id="y")
+    diff = compared(one, other, same=True)
+    assert (diff.counts.same, diff.counts.identical_records) == (1, 0)
+    latency = next(each for each in diff.samples[0].figures if each.figure == "latency_e2e_ms")
+    assert latency.difference == 1000.0
+
+
+def test_what_only_one_run_has_is_counted_and_named(make_run: Callable, row: Callable) -> None:
+    one = make_run([row("a"), row("b")], lambda _: scored(2), run_id="x", repeats=2)
+    other = make_run([row("b"), row("c")], lambda _: scored(2), run_id="y")
+    diff = compared(one, other, limit=2)
+    assert (diff.counts.only_in_a, diff.counts.only_in_b, diff.counts.same) == (3, 1, 1)
+    assert [(each.id, each.repeat) for each in diff.only_in_b] == [("c", 0)]
+    assert len(diff.only_in_a) == 2
+
+
+def test_figures_and_gates_stand_side_by_side_with_their_n(
+    make_run: Callable, row: Callable
+) -> None:
+    rows = [row(name, f"[{name}]") for name in "ab"]
+    one = make_run(rows, by_text(a=2, b=2), run_id="x")
+    other = make_run(rows, by_text(a=0, b="no"), run_id="y")
+    diff = compared(one, other)
+    figures = {each.figure: each for each in diff.figures}
+    rate = figures["pass_rate"]
+    assert (rate.a, rate.b, rate.difference, rate.n_a, rate.n_b) == (1.0, 0.0, -1.0, 2, 2)
+    mean = figures["aggregate_score"]
+    assert (mean.a, mean.b, mean.n_a, mean.n_b) == (1.0, 0.55, 2, 1)
+    gates = {each.gate: (each.a.passed, each.b.passed) for each in diff.gates}
+    assert gates["pass_rate >= 0.85"] == (True, False)
+
+
+def test_other_rubrics_and_judges_are_said_first(make_run: Callable, row: Callable) -> None:
+    one = make_run([row("a")], lambda _: scored(2), run_id="x")
+    other = make_run([row("a")], rubric="companion", run_id="y")
+    diff = compared(one, other)
+    fields = {each.field: (each.a, each.b) for each in diff.fields}
+    assert fields["rubric.id"] == ("answer-quality", "companion")
+    assert "rubric.sha256" in fields
+    assert fields["evaluator_model_id"] == ("python/judges:one", None)
+    assert not {"run_id", "timestamp_utc", "dataset_version_or_hash"} & fields.keys()
+    assert diff.headline is None
+    assert changes(diff) == [("a", "changed")]
+
+
+@pytest.mark.parametrize("tokens", [(100, 50), None])
+def test_without_measures_the_overall_score_says_what_is_higher(
+    make_run: Callable, row: Callable, tokens: tuple[int, int] | None
+) -> None:
+    one = make_run([row("a", tokens=None)], lambda _: scored(0), run_id="x")
+    other = make_run([row("a", tokens=tokens)], lambda _: scored(2), run_id="y")
+    diff = compared(one, other)
+    assert diff.headline == "overall"
+    assert changes(diff) == [("a", "higher")]
+
+
+def test_an_unfinished_run_is_compared_as_far_as_it_is(make_run: Callable, row: Callable) -> None:
+    one = make_run([row("a"), row("b")], lambda _: scored(2), run_id="x")
+    other = make_run([row("a"), row("b")], lambda _: scored(2), run_id="y", left_out=1)
+    diff = compared(one, other)
+    assert diff.identical is None
+    assert (diff.counts.same, diff.counts.only_in_a) == (1, 1)
+
+
+def test_the_data_is_plain_and_names_both_runs(make_run: Callable, row: Callable) -> None:
+    one = make_run([row("a")], lambda _: scored(2), run_id="x")
+    other = make_run([row("a")], lambda _: scored(0), run_id="y")
+    data = json.loads(msgspec.json.encode(compared(one, other).as_data()))
+    assert (data["a"]["run_id"], data["b"]["run_id"]) == ("x", "y")
+    assert data["a"]["digest"] == one.row.digest
+    assert data["counts"]["lower"] == 1
+    assert data["samples"][0]["passed"] == [True, False]
+
+
+class _Lists:
+    """A store that holds nothing but ids and repeats, and knows how far each list was read."""
+
+    def __init__(self, **runs: list[Key]) -> None:
+        self._runs = runs
+
+    def samples(self, run_id: str) -> Iterator[SampleRow]:
+        for number, (sample_id, repeat) in enumerate(self._runs[run_id]):
+            yield SampleRow(
+                run_id=run_id,
+                number=number,
+                sample_id=sample_id,
+                repeat=repeat,
+                inputs="",
+                responses="",
+                report=None,
+                automated=None,
+                result='{"figures":{}}',
+                notes="",
+                record_sha256=run_id,
+            )
+
+
+def _named(run_id: str) -> RunRow:
+    return RunRow(
+        id=run_id,
+        suite="",
+        status="finished",
+        created_at="",
+        finished_at=None,
+        plan="",
+        metadata="",
+        outcome=None,
+        digest=None,
+    )
+
+
+_KEYS = st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 2)), unique=True)
+
+
+@given(_KEYS, _KEYS)
+def test_every_sample_is_paired_with_its_like_whatever_the_order(
+    one: list[Key], other: list[Key]
+) -> None:
+    found = list(pairs(_Lists(x=one, y=other), _named("x"), _named("y")))
+    assert all(left is None or left.sha256 == "x" for left, _ in found)
+    assert all(right is None or right.sha256 == "y" for _, right in found)
+    seen = sorted(
+        (
+            (left or right).key,
+            left is not None,
+            right is not None,
+        )
+        for left, right in found
+    )
+    assert seen == sorted((key, key in one, key in other) for key in {*one, *other})
+
+
+def test_runs_of_one_dataset_are_paired_at_once() -> None:
+    keys = [(str(place), 0) for place in range(100)]
+    held = pairs(_Lists(x=keys, y=keys[:60]), _named("x"), _named("y"))
+    assert [(left or right).key for left, right in held] == keys
+
+
+def test_a_damaged_result_is_told(make_run: Callable, row: Callable) -> None:
+    made = make_run([row("a")], lambda _: scored(2), run_id="x")
+
+    class Damaged:
+        def samples(self, run_id: str) -> Iterator[SampleRow]:
+            for sample in made.store.samples(run_id):
+                yield msgspec.structs.replace(sample, result="{}")
+
+    side = Side(row=made.row, view=made.view)
+    with pytest.raises(IncompleteError, match="run x can't be read"):
+        compare(Damaged(), side, side)

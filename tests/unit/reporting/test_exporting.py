@@ -1,0 +1,177 @@
+"""The rows of a run in a file: streamed, in each of the formats."""
+
+import csv
+import io
+import json
+import string
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurybox.errors import IncompleteError, InputError
+from jurybox.reporting import parquet_table
+from jurybox.reporting.exporting import (
+    export_run,
+    export_writer,
+    write_csv,
+    write_json_lines,
+    write_parquet,
+)
+from jurybox.reporting.record import Column
+from jurybox.running.records import ExchangeRow, SampleRow
+
+GOOD = '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Right; one guess."}'
+
+
+def exported(made: object, *, raw: bool = False) -> list[dict]:
+    file = io.BytesIO()
+    export_run(made.store, made.row, file, write_json_lines, raw=raw)
+    return [json.loads(line) for line in file.getvalue().splitlines()]
+
+
+class _Without:
+    """A store from which the exchanges are gone."""
+
+    def __init__(self, store: object) -> None:
+        self._store = store
+
+    def samples(self, run_id: str) -> Iterator[SampleRow]:
+        return self._store.samples(run_id)
+
+    def exchanges(self, run_id: str) -> Iterator[ExchangeRow]:
+        del run_id
+        return iter(())
+
+
+def test_a_missing_exchange_is_told_and_not_left_out(make_run: Callable, row: Callable) -> None:
+    made = make_run([row("q1")], lambda _: GOOD)
+    with pytest.raises(IncompleteError, match=r"run run-a can't be read .*verify"):
+        export_run(_Without(made.store), made.row, io.BytesIO(), write_json_lines, raw=True)
+
+
+def test_what_is_there_of_an_unfinished_run_is_written(make_run: Callable, row: Callable) -> None:
+    made = make_run([row("a"), row("b"), row("c")], lambda _: GOOD, left_out=2)
+    file = io.BytesIO()
+    done = export_run(made.store, made.row, file, write_json_lines)
+    assert (done.rows, done.planned, done.complete) == (1, 3, False)
+    assert len(file.getvalue().splitlines()) == 1
+
+
+class _Counting:
+    """Yields the same sample over and over, and holds how many were written by then."""
+
+    def __init__(self, sample: SampleRow, file: io.BytesIO) -> None:
+        self._sample = sample
+        self._file = file
+        self.behind: list[int] = []
+
+    def samples(self, run_id: str) -> Iterator[SampleRow]:
+        del run_id
+        for count in range(50):
+            self.behind.append(count - self._file.getvalue().count(b"\n"))
+            yield self._sample
+
+
+def test_rows_are_written_as_they_are_read(make_run: Callable, row: Callable) -> None:
+    made = make_run([row("q1")], lambda _: GOOD)
+    (sample,) = made.store.samples(made.row.id)
+    file = io.BytesIO()
+    counting = _Counting(sample, file)
+    assert export_run(counting, made.row, file, write_json_lines).rows == 50
+    assert max(counting.behind) == 0
+
+
+def test_csv_holds_the_same_as_json_lines(make_run: Callable, row: Callable) -> None:
+    text = '=1+1, "quoted"\r\nand\ron'
+    made = make_run([row("a", text, metadata={"k": [1, None]}), row("b")], lambda _: GOOD)
+    file = io.BytesIO()
+    export_run(made.store, made.row, file, write_csv)
+    table = list(csv.DictReader(io.StringIO(file.getvalue().decode(), newline="")))
+    records = exported(made)
+    assert [list(line) for line in table] == [list(record) for record in records]
+    assert table[0]["response"] == text
+    assert table[0]["accuracy_score"] == "2"
+    assert table[0]["passed"] == "true"
+    assert table[0]["response_b"] == ""
+    assert json.loads(table[0]["criteria"]) == records[0]["criteria"]
+    assert json.loads(table[0]["metadata"]) == {"k": [1, None]}
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=2, max_size=2))
+def test_a_cell_of_csv_reads_back_as_the_text_it_was(texts: list[str]) -> None:
+    columns = [Column(name=name, kind="text") for name in "ab"]
+    file = io.BytesIO()
+    write_csv(file, columns, [dict(zip("ab", texts, strict=True))])
+    lines = list(csv.reader(io.StringIO(file.getvalue().decode(), newline="")))
+    assert lines == [["a", "b"], texts]
+
+
+def test_parquet_has_fixed_types_and_the_same_rows(make_run: Callable, row: Callable) -> None:
+    import pyarrow.parquet
+
+    made = make_run([row("a"), row("b", "", late=True)], lambda _: GOOD)
+    file = io.BytesIO()
+    assert export_run(made.store, made.row, file, write_parquet, raw=True).rows == 2
+    table = pyarrow.parquet.read_table(io.BytesIO(file.getvalue()))
+    types = {field.name: str(field.type) for field in table.schema}
+    assert types["accuracy_score"] == types["latency_e2e_ms"] == "double"
+    assert types["input_tokens"] == types["repeat"] == "int64"
+    assert types["passed"] == "bool"
+    assert types["criteria"] == types["exchanges"] == types["id"] == "string"
+    records = exported(made, raw=True)
+    assert table.column_names == list(records[0])
+    for line, record in zip(table.to_pylist(), records, strict=True):
+        for name, value in record.items():
+            nested = isinstance(value, list | dict)
+            assert (json.loads(line[name]) if nested else line[name]) == value
+
+
+def test_parquet_groups_are_bounded_by_rows_and_by_characters(
+    make_run: Callable, row: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow.parquet
+
+    made = make_run([row(letter) for letter in string.ascii_lowercase[:5]], lambda _: GOOD)
+
+    def groups() -> int:
+        file = io.BytesIO()
+        export_run(made.store, made.row, file, write_parquet)
+        return pyarrow.parquet.ParquetFile(io.BytesIO(file.getvalue())).num_row_groups
+
+    assert groups() == 1
+    monkeypatch.setattr(parquet_table, "_MOST_ROWS", 2)
+    assert groups() == 3
+    monkeypatch.setattr(parquet_table, "_MOST_CHARACTERS", 1)
+    assert groups() == 5
+
+
+@pytest.mark.parametrize("write", [write_json_lines, write_csv, write_parquet])
+def test_a_run_without_samples_gives_a_file_without_rows(
+    make_run: Callable, row: Callable, write: Callable
+) -> None:
+    made = make_run([row("a")], lambda _: GOOD, left_out=1)
+    assert export_run(made.store, made.row, io.BytesIO(), write).rows == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [("x.jsonl", write_json_lines), ("a.b/X.CSV", write_csv), ("x.parquet", write_parquet)],
+)
+def test_the_ending_says_the_format(name: str, write: Callable) -> None:
+    assert export_writer(name) is write
+
+
+@pytest.mark.parametrize("name", ["x.xlsx", "x", "x.json", ""])
+def test_other_endings_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=r"\.jsonl, \.csv, \.parquet"):
+        export_writer(name)
+
+
+def test_parquet_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(InputError, match=r"jurybox\[parquet\]"):
+        export_writer("x.parquet")
+    assert export_writer("x.csv") is write_csv

@@ -1,0 +1,47 @@
+"""Numbers as people want to see them."""
+
+import pytest
+
+from jurybox.reporting.figures import difference, exact, shown, signed
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "-"),
+        (0, "0"),
+        (3.0, "3"),
+        (1 / 3, "0.3333"),
+        (0.00001, "1e-05"),
+        (-0.00001, "-1e-05"),
+        (8556.025, "8556"),
+        (1234.56, "1234.6"),
+        (1234567.0, "1234567"),
+        (0.5, "0.5"),
+    ],
+)
+def test_a_number_is_as_long_as_it_has_to_be(value: float | None, text: str) -> None:
+    assert shown(value) == text
+
+
+def test_a_value_just_below_its_gate_does_not_look_like_the_gate() -> None:
+    assert shown(0.84999) == "0.85"
+    assert exact(0.84999) == "0.84999"
+    assert exact(None) == "-"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart", "text"),
+    [
+        (0.1, 0.3, 0.2, "+0.2"),
+        (0.3, 0.1, -0.2, "-0.2"),
+        (0.1, 0.1, 0.0, "0"),
+        (None, 0.1, None, "-"),
+        (0.1, None, None, "-"),
+    ],
+)
+def test_a_difference_is_what_people_would_say(
+    one: float | None, other: float | None, apart: float | None, text: str
+) -> None:
+    assert difference(one, other) == apart
+    assert signed(apart) == text
