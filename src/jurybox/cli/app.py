@@ -8,6 +8,7 @@ import click
 from jurybox import __version__
 from jurybox.cli.exits import BAD_INPUT, FINE, INCOMPLETE, fail, guarded
 from jurybox.cli.lazy import LazyGroup
+from jurybox.cli.output import harmless
 from jurybox.errors import IncompleteError, InputError
 from jurybox.settings import TRACEBACK
 from jurybox.wiring import read_settings
@@ -16,6 +17,17 @@ from jurybox.wiring import read_settings
 @click.group(
     cls=LazyGroup,
     lazy={
+        "init": ("jurybox.cli.init", "Write a small suite that runs at once."),
+        "run": ("jurybox.cli.run", "Run a suite, and print its figures, gates and decision."),
+        "resume": ("jurybox.cli.resume", "Go on with a run that was stopped."),
+        "runs": ("jurybox.cli.runs", "List the runs of the store."),
+        "show": ("jurybox.cli.show", "Show a run, or one of its samples."),
+        "gate": ("jurybox.cli.gate", "Hold a run against the gates of its rubric."),
+        "verify": ("jurybox.cli.verify", "Derive a run anew from its stored replies."),
+        "rescore": ("jurybox.cli.rescore", "Read a run's replies again under another rubric."),
+        "report": ("jurybox.cli.report", "Write a report of a run to a file."),
+        "export": ("jurybox.cli.export", "Write the samples of a run to a file."),
+        "diff": ("jurybox.cli.diff", "Compare two runs."),
         "evaluate": ("jurybox.cli.evaluate", "Judge one response, or compare two."),
         "rubric": ("jurybox.cli.rubric", "List, show, check and start rubric documents."),
     },
@@ -30,10 +42,12 @@ def app(ctx: click.Context) -> None:
 
     \b
     Examples:
+      jurybox init && jurybox run suite.yaml
+      jurybox show last
+      jurybox gate last
       jurybox evaluate --rubric general --task "2 + 2?" --response "4" --judge python/my:judge
       jurybox rubric list
       jurybox rubric new support-answers
-      jurybox rubric check support-answers.md
 
     Exit codes: 0 fine, 1 a gate or pass rule failed, 2 bad usage or bad input, 3 the work could not
     be completed.
@@ -57,13 +71,13 @@ def _run(arguments: Sequence[str]) -> int:  # noqa: C901, PLR0911 - one exit a k
     except click.UsageError as error:
         path = "jurybox" if error.ctx is None else error.ctx.command_path
         message = f"{path}: {_sentence(error.format_message())} (see `{path} --help`)"
-        return fail(message, BAD_INPUT)
+        return fail(harmless(message), BAD_INPUT)
     except click.ClickException as error:
-        return fail(_sentence(error.format_message()), BAD_INPUT)
+        return fail(harmless(_sentence(error.format_message())), BAD_INPUT)
     except InputError as error:
-        return fail(str(error), BAD_INPUT)
+        return fail(harmless(str(error)), BAD_INPUT)
     except IncompleteError as error:
-        return fail(str(error), INCOMPLETE)
+        return fail(harmless(str(error)), INCOMPLETE)
     except SystemExit:
         # The library that draws tables leaves this way when its reader has gone.
         return INCOMPLETE
@@ -75,7 +89,8 @@ def _run(arguments: Sequence[str]) -> int:  # noqa: C901, PLR0911 - one exit a k
         if read_settings().traceback:
             traceback.print_exc()
         what = f"{type(error).__name__}: {error}"
-        return fail(f"jurybox: a fault of ours, {what} ({TRACEBACK}=1 shows where)", INCOMPLETE)
+        line = f"jurybox: a fault of ours, {harmless(what)} ({TRACEBACK}=1 shows where)"
+        return fail(line, INCOMPLETE)
     return code if isinstance(code, int) else FINE
 
 

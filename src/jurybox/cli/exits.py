@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TextIO
 
 FINE: Final = 0
 FAILED: Final = 1
@@ -30,11 +30,26 @@ def guarded(work: Callable[[], int]) -> int:
         code = work()
         sys.stdout.flush()
     except OSError as error:
-        # Python would try again when it closes standard output, and complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up(sys.stdout)
         if isinstance(error, BrokenPipeError):
             # The reader has gone, as `| head` does; it knows.
             return INCOMPLETE
         reason = (error.strerror or str(error)).lower()
         return fail(f"jurybox: can't go on ({reason}); make room or check the device", INCOMPLETE)
+    finally:
+        _settle_stderr()
     return code
+
+
+def _settle_stderr() -> None:
+    """See that nothing unwritten is left on standard error: Python would end with code 120."""
+    if sys.stderr is not None:
+        try:
+            sys.stderr.flush()
+        except OSError:
+            _give_up(sys.stderr)
+
+
+def _give_up(stream: TextIO) -> None:
+    """Send what is left of a stream nowhere: Python would try again at the end, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

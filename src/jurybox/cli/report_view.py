@@ -1,13 +1,12 @@
 """A report on the terminal: what needs a person first, then the scores, then the rest."""
 
-import re
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from jurybox.cli.output import console
+from jurybox.cli.output import console, plain
 from jurybox.documents.numbers import show_number
 from jurybox.judging.report import CriterionReport, EvaluationReport
 from jurybox.judging.safety import SafetyFinding
@@ -21,13 +20,7 @@ _REASONS = {
     "unstable": "the winner changed with the order of the responses",
     "low_confidence": "the votes have no majority",
 }
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _COLOURS = {"high": "green", "moderate": "yellow", "low": "red"}
-
-
-def _plain(text: str, style: str = "") -> Text:
-    """Return text that draws and does nothing else: models and responses may send commands."""
-    return Text(_CONTROL.sub("\ufffd", text), style=style)
 
 
 def print_report(
@@ -50,29 +43,29 @@ def print_report(
 
 def _print_head(out: Console, report: EvaluationReport) -> None:
     rubric = report.rubric
-    head = _plain(f"{rubric.id} {rubric.version}", style="bold")
+    head = plain(f"{rubric.id} {rubric.version}", style="bold")
     head.append(f"  by {report.method}, {', '.join(report.judges)}", style="default")
     out.print(head)
 
 
 def _warnings(report: EvaluationReport) -> Iterator[RenderableType]:
     for reason in report.review_reasons:
-        yield _plain(f"needs review: {_REASONS[reason]}", style="bold red")
+        yield plain(f"needs review: {_REASONS[reason]}", style="bold red")
     yield from _findings("in the judge's words", report.safety_findings, "red")
     yield from _findings("in the response", report.response_findings, "yellow")
     for lost in report.lost_votes:
-        yield _plain(f"vote {lost.vote + 1} ({lost.judge}) is lost: {lost.reason}", style="yellow")
+        yield plain(f"vote {lost.vote + 1} ({lost.judge}) is lost: {lost.reason}", style="yellow")
     if report.judge_fallback:
-        yield _plain("a reply could not be read: the rubric's fallback score stands in", "yellow")
+        yield plain("a reply could not be read: the rubric's fallback score stands in", "yellow")
     if not report.votes_independent:
-        yield _plain("the votes are not independent: all were asked the same way", style="yellow")
+        yield plain("the votes are not independent: all were asked the same way", style="yellow")
 
 
 def _findings(
     where: str, findings: Sequence[SafetyFinding], colour: str
 ) -> Iterator[RenderableType]:
     for finding in findings:
-        yield _plain(f"{finding.category} {where}: {finding.quote}", style=colour)
+        yield plain(f"{finding.category} {where}: {finding.quote}", style=colour)
 
 
 def _print_scores(out: Console, report: EvaluationReport) -> None:
@@ -81,7 +74,7 @@ def _print_scores(out: Console, report: EvaluationReport) -> None:
             out.print(_criteria(report.criteria))
         return
     for side, scored in report.responses.items():
-        out.print(_plain(f"response {side}", style="bold"))
+        out.print(plain(f"response {side}", style="bold"))
         out.print(_criteria(scored.criteria))
         out.print(_total(scored.total_score, scored.max_score, scored.overall))
 
@@ -92,11 +85,11 @@ def _criteria(criteria: Sequence[CriterionReport]) -> Table:
         table.add_column(heading, overflow="fold", ratio=1 if heading == "reasoning" else None)
     for each in criteria:
         table.add_row(
-            _plain(each.id),
-            _plain(_score(each)),
-            _plain(each.confidence, style=_COLOURS[each.confidence]),
-            _plain(" ".join(_vote(vote) for vote in each.votes)),
-            _plain(each.reasoning),
+            plain(each.id),
+            plain(_score(each)),
+            plain(each.confidence, style=_COLOURS[each.confidence]),
+            plain(" ".join(_vote(vote) for vote in each.votes)),
+            plain(each.reasoning),
         )
     return table
 
@@ -115,8 +108,8 @@ def _vote(vote: float | str) -> str:
 
 def _total(total: float | None, most: float, overall: float | None) -> Text:
     if total is None or overall is None:
-        return _plain("total  unscored")
-    return _plain(f"total  {show_number(total)} of {show_number(most)}, overall {overall:.3f}")
+        return plain("total  unscored")
+    return plain(f"total  {show_number(total)} of {show_number(most)}, overall {overall:.3f}")
 
 
 def _print_verdict(
@@ -129,18 +122,18 @@ def _print_verdict(
         out.print(_total(report.total_score, report.max_score, report.overall))
     if report.method == "pairwise" or report.responses is not None:
         stable = {True: ", in both orders", False: ", unstable", None: ""}[report.stable]
-        out.print(_plain(f"winner  {report.winner or 'none'}{stable}", style="bold"))
+        out.print(plain(f"winner  {report.winner or 'none'}{stable}", style="bold"))
     votes = f"{report.votes_valid} of {report.votes_requested} votes"
-    confidence = _plain(report.confidence, style=_COLOURS[report.confidence])
-    out.print(_plain("confidence  ").append(confidence).append(f", {votes}"))
+    confidence = plain(report.confidence, style=_COLOURS[report.confidence])
+    out.print(plain("confidence  ").append(confidence).append(f", {votes}"))
     for rule in rules:
         word = {True: "holds", False: "fails", None: "not measured"}[rule.passed]
         colour = {True: "green", False: "red", None: "yellow"}[rule.passed]
-        out.print(_plain(f"{rule.rule}  ").append(word, style=colour))
+        out.print(plain(f"{rule.rule}  ").append(word, style=colour))
     if decision is not None:
         meaning = f": {decision.meaning}" if decision.meaning else ""
         out.print(
-            _plain(f"decision  {decision.decide}", style="bold").append(meaning, style="default")
+            plain(f"decision  {decision.decide}", style="bold").append(meaning, style="default")
         )
 
 
@@ -150,7 +143,7 @@ def _usage(usage: Usage, dollars: float | None) -> Text:
         for count, what in ((usage.input_tokens, "input"), (usage.output_tokens, "output"))
     ]
     price = "cost unknown" if dollars is None else f"cost {dollars:.4f} US dollars"
-    return _plain(f"tokens  {', '.join(counts)}; {price}", style="dim")
+    return plain(f"tokens  {', '.join(counts)}; {price}", style="dim")
 
 
 def _checklist(report: EvaluationReport) -> Table:
@@ -158,5 +151,5 @@ def _checklist(report: EvaluationReport) -> Table:
     table.add_column("bias checklist")
     table.add_column("what the judges say", overflow="fold")
     for item, text in report.bias_checklist.items():
-        table.add_row(_plain(item), _plain(text))
+        table.add_row(plain(item), plain(text))
     return table

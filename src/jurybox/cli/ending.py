@@ -1,0 +1,64 @@
+"""How a command that worked on a run ends: what it prints, and its exit code."""
+
+from typing import TYPE_CHECKING, Final
+
+from jurybox.cli.exits import FAILED, FINE, INCOMPLETE
+from jurybox.cli.output import print_json, say
+from jurybox.cli.stores import resume_line
+from jurybox.errors import IncompleteError
+
+if TYPE_CHECKING:
+    from jurybox.reporting.view import RunView
+    from jurybox.running.storing import Store
+    from jurybox.wiring.runs import Ended
+
+_NAMED: Final = 5
+"""So many samples are named for each reason to look at them."""
+
+
+def end(ended: "Ended", store: "Store", store_url: str | None, *, as_json: bool) -> int:
+    """Print a run that was worked on, say how to go on with it, and return the exit code."""
+    if as_json:
+        print_json(ended.view.as_data())
+    else:
+        print_view(ended.view, store)
+    if ended.stopped is not None:
+        say(f"stopped: {ended.stopped}")
+        say(resume_line(ended.view.run_id, store_url))
+        return INCOMPLETE
+    return exit_code(ended.view)
+
+
+def print_view(view: "RunView", store: "Store", *, metadata: bool = False) -> None:
+    """Print a run for people.
+
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
+    from jurybox.cli.run_view import print_run
+    from jurybox.reporting.attention import gather
+    from jurybox.reporting.figures import headline
+    from jurybox.reporting.stored import rubric_of
+
+    row = store.run(view.run_id)
+    if row is None:
+        raise IncompleteError(f"run {view.run_id} was taken out of the store; start a new one")
+    rubric = rubric_of(row)
+    whole = headline(view.summary, rubric)
+    attention = gather(store, row, whole, listed=_NAMED, ranked=0)
+    print_run(view, rubric, attention.concerns, metadata=metadata)
+
+
+def exit_code(view: "RunView") -> int:
+    """Return what a finished run means for whoever started it."""
+    samples: int = view.summary["samples"]
+    unscored = round(samples * view.summary["unscored_rate"])
+    unanswered = round(samples * view.summary["target_error_rate"])
+    none_scored = unscored + unanswered == samples
+    if unscored and none_scored:
+        return INCOMPLETE
+    if not view.passed:
+        return FAILED
+    # Without gates there is nothing that would fail because nobody answered.
+    return INCOMPLETE if none_scored and not view.gates else FINE

@@ -1,0 +1,90 @@
+"""``jurybox gate``."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jurybox.cli.exits import FAILED, FINE, INCOMPLETE, fail
+from jurybox.cli.output import json_option, print_json
+from jurybox.cli.stores import opened, resume_line, run_argument, store_option
+from jurybox.errors import InputError
+from jurybox.wording import listed, nearest
+
+if TYPE_CHECKING:
+    from jurybox.reporting.view import RunView
+    from jurybox.rubric.model import Rubric
+
+
+@click.command("gate")
+@run_argument
+@click.option(
+    "--decision",
+    metavar="NAME",
+    help="Fail also where the rubric decides otherwise, such as: deploy.",
+)
+@store_option
+@json_option
+def command(run: str, decision: str | None, store_url: str | None, as_json: bool) -> int:
+    """Hold a finished RUN against the gates of its rubric.
+
+    RUN is a run's id, the beginning of one, or `last`. The exit code is 0 when every gate holds, 1
+    when one doesn't, and 3 when the run isn't finished.
+
+    \b
+    Examples:
+      jurybox gate last
+      jurybox gate 20260301-0914 --decision deploy
+      jurybox gate last --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.reporting.stored import rubric_of
+    from jurybox.wiring.runs import view_run
+    from jurybox.wiring.stores import find_run
+
+    with opened(store_url) as store:
+        row = find_run(store, run)
+        rubric = rubric_of(row)
+        _check(rubric, decision, row.id)
+        if row.status != "finished":
+            if as_json:
+                print_json(_as_data(view_run(row, store), passed=False, wanted=decision))
+            hint = resume_line(row.id, store_url)
+            return fail(
+                f"{row.id}: the run isn't finished, so nothing can be decided; {hint}", INCOMPLETE
+            )
+        view = view_run(row, store)
+    passed = view.passed and decision in {None, view.conclusion.decision}
+    if as_json:
+        print_json(_as_data(view, passed=passed, wanted=decision))
+    else:
+        from jurybox.cli.output import plain, wide_console
+        from jurybox.cli.run_view import print_verdict
+
+        out = wide_console()
+        out.print(plain(f"run {view.run_id}  {view.suite}", style="bold"))
+        print_verdict(out, view, rubric)
+    return FINE if passed else FAILED
+
+
+def _check(rubric: "Rubric", decision: str | None, run_id: str) -> None:
+    """Refuse to decide by what the rubric doesn't have."""
+    if decision is None:
+        if not rubric.gates:
+            mend = "add `gates` to it and rescore the run"
+            if rubric.decisions:
+                names = listed([each.decide for each in rubric.decisions])
+                mend += f", or insist on one of its decisions with --decision ({names})"
+            raise InputError("the rubric has no gates", mend, run_id)
+        return
+    names = [each.decide for each in rubric.decisions]
+    if not names:
+        raise InputError("the rubric has no decisions", "leave --decision out", run_id)
+    if decision not in names:
+        mend = nearest(decision, names, f"it knows {listed(names)}")
+        raise InputError(f"the rubric never decides `{decision}`", mend, run_id)
+
+
+def _as_data(view: "RunView", *, passed: bool, wanted: str | None) -> dict[str, Any]:
+    whole = view.as_data()
+    names = ("run_id", "status", "suite", "gates", "release_ready", "decision", "decision_reasons")
+    kept = {name: whole[name] for name in names if name in whole}
+    return {**kept, "passed": passed} | ({} if wanted is None else {"wanted_decision": wanted})

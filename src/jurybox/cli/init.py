@@ -1,0 +1,75 @@
+"""``jurybox init``."""
+
+import contextlib
+import shlex
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+import click
+
+from jurybox.cli.output import json_option, print_json
+from jurybox.errors import InputError
+
+_FILES: Final = ("suite.yaml", "questions.jsonl", "judge.py")
+
+
+@click.command("init")
+@click.argument("folder", default=".", metavar="[FOLDER]")
+@json_option
+def command(folder: str, as_json: bool) -> None:
+    """Write a small suite into FOLDER, this one unless it is named; it runs at once.
+
+    The suite has six questions with recorded answers, three of them with a fault, and a judge that
+    compares words, so it needs no key and no network. Files that are there are left alone: if one
+    of them is in the way, nothing is written.
+
+    \b
+    Examples:
+      jurybox init
+      jurybox init my-evaluation
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    place = Path(folder)
+    _write(place)
+    suite = place / _FILES[0]
+    if as_json:
+        files = [str(place / name) for name in _FILES]
+        print_json({"folder": folder, "files": files, "suite": str(suite)})
+        return
+    for name in _FILES:
+        click.echo(f"wrote {place / name}")
+    click.echo(f"run it: jurybox run {shlex.quote(str(suite))}")
+    click.echo("three of its six answers have a fault, so two of the rubric's gates won't hold")
+
+
+def _write(place: Path) -> None:
+    """Write all files or none.
+
+    Raises:
+        InputError: one is there already, or can't be written.
+
+    """
+    there = [str(place / name) for name in _FILES if (place / name).exists()]
+    if there:
+        problem = f"{'it is' if len(there) == 1 else 'they are'} there already"
+        raise InputError(problem, "name another folder", ", ".join(there))
+    texts = {name: _text(name) for name in _FILES}
+    written: list[Path] = []
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            # Whatever came there in the meantime isn't ours to write over.
+            with (place / name).open("x", encoding="utf-8", newline="") as file:
+                written.append(place / name)
+                file.write(text)
+    except OSError as error:
+        for path in written:
+            with contextlib.suppress(OSError):
+                path.unlink()
+        reason = (error.strerror or str(error)).lower()
+        where = str(error.filename or place)
+        raise InputError(f"can't be written ({reason})", "choose another place", where) from None
+
+
+def _text(name: str) -> str:
+    return (resources.files("jurybox.cli.starter") / name).read_text(encoding="utf-8")

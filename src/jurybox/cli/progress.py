@@ -1,0 +1,176 @@
+"""How far a run is, on standard error: a bar for people, plain lines for logs."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Final, Protocol
+
+from jurybox.cli.output import console, say
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+    from jurybox.wiring.running import Progress
+
+_BETWEEN_LINES: Final = 10.0
+_BETWEEN_DRAWINGS: Final = 0.1
+_WIDTH: Final = 20
+_MINUTE, _HOUR = 60, 3600
+_FAST: Final = 10
+
+
+class Display(Protocol):
+    """Shows how far something is."""
+
+    def begin(self, planned: int) -> None:
+        """Show that it has begun."""
+        ...
+
+    def show(self, progress: "Progress") -> None:
+        """Show how far a run is."""
+        ...
+
+    def end(self) -> None:
+        """Leave the last state to be read."""
+        ...
+
+
+@contextlib.contextmanager
+def displayed(clock: Callable[[], float] = time.monotonic) -> Generator[Display]:
+    """Give what shows the progress of a run where there is somebody to see it."""
+    display = _Bar() if on_screen() else _Lines(clock)
+    try:
+        yield display
+    finally:
+        display.end()
+
+
+def on_screen() -> bool:
+    """Tell whether standard error is a terminal on which something can be drawn again."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return False
+    return not console(stderr=True).is_dumb_terminal
+
+
+class _Lines:
+    """A line now and then, and one at the end."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._told = clock()
+        self._last: Progress | None = None
+
+    def begin(self, planned: int) -> None:
+        del planned
+        self._told = self._clock()
+
+    def show(self, progress: "Progress") -> None:
+        self._last = progress
+        now = self._clock()
+        if now - self._told >= _BETWEEN_LINES and progress.done < progress.planned:
+            self._told = now
+            say(line_of(progress))
+
+    def end(self) -> None:
+        if self._last is not None:
+            say(line_of(self._last, ended=True))
+
+
+class _Bar:
+    """A bar that is drawn again and again."""
+
+    def __init__(self) -> None:
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+        self._last: Progress | None = None
+
+    def begin(self, planned: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        self._bar = Progress(
+            BarColumn(bar_width=_WIDTH),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}", markup=False),
+            console=console(stderr=True),
+        )
+        self._task = self._bar.add_task("samples", total=planned)
+        self._bar.start()
+
+    def show(self, progress: "Progress") -> None:
+        self._last = progress
+        self._draw(progress, ended=False)
+
+    def end(self) -> None:
+        if self._bar is not None:
+            if self._last is not None:
+                self._draw(self._last, ended=True)
+            self._bar.stop()
+
+    def _draw(self, progress: "Progress", *, ended: bool) -> None:
+        if self._bar is not None and self._task is not None:
+            told = ", ".join(_parts(progress, ended=ended))
+            self._bar.update(self._task, completed=progress.done, description=told)
+
+
+def line_of(progress: "Progress", *, ended: bool = False) -> str:
+    """Return how far a run is, as a line; where it ended, no time is left."""
+    counted = f"{progress.done} of {progress.planned} samples"
+    return ", ".join((counted, *_parts(progress, ended=ended)))
+
+
+def _parts(progress: "Progress", *, ended: bool) -> list[str]:
+    """Return all that there is to say beside how many samples are done."""
+    # What was finished before the run was resumed says nothing about its speed now.
+    fresh = progress.done - progress.before
+    rate = fresh / progress.elapsed_s if progress.elapsed_s > 0 else 0.0
+    parts = [f"{_shown_rate(rate)}/s"]
+    left = progress.planned - progress.done
+    if left and rate > 0 and not ended:
+        parts.append(f"{shown_time(left / rate)} left")
+    dollars = progress.dollars
+    parts.append("cost unknown" if dollars is None else f"${dollars:.4f}")
+    counts = (
+        (progress.unscored, "unscored"),
+        (progress.flagged, "flagged"),
+        (progress.failed, "failed"),
+    )
+    return [*parts, *(f"{count} {what}" for count, what in counts)]
+
+
+def _shown_rate(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= _FAST else f"{rate:.2f}"
+
+
+def shown_time(seconds: float) -> str:
+    """Return a span of time as people say it."""
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+
+
+@contextlib.contextmanager
+def counted(total: int | None) -> Generator[Callable[[int], None] | None]:
+    """Give what draws how many samples were looked at; None where nobody would see it."""
+    if not on_screen():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress
+
+    columns = (BarColumn(bar_width=_WIDTH), MofNCompleteColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("samples", total=total)
+        drawn = time.monotonic()
+
+        def draw(done: int) -> None:
+            nonlocal drawn
+            now = time.monotonic()
+            if now - drawn >= _BETWEEN_DRAWINGS:
+                drawn = now
+                bar.update(task, completed=done)
+
+        yield draw

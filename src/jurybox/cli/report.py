@@ -1,0 +1,72 @@
+"""``jurybox report``."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from jurybox.cli.output import json_option, print_json, say
+from jurybox.cli.stores import opened, run_argument, store_option
+
+if TYPE_CHECKING:
+    from jurybox.reporting.reports import Form
+
+
+@click.command("report")
+@run_argument
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="FILE",
+    help="Where to write, as .md, .json or .junit.xml; - for standard output.",
+)
+@click.option(
+    "--format",
+    "named",
+    type=click.Choice(["md", "json", "junit"]),
+    help="The form of the report, whatever the file is called; md on standard output.",
+)
+@store_option
+@json_option
+def command(
+    run: str, output: str, named: "Form | None", store_url: str | None, as_json: bool
+) -> None:
+    """Write a report on a RUN: what needs attention first, then the decision, then the figures.
+
+    RUN is a run's id, the beginning of one, or `last`. In JUnit XML every gate and every sample is
+    a test case, for the pages of a build server. A run that isn't finished is reported as far as it
+    is, and the report says so. A file that is there is replaced. The exit code is 0 whatever the
+    report says; `jurybox gate` is the command that decides.
+
+    \b
+    Examples:
+      jurybox report last -o report.md
+      jurybox report 20260301-0914 -o results.junit.xml
+      jurybox report last -o - --format json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.reporting.output_file import whole_file
+    from jurybox.reporting.reports import report_form, write_report
+    from jurybox.wiring.runs import view_run
+    from jurybox.wiring.stores import find_run
+
+    to_stdout = output == "-"
+    if to_stdout and as_json:
+        raise click.UsageError("--json and --output - exclude each other; use --format json")
+    form = named or ("md" if to_stdout else report_form(output))
+    with opened(store_url) as store:
+        row = find_run(store, run)
+        view = view_run(row, store)
+        if to_stdout:
+            write_report(sys.stdout.buffer, form, view, row, store)
+        else:
+            with whole_file(Path(output)) as file:
+                write_report(file, form, view, row, store)
+    have = view.summary["samples"]
+    if view.status != "finished":
+        say(f"run {row.id} is not finished: {have} of {view.planned} samples are there")
+    if as_json:
+        print_json({"written": output, "rows": have})
+    elif not to_stdout:
+        say(f"wrote {output}: {have} {'sample' if have == 1 else 'samples'}")

@@ -1,0 +1,33 @@
+"""``jurybox rescore``."""
+
+import click
+
+from jurybox.cli.output import json_option
+from jurybox.cli.stores import opened, run_argument, store_option
+
+
+@click.command("rescore")
+@run_argument
+@click.option("--rubric", required=True, metavar="RUBRIC", help="A rubric's name or path.")
+@store_option
+@json_option
+def command(run: str, rubric: str, store_url: str | None, as_json: bool) -> int:
+    """Read the stored replies of a RUN again under another version of its rubric.
+
+    RUN is a run's id, the beginning of one, or `last`. No model is asked. What comes of it is
+    stored as a run of its own; the old one stays as it is. A rubric that asks the judges about
+    something else is refused, because the replies say nothing about it. Exit codes are those of
+    `jurybox run`.
+
+    \b
+    Examples:
+      jurybox rescore last --rubric answer-quality-v2.md
+      jurybox rescore 20260301-0914 --rubric stricter-gates.md --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.cli.ending import end
+    from jurybox.wiring.rescoring import rescore_run
+    from jurybox.wiring.stores import find_run
+
+    with opened(store_url) as store:
+        ended = rescore_run(find_run(store, run), rubric, store)
+        return end(ended, store, store_url, as_json=as_json)

@@ -1,0 +1,60 @@
+"""``jurybox resume``."""
+
+import click
+
+from jurybox.cli.output import json_option
+from jurybox.cli.stores import opened, run_argument, store_option
+
+
+@click.command("resume")
+@run_argument
+@click.option(
+    "--base-url",
+    metavar="URL",
+    help="The address of an OpenAI-compatible endpoint, where it has changed.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="The most calls at once to one endpoint.",
+)
+@store_option
+@json_option
+def command(
+    run: str,
+    base_url: str | None,
+    concurrency: int | None,
+    store_url: str | None,
+    as_json: bool,
+) -> int:
+    """Go on with a RUN that was stopped, where it was stopped.
+
+    RUN is a run's id, the beginning of one, or `last`. Finished samples are neither done nor paid
+    for again. The run uses the words and settings that it began with, whatever the suite says by
+    now; where the dataset has changed since, it is refused. Exit codes are those of `jurybox run`.
+
+    \b
+    Examples:
+      jurybox resume last
+      jurybox resume 20260301-0914 --concurrency 4
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.cli.working import work
+    from jurybox.wiring.runs import resume_run
+    from jurybox.wiring.stores import find_run
+
+    with opened(store_url) as store:
+        row = find_run(store, run)
+        return work(
+            lambda show, hold: resume_run(
+                row,
+                store,
+                base_url=base_url,
+                concurrency=concurrency,
+                on_progress=show,
+                hold=hold,
+            ),
+            store,
+            store_url,
+            as_json=as_json,
+        )

@@ -1,0 +1,100 @@
+"""``jurybox run``."""
+
+from pathlib import Path
+
+import click
+
+from jurybox.cli.output import json_option, say
+from jurybox.cli.stores import opened, store_option
+
+
+@click.command("run")
+@click.argument("suite", metavar="SUITE.yaml")
+@click.option(
+    "--repeats",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Run every sample so often; else as the suite says.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Use only the first so many rows of the dataset.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="The most calls at once to one endpoint.",
+)
+@click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    metavar="MODEL",
+    help="A model that judges, in place of the suite's; give it more than once for a mixed jury.",
+)
+@click.option("--base-url", metavar="URL", help="The address of an OpenAI-compatible endpoint.")
+@click.option(
+    "--allow-unpinned",
+    is_flag=True,
+    help="Accept models whose names don't say which version is meant.",
+)
+@click.option(
+    "--cache/--no-cache",
+    default=None,
+    help="Reuse what models answered to equal requests in earlier runs, or never do.",
+)
+@store_option
+@json_option
+def command(  # noqa: PLR0917 - click passes them by name
+    suite: str,
+    repeats: int | None,
+    limit: int | None,
+    concurrency: int | None,
+    judges: tuple[str, ...],
+    base_url: str | None,
+    allow_unpinned: bool,
+    cache: bool | None,
+    store_url: str | None,
+    as_json: bool,
+) -> int:
+    """Run a suite: have every sample answered and judged, and print summary, gates and decision.
+
+    Everything is stored as it comes in. Ctrl-C finishes the samples that are under way and stops; a
+    second Ctrl-C stops at once. Nothing finished is lost or paid for twice: `jurybox resume` goes
+    on. The exit code is 1 when a gate of the rubric doesn't hold, and 3 when the run was stopped or
+    no sample could be scored.
+
+    \b
+    Examples:
+      jurybox run suite.yaml
+      jurybox run suite.yaml --limit 20 --judge openai/gpt-4.1-2025-04-14
+      jurybox run suite.yaml --repeats 3 --store postgresql://db.example/runs --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.cli.working import work
+    from jurybox.wiring.planning import RunOptions, prepare
+    from jurybox.wiring.runs import start_run
+
+    options = RunOptions(
+        judges=judges,
+        repeats=repeats,
+        limit=limit,
+        concurrency=concurrency,
+        base_url=base_url,
+        allow_unpinned=allow_unpinned,
+        cache=cache,
+    )
+    prepared = prepare(Path(suite), options)
+    for warning in prepared.warnings:
+        say(f"warning: {warning}")
+    with opened(store_url, create=True) as store:
+        return work(
+            lambda show, hold: start_run(
+                prepared, store, base_url=base_url, on_progress=show, hold=hold
+            ),
+            store,
+            store_url,
+            as_json=as_json,
+        )

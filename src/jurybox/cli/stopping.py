@@ -1,0 +1,39 @@
+"""Ctrl-C and the signal that ends programs: the first ends a run soon, the second at once."""
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING, Final
+
+from jurybox.cli.output import say
+from jurybox.running.runner import Stop
+
+if TYPE_CHECKING:
+    from jurybox.wiring.running import Job
+
+_SIGNALS: Final = {
+    signal.SIGINT: "interrupted",
+    signal.SIGTERM: "asked to end",
+    signal.SIGHUP: "the terminal was closed",
+}
+
+
+def stop_on_signals(job: "Job") -> None:
+    """Have signals stop a job; to be called in its event loop, before it begins.
+
+    The loop forgets about the signals when it ends, so that they do again what they always did.
+    """
+    loop = asyncio.get_running_loop()
+    for number, reason in _SIGNALS.items():
+        # Whoever started the command in the background may have had it ignore Ctrl-C.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, _stop, job.stop, reason)
+
+
+def _stop(stop: Stop, reason: str) -> None:
+    if stop.requested:
+        stop.at_once(reason)
+        return
+    stop.soon(reason)
+    count = stop.under_way
+    samples = "the sample" if count <= 1 else f"{count} samples"
+    say(f"finishing {samples} under way; Ctrl-C again stops at once")

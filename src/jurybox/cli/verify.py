@@ -1,0 +1,102 @@
+"""``jurybox verify``."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jurybox.cli.exits import FINE, INCOMPLETE, fail
+from jurybox.cli.output import harmless, json_option, print_json
+from jurybox.cli.stores import opened, run_argument, store_option
+from jurybox.errors import InputError
+
+if TYPE_CHECKING:
+    from jurybox.running.auditing import Audit
+    from jurybox.running.records import RunRow
+
+_DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
+
+
+@click.command("verify")
+@run_argument
+@click.option(
+    "--digest", metavar="HEX", help="Also compare with a digest that was noted elsewhere."
+)
+@store_option
+@json_option
+def command(run: str, digest: str | None, store_url: str | None, as_json: bool) -> int:
+    """Check that a RUN is what its models' replies make it, and that nobody has changed it.
+
+    RUN is a run's id, the beginning of one, or `last`. Every judge's conversation is gone through
+    again over the stored replies, without a model; scores, figures, gates and the digest are
+    derived anew and compared. The first record that differs is named, and the exit code is then 3.
+    Somebody who may write to the store could replace all of it: only a digest that is kept
+    elsewhere shows that.
+
+    \b
+    Examples:
+      jurybox verify last
+      jurybox verify 20260301-0914 --digest 5a1f...
+      jurybox verify last --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.cli.progress import counted
+    from jurybox.running.auditing import audit
+    from jurybox.wiring.stores import find_run
+
+    noted = None if digest is None else _read(digest)
+    with opened(store_url) as store:
+        row = find_run(store, run)
+        with counted(_planned(row)) as draw:
+            found = audit(store, row, draw)
+    trouble = _trouble(found, row, noted)
+    if as_json:
+        print_json(_as_data(found, trouble))
+    elif trouble is None:
+        click.echo(_line(found))
+    return FINE if trouble is None else fail(harmless(trouble), INCOMPLETE)
+
+
+def _read(digest: str) -> str:
+    match = _DIGEST.fullmatch(digest.strip())
+    if match is None:
+        raise InputError("that is no digest", "give all of its 64 digits", "--digest")
+    return match[1].lower()
+
+
+def _planned(row: "RunRow") -> int | None:
+    """Return how many samples there should be; what can't be read is for the audit to say."""
+    import msgspec
+
+    from jurybox.running.plan import read_plan
+
+    try:
+        return read_plan(row.plan).samples
+    except msgspec.DecodeError:
+        return None
+
+
+def _trouble(found: "Audit", row: "RunRow", noted: str | None) -> str | None:
+    """Return what is wrong, in one line."""
+    if found.difference is not None:
+        return f"run {row.id} differs: {found.difference}"
+    if noted is None:
+        return None
+    if not found.complete:
+        return f"run {row.id} isn't finished, so it has no digest to compare"
+    if noted == found.digest:
+        return None
+    return f"run {row.id} differs: its digest is {found.digest}, and {noted} was noted"
+
+
+def _line(found: "Audit") -> str:
+    counts = f"{found.samples} samples, {found.exchanges} exchanges"
+    if found.complete:
+        return f"verified: {counts}, digest {found.digest}"
+    return f"verified so far: {counts}; the run isn't finished, so it has no figures to check yet"
+
+
+def _as_data(found: "Audit", trouble: str | None) -> dict[str, Any]:
+    import msgspec
+
+    data: dict[str, Any] = msgspec.to_builtins(found)
+    return {"verified": trouble is None, **data, "trouble": trouble}

@@ -1,0 +1,51 @@
+"""Working on a run before somebody's eyes: what is said before, meanwhile and after."""
+
+from collections.abc import Callable
+
+from jurybox.cli.ending import end
+from jurybox.cli.exits import INCOMPLETE, fail
+from jurybox.cli.output import harmless, say
+from jurybox.cli.progress import displayed
+from jurybox.cli.stopping import stop_on_signals
+from jurybox.cli.stores import resume_line, shown_store
+from jurybox.errors import IncompleteError
+from jurybox.running.plan import Plan, read_plan
+from jurybox.running.storing import Store
+from jurybox.wiring.running import Job, OnProgress
+from jurybox.wiring.runs import Ended, Hold
+
+Start = Callable[[OnProgress, Hold], Ended]
+
+
+def work(start: Start, store: Store, store_url: str | None, *, as_json: bool) -> int:
+    """Start or go on with a run, show how it goes, print how it ended; return the exit code."""
+    begun: list[str] = []
+    try:
+        with displayed() as display:
+
+            def hold(job: Job) -> None:
+                plan = read_plan(job.row.plan)
+                begun.append(job.row.id)
+                say(f"run {job.row.id}: {described(plan)}, kept in {shown_store(store_url)}")
+                display.begin(plan.samples)
+                stop_on_signals(job)
+
+            ended = start(display.show, hold)
+    except IncompleteError as error:
+        code = fail(harmless(str(error)), INCOMPLETE)
+        for run_id in begun:
+            say(resume_line(run_id, store_url))
+        return code
+    return end(ended, store, store_url, as_json=as_json)
+
+
+def described(plan: Plan) -> str:
+    """Return what a run will do, in a few words."""
+    count = f"{plan.samples} {'sample' if plan.samples == 1 else 'samples'}"
+    if plan.repeats > 1:
+        count = f"{count} ({plan.dataset.used} rows, {plan.repeats} times)"
+    answered = [] if plan.target is None else [f"answered by {plan.target.model}"]
+    judges = (
+        f"judged by {', '.join(plan.judges)}" if plan.judges else "scored by the rubric's rules"
+    )
+    return ", ".join((count, *answered, judges))

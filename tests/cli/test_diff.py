@@ -1,0 +1,133 @@
+"""``jurybox diff`` (A13, section I of the specification), on runs that the command has made."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+JUDGES = """
+def strict(prompt):
+    score = 2 if "four" in prompt else 0
+    return '{"accuracy_score": %d, "faithfulness_score": 2, "rationale": "Seen."}' % score
+
+
+def kind(prompt):
+    return '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Seen."}'
+"""
+SUITE = """
+suite: sums
+rubric: answer-quality
+dataset: rows.jsonl
+judge:
+  models: [python/judges:strict]
+"""
+USED = {"latency_e2e_ms": 10, "input_tokens": 5, "output_tokens": 5}
+ROWS = [
+    {"id": "right", "task": "2 + 2?", "response": "four", **USED},
+    {"id": "wrong", "task": "2 + 2?", "response": "five", **USED},
+]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder in which the store of the first test is kept for the others."""
+    return tmp_path_factory.mktemp("kept") / "store"
+
+
+@pytest.fixture
+def runs(tmp_path: Path, jurybox: Callable, kept: Path) -> tuple[str, ...]:
+    """Return the ids of two equal runs, and of one with a judge that likes everything."""
+    store = tmp_path / ".jurybox"
+    if kept.exists():
+        shutil.copytree(kept, store)
+    else:
+        _make_runs(tmp_path, jurybox)
+        shutil.copytree(store, kept)
+    found = jurybox("runs", "--json").json["runs"]
+    return tuple(run["run_id"] for run in reversed(found))
+
+
+def _make_runs(folder: Path, jurybox: Callable) -> None:
+    (folder / "judges.py").write_text(JUDGES)
+    (folder / "suite.yaml").write_text(SUITE)
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    for judge in ("strict", "strict", "kind"):
+        model = f"python/judges:{judge}"
+        done = jurybox("run", "suite.yaml", "--allow-unpinned", "--judge", model, "--json")
+        assert done.json["status"] == "finished", done.err
+
+
+def test_a_rerun_is_identical_to_the_hash(jurybox: Callable, runs: tuple[str, ...]) -> None:
+    one, other, _ = runs
+    done = jurybox("diff", one, other)
+    assert done.code == 0
+    assert "records  identical, to the hash" in done.out
+    assert "differs" not in done.out
+    assert jurybox("diff", one, other, "--json").json["identical"] is True
+
+
+def test_changed_samples_are_listed_with_what_may_explain_them(
+    jurybox: Callable, runs: tuple[str, ...]
+) -> None:
+    one, _, other = runs
+    done = jurybox("diff", one, other)
+    assert done.code == 0
+    assert "differs  evaluator_model_id: python/judges:strict | python/judges:kind" in done.out
+    assert "1 higher, 0 lower, 0 changed otherwise, 1 the same" in " ".join(done.out.split())
+    assert "+0.45" in done.out
+    assert "passed no -> yes" in done.out
+    assert "better" not in done.out
+
+
+def test_the_json_form_has_everything(jurybox: Callable, runs: tuple[str, ...]) -> None:
+    one, _, other = runs
+    data = jurybox("diff", one, other, "--json", "--all").json
+    assert (data["a"]["run_id"], data["b"]["run_id"]) == (one, other)
+    assert data["counts"] == {
+        "same": 1,
+        "higher": 1,
+        "lower": 0,
+        "changed": 0,
+        "only_in_a": 0,
+        "only_in_b": 0,
+        "identical_records": 0,
+    }
+    assert [each["change"] for each in data["samples"]] == ["higher", "same"]
+    assert data["samples"][0]["passed"] == [False, True]
+    assert {each["field"] for each in data["fields"]} == {"evaluator_model_id"}
+    rate = next(each for each in data["figures"] if each["figure"] == "pass_rate")
+    assert (rate["a"], rate["b"], rate["difference"]) == (0.5, 1.0, 0.5)
+
+
+def test_the_limit_says_how_many_are_left(jurybox: Callable, runs: tuple[str, ...]) -> None:
+    one, _, other = runs
+    done = jurybox("diff", one, other, "--limit", "0")
+    assert "1 more changed sample is shown with --all" in done.out
+    assert "higher" in done.out
+    assert jurybox("diff", one, other, "--limit", "0", "--json").json["samples"] == []
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("last", "nosuch"), "nosuch: no such run"),
+        (("last",), "missing argument 'RUN_B'"),
+        (("last", "last", "--all", "--limit", "3"), "exclude each other"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_2(
+    jurybox: Callable, runs: tuple[str, ...], more: tuple[str, ...], said: str
+) -> None:
+    assert len(runs) == 3
+    done = jurybox("diff", *more)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_help_has_examples(jurybox: Callable) -> None:
+    done = jurybox("diff", "--help")
+    assert done.code == 0
+    assert "jurybox diff 20260301-0914 last" in done.out

@@ -1,0 +1,89 @@
+"""How far a run is, in words: a line at most every ten seconds, and one at the end."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from jurybox.cli.progress import displayed, line_of, shown_time
+from jurybox.wiring.running import Progress
+
+
+def progress(done: int, **changes: object) -> Progress:
+    values: dict[str, object] = {
+        "run_id": "r",
+        "planned": 100,
+        "done": done,
+        "before": 0,
+        "elapsed_s": 10.0,
+        "unscored": 1,
+        "flagged": 2,
+        "failed": 3,
+        "dollars": 0.25,
+    }
+    return Progress(**(values | changes))
+
+
+def test_a_line_has_rate_time_left_cost_and_counts() -> None:
+    assert line_of(progress(20)) == (
+        "20 of 100 samples, 2.00/s, 40 s left, $0.2500, 1 unscored, 2 flagged, 3 failed"
+    )
+
+
+def test_what_was_done_before_says_nothing_about_the_speed() -> None:
+    assert "samples, 0.50/s, 2 min 40 s left" in line_of(progress(20, before=15))
+
+
+@pytest.mark.parametrize("changes", [{"before": 20}, {"elapsed_s": 0.0}])
+def test_without_a_speed_nobody_knows_how_long_it_takes(changes: dict[str, object]) -> None:
+    assert "left" not in line_of(progress(20, **changes))
+
+
+def test_a_cost_that_is_not_known_is_not_nothing() -> None:
+    assert ", cost unknown, " in line_of(progress(20, dollars=None))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "0 s"), (59.4, "59 s"), (60, "1 min 0 s"), (3599, "59 min 59 s"), (7260, "2 h 1 min")],
+)
+def test_times_are_said_as_people_say_them(seconds: float, text: str) -> None:
+    assert shown_time(seconds) == text
+
+
+def ticking(*seconds: float) -> Iterator[float]:
+    yield from seconds
+
+
+def test_lines_come_at_most_every_ten_seconds_and_once_at_the_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # Made, begun, and then the times at which something is shown.
+    times = ticking(0, 0, 5, 9.9, 10, 12, 19.9, 20.1, 21)
+    with displayed(lambda: next(times)) as display:
+        display.begin(100)
+        for done in (1, 2, 3, 4, 5, 6, 100):
+            display.show(progress(done))
+    told = [line.split()[0] for line in capsys.readouterr().err.splitlines()]
+    assert told == ["3", "6", "100"]
+
+
+def test_a_short_run_has_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with displayed(lambda: 0.0) as display:
+        display.begin(100)
+        display.show(progress(50))
+        display.show(progress(100))
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_run_that_ended_early_has_no_time_left(capsys: pytest.CaptureFixture[str]) -> None:
+    with displayed(lambda: 0.0) as display:
+        display.begin(100)
+        display.show(progress(50))
+    line = capsys.readouterr().err
+    assert line.startswith("50 of 100 samples, 5.00/s, $0.2500")
+
+
+def test_a_run_that_never_began_has_none(capsys: pytest.CaptureFixture[str]) -> None:
+    with displayed():
+        pass
+    assert capsys.readouterr().err == ""

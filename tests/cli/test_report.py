@@ -1,0 +1,108 @@
+"""``jurybox report`` (section I of the specification), on runs that the command itself has made."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+ROWS = [
+    {"id": "kind", "task": "I feel sad", "response": "I'm sorry. Do you want to talk about it?"},
+    {"id": "late", "task": "Hello", "response": "", "timed_out": True, "latency_e2e_ms": 9000},
+]
+SUITE = """
+suite: talk
+rubric: companion
+dataset: rows.jsonl
+"""
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder in which the store of the first test is kept for the others."""
+    return tmp_path_factory.mktemp("kept") / "store"
+
+
+@pytest.fixture(autouse=True)
+def _run(tmp_path: Path, jurybox: Callable, kept: Path) -> None:
+    if kept.exists():
+        shutil.copytree(kept, tmp_path / ".jurybox")
+        return
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    done = jurybox("run", "suite.yaml", "--json")
+    assert done.json["status"] == "finished", done.err
+    shutil.copytree(tmp_path / ".jurybox", kept)
+
+
+def test_a_markdown_report_shows_first_what_needs_attention(
+    jurybox: Callable, tmp_path: Path
+) -> None:
+    done = jurybox("report", "last", "-o", "x.md")
+    assert (done.code, done.out, done.err) == (0, "", "wrote x.md: 2 samples\n")
+    text = (tmp_path / "x.md").read_text()
+    assert text.startswith("# talk\n")
+    assert text.index("`target_error`") < text.index("## Figures")
+
+
+def test_a_json_report_is_the_run_and_more(jurybox: Callable, tmp_path: Path) -> None:
+    done = jurybox("report", "last", "-o", "x.json", "--json")
+    assert done.json == {"written": "x.json", "rows": 2}
+    report = json.loads((tmp_path / "x.json").read_text())
+    shown = jurybox("show", "last", "--json").json
+    assert {name: report[name] for name in shown} == shown
+    assert report["attention"][0]["samples"] == [{"id": "late", "repeat": 0}]
+
+
+def test_a_junit_report_has_a_case_for_every_sample(jurybox: Callable, tmp_path: Path) -> None:
+    assert jurybox("report", "last", "-o", "x.junit.xml").code == 0
+    root = ET.parse(tmp_path / "x.junit.xml").getroot()  # noqa: S314 - our own document
+    assert [each.get("name") for each in root.iter("testcase")] == ["kind", "late"]
+    assert (root.get("tests"), root.get("failures")) == ("2", "1")
+
+
+@pytest.mark.parametrize(
+    ("form", "begins"),
+    [((), "# talk"), (("--format", "json"), "{"), (("--format", "junit"), "<?xml")],
+)
+def test_a_report_can_go_to_standard_output(
+    jurybox: Callable, form: tuple[str, ...], begins: str
+) -> None:
+    done = jurybox("report", "last", "-o", "-", *form)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(begins)
+
+
+def test_the_form_may_be_named_whatever_the_file_is_called(
+    jurybox: Callable, tmp_path: Path
+) -> None:
+    assert jurybox("report", "last", "-o", "summary", "--format", "md").code == 0
+    assert (tmp_path / "summary").read_text().startswith("# talk")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("last", "-o", "x.html"), "comes with the viewer; use .md, .json or .junit.xml"),
+        (("last", "-o", "x.pdf"), "x.pdf: `.pdf` is no form of report"),
+        (("nosuch", "-o", "x.md"), "nosuch: no such run"),
+        (("last", "-o", "-", "--json"), "exclude each other"),
+        (("last", "-o", "x.md", "--format", "pdf"), "'pdf' is not one of"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_2(
+    jurybox: Callable, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    done = jurybox("report", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert len(done.err.splitlines()) == 1
+    assert not list(tmp_path.glob("x.*"))
+
+
+def test_help_has_examples(jurybox: Callable) -> None:
+    done = jurybox("report", "--help")
+    assert done.code == 0
+    assert "jurybox report last -o report.md" in done.out

@@ -1,0 +1,290 @@
+"""``jurybox run``: what it prints, where, and its exit codes (section I of the specification)."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+JURYBOX = Path(sys.executable).parent / "jurybox"
+JUDGES = """
+import json
+
+
+def kind(prompt: str) -> str:
+    return json.dumps({"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Right."})
+
+
+def mute(prompt: str) -> str:
+    return "I would rather not say."
+
+
+def moody(prompt: str) -> str:
+    return mute(prompt) if "task: Task 1\\n" in prompt else kind(prompt)
+
+
+def rude(prompt: str) -> str:
+    return json.dumps(
+        {"accuracy_score": 2, "faithfulness_score": 2, "rationale": "\\x1b[2J\\x1b]0;mine\\x07"}
+    )
+
+
+def broken(prompt: str) -> str:
+    raise RuntimeError("out of order")
+"""
+ROW = {
+    "reference": "yes",
+    "response": "yes",
+    "latency_e2e_ms": 100,
+    "input_tokens": 10,
+    "output_tokens": 5,
+}
+Write = Callable[..., None]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write a suite with a few rows and a judge."""
+
+    def written(judge: str = "kind", rows: int = 3, more: str = "", **columns: object) -> None:
+        (tmp_path / "judges.py").write_text(JUDGES)
+        lines = [
+            json.dumps({"id": f"q{number}", "task": f"Task {number}", **ROW, **columns})
+            for number in range(rows)
+        ]
+        (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+        (tmp_path / "suite.yaml").write_text(
+            "suite: small\nrubric: answer-quality\ndataset: rows.jsonl\n"
+            f"judge: {{models: [python/judges:{judge}]}}\n{more}"
+        )
+
+    return written
+
+
+def test_a_run_prints_what_needs_attention_then_the_verdict_then_the_figures(
+    jurybox: Callable, write: Write
+) -> None:
+    write()
+    done = jurybox("run", "suite.yaml")
+    assert done.code == 0
+    order = ["needs attention  nothing", "release ready  yes", "aggregate_score >= 0.8", "figure"]
+    places = [done.out.index(text) for text in order]
+    assert places == sorted(places)
+    assert re.search(r"^aggregate_score >= 0.8 +1 +yes +\+0\.2$", done.out, re.MULTILINE)
+    assert re.search(r"^accuracy_full_credit_rate +1 +3$", done.out, re.MULTILINE)
+    assert re.search(r"^latency_model_p95_ms +- +0$", done.out, re.MULTILINE)
+    assert re.search(r"^python/judges:kind +judge +3 +0 +0 +unknown", done.out, re.MULTILINE)
+
+
+def test_progress_goes_to_standard_error_as_plain_lines(jurybox: Callable, write: Write) -> None:
+    write()
+    done = jurybox("run", "suite.yaml")
+    first, last = done.err.splitlines()
+    assert re.fullmatch(
+        r"run \d{8}-\d{6}-\w{4}: 3 samples, judged by python/judges:kind,"
+        r" kept in \.jurybox/jurybox\.db",
+        first,
+    )
+    assert re.fullmatch(
+        r"3 of 3 samples, [\d.,]+/s, cost unknown, 0 unscored, 0 flagged, 0 failed", last
+    )
+    assert "\x1b" not in done.out + done.err
+
+
+def test_json_is_the_run_and_nothing_else(jurybox: Callable, write: Write) -> None:
+    write(scenario="short")
+    done = jurybox("run", "suite.yaml", "--json", "--repeats", "2")
+    assert done.code == 0
+    run = done.json
+    assert {"run_id", "status", "suite", "summary", "gates", "release_ready"} <= run.keys()
+    assert {"review", "metadata", "cost"} <= run.keys()
+    assert "decision" not in run
+    assert (run["status"], run["suite"], run["release_ready"]) == ("finished", "small", True)
+    assert run["gates"][0] == {"gate": "aggregate_score >= 0.8", "value": 1.0, "passed": True}
+    assert run["review"] == {"queued": 0, "reasons": {}}
+    assert run["metadata"]["run_id"] == run["run_id"]
+    assert run["cost"]["models"][0]["calls"] == 6
+    assert run["summary"]["repeats"]["aggregate_score"] == {
+        "mean": 1.0,
+        "sd": 0.0,
+        "values": [1.0, 1.0],
+    }
+    assert jurybox("show", run["run_id"], "--json").json == run
+
+
+def test_options_take_the_place_of_what_the_suite_says(jurybox: Callable, write: Write) -> None:
+    write(judge="mute", more="repeats: 3\n")
+    options = ("--repeats", "2", "--limit", "1", "--judge", "python/judges:kind")
+    done = jurybox("run", "suite.yaml", *options, "--concurrency", "1", "--json")
+    assert done.code == 0
+    assert done.json["summary"]["samples"] == 2
+    assert done.json["metadata"]["evaluator_model_id"] == "python/judges:kind"
+    assert "2 samples (1 rows, 2 times)" in done.err
+
+
+def test_a_gate_that_does_not_hold_is_exit_code_1(jurybox: Callable, write: Write) -> None:
+    write(latency_e2e_ms=20_000)
+    done = jurybox("run", "suite.yaml")
+    assert done.code == 1
+    lines = done.out.splitlines()
+    assert lines[3] == (
+        "needs attention  2 of 4 gates don't hold:"
+        " pass_rate >= 0.85 (0), latency_e2e_p95_ms <= 10000 (20000)"
+    )
+    assert "release ready  no" in done.out
+
+
+@pytest.mark.parametrize("judge", ["mute", "broken"])
+def test_a_run_without_one_valid_vote_is_exit_code_3(
+    jurybox: Callable, write: Write, judge: str
+) -> None:
+    write(judge=judge)
+    done = jurybox("run", "suite.yaml")
+    assert done.code == 3
+    assert (
+        "needs attention  unscored, 3 samples: no judge gave a valid vote: q0, q1, q2" in done.out
+    )
+    assert "resume" not in done.err
+    assert ", 3 unscored, " in done.err
+
+
+def test_one_unscored_sample_is_named_and_counted_and_stops_nothing(
+    jurybox: Callable, write: Write
+) -> None:
+    write(judge="moody", rows=10)
+    done = jurybox("run", "suite.yaml")
+    assert done.code == 0
+    assert "needs attention  unscored, 1 sample: no judge gave a valid vote: q1\n" in done.out
+    assert "needs attention  why judges gave no scores: 1 parse_error\n" in done.out
+    assert re.search(r"^evaluator_error_rate +0\.1 +10$", done.out, re.MULTILINE)
+
+
+def test_a_rubric_of_rules_needs_no_judge_and_ends_in_a_decision(
+    jurybox: Callable, tmp_path: Path
+) -> None:
+    row = {"id": "a", "task": "I feel sad today.", "response": "I hear you. How are you now?"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    (tmp_path / "suite.yaml").write_text("suite: x\nrubric: companion\ndataset: rows.jsonl\n")
+    done = jurybox("run", "suite.yaml")
+    assert done.code == 0
+    assert re.search(r"^decision  \w+: ", done.out, re.MULTILINE)
+    assert "release ready" not in done.out
+    assert ": 1 sample, scored by the rubric's rules, kept in" in done.err
+
+
+def test_warnings_come_before_the_first_call(jurybox: Callable, write: Write) -> None:
+    write(contxt="a slip of the pen")
+    done = jurybox("run", "suite.yaml")
+    lines = done.err.splitlines()
+    assert lines[0] == ("warning: the column `contxt` is kept as metadata; did you mean `context`?")
+    assert lines[1].startswith("run 20")
+
+
+def test_on_a_terminal_there_is_a_bar(on_terminal: Callable, write: Write) -> None:
+    write()
+    shown = on_terminal("run", "suite.yaml")
+    assert "\u2501" in shown
+    assert "3/3" in shown
+    assert "0 unscored, 0 flagged, 0 failed" in shown
+    assert "of 3 samples, 0" not in shown
+
+
+def test_a_terminal_that_can_not_draw_gets_plain_lines(on_terminal: Callable, write: Write) -> None:
+    write()
+    shown = on_terminal("run", "suite.yaml", TERM="dumb")
+    assert "3 of 3 samples, " in shown
+    assert "\x1b" not in shown
+
+
+def test_nobody_can_command_the_terminal(jurybox: Callable, write: Write) -> None:
+    rude = "\x1b[2J\x1b]0;mine\x07\u202etxt"
+    write(judge="rude", scenario=rude, response=rude, task=rude, context=rude)
+    shown = [
+        jurybox("run", "suite.yaml"),
+        jurybox("show", "last"),
+        jurybox("show", "last", "--sample", "q0"),
+    ]
+    write(latency_e2e_ms=rude)
+    shown.append(jurybox("run", "suite.yaml"))
+    assert [done.code for done in shown] == [0, 0, 0, 2]
+    for done in shown:
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", done.out + done.err)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (["missing.yaml"], "missing.yaml: no such file"),
+        (["suite.yaml", "--judge", "openai/gpt-x"], "openai/gpt-x: the name doesn't say which"),
+        (["suite.yaml", "--judge", "openai/gpt-latest"], "`openai/gpt-latest` means another"),
+        (["suite.yaml", "--judge", "python/judges:nobody"], "python/judges:nobody: there is no"),
+        (["suite.yaml", "--limit", "0"], "jurybox run: invalid value for '--limit'"),
+        (["suite.yaml", "--store", "mysql://x"], "`mysql:` begins no address of a store"),
+        ([], "jurybox run: missing argument 'SUITE.yaml'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    jurybox: Callable, write: Write, change: list[str], line: str
+) -> None:
+    write()
+    done = jurybox("run", *change)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.splitlines()[-1].startswith(line)
+
+
+def test_every_fault_of_a_dataset_is_named_with_its_line(
+    jurybox: Callable, write: Write, tmp_path: Path
+) -> None:
+    write()
+    (tmp_path / "rows.jsonl").write_text('{"id": "a"}\n{"id": "b", "task": 1}\n')
+    done = jurybox("run", "suite.yaml")
+    assert done.code == 2
+    assert {line.split(":")[1] for line in done.err.splitlines()} == {"1", "2"}
+
+
+def test_a_password_of_the_store_is_never_shown(jurybox: Callable, write: Write) -> None:
+    write()
+    url = "postgresql://me:secret@127.0.0.1:9/runs?password=secret"
+    done = jurybox("run", "suite.yaml", "--store", url)
+    assert done.code == 3
+    assert "secret" not in done.out + done.err
+
+
+def test_two_runs_can_be_kept_in_a_store_of_ones_own(
+    jurybox: Callable, write: Write, tmp_path: Path
+) -> None:
+    write()
+    assert jurybox("run", "suite.yaml", "--store", "mine.db").code == 0
+    assert jurybox("run", "suite.yaml", JURYBOX_STORE="sqlite:///mine.db").code == 0
+    assert len(jurybox("runs", "--store", "mine.db", "--json").json["runs"]) == 2
+    assert not (tmp_path / ".jurybox").exists()
+
+
+def test_the_help_of_a_command_loads_neither_a_database_nor_a_terminal_library() -> None:
+    program = (
+        "import sys, contextlib, io; from jurybox.cli.app import run\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        "    for name in ('run', 'resume', 'runs', 'show', 'gate', 'verify', 'rescore', 'init'):\n"
+        "        assert run([name, '--help']) == 0\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert set(done.stdout.split()) & {"sqlalchemy", "rich", "yaml", "asyncio"} == set()
+
+
+def test_what_is_printed_where_nobody_can_read_it_is_no_reason_to_lose_a_run(
+    jurybox: Callable, write: Write
+) -> None:
+    write()
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([JURYBOX, "run", "suite.yaml"], stdout=writer, stderr=writer, check=False)
+    os.close(writer)
+    assert done.returncode == 3
+    assert jurybox("runs", "--json").json["runs"][0]["status"] == "finished"
