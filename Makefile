@@ -28,9 +28,10 @@ lint: $(READY) ## Check style, format, types and architecture
 	@$(PYRIGHT)
 	@$(BIN)/lint-imports --no-logo --cache-dir .cache/import-linter
 
-bench: $(READY) ## Measure start-up and rubric handling
+bench: $(READY) ## Measure start-up, rubric handling and runs
 	@$(BIN)/python benchmarks/startup.py
 	@$(BIN)/python benchmarks/rubric.py
+	@$(BIN)/python benchmarks/runs.py
 
 picture: $(READY) ## Draw the picture in README.md anew
 	@$(BIN)/python scripts/picture.py

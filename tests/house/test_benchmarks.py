@@ -9,9 +9,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", ["startup", "rubric"])
+@pytest.mark.parametrize("name", ["startup", "rubric", "runs --sizes 10"])
 def test_a_benchmark_prints_its_table(name: str) -> None:
-    command = [sys.executable, ROOT / "benchmarks" / f"{name}.py", "--repeats", "2"]
+    program, *options = name.split()
+    command = [sys.executable, ROOT / "benchmarks" / f"{program}.py", "--repeats", "2", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "median" in done.stdout
