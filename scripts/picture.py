@@ -1,6 +1,11 @@
-"""Draws docs/images/check.svg: what `jurybox rubric check` prints for a document with faults."""
+"""Draws the pictures in README.md, from what the commands really print.
+
+docs/images/run.svg is a run of the suite that `jurybox init` writes, docs/images/check.svg what
+`jurybox rubric check` says of a document with faults.
+"""
 
 import html
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,31 +34,60 @@ Facts and steps are right.
 | 0 | Wrong or misleading |
 ### Correctness
 """
-COLUMNS, LINE, CHARACTER, MARGIN = 98, 19, 8.05, 18
-WHERE, PROBLEM, MEND, CODE = "#e6edf3", "#ff7b72", "#7ee787", "#8b949e"
+LINE, CHARACTER, MARGIN = 19, 8.05, 18
+PLAIN, BAD, GOOD, DIM = "#e6edf3", "#ff7b72", "#7ee787", "#8b949e"
+
+Row = list[tuple[str, str]]
 
 
-def lines() -> list[list[tuple[str, str]]]:
-    """Run the command and return its lines as coloured pieces."""
+def printed(folder: str, *arguments: str) -> list[str]:
+    """Run a command in a folder and return the lines of its standard output."""
+    done = subprocess.run(  # noqa: S603 - our own command
+        [JURYBOX, *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+    return [line.rstrip() for line in done.stdout.splitlines()]
+
+
+def check() -> list[Row]:
+    """Return the findings of a document as rows of coloured pieces."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "support.md").write_text(DOCUMENT)
-        command = [JURYBOX, "rubric", "check", "support.md"]
-        done = subprocess.run(  # noqa: S603 - our own command
-            command, cwd=folder, capture_output=True, text=True, check=False
-        )
-    rows: list[list[tuple[str, str]]] = [[("$ jurybox rubric check support.md", WHERE)]]
-    for line in done.stdout.splitlines():
+        lines = printed(folder, "rubric", "check", "support.md")
+    rows: list[Row] = [[("$ jurybox rubric check support.md", PLAIN)]]
+    for line in lines:
         where, rest = line.split(" ", 1)
         problem, rest = rest.split("; ", 1)
         mend, code = rest.rsplit(" ", 1)
-        rows.append([(f"{where} ", WHERE), (problem, PROBLEM)])
-        rows.append([("    ", MEND), (f"{mend} ", MEND), (code, CODE)])
+        rows.append([(f"{where} ", PLAIN), (problem, BAD)])
+        rows.append([("    ", GOOD), (f"{mend} ", GOOD), (code, DIM)])
     return rows
 
 
-def svg(rows: list[list[tuple[str, str]]]) -> str:
+def run() -> list[Row]:
+    """Return a run as rows of coloured pieces, as far as its verdict."""
+    with tempfile.TemporaryDirectory() as folder:
+        printed(folder, "init")
+        lines = printed(folder, "run", "suite.yaml")
+        verified = printed(folder, "verify", "last")
+    verdict = lines[: next(place for place, line in enumerate(lines) if line.startswith("figure "))]
+    rows: list[Row] = [[("$ jurybox run suite.yaml", PLAIN)]]
+    rows += [_coloured(line) for line in verdict]
+    return [*rows, [("$ jurybox verify last", PLAIN)], *([(line, GOOD)] for line in verified)]
+
+
+def _coloured(line: str) -> Row:
+    if line.startswith(("needs attention", "release ready  no")):
+        return [(line, BAD)]
+    gate = re.fullmatch(r"(.* [<>]= .*\S +\S+  )(yes|no)( .*)", line)
+    if gate is None:
+        return [(line, PLAIN)]
+    return [(gate[1], PLAIN), (gate[2], GOOD if gate[2] == "yes" else BAD), (gate[3], DIM)]
+
+
+def svg(rows: list[Row]) -> str:
     """Lay the rows out as one picture that needs no font from anywhere."""
-    width = round(COLUMNS * CHARACTER + 2 * MARGIN)
+    columns = max(sum(len(text) for text, _ in row) for row in rows)
+    width = round(columns * CHARACTER + 2 * MARGIN)
     height = len(rows) * LINE + 2 * MARGIN
     drawn = [
         f'<text x="{MARGIN}" y="{MARGIN + 14 + index * LINE}" xml:space="preserve">'
@@ -72,4 +106,5 @@ def svg(rows: list[list[tuple[str, str]]]) -> str:
 if __name__ == "__main__":
     if not JURYBOX.exists():
         sys.exit("run `make demo` first: it makes the environment that this needs")
-    (ROOT / "docs" / "images" / "check.svg").write_text(svg(lines()))
+    for name, draw in (("check", check), ("run", run)):
+        (ROOT / "docs" / "images" / f"{name}.svg").write_text(svg(draw()))

@@ -15,12 +15,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from jurybox import check_rubric
-from jurybox.cli.evaluate import command as evaluate
+from jurybox.cli.app import app
+from jurybox.datasets import open_dataset, survey
+from jurybox.suite import parse_suite
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-
-COMMANDS = {"evaluate": evaluate}
 
 DISCRETE = """---
 id: fragment
@@ -81,6 +81,14 @@ def matches(expected: str, printed: str) -> bool:
 
 
 def run_python(block: Token, place: Path) -> None:
+    """Run a program; one that names a file is written there for what follows."""
+    match block.info.split():
+        case ["python", file]:
+            compile(block.content, file, "exec")
+            (place / file).write_text(block.content)
+            return
+        case _:
+            pass
     done = subprocess.run(
         [sys.executable, "-c", block.content],
         cwd=place,
@@ -92,13 +100,19 @@ def run_python(block: Token, place: Path) -> None:
 
 
 def run_shell(block: Token, place: Path) -> None:
-    """Commands that can't run inside a test: targets of make must exist, options must be known."""
-    del place
+    """Commands that can't run inside a test: targets of make must exist, options must be known.
+
+    A script that names a file is written there for what follows.
+    """
+    for name in block.info.split()[1:]:
+        (place / name).write_text(block.content)
+        return
     for line in block.content.splitlines():
         program, *arguments = shlex.split(line)
         if program == "jurybox":
-            context = click.Context(COMMANDS[arguments[0]])
-            COMMANDS[arguments[0]].make_parser(context).parse_args(arguments[1:])
+            command = app.get_command(click.Context(app), arguments[0])
+            assert command is not None, line
+            command.make_parser(click.Context(command)).parse_args(arguments[1:])
             continue
         target = line.removeprefix("make ")
         assert re.search(rf"^{re.escape(target)}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -118,6 +132,9 @@ def check_yaml(block: Token, place: Path) -> None:
             head, end, body = (place / file).read_text().partition("\n---\n")
             (place / file).write_text(f"{head}\n{block.content.rstrip()}{end}{body}")
             assert_in_order((place / file).read_text())
+        case ["yaml", file] if file.endswith(".yaml"):
+            parse_suite(block.content.encode(), file)
+            (place / file).write_text(block.content)
         case ["yaml"]:
             front = block.content if "scale:" in block.content else f"scale: 1-5\n{block.content}"
             assert_in_order(DISCRETE.format(front=front.rstrip()))
@@ -135,12 +152,27 @@ def check_json(block: Token, place: Path) -> None:
     json.loads(block.content)
 
 
+def check_rows(block: Token, place: Path) -> None:
+    """Rows of a dataset must be in order; a block that names a file is written there."""
+    name = [*block.info.split(), "rows.jsonl"][1]
+    (place / name).write_text(block.content)
+    survey(open_dataset(place / name), needs_response=False)
+
+
+def check_text(block: Token, place: Path) -> None:
+    """A text that names a file is written there."""
+    for name in block.info.split()[1:]:
+        (place / name).write_text(block.content)
+
+
 RUNNERS: dict[str, Callable[[Token, Path], None]] = {
     "console": run_console,
     "json": check_json,
+    "jsonl": check_rows,
     "markdown": check_markdown,
     "python": run_python,
     "sh": run_shell,
+    "text": check_text,
     "yaml": check_yaml,
 }
 
@@ -167,7 +199,20 @@ def test_the_comparison_of_output_can_fail(expected: str, printed: str, *, same:
     assert matches(expected, printed) is same
 
 
+def anchors(page: Path) -> set[str]:
+    """Return what links may name behind a ``#``: the headings, as they are shown on the web."""
+    tokens = MarkdownIt("commonmark").parse(page.read_text(encoding="utf-8"))
+    titles = (
+        tokens[i + 1].content for i, token in enumerate(tokens) if token.type == "heading_open"
+    )
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
 def test_a_page_links_only_to_what_is_there() -> None:
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
+        links = re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8"))
+        for target, anchor in links:
+            there = page.parent / target if target else page
+            assert there.exists(), f"{page.relative_to(ROOT)} links to {target}"
+            if anchor:
+                assert anchor in anchors(there), f"{page.relative_to(ROOT)}: {target}#{anchor}"

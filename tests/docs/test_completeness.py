@@ -10,6 +10,7 @@ import pytest
 
 import jurybox
 from jurybox.cli.app import app
+from jurybox.datasets import ROW_FIELDS
 from jurybox.documents.fields import options_of
 from jurybox.rubric.comparison import OPERATORS
 from jurybox.rubric.document import front_matter, rules_block, thresholds
@@ -17,7 +18,12 @@ from jurybox.rubric.figures import MEASURES, RATES, run_figures, sample_figures
 from jurybox.rubric.model import ReplyFormat
 from jurybox.rubric.rules import MATCHES, SIGNALS
 from jurybox.rubric.template import PLACEHOLDERS
+from jurybox.running.plan import DatasetPlan, Plan
 from jurybox.settings import VARIABLES
+from jurybox.storage.tables import metadata as tables
+from jurybox.suite import JUDGE_KEYS, SUITE_KEYS, TARGET_KEYS
+from jurybox.wiring.metadata import run_metadata
+from jurybox.wiring.planning import rubric_document
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -45,15 +51,28 @@ def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Com
 COMMANDS = dict(commands(app, "jurybox"))
 
 
+def described_commands() -> dict[str, str]:
+    """Return the sections on commands, by their names without what stands for arguments."""
+    whole = sections(page("cli.md"))
+    return {re.sub(r"(?: \[?[A-Z][\w.]*\]?)+$", "", title): text for title, text in whole.items()}
+
+
 @pytest.mark.parametrize("path", COMMANDS)
 def test_every_command_and_option_is_documented(path: str) -> None:
-    described = {
-        re.sub(r" [A-Z.]+$", "", title): text for title, text in sections(page("cli.md")).items()
-    }
+    described = described_commands()
     assert path in described
     for parameter in COMMANDS[path].params:
-        for option in parameter.opts if isinstance(parameter, click.Option) else ():
-            assert re.search(rf"`(?:\S+ )*{option}\b", described[path]), f"{path} {option}"
+        if isinstance(parameter, click.Option):
+            for option in (*parameter.opts, *parameter.secondary_opts):
+                assert re.search(rf"`(?:\S+ )*{option}\b", described[path]), f"{path} {option}"
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_option_documented_exists(path: str) -> None:
+    options = [each for each in COMMANDS[path].params if isinstance(each, click.Option)]
+    known = {name for option in options for name in (*option.opts, *option.secondary_opts)}
+    rows = re.findall(r"^\| (`-.*?) \| ", described_commands()[path], re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`(-[\w-]+)", row)} - known == set()
 
 
 @pytest.mark.parametrize("path", COMMANDS)
@@ -64,20 +83,25 @@ def test_every_command_has_help_with_an_example(path: str) -> None:
 
 
 def test_every_command_documented_exists() -> None:
-    titles = [re.sub(r" [A-Z.]+$", "", title) for title in sections(page("cli.md"))]
-    assert set(titles) == set(COMMANDS)
+    assert set(described_commands()) == set(COMMANDS)
 
 
 def test_every_setting_is_documented_and_no_other() -> None:
     assert set(re.findall(r"^\| `([A-Z_]+)`", page("settings.md"), re.MULTILINE)) == set(VARIABLES)
 
 
-def table_keys(title: str, index: int = 0) -> list[str]:
+def table_rows(title: str, index: int = 0, where: str = "rubric-document.md") -> list[list[str]]:
+    """Return the cells of a table under a heading."""
+    section = sections(page(where))[title]
+    bodies = re.split(r"^\| --- .*$", section, flags=re.MULTILINE)[1:]
+    rows = re.findall(r"^\| (.*) \|$", bodies[index].split("\n\n")[0], flags=re.MULTILINE)
+    return [re.split(r" ?(?<!\\)\| ", row) for row in rows]
+
+
+def table_keys(title: str, index: int = 0, where: str = "rubric-document.md") -> list[str]:
     """Return the names in the first column of a table under a heading."""
-    section = sections(page("rubric-document.md"))[title]
-    tables = re.split(r"^\| --- .*$", section, flags=re.MULTILINE)[1:]
-    rows = re.findall(r"^\| (.*?) \| ", tables[index].split("\n\n")[0], flags=re.MULTILINE)
-    return [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    first = [row[0] for row in table_rows(title, index, where)]
+    return [name for cell in first for name in re.findall(r"`([^`]+)`", cell)]
 
 
 def test_the_table_of_front_matter_keys_is_the_list_in_the_code() -> None:
@@ -117,24 +141,73 @@ def test_every_nested_key_and_name_is_documented(title: str, words: tuple[str, .
     ] == []
 
 
-def finding_codes() -> set[str]:
-    """Collect every code that the reader can give, from its syntax tree."""
+def finding_codes(*rooms: str) -> set[str]:
+    """Collect every code that the readers in these rooms can give, from their syntax trees."""
     codes: set[str] = set()
-    rooms = ("documents", "rubric/document")
     for path in (path for room in rooms for path in (ROOT / "src/jurybox" / room).glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 given = [*node.args, *(keyword.value for keyword in node.keywords)]
-                texts = [each.value for each in given if isinstance(each, ast.Constant)]
-                codes |= {text for text in texts if re.fullmatch(r"[a-z]+(-[a-z]+)+", str(text))}
+                texts = [str(each.value) for each in given if isinstance(each, ast.Constant)]
+                codes |= {text for text in texts if re.fullmatch(r"[a-z]+(-[a-z]+)+", text)}
     return codes
 
 
 def test_every_finding_is_documented_and_no_other() -> None:
     # Words of the document's vocabulary that look like codes.
     other = {*options_of(ReplyFormat), *MATCHES, "utf-8", "utf-8-sig"}
-    documented = set(table_keys("Findings"))
-    assert documented == {*(finding_codes() - other), "encoding", "unreadable-file"}
+    codes = finding_codes("documents", "rubric/document") - other
+    assert set(table_keys("Findings")) == {*codes, "encoding", "unreadable-file"}
+
+
+def test_every_finding_of_a_suite_is_documented_and_no_other() -> None:
+    documented = table_keys("Findings", where="suite.md")
+    assert set(documented) == {*finding_codes("documents", "suite"), "encoding"} - {"utf-8-sig"}
+    assert documented == sorted(documented)
+
+
+def test_every_finding_of_a_dataset_is_documented_and_no_other() -> None:
+    documented = table_keys("Findings", where="datasets.md")
+    # Codes of one word look like any other word.
+    one_word = {"blank", "encoding", "parquet"}
+    codes = finding_codes("datasets") - {"utf-8"}
+    assert set(documented) == {*codes, *one_word, "too-many"}
+    assert documented == sorted(documented)
+
+
+@pytest.mark.parametrize(
+    ("title", "keys"), [("Keys", SUITE_KEYS), ("Target", TARGET_KEYS), ("Judge", JUDGE_KEYS)]
+)
+def test_the_tables_of_suite_keys_are_the_lists_in_the_code(
+    title: str, keys: tuple[str, ...]
+) -> None:
+    assert table_keys(title, where="suite.md") == list(keys)
+
+
+def test_the_table_of_a_datasets_fields_is_the_list_in_the_code() -> None:
+    rows = table_rows("Fields", where="datasets.md")
+    named = {row[0].strip("`"): tuple(re.findall(r"`(\w+)`", row[1])) for row in rows}
+    assert named == dict(ROW_FIELDS)
+
+
+def test_the_table_of_tables_is_the_list_in_the_code() -> None:
+    assert set(table_keys("The store", where="runs.md")) == set(tables.tables)
+
+
+def test_the_table_of_metadata_is_what_a_run_records() -> None:
+    plan = Plan(
+        suite="s",
+        rubric=rubric_document("general", None),
+        checklist=rubric_document("bias-awareness", None),
+        dataset=DatasetPlan(id="d", path="d", sha256="0", bytes=1, rows=1),
+        judges=(),
+        votes=1,
+        repeats=1,
+    )
+    recorded = run_metadata(
+        run_id="r", timestamp="t", plan=plan, procedure=plan.procedure(), region=None
+    )
+    assert table_keys("Metadata", where="runs.md") == list(recorded)
 
 
 def test_every_public_name_is_documented() -> None:
