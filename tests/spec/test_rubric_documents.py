@@ -37,7 +37,7 @@ def source_template(number: str) -> str:
 
 
 def test_e13_five_documents_are_bundled() -> None:
-    assert sorted(path.stem for path in LIBRARY.glob("*.md")) == NAMES
+    assert {path.stem for path in LIBRARY.glob("*.md")} >= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,6 +2,8 @@
 
 from jurybox.rubric.document import (
     MAX_BYTES,
+    Base,
+    Find,
     Reading,
     check_rubric,
     parse_rubric,
@@ -13,7 +15,9 @@ from jurybox.rubric.scale import Scale
 
 __all__ = [
     "MAX_BYTES",
+    "Base",
     "Criterion",
+    "Find",
     "Level",
     "Reading",
     "Rubric",

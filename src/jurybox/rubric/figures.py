@@ -41,6 +41,8 @@ SUMMARY_PARTS: Final = (
     "repeats",
     "scenarios",
     "samples_of_further_scenarios",
+    "demographics",
+    "samples_of_further_demographics",
     "judge_score_mean",
 )
 """What else stands beside the figures in a run's summary; no figure may be called so."""

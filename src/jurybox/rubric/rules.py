@@ -14,9 +14,59 @@ SIGNALS: Final[dict[str, str]] = {
 }
 """The text signals a rule may ask for, each with what it means."""
 
+NUMERIC_SIGNALS: Final[dict[str, str]] = {
+    "sentiment": "the mood of the response: from -1, all its mood words dark, to 1, all bright",
+    "user_mood": "the mood of the user's message; without mood words, of the latest one with some",
+    "mood_match": "the product of both moods: below zero where one is bright and the other dark",
+    "topic_words": "how many content words of the user's message the response takes up",
+    "topic_overlap": "the share of the response's content words that the user's message has",
+    "content_words": "how many different content words the response has",
+    "content_share": "the share of different content words among the words of the response",
+    "echo": "the share of the response's word triples that are the user's own",
+    "earlier_words": "how many content words the response takes up from before the user's message",
+    "kept_memory": "how many times the response recalls something that was really said",
+    "false_memory": "how many times the response recalls something that nobody said",
+    "said_before": "the share of the response's word triples that it said in an earlier turn",
+    "question_count": "how many questions the response asks",
+    "open_questions": "how many of them can't be answered with yes or no",
+    "repetition": "the share of the response's word triples that repeat an earlier one of its own",
+    "unfinished": "1 where the response breaks off, else 0",
+    "gibberish": "the share of words that nobody could pronounce",
+    "spoken_words": "how many words the response has, punctuation that stands alone left out",
+    "sentence_words": "the mean number of words in a sentence of the response",
+    "longest_sentence": "the number of words in its longest sentence",
+    "syllables": "the mean number of syllables in a word of the response",
+    "hard_to_say": "how many addresses, long numbers, brackets and abbreviations it has",
+}
+"""The text signals that are numbers, to be held against a range, each with what it counts."""
+
+SIGNAL_LEXICONS: Final[dict[str, tuple[str, ...]]] = {
+    "sentiment": ("bright_words", "dark_words", "negations"),
+    "user_mood": ("bright_words", "dark_words", "negations"),
+    "mood_match": ("bright_words", "dark_words", "negations"),
+    "topic_words": ("stop_words",),
+    "topic_overlap": ("stop_words",),
+    "content_words": ("stop_words",),
+    "content_share": ("stop_words",),
+    "earlier_words": ("stop_words",),
+    "kept_memory": ("stop_words", "memory_claims"),
+    "false_memory": ("stop_words", "memory_claims"),
+    "open_questions": ("question_openers",),
+    "unfinished": ("dangling_words",),
+    "hard_to_say": ("abbreviations",),
+}
+"""The lexicons by which a signal reads; a document that asks for it has to define them."""
+
+WORD_LISTS: Final = ("bright_words", "dark_words", "negations", "stop_words", "dangling_words")
+"""Those of them that are read word by word, so that a phrase in them would never be found."""
+
 Speaker = Literal["response", "user"]
-Match = Literal["word-start", "whole-word"]
-MATCHES: Final[tuple[Match, ...]] = ("word-start", "whole-word")
+Source = Literal["response", "user", "earlier"]
+"""Where phrases are looked for; ``earlier`` is what the user said before the message."""
+Match = Literal["word-start", "whole-word", "pattern"]
+MATCHES: Final[tuple[Match, ...]] = ("word-start", "whole-word", "pattern")
+GAP: Final = "..."
+"""What stands for a few words in a phrase of a lexicon with ``match: pattern``."""
 
 
 class Lexicon(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +80,7 @@ class Lexicon(msgspec.Struct, frozen=True, kw_only=True):
 class HasPhrase(msgspec.Struct, frozen=True, kw_only=True, tag="phrase"):
     """A phrase of a lexicon (by name, or listed in place) is in a text, or is not."""
 
-    text: Speaker
+    text: Source
     lexicon: str | tuple[str, ...]
     present: bool
 
@@ -50,7 +100,15 @@ class HasSignal(msgspec.Struct, frozen=True, kw_only=True, tag="signal"):
     present: bool
 
 
-Condition = HasPhrase | WordCount | HasSignal
+class SignalWithin(msgspec.Struct, frozen=True, kw_only=True, tag="number"):
+    """A numeric signal lies within both ends; None leaves an end open."""
+
+    signal: str
+    low: float | None
+    high: float | None
+
+
+Condition = HasPhrase | WordCount | HasSignal | SignalWithin
 
 
 class Adjustment(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,7 +34,7 @@ def rubric_files() -> "RubricFiles":
     named = read_settings().rubrics
     if named is not None and not Path(named).is_dir():
         raise InputError("no such folder", "make it or change the setting", f"{RUBRICS}={named}")
-    return RubricFiles(_FOLDER if named is None else Path(named))
+    return RubricFiles(_folder())
 
 
 def load_rubric(name: str | os.PathLike[str]) -> "Rubric":
@@ -45,8 +45,16 @@ def load_rubric(name: str | os.PathLike[str]) -> "Rubric":
         RubricError: the document has faults; the error holds all of them.
 
     """
-    from jurybox.rubric import parse_rubric
-    from jurybox.rubric_files import read_path
+    from jurybox.rubric_files import RubricFiles, read_path
 
-    found = rubric_files().read(name) if isinstance(name, str) else read_path(Path(name))
-    return parse_rubric(found.data, found.origin)
+    if isinstance(name, str):
+        files = rubric_files()
+        return files.parse(files.read(name))
+    # A path needs no folder of rubrics, unless the document extends one of those by its name.
+    files = RubricFiles(_folder())
+    return files.parse(read_path(Path(name)))
+
+
+def _folder() -> Path:
+    named = read_settings().rubrics
+    return _FOLDER if named is None else Path(named)

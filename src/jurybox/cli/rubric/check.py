@@ -8,7 +8,7 @@ import msgspec
 from jurybox.cli.exits import BAD_INPUT, FINE
 from jurybox.cli.output import json_option, on_terminal, print_json, styled
 from jurybox.errors import Finding, InputError
-from jurybox.rubric import Reading, Rubric, check_rubric
+from jurybox.rubric import Reading, Rubric
 from jurybox.rubric_files import RubricFiles
 from jurybox.wiring import rubric_files
 
@@ -51,7 +51,7 @@ def _read(shelf: RubricFiles, name: str) -> tuple[str, Reading]:
             line=0, column=0, code="unreadable-file", problem=error.problem, mend=error.mend
         )
         return name, Reading(rubric=None, findings=(finding,))
-    return file.origin, check_rubric(file.data)
+    return file.origin, shelf.check(file)
 
 
 def _as_data(origin: str, reading: Reading) -> dict[str, Any]:
@@ -62,13 +62,14 @@ def _as_data(origin: str, reading: Reading) -> dict[str, Any]:
             "version": reading.rubric.version,
             "sha256": reading.rubric.sha256,
             "criteria": [criterion.id for criterion in reading.rubric.criteria],
+            "extends": list(reading.bases),
         }
     return data | {"findings": msgspec.to_builtins(reading.findings)}
 
 
 def _print(origin: str, reading: Reading) -> None:
     if reading.rubric is not None:
-        click.echo(f"{origin}: {_summary(reading.rubric)}")
+        click.echo(f"{origin}: {_summary(reading.rubric, reading.bases)}")
     for finding in reading.findings:
         place = f":{finding.line}:{finding.column}" if finding.line else ""
         where = styled(f"{origin}{place}:", bold=True)
@@ -80,7 +81,8 @@ def _print(origin: str, reading: Reading) -> None:
         click.echo(f"{where} {problem}{between}{mend} {code}")
 
 
-def _summary(rubric: Rubric) -> str:
+def _summary(rubric: Rubric, bases: tuple[str, ...]) -> str:
     count = len(rubric.criteria)
     criteria = "1 criterion" if count == 1 else f"{count} criteria"
-    return f"{styled('ok', fg='green')}, {rubric.id} {rubric.version}, {criteria}"
+    extends = f", extends {', '.join(bases)}" if bases else ""
+    return f"{styled('ok', fg='green')}, {rubric.id} {rubric.version}, {criteria}{extends}"

@@ -8,7 +8,7 @@ import msgspec
 
 from jurybox.cli.output import console, json_option, print_json
 from jurybox.errors import InputError
-from jurybox.rubric import Rubric, check_rubric
+from jurybox.rubric import Rubric
 from jurybox.rubric_files import RubricFiles, read_path, shown
 from jurybox.wiring import rubric_files
 
@@ -44,6 +44,7 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
     file: str | None
     findings: int
     rubric: Rubric | None = None
+    bases: tuple[str, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         known = {
@@ -52,7 +53,9 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
             "bundled": self.file is None,
             "findings": self.findings,
         }
-        return known if self.rubric is None else known | _facts(self.rubric)
+        if self.rubric is None:
+            return known
+        return known | _facts(self.rubric) | {"extends": list(self.bases)}
 
 
 def _look(files: RubricFiles, name: str, path: Path | None) -> _Found:
@@ -62,9 +65,11 @@ def _look(files: RubricFiles, name: str, path: Path | None) -> _Found:
     except InputError:
         # One file that can't be read must not hide the others.
         return _Found(name=name, file=origin, findings=1)
-    reading = check_rubric(file.data)
+    reading = files.check(file)
     count = len(reading.findings)
-    return _Found(name=name, file=origin, findings=count, rubric=reading.rubric)
+    return _Found(
+        name=name, file=origin, findings=count, rubric=reading.rubric, bases=reading.bases
+    )
 
 
 def _facts(rubric: Rubric) -> dict[str, Any]:
@@ -89,6 +94,8 @@ def _print_table(found: list[_Found]) -> None:
         facts = ["-", "-", f"findings: {each.findings}"]
         if each.rubric is not None:
             criteria = ", ".join(criterion.id for criterion in each.rubric.criteria)
+            if each.bases:
+                criteria = f"as in {each.bases[0]}: {criteria}"
             facts = [each.rubric.version, str(each.rubric.scale), criteria]
         cells = [each.name, *facts, each.file or "bundled"]
         table.add_row(*(Text(cell) for cell in cells))

@@ -9,8 +9,8 @@ import msgspec
 
 from jurybox.cli.output import json_option, print_json
 from jurybox.errors import InputError
-from jurybox.rubric import parse_rubric, parse_rubric_id, render_rubric
-from jurybox.rubric_files import RubricFile
+from jurybox.rubric import Rubric, parse_rubric_id, render_rubric
+from jurybox.rubric_files import RubricFile, RubricFiles
 from jurybox.wiring import rubric_files
 
 # The line with the id, in the front matter: nothing after its closing dashes is touched.
@@ -45,12 +45,12 @@ def command(name: str, model: str | None, output: str | None, force: bool, as_js
         mend = f"choose another name, or begin with a copy: --from {rubric_id}"
         raise InputError("the name of a bundled rubric", mend, rubric_id)
     path = Path(output or f"{rubric_id}.md")
-    text = _starter(rubric_id) if model is None else _copy(rubric_id, files.read(model))
-    rubric = parse_rubric(text, str(path))
+    text = _starter(rubric_id) if model is None else _copy(rubric_id, files, files.read(model))
+    rubric = _parse(files, path, text)
     if rubric.id != rubric_id:
         # The id of the copied document stands on no line of its own.
         text = render_rubric(msgspec.structs.replace(rubric, id=rubric_id))
-        rubric = parse_rubric(text, str(path))
+        rubric = _parse(files, path, text)
     if output == "-":
         click.echo(text, nl=False)
         return
@@ -68,9 +68,16 @@ def _starter(rubric_id: str) -> str:
     return _with_id(text, rubric_id).replace(_STARTER_TITLE, f"\n# {title}\n")
 
 
-def _copy(rubric_id: str, file: RubricFile) -> str:
+def _parse(files: RubricFiles, path: Path, text: str) -> Rubric:
+    """Read the new document where it will stand: a base may be meant from there."""
+    data = text.encode()
+    origin = str(path)
+    return files.parse(RubricFile(name="", origin=origin, bundled=False, data=data, path=path))
+
+
+def _copy(rubric_id: str, files: RubricFiles, file: RubricFile) -> str:
     # Only a document that is in order is worth copying, and only such a one has an id to replace.
-    parse_rubric(file.data, file.origin)
+    files.parse(file)
     return _with_id(file.data.decode("utf-8-sig"), rubric_id)
 
 

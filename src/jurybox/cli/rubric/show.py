@@ -5,7 +5,7 @@ import re
 import click
 
 from jurybox.cli.output import console, json_option, on_terminal, print_json
-from jurybox.rubric import parse_rubric, render_rubric
+from jurybox.rubric import render_rubric
 from jurybox.rubric.plain import rubric_as_data
 from jurybox.wiring import rubric_files
 
@@ -19,7 +19,8 @@ _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULT
 def command(name: str, canonical: bool, as_json: bool) -> None:
     """Show the rubric NAME: a bundled one, one of your folder, or the path of a document.
 
-    On a terminal the document is laid out for reading; into a file or a pipe it goes as it is.
+    On a terminal the document is laid out for reading; into a file or a pipe it goes as it is. With
+    --canonical or --json, a document that extends another one is shown as the two make it together.
 
     \b
     Examples:
@@ -29,8 +30,9 @@ def command(name: str, canonical: bool, as_json: bool) -> None:
     """  # noqa: D301 - click reads \b as "keep these lines"
     if canonical and as_json:
         raise click.UsageError("--canonical and --json exclude each other")
-    file = rubric_files().read(name)
-    rubric = parse_rubric(file.data, file.origin)
+    files = rubric_files()
+    file = files.read(name)
+    rubric = files.parse(file)
     if as_json:
         print_json(rubric_as_data(rubric))
     elif canonical:

@@ -4,12 +4,15 @@ A document is read to the end whatever is wrong with it: its author sees all fin
 """
 
 from jurybox.documents.text import MAX_BYTES
+from jurybox.rubric.document.bases import Base, Find, Reading
 from jurybox.rubric.document.front_matter import parse_rubric_id
-from jurybox.rubric.document.reading import Reading, check_rubric, parse_rubric
+from jurybox.rubric.document.reading import check_rubric, parse_rubric
 from jurybox.rubric.document.rendering import render_rubric
 
 __all__ = [
     "MAX_BYTES",
+    "Base",
+    "Find",
     "Reading",
     "check_rubric",
     "parse_rubric",

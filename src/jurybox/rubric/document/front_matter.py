@@ -26,6 +26,7 @@ from jurybox.wording import listed, nearest
 GENERATION_KEYS: Final = ("temperature", "top_p", "max_tokens", "seed")
 KEYS: Final = (
     "id",
+    "extends",
     "version",
     "scale",
     "scales",
@@ -76,8 +77,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     without_response: dict[str, float]
 
 
-def open_front_matter(text: str | None, first_line: int, findings: Findings) -> Fields | None:
-    """Read the front matter's YAML, which begins on ``first_line``, and refuse unknown keys."""
+def open_front_matter(text: str | None, first_line: int, findings: Findings) -> Pairs | None:
+    """Read the front matter's YAML, which begins on ``first_line``."""
     if text is None:
         return None
     node = read_yaml(text, Place(first_line), findings)
@@ -89,7 +90,12 @@ def open_front_matter(text: str | None, first_line: int, findings: Findings) -> 
         return None
     # An empty front matter has no place of its own; the line that opens it will do.
     place = node.place if node.pairs else Place(1)
-    return Fields(msgspec.structs.replace(node, place=place), "the front matter", KEYS, findings)
+    return msgspec.structs.replace(node, place=place)
+
+
+def front_fields(node: Pairs, findings: Findings) -> Fields:
+    """Return the front matter's fields, and refuse unknown keys."""
+    return Fields(node, "the front matter", KEYS, findings)
 
 
 def read_head(fields: Fields, criteria: Sequence[str]) -> Head:

@@ -57,7 +57,9 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
         return next((part for part in self.parts if part.structure == name), None)
 
 
-def read_outline(body: Body, findings: Findings, *, whole: bool) -> Outline:
+def read_outline(
+    body: Body, findings: Findings, *, whole: bool, needs_criteria: bool = True
+) -> Outline:
     """Split a document at its headings; where it isn't ``whole``, some of them can't be seen."""
     headings = [block for block in body.blocks if isinstance(block, Heading)]
     title = _read_title(body, headings, findings, whole=whole)
@@ -66,7 +68,7 @@ def read_outline(body: Body, findings: Findings, *, whole: bool) -> Outline:
         Part(heading=heading, blocks=blocks, end=end)
         for heading, blocks, end in below(starts, body.blocks, len(body.lines))
     )
-    _check_parts(parts, findings, whole=whole)
+    _check_parts(parts, findings, whole=whole, needs_criteria=needs_criteria)
     title_end = 0 if title is None else title.end
     first_part = starts[0].start if starts else len(body.lines)
     return Outline(
@@ -95,14 +97,16 @@ def _read_title(
     return title
 
 
-def _check_parts(parts: Sequence[Part], findings: Findings, *, whole: bool) -> None:
+def _check_parts(
+    parts: Sequence[Part], findings: Findings, *, whole: bool, needs_criteria: bool
+) -> None:
     for name in _STRUCTURAL:
         found = [part for part in parts if part.structure == name]
         for extra in found[1:]:
             problem = f"a second section `{name}` (the first is on line {found[0].place.line})"
             findings.add(extra.place, "second-section", problem, "keep one")
         if not found and whole:
-            _check_missing(name, parts, findings)
+            _check_missing(name, parts, findings, needed=needs_criteria)
     for part, following in itertools.pairwise(parts):
         # Text above a line of dashes is a heading; an author who writes `##` meant a divider.
         divided = following.heading.underlined and not part.heading.underlined
@@ -115,10 +119,10 @@ def _check_parts(parts: Sequence[Part], findings: Findings, *, whole: bool) -> N
             )
 
 
-def _check_missing(name: str, parts: Sequence[Part], findings: Findings) -> None:
+def _check_missing(name: str, parts: Sequence[Part], findings: Findings, *, needed: bool) -> None:
     meant = closest(name, [part.title for part in parts if part.structure is None])
     place = next((part.place for part in parts if part.title == meant), Place(1))
-    if name == CRITERIA:
+    if name == CRITERIA and needed:
         mend = "add it, with a `###` heading for each criterion"
         if meant is not None:
             mend = f"is `## {meant}` meant to be it?"

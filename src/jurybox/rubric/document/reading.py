@@ -1,16 +1,26 @@
 """Reading a whole document."""
 
 import contextlib
+import hashlib
 import itertools
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
+from jurybox.documents.fields import Fields
 from jurybox.documents.findings import Findings, Place, TooManyError
-from jurybox.errors import Finding, RubricError
+from jurybox.documents.plain_yaml import Pairs
+from jurybox.errors import RubricError
+from jurybox.rubric.document.bases import EXTENDS, Base, Find, Reading, read_base
 from jurybox.rubric.document.blocks import Block, Body, Fence
 from jurybox.rubric.document.criteria import CriterionText, read_criterion
-from jurybox.rubric.document.front_matter import Head, open_front_matter, read_head
+from jurybox.rubric.document.front_matter import (
+    Head,
+    front_fields,
+    open_front_matter,
+    read_head,
+)
 from jurybox.rubric.document.levels import Levels, read_levels
 from jurybox.rubric.document.names import check_names
 from jurybox.rubric.document.outline import (
@@ -24,80 +34,124 @@ from jurybox.rubric.document.outline import (
     read_outline,
     read_sections,
 )
+from jurybox.rubric.document.overlay import Overlay
 from jurybox.rubric.document.prompt import read_template
-from jurybox.rubric.document.rules_block import read_rules, read_shared_lexicons
+from jurybox.rubric.document.rendering import render_rubric
+from jurybox.rubric.document.rules_block import (
+    RULES_BLOCK,
+    build_lexicons,
+    build_rules,
+    open_block,
+    open_lexicons,
+)
 from jurybox.rubric.document.source import Source, read_source
 from jurybox.rubric.document.stray import LEXICONS_INFO, check_ends, check_stray
 from jurybox.rubric.document.thresholds import read_thresholds
 from jurybox.rubric.model import Criterion, Rubric
-from jurybox.rubric.rules import Lexicon
+from jurybox.rubric.rules import Lexicon, Rules
 from jurybox.rubric.scale import Scale
 from jurybox.rubric.template import Template
 
 _MOST_CRITERIA = 100
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of reading a document: a rubric, or else findings."""
-
-    rubric: Rubric | None
-    findings: tuple[Finding, ...]
-
-
-def parse_rubric(document: str | bytes, origin: str = "rubric") -> Rubric:
+def parse_rubric(document: str | bytes, origin: str = "rubric", find: Find | None = None) -> Rubric:
     """Read a rubric document.
 
     Args:
         document: the Markdown text, or the bytes of the file.
         origin: what to call the document in an error.
+        find: finds the document that it extends, where it extends one.
 
     Raises:
         RubricError: the document has faults; the error holds all of them.
 
     """
-    reading = check_rubric(document)
+    reading = check_rubric(document, find)
     if reading.rubric is None:
         raise RubricError(origin, reading.findings)
     return reading.rubric
 
 
-def check_rubric(document: str | bytes) -> Reading:
-    """Read a rubric document and return the rubric, or all that is wrong with it."""
+def check_rubric(document: str | bytes, find: Find | None = None) -> Reading:
+    """Read a rubric document and return the rubric, or all that is wrong with it.
+
+    ``find`` finds the document that it extends, where it extends one.
+    """
     # A lone surrogate can't be UTF-8; let it through here so that it becomes a finding.
     data = document if isinstance(document, bytes) else document.encode("utf-8", "surrogatepass")
+    return _check(data, find, ())
+
+
+def _check(data: bytes, find: Find | None, chain: tuple[str, ...]) -> Reading:
+    """Read a document; ``chain`` are the keys of those that led to it as their base."""
     findings = Findings()
     rubric = None
+    bases: tuple[str, ...] = ()
     with contextlib.suppress(TooManyError):
         source = read_source(data, findings)
-        rubric = None if source is None else _read(source, findings)
+        if source is not None:
+            rubric, bases = _read(source, find, chain, findings)
     found = findings.in_order()
-    return Reading(rubric=None if found else rubric, findings=found)
+    if rubric is not None and bases:
+        # The text that counts is the whole one: the hash then covers the base as well.
+        text = render_rubric(rubric)
+        sha256 = hashlib.sha256(text.encode()).hexdigest()
+        rubric = msgspec.structs.replace(rubric, sha256=sha256)
+    return Reading(rubric=None if found else rubric, findings=found, bases=bases)
 
 
-def _read(source: Source, findings: Findings) -> Rubric | None:
+def _read(
+    source: Source, find: Find | None, chain: tuple[str, ...], findings: Findings
+) -> tuple[Rubric | None, tuple[str, ...]]:
+    """Read a document, with the names of all those that it extends."""
+    front = open_front_matter(source.front_matter, source.first_line, findings)
+    fields = None if front is None else front_fields(front, findings)
+    if front is None or fields is None or EXTENDS not in fields:
+        return _assemble(source, fields, None, findings), ()
+    read = partial(_read_base, chain)
+    found = read_base(fields, find, chain, read, findings)
+    if found is None:
+        return None, ()
+    base, names = found
+    overlay = Overlay(base, fields.value_place(EXTENDS), findings)
+    whole = front_fields(overlay.front(front), findings)
+    return _assemble(source, whole, overlay, findings), names
+
+
+def _read_base(chain: tuple[str, ...], base: Base) -> Reading:
+    return _check(base.data, base.find, (*chain, base.key))
+
+
+def _assemble(
+    source: Source, fields: Fields | None, overlay: Overlay | None, findings: Findings
+) -> Rubric | None:
     body = Body(source.body)
     whole = check_ends(body, findings)
-    outline = read_outline(body, findings, whole=whole)
-    texts = _read_criteria(body, outline, findings)
-    ids = [text.id for text in texts]
-    lexicons = _read_lexicons(body, outline, findings)
+    outline = read_outline(body, findings, whole=whole, needs_criteria=overlay is None)
+    own = _read_criteria(body, outline, findings)
+    lexicons = _read_lexicons(body, outline, overlay, findings)
     template = _read_template(body, outline, findings)
-    check_stray(body, _seen(outline, texts), findings)
-    fields = open_front_matter(source.front_matter, source.first_line, findings)
+    check_stray(body, _seen(outline, own), findings)
     if fields is None:
         return None
+    texts = own if overlay is None else overlay.criteria(own)
+    ids = [text.id for text in texts]
     head = read_head(fields, ids)
     scales = {each: head.scales.get(each, head.scale) for each in ids}
     thresholds = read_thresholds(fields, scales, head.overall_name)
     check_names(texts, head, thresholds, findings)
-    criteria = tuple(_build(body, text, head, lexicons, findings) for text in texts)
+    building = _Building(body, head, lexicons, overlay, findings)
+    criteria = tuple(building.criterion(text) for text in texts)
     if head.scale is None:
         return None
+    sections = read_sections(body, outline.parts)
+    base = None if overlay is None else overlay.base
     return Rubric(
         id=head.id,
         version=head.version,
         title=outline.title,
-        description=outline.description,
+        description=outline.description or ("" if base is None else base.description),
         scale=head.scale,
         criteria=criteria,
         overall_name=head.overall_name,
@@ -113,8 +167,8 @@ def _read(source: Source, findings: Findings) -> Rubric | None:
         decisions=thresholds.decisions,
         sample_decisions=thresholds.sample_decisions,
         lexicons=lexicons,
-        template=template,
-        sections=read_sections(body, outline.parts),
+        template=template or (None if base is None else base.template),
+        sections=sections if overlay is None else overlay.sections(sections),
         sha256=source.sha256,
     )
 
@@ -144,32 +198,58 @@ def _read_criteria(body: Body, outline: Outline, findings: Findings) -> list[Cri
     return texts
 
 
-def _build(
-    body: Body,
-    text: CriterionText,
-    head: Head,
-    shared: Sequence[Lexicon],
-    findings: Findings,
-) -> Criterion:
-    scale = head.scales.get(text.id, head.scale)
-    levels, rules = Levels(), None
-    if text.table is not None:
-        levels = read_levels(body, text.table, scale, findings)
-    if text.rules is not None:
-        indent = body.column(text.rules.start) - 1
-        rules = read_rules(text.rules, indent, scale, shared, findings)
-    return Criterion(
-        id=text.id,
-        name=text.name,
-        scale=scale or Scale(low=0, high=1),
-        definition=text.definition,
-        weight=head.weights.get(text.id, 1.0),
-        levels=levels.rows,
-        level_columns=levels.columns,
-        level_decimals=levels.decimals,
-        indicators=text.indicators,
-        rules=rules,
-    )
+class _Building:
+    """Builds criteria from their texts, and from those of the base where there is one."""
+
+    def __init__(
+        self,
+        body: Body,
+        head: Head,
+        shared: Sequence[Lexicon],
+        overlay: Overlay | None,
+        findings: Findings,
+    ) -> None:
+        self._body = body
+        self._head = head
+        self._shared = shared
+        self._overlay = overlay
+        self._findings = findings
+
+    def criterion(self, text: CriterionText) -> Criterion:
+        """Return the criterion, with all that is wrong with it noted."""
+        scale = self._head.scales.get(text.id, self._head.scale)
+        levels = self._levels(text, scale)
+        return Criterion(
+            id=text.id,
+            name=text.name,
+            scale=scale or Scale(low=0, high=1),
+            definition=text.definition,
+            weight=self._head.weights.get(text.id, 1.0),
+            levels=levels.rows,
+            level_columns=levels.columns,
+            level_decimals=levels.decimals,
+            indicators=text.indicators,
+            rules=self._rules(text, scale),
+        )
+
+    def _levels(self, text: CriterionText, scale: Scale | None) -> Levels:
+        if text.table is not None:
+            return read_levels(self._body, text.table, scale, self._findings)
+        base = None if self._overlay is None else self._overlay.base.criterion(text.id)
+        if base is None:
+            return Levels()
+        return Levels(rows=base.levels, columns=base.level_columns, decimals=base.level_decimals)
+
+    def _rules(self, text: CriterionText, scale: Scale | None) -> Rules | None:
+        node = None
+        if text.rules is not None:
+            indent = self._body.column(text.rules.start) - 1
+            node = open_block(text.rules, indent, RULES_BLOCK, self._findings)
+        if self._overlay is not None:
+            node = self._overlay.rules(text.id, node)
+        if node is None:
+            return None
+        return build_rules(node, scale, self._shared, self._findings)
 
 
 def _only_fence(body: Body, part: Part, wanted: str, findings: Findings) -> Fence | None:
@@ -182,18 +262,27 @@ def _only_fence(body: Body, part: Part, wanted: str, findings: Findings) -> Fenc
     return None
 
 
-def _read_lexicons(body: Body, outline: Outline, findings: Findings) -> tuple[Lexicon, ...]:
+def _read_lexicons(
+    body: Body, outline: Outline, overlay: Overlay | None, findings: Findings
+) -> tuple[Lexicon, ...]:
+    node = _open_lexicons(body, outline, findings)
+    if overlay is not None:
+        node = overlay.lexicons(node)
+    return () if node is None else build_lexicons(node, findings)
+
+
+def _open_lexicons(body: Body, outline: Outline, findings: Findings) -> Pairs | None:
     part = outline.part(LEXICONS)
     if part is None:
-        return ()
+        return None
     fence = _only_fence(body, part, f"block ```` ```{LEXICONS_INFO} ````", findings)
     if fence is None:
-        return ()
+        return None
     if fence.info != LEXICONS_INFO:
         problem = f"the block under `## {LEXICONS}` is called `{fence.info}`"
         findings.add(Place(fence.start + 1), "unread-block", problem, f"call it `{LEXICONS_INFO}`")
-        return ()
-    return read_shared_lexicons(fence, body.column(fence.start) - 1, findings)
+        return None
+    return open_lexicons(fence, body.column(fence.start) - 1, findings)
 
 
 def _seen(outline: Outline, texts: Sequence[CriterionText]) -> list[Block]:

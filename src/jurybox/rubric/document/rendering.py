@@ -19,6 +19,7 @@ from jurybox.rubric.rules import (
     HasSignal,
     Lexicon,
     Rules,
+    SignalWithin,
     WordCount,
 )
 from jurybox.rubric.scale import Scale
@@ -38,7 +39,7 @@ def render_rubric(rubric: Rubric) -> str:
         *(block for criterion in rubric.criteria for block in _criterion(criterion)),
     ]
     if rubric.lexicons:
-        shared = "\n".join(f"{each.name}: {_lexicon(each)}" for each in rubric.lexicons)
+        shared = lexicons_text(rubric.lexicons)
         blocks += [f"## {LEXICONS}", texts.get(LEXICONS, ""), _fence(LEXICONS_INFO, shared)]
     if rubric.template is not None:
         prompt = _fence("text", rubric.template.text)
@@ -47,6 +48,21 @@ def render_rubric(rubric: Rubric) -> str:
         if section.title not in (CRITERIA, LEXICONS, JUDGE_PROMPT):
             blocks += [f"## {section.title}".rstrip(), section.text]
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def front_matter(rubric: Rubric) -> str:
+    """Return the canonical front matter, without its fences."""
+    return "\n".join(_front_matter(rubric))
+
+
+def lexicons_text(lexicons: Iterable[Lexicon]) -> str:
+    """Return the canonical YAML of shared lexicons."""
+    return "\n".join(f"{each.name}: {_lexicon(each)}" for each in lexicons)
+
+
+def rules_text(rules: Rules) -> str:
+    """Return the canonical YAML of a criterion's rules."""
+    return "\n".join(_rules(rules))
 
 
 def _front_matter(rubric: Rubric) -> Iterator[str]:
@@ -138,7 +154,7 @@ def _criterion(criterion: Criterion) -> Iterator[str]:
         yield SEPARATOR if is_label(indicators.text.rpartition("\n")[2]) else ""
         yield listing
     if criterion.rules is not None:
-        yield _fence(RULES_INFO, "\n".join(_rules(criterion.rules)))
+        yield _fence(RULES_INFO, rules_text(criterion.rules))
 
 
 def _levels(criterion: Criterion) -> Iterator[str]:
@@ -203,6 +219,16 @@ def _condition(condition: Condition) -> tuple[str, str]:
             return f"{text}_words", _word_range(low, high)
         case HasSignal(signal=signal, present=present):
             return "signal" if present else "no_signal", signal
+        case SignalWithin(signal=signal, low=low, high=high):
+            return signal, _number_range(low, high)
+
+
+def _number_range(low: float | None, high: float | None) -> str:
+    if low is None:
+        return f'"<= {show_number(high or 0)}"'
+    if high is None:
+        return f'">= {show_number(low)}"'
+    return f"{show_number(low)}..{show_number(high)}"
 
 
 def _word_range(low: int | None, high: int | None) -> str:

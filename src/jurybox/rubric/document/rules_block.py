@@ -1,54 +1,37 @@
 """The automated rules of a criterion and the lexicons, read from fenced YAML."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from jurybox.documents.fields import (
-    NAME,
-    NAME_MEND,
-    Fields,
-    kind_of,
-)
+from jurybox.documents.fields import Fields, kind_of
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import show_number
-from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
+from jurybox.documents.plain_yaml import Node, Pairs, read_yaml
 from jurybox.rubric.document.blocks import Fence
-from jurybox.rubric.rules import (
-    MATCHES,
-    SIGNALS,
-    Adjustment,
-    Condition,
-    HasPhrase,
-    HasSignal,
-    Lexicon,
-    Match,
-    Rules,
-    Speaker,
-    WordCount,
-)
+from jurybox.rubric.document.conditions import CONDITION_KEYS, ConditionReader
+from jurybox.rubric.document.lexicons import LEXICON_KEYS, read_lexicons
+from jurybox.rubric.rules import Adjustment, Lexicon, Rules
 from jurybox.rubric.scale import Scale
-from jurybox.wording import listed, nearest
+
+__all__ = [
+    "ADJUSTMENT_KEYS",
+    "CONDITION_KEYS",
+    "LEXICON_KEYS",
+    "RULES_BLOCK",
+    "RULES_KEYS",
+    "build_lexicons",
+    "build_rules",
+    "open_block",
+    "open_lexicons",
+]
 
 RULES_KEYS: Final = ("base", "adjust", "lexicons")
 ADJUSTMENT_KEYS: Final = ("add", "subtract", "when", "why")
-LEXICON_KEYS: Final = ("match", "phrases")
-
-_PHRASE_KEYS: Final[dict[str, tuple[Speaker, bool]]] = {
-    "response_has": ("response", True),
-    "response_lacks": ("response", False),
-    "user_has": ("user", True),
-    "user_lacks": ("user", False),
-}
-_WORD_KEYS: Final[dict[str, Speaker]] = {"response_words": "response", "user_words": "user"}
-_SIGNAL_KEYS: Final = {"signal": True, "no_signal": False}
-CONDITION_KEYS: Final = (*_PHRASE_KEYS, *_WORD_KEYS, *_SIGNAL_KEYS)
-
-_WORD_RANGE = re.compile(r"\s*([0-9]{1,6})\s*(?:\.\.|-|\u2013)\s*([0-9]{1,6})\s*")
-_WORD_BOUND = re.compile(r"\s*(>=|<=|>|<|==)\s*([0-9]{1,6})\s*")
+RULES_BLOCK: Final = "the rules block"
 
 
-def _open_fence(fence: Fence, indent: int, what: str, findings: Findings) -> Pairs | None:
+def open_block(fence: Fence, indent: int, what: str, findings: Findings) -> Pairs | None:
+    """Read the YAML of a fenced block; ``indent`` is how far the block is moved in."""
     node = read_yaml(fence.content, Place(fence.start + 2, indent + 1), findings)
     if node is None or isinstance(node, Pairs):
         return node
@@ -56,22 +39,24 @@ def _open_fence(fence: Fence, indent: int, what: str, findings: Findings) -> Pai
     return None
 
 
-def read_shared_lexicons(fence: Fence, indent: int, findings: Findings) -> tuple[Lexicon, ...]:
-    """Read the lexicons that all criteria share; ``indent`` is how far the block is moved in."""
-    node = _open_fence(fence, indent, "the lexicons block", findings)
+def open_lexicons(fence: Fence, indent: int, findings: Findings) -> Pairs | None:
+    """Read the YAML of the shared lexicons; an empty block is a slip."""
+    node = open_block(fence, indent, "the lexicons block", findings)
     if node is not None and not node.pairs:
         mend = "list phrases, such as `greetings: [hello, hi]`"
         findings.add(Place(fence.start + 1), "bad-lexicon", "the lexicons block is empty", mend)
-    return () if node is None else tuple(_read_lexicons(node.pairs, findings))
+    return node
 
 
-def read_rules(
-    fence: Fence, indent: int, scale: Scale | None, shared: Sequence[Lexicon], findings: Findings
-) -> Rules | None:
-    """Read one criterion's ``yaml rules`` block and hold it against its scale."""
-    node = _open_fence(fence, indent, "the rules block", findings)
-    if node is None:
-        return None
+def build_lexicons(node: Pairs, findings: Findings) -> tuple[Lexicon, ...]:
+    """Return the lexicons that a mapping from names to phrases gives."""
+    return tuple(read_lexicons(node.pairs, findings))
+
+
+def build_rules(
+    node: Pairs, scale: Scale | None, shared: Sequence[Lexicon], findings: Findings
+) -> Rules:
+    """Return the rules that a mapping gives, held against the criterion's scale."""
     fields = Fields(node, "a rules block", RULES_KEYS, findings)
     if scale is not None and not scale.continuous:
         problem = f"automated rules give fractions, and the scale {scale} has whole numbers only"
@@ -83,13 +68,12 @@ def read_rules(
     if base is not None and outside:
         problem = f"the base {show_number(base)} is outside the scale {scale}"
         findings.add(fields.value_place("base"), "out-of-range", problem, "start within the scale")
-    lexicons = tuple(_read_lexicons(fields.pairs("lexicons", "a mapping"), findings))
+    lexicons = tuple(read_lexicons(fields.pairs("lexicons", "a mapping"), findings))
     for key, _ in fields.pairs("lexicons", "a mapping"):
         if any(key.text == lexicon.name for lexicon in shared):
             problem = f"`{key.text}` is a shared lexicon already"
             findings.add(key.place, "name-taken", problem, "rename it, or use the shared one")
-    known = [lexicon.name for lexicon in (*lexicons, *shared)]
-    reader = _ConditionReader(known, findings)
+    reader = ConditionReader((*lexicons, *shared), findings)
     adjustments = [
         _read_adjustment(item, reader, findings)
         for item in fields.items("adjust", "a list of adjustments")
@@ -101,52 +85,7 @@ def read_rules(
     )
 
 
-def _read_lexicons(
-    pairs: Sequence[tuple[Scalar, Node]] | Iterator[tuple[Scalar, Node]], findings: Findings
-) -> Iterator[Lexicon]:
-    for key, value in pairs:
-        if NAME.fullmatch(key.text) is None:
-            problem = f"`{key.text}` can't be the name of a lexicon"
-            findings.add(key.place, "bad-name", problem, NAME_MEND)
-        match: Match = "word-start"
-        phrases: Node | None = value
-        if isinstance(value, Pairs):
-            inner = Fields(value, f"the lexicon `{key.text}`", LEXICON_KEYS, findings)
-            match = inner.choice("match", MATCHES) or "word-start"
-            inner.require("phrases", "list its phrases")
-            phrases = inner.node("phrases")
-        if phrases is not None:
-            what = f"the lexicon `{key.text}`"
-            yield Lexicon(name=key.text, phrases=read_phrases(phrases, what, findings), match=match)
-
-
-def read_phrases(node: Node, what: str, findings: Findings) -> tuple[str, ...]:
-    """Read a list of phrases, each once and none of them empty."""
-    if not isinstance(node, Items) or not node.items:
-        problem = f"{what} is {'empty' if isinstance(node, Items) else kind_of(node)}"
-        findings.add(
-            node.place, "bad-lexicon", problem, "list its phrases: `[first phrase, second]`"
-        )
-        return ()
-    phrases: dict[str, str] = {}
-    for item in node.items:
-        if not isinstance(item, Scalar) or not item.text.strip():
-            problem = f"a phrase of {what} is {kind_of(item)}"
-            findings.add(item.place, "bad-lexicon", problem, "write the phrase as text")
-            continue
-        phrase = " ".join(item.text.split())
-        if phrase.casefold() in phrases:
-            problem = f"{what} lists `{phrase}` twice"
-            findings.add(
-                item.place, "bad-lexicon", problem, "remove one (case makes no difference)"
-            )
-        phrases.setdefault(phrase.casefold(), phrase)
-    return tuple(phrases.values())
-
-
-def _read_adjustment(
-    node: Node, reader: "_ConditionReader", findings: Findings
-) -> Adjustment | None:
+def _read_adjustment(node: Node, reader: ConditionReader, findings: Findings) -> Adjustment | None:
     if not isinstance(node, Pairs):
         problem = f"an adjustment is {kind_of(node)}"
         findings.add(node.place, "bad-adjustment", problem, "write `{add: 0.2, when: {...}}`")
@@ -170,99 +109,3 @@ def _read_adjustment(
         return None
     sign = 1 if amounts[0] == "add" else -1
     return Adjustment(add=float(sign * amount), when=sets, why=fields.text("why") or "")
-
-
-class _ConditionReader:
-    """Reads conditions against the lexicons that a criterion can name."""
-
-    def __init__(self, lexicons: Sequence[str], findings: Findings) -> None:
-        self._lexicons = lexicons
-        self._findings = findings
-
-    def read_sets(self, node: Node) -> Iterator[tuple[Condition, ...]]:
-        """Yield one set of conditions, or each of a list of them."""
-        nodes = node.items if isinstance(node, Items) else (node,)
-        if not nodes:
-            self._findings.add(node.place, "bad-condition", "`when` is empty", "add a condition")
-        for each in nodes:
-            if not isinstance(each, Pairs) or not each.pairs:
-                problem = f"a condition is {'empty' if isinstance(each, Pairs) else kind_of(each)}"
-                mend = "write it as `{signal: question}`"
-                self._findings.add(each.place, "bad-condition", problem, mend)
-                continue
-            conditions = [self._read_condition(key, value) for key, value in each.pairs]
-            yield tuple(condition for condition in conditions if condition is not None)
-
-    def _read_condition(self, key: Scalar, value: Node) -> Condition | None:
-        name = key.text
-        if name in _PHRASE_KEYS:
-            text, present = _PHRASE_KEYS[name]
-            lexicon = self._read_lexicon(value)
-            return HasPhrase(text=text, lexicon=lexicon, present=present) if lexicon else None
-        if name in _WORD_KEYS:
-            return self._read_words(_WORD_KEYS[name], name, value)
-        if name in _SIGNAL_KEYS:
-            return self._read_signal(value, present=_SIGNAL_KEYS[name])
-        mend = nearest(name, CONDITION_KEYS, f"known are {listed(CONDITION_KEYS)}")
-        self._findings.add(key.place, "unknown-key", f"there is no condition `{name}`", mend)
-        return None
-
-    def _read_lexicon(self, value: Node) -> str | tuple[str, ...] | None:
-        if isinstance(value, Items):
-            return read_phrases(value, "the list of phrases", self._findings)
-        if isinstance(value, Scalar) and value.text in self._lexicons:
-            return value.text
-        mend = "define it under `lexicons`, or list the phrases in place"
-        if isinstance(value, Scalar):
-            mend = nearest(value.text, self._lexicons, mend)
-        problem = f"there is no lexicon {kind_of(value)}"
-        self._findings.add(value.place, "unknown-lexicon", problem, mend)
-        return None
-
-    def _read_words(self, text: Speaker, name: str, value: Node) -> WordCount | None:
-        written = value.text if isinstance(value, Scalar) else ""
-        low: int | None = None
-        high: int | None = None
-        if match := _WORD_RANGE.fullmatch(written):
-            low, high = int(match[1]), int(match[2])
-        elif match := _WORD_BOUND.fullmatch(written):
-            low, high = _bounds(match[1], int(match[2]))
-        else:
-            problem = f"`{name}` is {kind_of(value)}"
-            mend = 'give a range such as `10-30` or a bound such as `"> 50"`'
-            if written.isdecimal():
-                mend = f'give a range such as `10-30`, or `"== {written}"`'
-            self._findings.add(value.place, "bad-condition", problem, mend)
-            return None
-        if (low or 0) > (high if high is not None else low or 0):
-            self._findings.add(
-                value.place,
-                "bad-condition",
-                f"no number of words is {kind_of(value)}",
-                "mend the range",
-            )
-        return WordCount(text=text, low=low, high=high)
-
-    def _read_signal(self, value: Node, *, present: bool) -> HasSignal | None:
-        if isinstance(value, Scalar) and value.text in SIGNALS:
-            return HasSignal(signal=value.text, present=present)
-        mend = f"known are {listed(SIGNALS)}"
-        if isinstance(value, Scalar):
-            mend = nearest(value.text, SIGNALS, mend)
-        problem = f"there is no signal {kind_of(value)}"
-        self._findings.add(value.place, "unknown-signal", problem, mend)
-        return None
-
-
-def _bounds(sign: str, number: int) -> tuple[int | None, int | None]:
-    match sign:
-        case ">":
-            return number + 1, None
-        case ">=":
-            return number, None
-        case "<":
-            return None, number - 1
-        case "<=":
-            return None, number
-        case _:
-            return number, number

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from jurybox.errors import Finding, RubricError
-from jurybox.rubric import check_rubric, parse_rubric
+from jurybox.errors import Finding, InputError, RubricError
+from jurybox.rubric import Base, Reading, check_rubric, parse_rubric
 from jurybox.rubric.document.front_matter import KEYS
 
 ROOT = Path(__file__).parents[4]
 GOLDEN = ROOT / "tests" / "golden" / "rubrics"
+BASES = ROOT / "tests" / "golden" / "bases"
 DOCUMENTS = sorted(GOLDEN.glob("*.md"))
 REWRITE = os.environ.get("UPDATE_GOLDEN") == "1"
 
@@ -142,6 +143,18 @@ MADE: dict[str, tuple[bytes, list[str]]] = {
 }
 
 
+def find(name: str) -> Base:
+    """Find what a golden document extends: the sound and the unsound bases beside them."""
+    path = BASES / f"{name}.md"
+    if not path.is_file():
+        raise InputError("no such rubric", "see `jurybox rubric list`")
+    return Base(origin=path.name, key=name, data=path.read_bytes(), find=find)
+
+
+def checked(document: bytes) -> Reading:
+    return check_rubric(document, find)
+
+
 def shown(findings: tuple[Finding, ...]) -> str:
     return "".join(f"{finding}\n" for finding in findings)
 
@@ -168,7 +181,7 @@ def codes_in_the_source() -> set[str]:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
 def test_a_broken_document_has_exactly_these_findings(path: Path) -> None:
-    reading = check_rubric(path.read_bytes())
+    reading = checked(path.read_bytes())
     expected = path.with_suffix(".findings")
     if REWRITE:
         expected.write_text(shown(reading.findings), encoding="utf-8")
@@ -194,7 +207,7 @@ def test_the_document_that_the_made_ones_are_broken_from_is_sound() -> None:
 
 def test_every_code_has_a_document_that_produces_it() -> None:
     documents = [*(path.read_bytes() for path in DOCUMENTS), *(data for data, _ in MADE.values())]
-    produced = {finding.code for each in documents for finding in check_rubric(each).findings}
+    produced = {finding.code for each in documents for finding in checked(each).findings}
     assert produced == codes_in_the_source()
 
 

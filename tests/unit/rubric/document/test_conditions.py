@@ -1,0 +1,181 @@
+"""Conditions about numeric signals, earlier turns and patterns: read, refused, rendered."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurybox.rubric import check_rubric, parse_rubric, render_rubric
+from jurybox.rubric.rules import (
+    NUMERIC_SIGNALS,
+    SIGNAL_LEXICONS,
+    Condition,
+    HasPhrase,
+    Lexicon,
+    SignalWithin,
+)
+
+DOCUMENT = """---
+id: x
+version: 1
+scale: 0.0-1.0
+---
+# X
+
+## Criteria
+
+### C
+Text.
+
+```yaml rules
+base: 0.5
+adjust:
+  - {{add: 0.1, when: {when}}}
+```
+
+## Lexicons
+
+```yaml lexicons
+{lexicons}
+```
+"""
+ALL = "\n".join(
+    f"{name}: [word]" for name in dict.fromkeys(sum(SIGNAL_LEXICONS.values(), start=()))
+)
+
+
+def document(when: str, lexicons: str = ALL) -> str:
+    return DOCUMENT.format(when=when, lexicons=lexicons)
+
+
+def conditions(when: str) -> tuple[Condition, ...]:
+    rules = parse_rubric(document(when)).criteria[0].rules
+    assert rules is not None
+    return rules.adjustments[0].when[0]
+
+
+def findings(when: str, lexicons: str = ALL) -> list[str]:
+    return [
+        f"{each.problem}; {each.mend} [{each.code}]"
+        for each in check_rubric(document(when, lexicons)).findings
+    ]
+
+
+def within(signal: str, low: float | None, high: float | None) -> SignalWithin:
+    return SignalWithin(signal=signal, low=low, high=high)
+
+
+@pytest.mark.parametrize(
+    ("when", "condition"),
+    [
+        ('{content_words: ">= 5"}', within("content_words", 5, None)),
+        ('{content_words: "<=5"}', within("content_words", None, 5)),
+        ("{content_words: 5-9}", within("content_words", 5, 9)),
+        ("{repetition: 0.1..0.25}", within("repetition", 0.1, 0.25)),
+        ("{user_mood: -1..-0.2}", within("user_mood", -1, -0.2)),
+        ('{user_mood: "<= -0.2"}', within("user_mood", None, -0.2)),
+        ('{echo: ">= 0"}', within("echo", 0, None)),
+    ],
+)
+def test_a_numeric_signal_is_held_against_a_range(when: str, condition: Condition) -> None:
+    assert conditions(when) == (condition,)
+
+
+def test_phrases_may_be_looked_for_in_what_the_user_said_before() -> None:
+    assert conditions("{earlier_has: [a], earlier_lacks: [b]}") == (
+        HasPhrase(text="earlier", lexicon=("a",), present=True),
+        HasPhrase(text="earlier", lexicon=("b",), present=False),
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["5", '"> 5"', '"< 5"', '"== 5"', "many", "[5]", '">= 5%"', '">= x"', '">= 0.1234567"', '""'],
+)
+def test_anything_else_is_refused(value: str) -> None:
+    (finding,) = findings(f"{{content_words: {value}}}")
+    assert finding.startswith("`content_words` is ")
+    assert finding.endswith('or a bound such as `">= 0.2"` or `"<= 3"` [bad-condition]')
+
+
+def test_a_range_that_runs_downwards_is_refused() -> None:
+    assert findings("{echo: 0.5..0.2}") == [
+        "no number is `0.5..0.2`; mend the range [bad-condition]"
+    ]
+
+
+def test_a_numeric_signal_is_never_just_present() -> None:
+    assert findings("{signal: echo}") == [
+        'the signal `echo` is a number; hold it against a bound: `echo: ">= 1"` [unknown-signal]'
+    ]
+
+
+def test_a_slip_of_a_signals_name_is_recognised() -> None:
+    assert findings('{content_word: ">= 5"}') == [
+        "there is no condition `content_word`; did you mean `content_words`? [unknown-key]"
+    ]
+
+
+@pytest.mark.parametrize("name", SIGNAL_LEXICONS)
+def test_a_signal_needs_the_lexicons_that_it_reads_by(name: str) -> None:
+    problems = findings(f'{{{name}: ">= 1"}}', "other: [word]")
+    assert problems == [
+        f"the signal `{name}` reads by a lexicon `{lexicon}`, and there is none;"
+        " define it under `lexicons` [unknown-lexicon]"
+        for lexicon in SIGNAL_LEXICONS[name]
+    ]
+
+
+def test_a_list_of_words_has_no_phrases() -> None:
+    assert findings("{signal: question}", "stop_words: [the, of a]") == [
+        (
+            "the lexicon `stop_words` is read word by word, and `of a` has several;"
+            " list single words [bad-lexicon]"
+        )
+    ]
+
+
+@pytest.mark.parametrize("phrase", ["... a", "a ...", "...", "a ... ... b"])
+def test_a_gap_stands_between_words(phrase: str) -> None:
+    (finding,) = findings("{signal: question}", f'x: {{match: pattern, phrases: ["{phrase}"]}}')
+    assert finding == (
+        f"`{phrase}` of the lexicon `x` has a gap with nothing on one side of it;"
+        " put `...` between words [bad-lexicon]"
+    )
+
+
+def test_dots_are_dots_where_phrases_are_no_patterns() -> None:
+    assert findings("{signal: question}", 'x: ["well ..."]') == []
+
+
+NUMBER = st.integers(-999_999, 999_999).map(lambda value: value / 1000)
+
+
+@given(
+    signal=st.sampled_from(list(NUMERIC_SIGNALS)),
+    ends=st.tuples(NUMBER, NUMBER).map(sorted),
+    open_end=st.sampled_from(["low", "high", "none"]),
+    present=st.booleans(),
+    phrases=st.lists(st.sampled_from(["a", "a ... b", "I don't ... c"]), min_size=1, unique=True),
+)
+def test_what_is_rendered_reads_back(
+    signal: str, ends: list[float], open_end: str, phrases: list[str], *, present: bool
+) -> None:
+    low, high = ends
+    number = within(
+        signal, None if open_end == "low" else low, None if open_end == "high" else high
+    )
+    value = {"low": f'"<= {high}"', "high": f'">= {low}"', "none": f"{low}..{high}"}[open_end]
+    key = "earlier_has" if present else "earlier_lacks"
+    when = f"{{{signal}: {value}, {key}: x}}"
+    listed = ", ".join(f'"{each}"' for each in phrases)
+    lexicons = f"{ALL}\nx: {{match: pattern, phrases: [{listed}]}}"
+    rubric = parse_rubric(document(when, lexicons))
+    rules = rubric.criteria[0].rules
+    assert rules is not None
+    assert rules.adjustments[0].when == (
+        (number, HasPhrase(text="earlier", lexicon="x", present=present)),
+    )
+    assert rubric.lexicons[-1] == Lexicon(name="x", phrases=tuple(phrases), match="pattern")
+    rendered = render_rubric(rubric)
+    assert parse_rubric(rendered) == rubric
+    assert render_rubric(parse_rubric(rendered)) == rendered
