@@ -31,6 +31,8 @@ lint: $(READY) ## Check style, format, types and architecture
 bench: $(READY) ## Measure start-up, rubric handling and runs
 	@$(BIN)/python benchmarks/startup.py
 	@$(BIN)/python benchmarks/rubric.py
+	@$(BIN)/python benchmarks/safety.py
+	@$(BIN)/python benchmarks/companion.py
 	@$(BIN)/python benchmarks/runs.py
 
 picture: $(READY) ## Draw the picture in README.md anew

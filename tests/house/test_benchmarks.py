@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", ["startup", "rubric", "runs --sizes 10"])
+@pytest.mark.parametrize("name", ["startup", "rubric", "safety", "companion", "runs --sizes 10"])
 def test_a_benchmark_prints_its_table(name: str) -> None:
     program, *options = name.split()
     command = [sys.executable, ROOT / "benchmarks" / f"{program}.py", "--repeats", "2", *options]

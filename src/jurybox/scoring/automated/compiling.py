@@ -6,23 +6,30 @@ response are one number, and a rule is two: the facts that it needs and those th
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
 from typing import Final, NamedTuple
 
 from jurybox.documents.numbers import show_number
 from jurybox.rubric.model import Criterion, Rubric
 from jurybox.rubric.rules import (
+    SIGNAL_LEXICONS,
+    WORD_LISTS,
     Adjustment,
     Condition,
     HasPhrase,
     HasSignal,
     Lexicon,
     Rules,
+    SignalWithin,
+    Source,
     Speaker,
     WordCount,
 )
 from jurybox.scoring.automated.phrases import Group, Phrases
+from jurybox.scoring.automated.reading import Lists, NumericSignal, Signal
 from jurybox.scoring.automated.report import CriterionScore, FiredRule
-from jurybox.scoring.automated.signals import KNOWN, UNSAFE_CONTENT, Signal
+from jurybox.scoring.automated.signals import KNOWN, NUMERIC, UNSAFE_CONTENT
+from jurybox.scoring.automated.words import WordList
 
 DECIMALS: Final = 6
 """A score is rounded before it meets a threshold (C10)."""
@@ -37,6 +44,19 @@ class AskedSignal(NamedTuple):
     signal: Signal
     fact: int
     marks: int
+
+
+class AskedNumber(NamedTuple):
+    """A numeric signal that rules ask for, by some lexicons, with all ranges they ask about.
+
+    ``marks`` is the fact that its phrases show.
+    """
+
+    name: str
+    see: NumericSignal
+    lists: Lists
+    marks: int
+    ranges: list[tuple[float, float, int]]
 
 
 class AskedLength(NamedTuple):
@@ -117,13 +137,17 @@ class CompiledRules:
         self.rubric = rubric
         self.phrases = Phrases(facts.groups)
         self.signals = tuple(facts.signals)
+        self.numbers = tuple(facts.numbers)
         self.lengths = tuple(facts.lengths)
         self.signal_names = {asked.fact: (asked.name, asked.signal) for asked in facts.signals}
         self.sources = facts.sources
         self.reads_user = any(group.text == "user" for group in facts.groups)
+        self.reads_earlier = any(group.text == "earlier" for group in facts.groups)
         self.scans = any(asked.name == UNSAFE_CONTENT for asked in facts.signals)
         self._criteria = criteria
-        self._marks = sum(asked.marks for asked in facts.signals)
+        self._marks = 0
+        for asked in (*facts.signals, *facts.numbers):
+            self._marks |= asked.marks
         self._remembered: dict[int, Outcome] = {}
 
     def outcome(self, facts: int) -> Outcome:
@@ -201,10 +225,13 @@ class _Facts:
     def __init__(self) -> None:
         self.groups: list[Group] = []
         self.signals: list[AskedSignal] = []
+        self.numbers: list[AskedNumber] = []
         self.lengths: list[AskedLength] = []
-        self.sources: dict[int, tuple[Speaker, str]] = {}
+        self.sources: dict[int, tuple[Source, str]] = {}
         """The text and the lexicon of the facts that phrases show."""
         self._known: dict[object, int] = {}
+        self._asked: dict[object, AskedNumber] = {}
+        self._lists: dict[Lexicon, WordList] = {}
         self._next = 1
 
     def compile(
@@ -221,6 +248,8 @@ class _Facts:
                     fact = self._signal(name)
                 case WordCount():
                     fact, present = self._length(condition), True
+                case SignalWithin():
+                    fact, present = self._number(condition, lexicons), True
             if present:
                 needed |= fact
             else:
@@ -232,12 +261,12 @@ class _Facts:
         self._next <<= 1
         return fact
 
-    def _phrases(self, text: Speaker, lexicon: Lexicon) -> int:
+    def _phrases(self, text: Source, lexicon: Lexicon) -> int:
         key = (text, lexicon)
         if key in self._known:
             return self._known[key]
         fact = self._new(key)
-        self.groups.append(Group(fact, text, lexicon.phrases, lexicon.match == "whole-word"))
+        self.groups.append(Group(fact, text, lexicon.phrases, lexicon.match))
         self.sources[fact] = text, lexicon.name
         return fact
 
@@ -247,9 +276,39 @@ class _Facts:
         fact, signal = self._new(name), KNOWN[name]
         marks = self._new((name, "marks")) if signal.phrases else 0
         if marks:
-            self.groups.append(Group(marks, "response", signal.phrases, whole=True))
+            self.groups.append(Group(marks, "response", signal.phrases, "whole-word"))
         self.signals.append(AskedSignal(name, signal, fact, marks))
         return fact
+
+    def _number(self, condition: SignalWithin, lexicons: dict[str, Lexicon]) -> int:
+        name = condition.signal
+        by = tuple(lexicons[each] for each in SIGNAL_LEXICONS.get(name, ()))
+        key = (condition, by)
+        if key in self._known:
+            return self._known[key]
+        fact = self._new(key)
+        asked = self._asked.get((name, by))
+        if asked is None:
+            lists = tuple(self._word_list(each) for each in by if each.name in WORD_LISTS)
+            # One signal has at most one lexicon of phrases.
+            marks = sum(self._marks(each) for each in by if each.name not in WORD_LISTS)
+            asked = AskedNumber(name, NUMERIC[name], Lists(lists), marks, [])
+            self._asked[name, by] = asked
+            self.numbers.append(asked)
+        low = -inf if condition.low is None else condition.low
+        asked.ranges.append((low, inf if condition.high is None else condition.high, fact))
+        return fact
+
+    def _word_list(self, lexicon: Lexicon) -> WordList:
+        return self._lists.setdefault(lexicon, WordList(lexicon))
+
+    def _marks(self, lexicon: Lexicon) -> int:
+        key = ("marks", lexicon)
+        if key in self._known:
+            return self._known[key]
+        marks = self._new(key)
+        self.groups.append(Group(marks, "response", lexicon.phrases, lexicon.match))
+        return marks
 
     def _length(self, length: WordCount) -> int:
         if length in self._known:
@@ -277,6 +336,11 @@ def _condition_text(condition: Condition) -> str:
             return f"{text}_{'has' if present else 'lacks'} {value}"
         case HasSignal(signal=signal, present=present):
             return f"{'signal' if present else 'no_signal'} {signal}"
+        case SignalWithin(signal=signal, low=low, high=high):
+            if low is None:
+                return f"{signal} <= {show_number(high or 0)}"
+            end = "" if high is None else f"..{show_number(high)}"
+            return f"{signal} {'>= ' if high is None else ''}{show_number(low)}{end}"
         case WordCount(text=text, low=low, high=high):
             if low is None:
                 return f"{text}_words <= {high}"

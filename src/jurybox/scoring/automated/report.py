@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.rubric.rules import Speaker
+from jurybox.rubric.rules import Source
 
 MOST_QUOTES: Final = 3
 """So many words are quoted for a condition; a long text may have thousands."""
@@ -17,9 +17,10 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     ``source`` is the lexicon (empty for phrases listed in place) or the signal that found them. A
     finding of the safety scan is quoted as the scan does: with a few words around it, and masked.
+    The ``earlier`` text is the user's earlier messages with an empty line between them.
     """
 
-    text: Speaker
+    text: Source
     words: str
     start: int
     source: str
@@ -57,7 +58,7 @@ class AutomatedReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     criteria: tuple[CriterionScore, ...]
     overall: float | None
     band: str | None
-    measures: dict[str, int]
+    measures: dict[str, int | float]
 
     def score(self, criterion_id: str) -> float | None:
         """Return the score of a criterion; None where it has no rules."""

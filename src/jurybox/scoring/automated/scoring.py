@@ -6,11 +6,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from jurybox.judging.safety import SafetyFinding, scan
-from jurybox.rubric.rules import Speaker
+from jurybox.rubric.rules import Source, Speaker
 from jurybox.sample import Turn
-from jurybox.scoring.automated.compiling import CompiledRules, Outcome
+from jurybox.scoring.automated.compiling import DECIMALS, CompiledRules, Outcome
 from jurybox.scoring.automated.folding import Folded, fold
 from jurybox.scoring.automated.phrases import JOINING, Found, Hit
+from jurybox.scoring.automated.reading import Lists, Reading, Span
 from jurybox.scoring.automated.report import (
     MOST_QUOTES,
     AutomatedReport,
@@ -18,7 +19,7 @@ from jurybox.scoring.automated.report import (
     FiredRule,
     Quote,
 )
-from jurybox.scoring.automated.signals import Reading, Span
+from jurybox.scoring.automated.words import Quoting
 
 WORDS: Final[dict[Speaker, str]] = {"response": "response_words", "user": "user_words"}
 _LONGEST_WORD = 40
@@ -64,7 +65,11 @@ class _Evidence:
         if compiled.reads_user:
             self._user = compiled.phrases.find(reading.user.text, "user")
             facts += sum(self._user)
-        self.measures: dict[str, int] = {}
+        self._earlier: Found = {}
+        if compiled.reads_earlier and reading.messages:
+            self._earlier = compiled.phrases.find(reading.earlier.text, "earlier")
+            facts += sum(self._earlier)
+        self.measures: dict[str, int | float] = {}
         self._spans: dict[int, Sequence[Span]] = {}
         for name, signal, fact, marks in compiled.signals:
             count, spans = signal.see(reading, found.get(marks, ()))
@@ -76,9 +81,26 @@ class _Evidence:
             words = self._count_words(text)
             if (low is None or words >= low) and (high is None or words <= high):
                 facts += fact
-        self.facts = facts
+        self._quoting: dict[int, tuple[str, Quoting]] = {}
+        self._quoted: dict[str, tuple[Quote, ...]] = {}
+        self.facts = facts + self._hold_numbers()
 
-    def _count_words(self, text: Speaker) -> int:
+    def _hold_numbers(self) -> int:
+        """Return the facts that numeric signals show."""
+        facts = 0
+        reading, hits = self._reading, self._response
+        for name, see, by, marks, ranges in self._compiled.numbers:
+            lists = Lists(by.words, hits[marks]) if marks in hits else by
+            number, quote = see(reading, lists)
+            number = self.measures[name] = round(number, DECIMALS)
+            for low, high, fact in ranges:
+                if low <= number <= high:
+                    facts += fact
+                    if quote is not None:
+                        self._quoting[fact] = name, quote
+        return facts
+
+    def _count_words(self, text: Speaker) -> int | float:
         name = WORDS[text]
         words = self.measures.get(name)
         if words is None:
@@ -104,9 +126,15 @@ class _Evidence:
         compiled, reading = self._compiled, self._reading
         if fact in compiled.sources:
             text, source = compiled.sources[fact]
-            if text == "user":
-                return _quote_phrases(reading.user, self._user[fact], text, source)
-            return _quote_phrases(reading.response, self._response[fact], text, source)
+            found = {"response": self._response, "user": self._user, "earlier": self._earlier}
+            return _quote_phrases(reading.text(text), found[text][fact], text, source)
+        if fact in self._quoting:
+            name, quote = self._quoting[fact]
+            # Many rules may hold one signal against their ranges.
+            quotes = self._quoted.get(name)
+            if quotes is None:
+                quotes = self._quoted[name] = quote(name)
+            return quotes
         if fact in self._spans:
             name, signal = compiled.signal_names[fact]
             return signal.quote(reading, name, self._spans[fact])
@@ -114,7 +142,7 @@ class _Evidence:
 
 
 def _quote_phrases(
-    folded: Folded, hits: Sequence[Hit], text: Speaker, source: str
+    folded: Folded, hits: Sequence[Hit], text: Source, source: str
 ) -> tuple[Quote, ...]:
     small, original, exact, size = folded.text, folded.original, folded.exact, len(folded.text)
     joins = JOINING

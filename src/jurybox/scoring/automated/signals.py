@@ -5,52 +5,17 @@ marks, never a number or an address: what the safety scan would mask must not co
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
-import msgspec
-
-from jurybox.judging.safety import SafetyFinding
-from jurybox.sample import Turn
-from jurybox.scoring.automated.folding import Folded, count_line_breaks
+from jurybox.scoring.automated.continuity import CONTINUITY
+from jurybox.scoring.automated.folding import count_line_breaks
+from jurybox.scoring.automated.mood import MOOD
 from jurybox.scoring.automated.phrases import Hit
+from jurybox.scoring.automated.reading import NumericSignal, Reading, Seen, Signal, Span
 from jurybox.scoring.automated.report import MOST_QUOTES, Quote
-
-
-class Reading(msgspec.Struct, frozen=True):
-    """A response with what came before it, as signals read it."""
-
-    response: Folded
-    user: Folded
-    messages: Sequence[Turn]
-    findings: Sequence[SafetyFinding]
-
-
-Span = tuple[int, int]
-Seen = tuple[int, Sequence[Span]]
-"""How much there is of a signal, and where the first of it stands in the response."""
-
-
-def quote_spans(reading: Reading, name: str, spans: Iterable[Span]) -> tuple[Quote, ...]:
-    """Quote what stands in the response."""
-    text = reading.response.original
-    return tuple(
-        [
-            Quote(text="response", words=text[start:end], start=start, source=name)
-            for start, end in spans
-        ]
-    )
-
-
-class Signal(NamedTuple):
-    """A signal; its own phrases are looked up in the same pass as all others, as whole words."""
-
-    see: Callable[[Reading, Sequence[Hit]], Seen]
-    phrases: tuple[str, ...] = ()
-    least: int = 1
-    """How much there has to be for the signal to be present."""
-    quote: Callable[[Reading, str, Iterable[Span]], tuple[Quote, ...]] = quote_spans
-
+from jurybox.scoring.automated.speech import SPEECH
+from jurybox.scoring.automated.topics import TOPICS
 
 _NOTHING: Final[Seen] = (0, ())
 
@@ -206,3 +171,6 @@ KNOWN: Final[Mapping[str, Signal]] = {
     UNSAFE_CONTENT: Signal(_see_unsafe_content, quote=_quote_findings),
 }
 """All signals that ``jurybox.rubric.rules.SIGNALS`` declares."""
+
+NUMERIC: Final[Mapping[str, NumericSignal]] = {**MOOD, **TOPICS, **CONTINUITY, **SPEECH}
+"""All signals that ``jurybox.rubric.rules.NUMERIC_SIGNALS`` declares."""

@@ -6,16 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jurybox.rubric.rules import Match
 from jurybox.scoring.automated.folding import fold
 from jurybox.scoring.automated.phrases import Group, Phrases
 
 FACT = 1
 
 
+def mode(*, whole: bool) -> Match:
+    return "whole-word" if whole else "word-start"
+
+
 def places(text: str, *phrases: str, whole: bool = False) -> list[str]:
     """Return the parts of a text at which one of the phrases is found."""
     folded = fold(text)
-    found = Phrases([Group(FACT, "response", phrases, whole)]).find(folded.text, "response")
+    found = Phrases([Group(FACT, "response", phrases, mode(whole=whole))]).find(
+        folded.text, "response"
+    )
     spans = (folded.span(start, end) for _, start, end in found.get(FACT, []))
     return [text[start:end] for start, end in spans]
 
@@ -101,7 +108,7 @@ def test_phrases_that_overlap_or_nest_are_all_found() -> None:
 def test_a_phrase_can_be_looked_up_in_both_ways_and_in_both_texts() -> None:
     groups = [
         Group(1, "response", ("stress",)),
-        Group(2, "response", ("stress",), whole=True),
+        Group(2, "response", ("stress",), "whole-word"),
         Group(4, "user", ("stress",)),
         Group(8, "user", ("other",)),
     ]
@@ -161,7 +168,9 @@ SMALL = st.text("aAbB' \u2019-_.\n\u00e9\u0301\u00df\u200b\U0001f600", max_size=
 def test_the_automaton_finds_what_a_slow_search_finds(
     text: str, phrases: list[str], *, whole: bool
 ) -> None:
-    groups = [Group(1 << n, "response", (each,), whole) for n, each in enumerate(phrases)]
+    groups = [
+        Group(1 << n, "response", (each,), mode(whole=whole)) for n, each in enumerate(phrases)
+    ]
     found = Phrases(groups).find(fold(text).text, "response")
     for group in groups:
         spans = [(start, end) for _, start, end in found.get(group.fact, [])]
@@ -172,3 +181,65 @@ def test_the_automaton_finds_what_a_slow_search_finds(
 def test_any_phrase_can_be_looked_up_in_any_text(text: str, phrase: str, *, whole: bool) -> None:
     for found in places(f"{text} {phrase} {text}", phrase, whole=whole):
         assert fold(found).text.strip() == fold(phrase).text.strip()
+
+
+# Patterns
+
+
+def matched(text: str, *patterns: str) -> list[str]:
+    folded = fold(text)
+    found = Phrases([Group(FACT, "response", patterns, "pattern")]).find(folded.text, "response")
+    spans = (folded.span(start, end) for _, start, end in found.get(FACT, []))
+    return [text[start:end] for start, end in spans]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("I will never leave you", ["I will never leave you"]),
+        ("I never leave you", ["I never leave you"]),
+        ("I promise that I'd never leave you, never leave you", 2),
+        ("I one two three four five never leave you", 1),
+        ("I one two three four five six never leave you", 0),
+        ("Will I? You never leave your house", 0),
+        ("I know. They never leave you", 0),
+        ("I said:\n\nnever leave you", 0),
+        ("never leave you, I said", 0),
+        ("never leave you", 0),
+    ],
+)
+def test_a_gap_stands_for_a_few_words_of_one_sentence(text: str, found: list[str] | int) -> None:
+    places = matched(text, "I ... never leave you")
+    assert (places if isinstance(found, list) else len(places)) == found
+
+
+def test_a_pattern_may_have_several_gaps() -> None:
+    assert matched("so I think it can only get better", "I ... can ... better") == [
+        "I think it can only get better"
+    ]
+    assert matched("better, I can", "I ... can ... better") == []
+
+
+@pytest.mark.parametrize(
+    "text", ["I don't know", "i do n't know", "I dont know", "I DON\u2019T know"]
+)
+def test_a_contraction_is_found_whole_cut_and_without_its_apostrophe(text: str) -> None:
+    assert len(matched(text, "I don't know")) == 1
+    assert len(matched(text, "I don\u2019t ... know")) == 1
+
+
+def test_a_pattern_is_made_of_whole_words() -> None:
+    assert matched("I want to diet", "want to die") == []
+    assert matched("I want to die.", "want to die") == ["want to die"]
+
+
+def test_a_group_is_looked_for_in_its_own_text_only() -> None:
+    phrases = Phrases([Group(1, "earlier", ("a ... b",), "pattern"), Group(2, "user", ("a",))])
+    assert list(phrases.find("a b", "earlier")) == [1]
+    assert list(phrases.find("a b", "user")) == [2]
+    assert list(phrases.find("a b", "response")) == []
+
+
+def test_many_parts_of_patterns_take_time_that_grows_with_the_length_alone() -> None:
+    patterns = Phrases([Group(FACT, "response", ("a ... a", "a ... b ... c"), "pattern")])
+    assert len(patterns.find("a " * 200_000, "response")[FACT]) == 199_999

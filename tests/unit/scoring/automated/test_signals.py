@@ -14,7 +14,9 @@ from jurybox.scoring.automated.signals import KNOWN, Reading
 
 def see(name: str, response: str, user: str = "") -> tuple[int, tuple[Quote, ...]]:
     folded, signal = fold(response), KNOWN[name]
-    hits = Phrases([Group(1, "response", signal.phrases, whole=True)]).find(folded.text, "response")
+    hits = Phrases([Group(1, "response", signal.phrases, "whole-word")]).find(
+        folded.text, "response"
+    )
     reading = Reading(folded, fold(user), (), scan(response))
     count, spans = signal.see(reading, hits.get(1, []))
     return count, signal.quote(reading, name, spans)
@@ -104,7 +106,7 @@ def test_a_long_text_takes_time_in_proportion(name: str, text: str) -> None:
     # A square of this length would take minutes.
     whole = text * (100_000 // len(text))
     folded, signal = fold(whole), KNOWN[name]
-    group = Group(1, "response", signal.phrases, whole=True)
+    group = Group(1, "response", signal.phrases, "whole-word")
     hits = Phrases([group]).find(folded.text, "response").get(1, [])
     count, shown = signal.see(Reading(folded, fold(whole), (), ()), hits)
     assert count >= 0

@@ -1,0 +1,366 @@
+"""The signals that are numbers (C17), each on texts where the number can be counted by hand."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurybox.rubric.rules import NUMERIC_SIGNALS, SIGNAL_LEXICONS, WORD_LISTS, Lexicon, Match
+from jurybox.sample import Turn
+from jurybox.scoring.automated.folding import fold
+from jurybox.scoring.automated.phrases import Group, Phrases
+from jurybox.scoring.automated.reading import Amount, Lists, Reading
+from jurybox.scoring.automated.signals import NUMERIC
+from jurybox.scoring.automated.words import WordList
+
+LEXICONS: dict[str, tuple[Match, tuple[str, ...]]] = {
+    "stop_words": (
+        "whole-word",
+        (
+            "a",
+            "the",
+            "i",
+            "you",
+            "your",
+            "and",
+            "is",
+            "was",
+            "to",
+            "of",
+            "my",
+            "about",
+            "me",
+            "it",
+            "that",
+            "last",
+            "week",
+            "we",
+            "so",
+            "how",
+        ),
+    ),
+    "bright_words": ("whole-word", ("happy", "great", "love")),
+    "dark_words": ("whole-word", ("sad", "worry", "hard", "lonely")),
+    "negations": ("whole-word", ("not", "don't", "never")),
+    "dangling_words": ("whole-word", ("and", "the", "to")),
+    "memory_claims": ("pattern", ("as you told me", "you mentioned", "as we discussed")),
+    "question_openers": ("pattern", ("how", "what", "tell me")),
+    "abbreviations": ("word-start", ("e.g.", "asap")),
+}
+
+
+def see(name: str, response: str, user: str = "", turns: tuple[Turn, ...] = ()) -> Amount:
+    words, hits = [], ()
+    folded = fold(response)
+    for lexicon in SIGNAL_LEXICONS.get(name, ()):
+        match, phrases = LEXICONS[lexicon]
+        if lexicon in WORD_LISTS:
+            words.append(WordList(Lexicon(name=lexicon, phrases=phrases, match=match)))
+        else:
+            group = Group(1, "response", phrases, match)
+            hits = Phrases([group]).find(folded.text, "response").get(1, ())
+    return NUMERIC[name](Reading(folded, fold(user), turns, ()), Lists(tuple(words), hits))
+
+
+def number(name: str, response: str, user: str = "", turns: tuple[Turn, ...] = ()) -> float:
+    return round(see(name, response, user, turns).number, 6)
+
+
+def quoted(name: str, response: str, user: str = "", turns: tuple[Turn, ...] = ()) -> list[str]:
+    quote = see(name, response, user, turns).quote
+    return [] if quote is None else [each.words for each in quote(name)]
+
+
+def says(role: str, content: str) -> Turn:
+    return Turn(role="user" if role == "user" else "assistant", content=content)
+
+
+def test_every_numeric_signal_that_a_document_may_name_can_be_seen() -> None:
+    assert list(NUMERIC) == list(NUMERIC_SIGNALS)
+    assert set(SIGNAL_LEXICONS) <= set(NUMERIC_SIGNALS)
+    assert set(WORD_LISTS) <= {each for names in SIGNAL_LEXICONS.values() for each in names}
+
+
+# Mood
+
+
+@pytest.mark.parametrize(
+    ("text", "mood"),
+    [
+        ("", 0),
+        ("The table is brown", 0),
+        ("I am happy", 1),
+        ("So sad and so worried", -1),
+        ("Happy, yet sad", 0),
+        ("Great, great, and a little sad", 0.333333),
+        ("I'm not happy", -1),
+        ("I am not that happy", -1),
+        ("Not that it matters much, happy", 1),  # the negation is too far away
+        ("I'm not sad", 0),  # who isn't sad needn't be happy
+        ("do n't worry , be happy", 1),
+        ("Sadly, a crusade", -1),
+        ("crusade", 0),
+    ],
+)
+def test_mood_is_the_balance_of_bright_and_dark_words(text: str, mood: float) -> None:
+    assert number("sentiment", text) == mood
+    assert number("user_mood", "", text) == mood
+
+
+def test_mood_words_are_quoted() -> None:
+    assert quoted("sentiment", "I'm HAPPY, not sad, but it's hard") == ["HAPPY", "hard"]
+    assert quoted("user_mood", "", "So Worried") == ["Worried"]
+
+
+def test_the_users_mood_is_that_of_the_latest_turn_that_shows_one() -> None:
+    turns = (says("user", "I'm happy"), says("user", "so sad"), says("assistant", "great"))
+    assert number("user_mood", "", "yes", turns) == -1
+    assert number("user_mood", "", "great", turns) == 1
+    (quote,) = (see("user_mood", "", "yes", turns).quote or (lambda _: ()))("user_mood")
+    assert (quote.text, quote.words) == ("earlier", "sad")
+    assert "I'm happy\n\nso sad"[quote.start :] == "sad"
+
+
+def test_a_mood_from_long_ago_is_over() -> None:
+    turns = (says("user", "I'm sad"), *[says("user", "yes")] * 3)
+    assert number("user_mood", "", "yes", turns) == 0
+    assert number("user_mood", "", "yes", turns[:3]) == -1
+
+
+@pytest.mark.parametrize(
+    ("response", "user", "match"),
+    [
+        ("That is great!", "I'm so sad", -1),
+        ("That is hard", "I'm so sad", 1),
+        ("That is hard", "I'm happy", -1),
+        ("Hard, but a great step", "I'm sad", 0),
+        ("Tables", "I'm sad", 0),
+        ("Great", "Tables", 0),
+    ],
+)
+def test_moods_match_by_their_product(response: str, user: str, match: float) -> None:
+    assert number("mood_match", response, user) == match
+
+
+# Topics
+
+
+def test_topic_words_are_the_users_content_words_in_any_form() -> None:
+    user = "My dogs are barking about the new neighbour"
+    assert number("topic_words", "Does your dog bark at the neighbours?", user) == 3
+    assert quoted("topic_words", "Does your Dog bark?", user) == ["Dog", "bark"]
+    assert number("topic_words", "That is the way it was", user) == 0
+
+
+def test_topic_overlap_is_their_share_of_what_the_response_says() -> None:
+    assert number("topic_overlap", "Dogs bark at cats", "my dog") == 0.25
+    assert number("topic_overlap", "the dog", "my dog") == 1
+    assert number("topic_overlap", "", "my dog") == 0
+    assert number("topic_overlap", "so it is", "so it is") == 0
+
+
+def test_content_words_count_each_stem_once() -> None:
+    assert number("content_words", "The dog and the dogs run") == 2
+    assert number("content_words", "It is that") == 0
+    assert number("content_share", "The dog and the dogs run") == round(2 / 6, 6)
+    assert number("content_share", "") == 0
+
+
+def test_an_echo_is_the_share_of_triples_that_are_the_users() -> None:
+    assert number("echo", "I am so tired", "I am so tired") == 1
+    assert number("echo", "You feel I am so", "I am so tired") == round(1 / 3, 6)
+    assert number("echo", "so tired", "so tired") == 0  # too short for a triple
+    assert quoted("echo", "You feel I am so", "i am so tired") == ["I am so"]
+
+
+# Continuity
+
+BEFORE = (says("user", "My sister Anna is getting married"), says("assistant", "How lovely"))
+
+
+def test_earlier_words_come_from_earlier_turns_and_not_from_the_message() -> None:
+    assert number("earlier_words", "How is Anna?", "Hello", BEFORE) == 1
+    assert quoted("earlier_words", "How is Anna?", "Hello", BEFORE) == ["Anna"]
+    assert number("earlier_words", "How is Anna?", "Anna says hello", BEFORE) == 0
+    assert number("earlier_words", "How is Anna?", "Hello") == 0
+
+
+@pytest.mark.parametrize(
+    ("response", "turns", "kept", "false"),
+    [
+        ("As you told me, your sister Anna is the one", BEFORE, 1, 0),
+        ("As you told me last week, your brother is ill", BEFORE, 0, 1),
+        ("As you told me last week, your sister is ill", (), 0, 1),
+        ("As we discussed.", BEFORE, 1, 0),
+        ("As we discussed.", (), 0, 1),
+        ("You mentioned Anna. You mentioned a horse!", BEFORE, 1, 1),
+        ("You mentioned a horse. And Anna?", BEFORE, 0, 1),  # the next sentence is no part of it
+        ("Your sister sounds lovely", BEFORE, 0, 0),
+    ],
+)
+def test_a_memory_is_kept_only_where_it_was_said(
+    response: str, turns: tuple[Turn, ...], kept: int, false: int
+) -> None:
+    assert number("kept_memory", response, "Hello", turns) == kept
+    assert number("false_memory", response, "Hello", turns) == false
+
+
+def test_what_the_message_itself_says_may_be_recalled() -> None:
+    assert number("kept_memory", "You mentioned a horse", "I ride a horse") == 1
+    assert quoted("false_memory", "You MENTIONED a horse", "Hi") == ["You MENTIONED"]
+
+
+def test_what_the_system_was_told_counts_as_said() -> None:
+    turns = (Turn(role="system", content="The user has a horse."),)
+    assert number("kept_memory", "You mentioned a horse", "Hi", turns) == 1
+
+
+def test_said_before_is_the_share_of_triples_from_own_earlier_turns() -> None:
+    turns = (says("assistant", "I am here for you"), says("user", "it is all so bad"))
+    assert number("said_before", "I am here for you", "", turns) == 1
+    assert number("said_before", "It is all so bad", "", turns) == 0
+    assert number("said_before", "I am here for you") == 0
+
+
+# Questions
+
+
+def test_questions_are_counted_however_many_marks_they_have() -> None:
+    assert number("question_count", "Why? And how??") == 2
+    assert number("question_count", "What???") == 1
+    assert number("question_count", "No.") == 0
+
+
+def test_open_questions_have_an_opener_of_their_own() -> None:
+    assert number("open_questions", "How are you? Are you well? What is it?") == 2
+    assert number("open_questions", "Tell me why. Are you well?") == 0
+    assert number("open_questions", "How nice! Are you well?") == 0
+    assert number("open_questions", "What a day.") == 0
+    assert quoted("open_questions", "So, HOW are you?") == ["HOW"]
+
+
+# Fluency
+
+
+def test_repetition_is_the_share_of_triples_that_were_there_before() -> None:
+    assert number("repetition", "he is great . he is great .") == 0.25
+    assert quoted("repetition", "he is great . He is great .") == ["He is great"]
+    assert number("repetition", "the the the the the the") == 0.75
+    assert number("repetition", "every word is another one") == 0
+    assert number("repetition", "") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("I went to the", 1),
+        ("I went to the.", 0),
+        ("I went home", 0),
+        ("I went home,", 1),
+        ("I went home -", 1),
+        ("I went home :)", 0),
+        ("", 0),
+        ("...", 0),
+        ("The", 1),
+        ("I went home and \U0001f642", 0),
+    ],
+)
+def test_a_response_that_breaks_off_is_unfinished(text: str, broken: int) -> None:
+    assert number("unfinished", text) == broken
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("hello there", 0),
+        ("xkcdqz hello", 0.5),
+        ("rhythm why hmmmm shhhh tv nth", 0),
+        ("bcdfg", 1),
+        ("asdkjf qwrtp", 1),
+        ("Iraq DJs queue Bj\u00f6rn jazz", 0),
+        ("\u043f\u0440\u0432\u0442 \u4f60\u597d 12345", 0),
+        ("catchphrase strengths", 0),
+    ],
+)
+def test_gibberish_is_what_nobody_can_pronounce(text: str, share: float) -> None:
+    assert number("gibberish", text) == share
+
+
+# For the ear
+
+
+def test_lengths_are_counted_in_words_that_are_spoken() -> None:
+    text = "Well , it 's fine . I do n't mind at all !"
+    assert number("spoken_words", text) == 8
+    assert number("sentence_words", text) == 4
+    assert number("longest_sentence", text) == 5
+    assert number("sentence_words", "") == 0
+
+
+def test_syllables_are_the_mean_of_all_words() -> None:
+    assert number("syllables", "a banana") == 2
+    assert number("syllables", "") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Just talk to me", 0),
+        ("See https://example.com now", 3),  # the address, and its two slashes
+        ("Write to a@b.example", 1),
+        ("It is 3 or 42 or 2025", 0),
+        ("It is 1,234,567", 1),
+        ("Do it (e.g. today) ASAP", 3),
+        ("and/or", 1),
+    ],
+)
+def test_what_is_hard_to_say_is_counted(text: str, count: int) -> None:
+    assert number("hard_to_say", text) == count
+
+
+def test_a_number_or_an_address_is_never_quoted() -> None:
+    assert quoted("hard_to_say", "Call 0123 456 789 (soon)") == ["("]
+
+
+# All of them
+
+TEXTS = st.text(alphabet="ab hotw's? \n.,!\u00df\U0001f642\u4f60n't1(@", max_size=60)
+
+
+@given(name=st.sampled_from(list(NUMERIC)), response=TEXTS, user=TEXTS, earlier=TEXTS)
+def test_any_text_has_the_same_number_each_time_and_quotes_what_stands_there(
+    name: str, response: str, user: str, earlier: str
+) -> None:
+    turns = (says("user", earlier), says("assistant", user))
+    amount = see(name, response, user, turns)
+    assert amount.number == see(name, response, user, turns).number
+    texts = {"response": response, "user": user, "earlier": earlier}
+    for quote in amount.quote(name) if amount.quote else ():
+        assert texts[quote.text][quote.start :].startswith(quote.words)
+
+
+@pytest.mark.parametrize("name", NUMERIC)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "how sad? you mentioned a dog. ",
+        "a",
+        "a ",
+        "'",
+        "? ",
+        "you mentioned ",
+        "bcd",
+        "9",
+        "the the",
+    ],
+)
+def test_a_long_text_takes_time_that_grows_with_its_length_alone(name: str, text: str) -> None:
+    def taken(size: int) -> float:
+        long = text * (size // len(text))
+        start = time.process_time()
+        see(name, long, long, (says("user", long), says("assistant", long)))
+        return time.process_time() - start
+
+    # A square would take a hundred times as long and more; the floor is for the clock.
+    assert taken(200_000) < 40 * max(taken(20_000), 0.02)
