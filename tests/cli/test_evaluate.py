@@ -17,8 +17,8 @@ import json, re
 
 
 def _reply(prompt, verdict):
-    ids = re.findall(r"^### .*\\\\(`(\\\\w+)`:", prompt, re.M)
-    items = re.findall(r"^## (\\\\w+)$", prompt[prompt.index("# Bias checklist"):], re.M)
+    ids = re.findall(r"^### .*\\\\(`(\\\\w+)`:", prompt, re.MULTILINE)
+    items = re.findall(r"^## (\\\\w+)$", prompt[prompt.index("# Bias checklist"):], re.MULTILINE)
     reply = {
         "reasoning": {name: f"Seen: {name}." for name in ids},
         "bias_checklist": {name: f"Not at work: {name}." for name in items},
@@ -279,3 +279,69 @@ def test_a_fallback_score_is_shown_as_one(jurybox: Callable) -> None:
     assert done.code == 0
     assert "a reply could not be read: the rubric's fallback score stands in" in done.out
     assert json.loads(ask(jurybox, "mute", "--json", rubric="companion").out)["judge_fallback"]
+
+
+COMPANION = ("evaluate", "--rubric", "companion", "--task", "I'm sad.", "--response", "Cheer up!")
+
+
+def test_a_rubric_with_rules_needs_no_judge(jurybox: Callable) -> None:
+    done = jurybox(*COMPANION)
+    assert done.code == 0
+    assert "companion 2.0.0  by the rubric's rules" in done.out
+    assert re.search(
+        r"^emotional_intelligence +0\.1 +Unacceptable +base 0\.5; -0\.4 ", done.out, re.MULTILINE
+    )
+    assert re.search(r"^overall_quality  0\.\d+  Adequate: Acceptable", done.out, re.MULTILINE)
+
+
+def test_explain_shows_each_rule_on_which_words_for_how_much(jurybox: Callable) -> None:
+    done = jurybox(*COMPANION, "--explain")
+    assert re.search(
+        r"^emotional_intelligence +0\.1 Unacceptable +0\.5 +base", done.out, re.MULTILINE
+    )
+    assert re.search(
+        r"^ +-0\.4 +Answers an emotional message with toxic positivity +"
+        r"user_has emotional_keywords and response_has toxic_phrases +"
+        r"user: \u201csad\u201d, \u201cCheer up\u201d",
+        done.out,
+        re.MULTILINE,
+    )
+
+
+def test_the_trace_is_in_the_json_too(jurybox: Callable) -> None:
+    report = json.loads(jurybox(*COMPANION, "--json").out)
+    assert (report["method"], report["votes_requested"], report["judges"]) == ("rules", 0, [])
+    (feeling,) = (each for each in report["criteria"] if each["id"] == "emotional_intelligence")
+    assert (feeling["score"], feeling["band"], feeling["base"]) == (0.1, "Unacceptable", 0.5)
+    (rule,) = feeling["trace"]
+    assert (rule["amount"], rule["quotes"][1]["words"]) == (-0.4, "Cheer up")
+    assert report["band"] == "Adequate"
+
+
+def test_the_judge_stands_apart_from_the_rules_c15(jurybox: Callable) -> None:
+    done = ask(jurybox, "mute", rubric="companion")
+    rules, _, judge = done.out.partition("beside the rules, judged by python/judges:mute")
+    assert "by the rubric's rules" in rules
+    assert "judge score  0.5, the fallback (1 of 1 votes" in judge
+    assert "reasoning  I would rather not say." in judge
+
+
+def test_a_judge_that_fails_beside_the_rules_is_exit_code_3(jurybox: Callable) -> None:
+    done = ask(jurybox, "broken", rubric="companion")
+    assert done.code == 3
+    assert "judge score  no valid vote" in done.out
+    assert "overall_quality  0." in done.out
+
+
+def test_there_is_nothing_to_explain_without_rules(jurybox: Callable) -> None:
+    done = ask(jurybox, "kind", "--explain")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(
+        "general: its rules don't score this, so there is nothing to explain"
+    )
+
+
+def test_rules_alone_compare_no_two_responses(jurybox: Callable) -> None:
+    done = jurybox(*COMPANION, "--response-b", "Oh no")
+    assert done.code == 2
+    assert "`companion` has rules that score one response at a time; name a model" in done.err

@@ -14,9 +14,9 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from jurybox import check_rubric
 from jurybox.cli.app import app
 from jurybox.datasets import open_dataset, survey
+from jurybox.rubric_files import RubricFile, RubricFiles
 from jurybox.suite import parse_suite
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +48,9 @@ scale: 0.0-1.0
 
 
 def assert_in_order(document: str) -> None:
-    assert [str(finding) for finding in check_rubric(document).findings] == []
+    file = RubricFile(name="page", origin="page", bundled=False, data=document.encode())
+    reading = RubricFiles(Path("rubrics")).check(file)
+    assert [str(finding) for finding in reading.findings] == []
 
 
 def run_console(block: Token, place: Path) -> None:

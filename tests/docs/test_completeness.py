@@ -16,7 +16,7 @@ from jurybox.rubric.comparison import OPERATORS
 from jurybox.rubric.document import front_matter, rules_block, thresholds
 from jurybox.rubric.figures import MEASURES, RATES, run_figures, sample_figures
 from jurybox.rubric.model import ReplyFormat
-from jurybox.rubric.rules import MATCHES, SIGNALS
+from jurybox.rubric.rules import MATCHES, NUMERIC_SIGNALS, SIGNAL_LEXICONS, SIGNALS
 from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.running.plan import DatasetPlan, Plan
 from jurybox.settings import VARIABLES
@@ -116,6 +116,14 @@ def test_the_tables_of_rules_are_the_lists_in_the_code() -> None:
     assert table_keys(title, 3) == list(SIGNALS)
 
 
+def test_every_numeric_signal_is_documented_with_its_lexicons() -> None:
+    section = sections(page("rubric-document.md"))["Automated rules"]
+    for name, meaning in NUMERIC_SIGNALS.items():
+        lexicons = ", ".join(f"`{each}`" for each in SIGNAL_LEXICONS.get(name, ())) or "nothing"
+        assert f"\n| `{name}` | {meaning} | {lexicons} |\n" in section
+        assert f"\n| `{name}` | " in page("companion.md")
+
+
 def test_the_table_of_placeholders_is_the_list_in_the_code() -> None:
     assert table_keys("The judge prompt") == list(PLACEHOLDERS)
 
@@ -131,6 +139,7 @@ def test_the_table_of_placeholders_is_the_list_in_the_code() -> None:
         ("Bands", thresholds.BAND_KEYS),
         ("Decisions", thresholds.DECISION_KEYS),
         ("Automated rules", rules_block.LEXICON_KEYS),
+        ("Automated rules", MATCHES[1:]),
         ("Front matter", options_of(ReplyFormat)),
     ],
 )

@@ -74,10 +74,14 @@ def command(
 
 
 def _print(diff: "RunDiff") -> None:
+    from jurybox.cli.group_view import print_groups
+
     out = wide_console()
     _print_head(out, diff)
     for line in _cautions(diff):
         out.print(plain(line, style="yellow"))
+    print_groups("scenario", diff.scenarios)
+    print_groups("demographic", diff.demographics)
     _print_counts(out, diff)
     if diff.samples:
         out.print(_samples(diff))

@@ -5,6 +5,7 @@ import click
 from jurybox.cli.exits import FAILED, FINE, INCOMPLETE
 from jurybox.cli.output import json_option, print_json
 from jurybox.cli.values import TextValue
+from jurybox.errors import InputError
 
 TEXT = TextValue()
 
@@ -28,6 +29,12 @@ TEXT = TextValue()
     "--votes", type=click.IntRange(1, 99), help="How many votes; else as the rubric says."
 )
 @click.option("--base-url", metavar="URL", help="The address of an OpenAI-compatible endpoint.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Show what the rubric's rules made of the response: each that fired, on which words, for"
+    " how much.",
+)
 @json_option
 def command(  # noqa: PLR0917 - click passes them by name
     rubric: str,
@@ -39,14 +46,16 @@ def command(  # noqa: PLR0917 - click passes them by name
     judges: tuple[str, ...],
     votes: int | None,
     base_url: str | None,
+    explain: bool,
     as_json: bool,
 ) -> int:
     """Judge one response by a rubric, or compare two, and print the report.
 
     With a reference answer every response is scored against it. Without one, a single response is
-    scored by the rubric and two are compared, each vote in both orders. A text that begins with @
-    is read from that file, - from standard input. The exit code is 1 when a pass rule of the
-    rubric fails, and 3 when no judge gave a valid vote.
+    scored by the rubric and two are compared, each vote in both orders. A rubric whose every
+    criterion has rules needs no judge; the score of one that is named stands beside the rules'. A
+    text that begins with @ is read from that file, - from standard input. The exit code is 1 when a
+    pass rule of the rubric fails, and 3 when no judge gave a valid vote.
 
     \b
     Examples:
@@ -56,7 +65,9 @@ def command(  # noqa: PLR0917 - click passes them by name
           --judge openai/gpt-4.1-2025-04-14 --judge anthropic/claude-sonnet-4-20250514
       jurybox evaluate --rubric general --task @task.txt --response @a.txt --response-b @b.txt \\
           --judge python/my_judges:strict --json
+      jurybox evaluate --rubric companion --task "I'm sad." --response @reply.txt --explain
     """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.scoring.by_rules import RulesReport
     from jurybox.scoring.passing import check_rules, decide, sample_figures, verdict_as_data
     from jurybox.wiring import load_rubric, read_settings
     from jurybox.wiring.evaluating import evaluate
@@ -76,18 +87,29 @@ def command(  # noqa: PLR0917 - click passes them by name
         base_url=base_url,
         on_exchange=spending,
     )
+    ruled = isinstance(report, RulesReport)
+    if explain and not ruled:
+        mend = "leave --explain out, or use a rubric with rules such as `companion`"
+        raise InputError("its rules don't score this, so there is nothing to explain", mend, rubric)
     figures = sample_figures(loaded, report)
     # Rules and decisions are about one response; a comparison only has a winner.
     # Without a vote there is nothing to decide on.
-    one = response_b is None and report.votes_valid > 0
+    one = response_b is None and (ruled or report.votes_valid > 0)
     rules = check_rules(loaded.pass_rules, figures) if one else ()
     decision = decide(loaded.sample_decisions, figures) if one else None
     if as_json:
         print_json({**report.as_data(), **verdict_as_data(rules, decision)})
+    elif isinstance(report, RulesReport):
+        from jurybox.cli.report_view import print_verdict
+        from jurybox.cli.rules_view import print_rules_report
+
+        print_rules_report(report, loaded, spending.dollars, explain=explain)
+        print_verdict(rules, decision)
     else:
         from jurybox.cli.report_view import print_report
 
         print_report(report, rules, decision, spending.dollars)
-    if report.votes_valid == 0:
+    asked = report.judge if isinstance(report, RulesReport) else report
+    if asked is not None and asked.votes_valid == 0:
         return INCOMPLETE
     return FAILED if any(rule.passed is False for rule in rules) else FINE

@@ -32,13 +32,13 @@ def print_report(
     """Print one report."""
     out = console()
     _print_head(out, report)
-    for piece in _warnings(report):
+    for piece in warnings(report):
         out.print(piece)
     _print_scores(out, report)
-    _print_verdict(out, report, rules, decision)
+    _print_whole(out, report, rules, decision)
     if report.bias_checklist:
         out.print(_checklist(report))
-    out.print(_usage(report.usage, dollars))
+    out.print(usage_line(report.usage, dollars))
 
 
 def _print_head(out: Console, report: EvaluationReport) -> None:
@@ -48,7 +48,8 @@ def _print_head(out: Console, report: EvaluationReport) -> None:
     out.print(head)
 
 
-def _warnings(report: EvaluationReport) -> Iterator[RenderableType]:
+def warnings(report: EvaluationReport) -> Iterator[RenderableType]:
+    """Yield what needs a person, or explains a figure."""
     for reason in report.review_reasons:
         yield plain(f"needs review: {_REASONS[reason]}", style="bold red")
     yield from _findings("in the judge's words", report.safety_findings, "red")
@@ -112,7 +113,7 @@ def _total(total: float | None, most: float, overall: float | None) -> Text:
     return plain(f"total  {show_number(total)} of {show_number(most)}, overall {overall:.3f}")
 
 
-def _print_verdict(
+def _print_whole(
     out: Console,
     report: EvaluationReport,
     rules: Sequence[RuleOutcome],
@@ -126,6 +127,12 @@ def _print_verdict(
     votes = f"{report.votes_valid} of {report.votes_requested} votes"
     confidence = plain(report.confidence, style=_COLOURS[report.confidence])
     out.print(plain("confidence  ").append(confidence).append(f", {votes}"))
+    print_verdict(rules, decision)
+
+
+def print_verdict(rules: Sequence[RuleOutcome], decision: Decision | None) -> None:
+    """Print the pass rules, each with whether it holds, and what is to be done."""
+    out = console()
     for rule in rules:
         word = {True: "holds", False: "fails", None: "not measured"}[rule.passed]
         colour = {True: "green", False: "red", None: "yellow"}[rule.passed]
@@ -137,7 +144,8 @@ def _print_verdict(
         )
 
 
-def _usage(usage: Usage, dollars: float | None) -> Text:
+def usage_line(usage: Usage, dollars: float | None) -> Text:
+    """Return the tokens and what they cost."""
     counts = [
         f"{'unknown' if count is None else count} {what}"
         for count, what in ((usage.input_tokens, "input"), (usage.output_tokens, "output"))

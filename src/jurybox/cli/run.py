@@ -1,7 +1,5 @@
 """``jurybox run``."""
 
-from pathlib import Path
-
 import click
 
 from jurybox.cli.output import json_option, say
@@ -10,6 +8,18 @@ from jurybox.cli.stores import opened, store_option
 
 @click.command("run")
 @click.argument("suite", metavar="SUITE.yaml")
+@click.option("--rubric", metavar="RUBRIC", help="A rubric's name or path, instead of the suite's.")
+@click.option("--target", metavar="MODEL", help="The model that answers, instead of the suite's.")
+@click.option(
+    "--prompt", metavar="FILE", help="The prompt of the target, with {{task}} where the task goes."
+)
+@click.option("--system", metavar="FILE", help="The system prompt of the target.")
+@click.option(
+    "--responses",
+    metavar="FILE",
+    help="Recorded responses, rows of id and response, instead of a target; bundled suites have"
+    " some by name.",
+)
 @click.option(
     "--repeats",
     type=click.IntRange(1, 1000),
@@ -50,6 +60,11 @@ from jurybox.cli.stores import opened, store_option
 @json_option
 def command(  # noqa: PLR0917 - click passes them by name
     suite: str,
+    rubric: str | None,
+    target: str | None,
+    prompt: str | None,
+    system: str | None,
+    responses: str | None,
     repeats: int | None,
     limit: int | None,
     concurrency: int | None,
@@ -62,6 +77,9 @@ def command(  # noqa: PLR0917 - click passes them by name
 ) -> int:
     """Run a suite: have every sample answered and judged, and print summary, gates and decision.
 
+    A suite is given by the path of its file, or by its name where it is bundled, such as
+    companion-scenarios.
+
     Everything is stored as it comes in. Ctrl-C finishes the samples that are under way and stops; a
     second Ctrl-C stops at once. Nothing finished is lost or paid for twice: `jurybox resume` goes
     on. The exit code is 1 when a gate of the rubric doesn't hold, and 3 when the run was stopped or
@@ -71,13 +89,21 @@ def command(  # noqa: PLR0917 - click passes them by name
     Examples:
       jurybox run suite.yaml
       jurybox run suite.yaml --limit 20 --judge openai/gpt-4.1-2025-04-14
+      jurybox run companion-scenarios --responses good
+      jurybox run companion-scenarios --target openai/gpt-4.1-2025-04-14 --system penpal-v2.md
       jurybox run suite.yaml --repeats 3 --store postgresql://db.example/runs --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.cli.working import work
-    from jurybox.wiring.planning import RunOptions, prepare
+    from jurybox.wiring.planning import prepare
     from jurybox.wiring.runs import start_run
+    from jurybox.wiring.suites import RunOptions
 
     options = RunOptions(
+        rubric=rubric,
+        target=target,
+        prompt=prompt,
+        system=system,
+        responses=responses,
         judges=judges,
         repeats=repeats,
         limit=limit,
@@ -86,7 +112,7 @@ def command(  # noqa: PLR0917 - click passes them by name
         allow_unpinned=allow_unpinned,
         cache=cache,
     )
-    prepared = prepare(Path(suite), options)
+    prepared = prepare(suite, options)
     for warning in prepared.warnings:
         say(f"warning: {warning}")
     with opened(store_url, create=True) as store:

@@ -19,7 +19,7 @@ from jurybox.scoring.summary import GateOutcome
 if TYPE_CHECKING:
     from rich.console import Console
 
-_MOST_SCENARIOS: Final = 30
+_MOST_GROUPS: Final = 30
 _STYLES: Final = {"judge_fallback": "yellow", "failed": "yellow"}
 _COLOURS: Final = {"finished": "green", "running": "yellow", "stopped": "red"}
 
@@ -40,8 +40,9 @@ def print_run(
     if "repeats" in view.summary:
         out.print()
         out.print(_repeats(view.summary["repeats"]))
-    if "scenarios" in view.summary:
-        _print_scenarios(out, view.summary["scenarios"], rubric)
+    for name, heading in (("scenarios", "scenario"), ("demographics", "demographic")):
+        if name in view.summary:
+            _print_groups(out, heading, view.summary[name], rubric)
     if view.cost:
         _print_cost(out, view.cost)
     if metadata:
@@ -66,7 +67,12 @@ def _print_head(out: "Console", view: RunView) -> None:
     said = view.metadata
     rubric: dict[str, Any] = said.get("rubric") or {}
     parts = [f"{rubric.get('id', '?')} {rubric.get('version', '')}".rstrip()]
-    parts.append(f"responses of {said.get('model_id')}")
+    recorded = said.get("responses_id")
+    parts.append(
+        f"responses of {said.get('model_id')}"
+        if recorded is None
+        else f"recorded responses {recorded}"
+    )
     if said.get("evaluator_model_id"):
         parts.append(f"judged by {said['evaluator_model_id']}")
     parts.append(f"{view.summary[SAMPLES]} of {view.planned} samples")
@@ -122,6 +128,11 @@ def print_verdict(out: "Console", view: RunView, rubric: Rubric) -> None:
         out.print(line.append_text(plain(f": {meaning}" if meaning else "")))
         for reason in conclusion.decision_reasons:
             out.print(plain(f"  since {reason}"))
+    overall: float | None = view.summary.get(f"{rubric.overall_name}_mean")
+    band = None if overall is None else rubric.band(overall)
+    if band is not None:
+        meaning = f": {band.meaning}" if band.meaning else ""
+        out.print(plain(f"quality level  {band.label}{meaning}"))
     if conclusion.release_ready is not None:
         ready = conclusion.release_ready and finished
         word = "yes" if ready else "no" if finished else "no: the run isn't finished"
@@ -184,20 +195,20 @@ def _repeats(repeats: Mapping[str, Any]) -> Table:
     return table
 
 
-def _print_scenarios(
-    out: "Console", scenarios: Mapping[str, Mapping[str, Any]], rubric: Rubric
+def _print_groups(
+    out: "Console", heading: str, groups: Mapping[str, Mapping[str, Any]], rubric: Rubric
 ) -> None:
     means = [f"{criterion.id}_mean" for criterion in rubric.criteria]
     names = list(dict.fromkeys((SAMPLES, key_figure(rubric), "pass_rate", *means)))
     out.print()
-    table = _table("scenario", *names, right=names)
-    for scenario, figures in list(scenarios.items())[:_MOST_SCENARIOS]:
+    table = _table(heading, *names, right=names)
+    for group, figures in list(groups.items())[:_MOST_GROUPS]:
         values = (shown(figures.get(name)) for name in names)
-        table.add_row(*(plain(cell) for cell in (scenario, *values)))
+        table.add_row(*(plain(cell) for cell in (group, *values)))
     out.print(table)
-    more = len(scenarios) - _MOST_SCENARIOS
+    more = len(groups) - _MOST_GROUPS
     if more > 0:
-        out.print(plain(f"and {more} more scenarios, all of them with --json", style="dim"))
+        out.print(plain(f"and {more} more {heading}s, all of them with --json", style="dim"))
 
 
 def _print_cost(out: "Console", cost: Mapping[str, Any]) -> None:

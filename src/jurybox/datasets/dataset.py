@@ -98,9 +98,15 @@ class Pass:
 class Dataset:
     """A file of rows; it is opened anew for every pass."""
 
-    def __init__(self, path: Path, read: Format, *, unit: str = "line") -> None:
-        """Read ``path`` with a reader; ``unit`` is what its numbers count."""
+    def __init__(
+        self, path: Path, read: Format, *, unit: str = "line", recorded: str | None = None
+    ) -> None:
+        """Read ``path`` with a reader; ``unit`` is what its numbers count.
+
+        ``recorded`` is the hash of the file of recorded responses, where there is one.
+        """
         self.path = path
+        self.recorded = recorded
         self.origin = printable(str(path))
         self.unit = unit
         self._read = read

@@ -5,6 +5,7 @@ from typing import Final
 
 from jurybox.datasets.csv_table import read_csv, read_tsv
 from jurybox.datasets.dataset import Dataset, Format
+from jurybox.datasets.joining import joined, read_recorded
 from jurybox.datasets.json_lines import read_json_lines
 from jurybox.datasets.parquet_table import read_parquet, require_pyarrow
 from jurybox.datasets.source import open_source
@@ -21,13 +22,26 @@ FORMATS: Final[dict[str, Format]] = {
 _PACKED = frozenset({".gz", ".bz2", ".xz", ".zip", ".zst"})
 
 
-def open_dataset(path: Path) -> Dataset:
+def open_dataset(path: Path, responses: Path | None = None) -> Dataset:
     """Find the reader for a file, and see that it can be read.
+
+    ``responses`` is a file of recorded responses, joined to the rows by their ids.
 
     Raises:
         InputError: it is of no known kind, it can't be read, or its reader isn't installed.
+        DatasetError: the recorded responses have faults.
 
     """
+    read = _reader(path)
+    recorded = None
+    if responses is not None:
+        recorded = read_recorded(responses, _reader(responses))
+        read = joined(read, recorded)
+    unit = "row" if path.suffix.lower() == ".parquet" else "line"
+    return Dataset(path, read, unit=unit, recorded=None if recorded is None else recorded.sha256)
+
+
+def _reader(path: Path) -> Format:
     # Before its ending is looked at: a folder has none either.
     with open_source(path):
         ending = path.suffix.lower()
@@ -37,8 +51,7 @@ def open_dataset(path: Path) -> Dataset:
         raise InputError(f"{what} can't be a dataset", _mend(ending), printable(str(path)))
     if read is read_parquet:
         require_pyarrow()
-        return Dataset(path, read, unit="row")
-    return Dataset(path, read)
+    return read
 
 
 def _mend(ending: str) -> str:

@@ -12,6 +12,7 @@ import msgspec
 
 from jurybox.reporting.attention import LATENCY, Place
 from jurybox.reporting.figures import difference, figures_of, headline
+from jurybox.reporting.group_diff import group_values
 from jurybox.reporting.pairing import Outcome, pairs
 from jurybox.reporting.run_diff import (
     VERDICTS,
@@ -75,6 +76,8 @@ def compare(
         samples=comparing.samples(),
         only_in_a=tuple(comparing.only_in_a),
         only_in_b=tuple(comparing.only_in_b),
+        scenarios=group_values("scenarios", (one.view.summary, other.view.summary), rubrics),
+        demographics=group_values("demographics", (one.view.summary, other.view.summary), rubrics),
     )
 
 

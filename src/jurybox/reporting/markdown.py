@@ -30,7 +30,8 @@ def markdown_report(view: RunView, attention: Attention, rubric: Rubric) -> str:
         _gates(view),
         _figures(view, rubric),
         _repeats(view),
-        _scenarios(view, rubric),
+        _groups(view, rubric, "scenarios"),
+        _groups(view, rubric, "demographics"),
         _cost(view),
         _extremes("Worst samples", attention.worst),
         _extremes("Slowest samples", attention.slowest),
@@ -161,26 +162,28 @@ def _repeats(view: RunView) -> Lines:
     )
 
 
-def _scenarios(view: RunView, rubric: Rubric) -> Lines:
-    scenarios = view.summary.get("scenarios")
-    if not scenarios:
+def _groups(view: RunView, rubric: Rubric, what: str) -> Lines:
+    """Yield the figures of each scenario, or of each demographic."""
+    groups = view.summary.get(what)
+    if not groups:
         return
-    yield "## Scenarios"
+    yield f"## {what.capitalize()}"
     yield ""
     means = (f"{criterion.id}_mean" for criterion in rubric.criteria)
     passing = ("pass_rate",) if rubric.pass_rules else ()
     names = (SAMPLES, key_figure(rubric), *passing, *means)
     yield from table(
-        ("scenario", *map(code, names)),
+        (what.removesuffix("s"), *map(code, names)),
         (
-            (plain(scenario), *(shown(figures.get(name)) for name in names))
-            for scenario, figures in scenarios.items()
+            (plain(group), *(shown(figures.get(name)) for name in names))
+            for group, figures in groups.items()
         ),
     )
-    rest = view.summary.get("samples_of_further_scenarios")
+    rest = view.summary.get(f"samples_of_further_{what}")
     if rest:
+        one = what.removesuffix("s")
         yield ""
-        yield f"{rest} samples are of further scenarios, which are not counted by scenario."
+        yield f"{rest} samples are of further {what}, which are not counted by {one}."
 
 
 def _cost(view: RunView) -> Lines:

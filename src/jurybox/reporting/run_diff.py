@@ -41,6 +41,15 @@ class RunValues(msgspec.Struct, frozen=True, kw_only=True):
     n_b: int | None
 
 
+class GroupValues(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of one scenario, or one demographic, in both runs; the whole comes first."""
+
+    group: str
+    samples_a: int | None
+    samples_b: int | None
+    figures: tuple[Values, ...]
+
+
 class GateValues(msgspec.Struct, frozen=True, kw_only=True):
     """A gate in both runs; None where a run has no such gate."""
 
@@ -113,6 +122,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     samples: tuple[Change, ...]
     only_in_a: tuple[Place, ...]
     only_in_b: tuple[Place, ...]
+    scenarios: tuple[GroupValues, ...] = ()
+    demographics: tuple[GroupValues, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""

@@ -28,7 +28,10 @@ Metadata = dict[str, Any]
 
 
 class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rows: the file as it was found, and its bytes."""
+    """Which rows: the file as it was found, and its bytes.
+
+    ``responses`` is the file of recorded responses that are joined to the rows, if there is one.
+    """
 
     id: str
     path: str
@@ -36,11 +39,21 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     rows: int
     limit: int | None = None
+    responses_id: str | None = None
+    responses: str | None = None
+    responses_sha256: str | None = None
 
     @property
     def used(self) -> int:
         """How many rows the run uses."""
         return self.rows if self.limit is None else min(self.rows, self.limit)
+
+    def recorded(self) -> dict[str, str]:
+        """Return which recorded responses were joined to the rows, for the run's metadata."""
+        if self.responses_id is None:
+            return {}
+        digest = f"sha256:{self.responses_sha256}"
+        return {"responses_id": self.responses_id, "responses_version_or_hash": digest}
 
 
 class TargetPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,6 +186,7 @@ def planned_metadata(plan: Plan, procedure: Procedure) -> Metadata:
         "repeats": plan.repeats,
         "votes": plan.votes if plan.judges else 0,
         "allow_unpinned": plan.allow_unpinned,
+        **plan.dataset.recorded(),
     }
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -12,11 +12,15 @@ from jurybox.rubric.figures import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.model import Component, Rubric
 from jurybox.sample import Row, Sample, Usage
 from jurybox.scoring.automated.report import AutomatedReport
+from jurybox.scoring.by_rules import whole_score
 from jurybox.scoring.measures import measures
 from jurybox.scoring.passing import RuleOutcome, check_rules, decide, sample_figures
 
 Role = Literal["target", "judge"]
 EvaluatorError = Literal["parse_error", "model_error"]
+
+DEMOGRAPHIC: Final = "demographic"
+"""The key of a row's metadata that says whom the sample speaks for."""
 
 _DECIMALS = 6
 
@@ -66,6 +70,8 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     needs_review: bool = False
     review_reasons: tuple[ReviewReason, ...] = ()
     scenario: str | None = None
+    demographic: str | None = None
+    """Whom the sample speaks for, where its row's metadata says so (C13)."""
     uses: tuple[ModelUse, ...] = ()
 
 
@@ -100,6 +106,7 @@ def conclude(
         target_error=None if answered else sample.response.error or "timed out",
         timed_out=sample.response.timing.timed_out,
         scenario=row.scenario,
+        demographic=_demographic(row),
     )
     if report is None:
         return result
@@ -119,6 +126,11 @@ def conclude(
     )
 
 
+def _demographic(row: Row) -> str | None:
+    value = row.metadata.get(DEMOGRAPHIC)
+    return value if isinstance(value, str) and value.strip() else None
+
+
 def _figures(
     rubric: Rubric,
     sample: Sample,
@@ -135,15 +147,10 @@ def _figures(
         figures |= {each.id: each.score for each in automated.criteria}
         figures[rubric.overall_name] = automated.overall
         figures[TOTAL_SCORE] = round(sum(each.score for each in automated.criteria), _DECIMALS)
-        judge_score = None if report is None else _judge_score(report)
+        judge_score = None if report is None else whole_score(report)
     elif report is not None:
         figures |= sample_figures(rubric, report)
     return figures | measures(sample.response), judge_score
-
-
-def _judge_score(report: EvaluationReport) -> float | None:
-    """Return what a judge says of the response as a whole."""
-    return report.criteria[0].score if len(report.criteria) == 1 else report.overall
 
 
 def _component(

@@ -10,13 +10,14 @@ import msgspec
 from jurybox.rubric.comparison import Comparison
 from jurybox.rubric.figures import AGGREGATE_SCORE
 from jurybox.rubric.model import Decision, Rubric
+from jurybox.scoring.deciding import decision_reasons
 from jurybox.scoring.passing import decide
 from jurybox.scoring.result import ModelUse, SampleResult
-from jurybox.scoring.tally import Tally
+from jurybox.scoring.tally import Figures, Tally
 
 _LATENCY: Final = "latency_e2e_p95_ms"
 # A column with another value in every row is no scenario, and memory has to end somewhere.
-_MOST_SCENARIOS: Final = 1000
+_MOST_GROUPS: Final = 1000
 
 
 class GateOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,15 +64,47 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     versions_changed: bool
 
 
+class _Groups:
+    """The samples of a run by one of their labels: the scenario, or the demographic (C13)."""
+
+    def __init__(self, rubric: Rubric, name: str) -> None:
+        self._rubric = rubric
+        self._name = name
+        self._tallies: dict[str, Tally] = {}
+        self._uncounted = 0
+
+    def add(self, label: str | None, result: SampleResult) -> None:
+        if label is None:
+            return
+        tally = self._tallies.get(label)
+        if tally is None:
+            if len(self._tallies) == _MOST_GROUPS:
+                self._uncounted += 1
+                return
+            tally = self._tallies[label] = Tally(self._rubric)
+        tally.add(result)
+
+    def figures(self) -> dict[str, Figures]:
+        """Return the figures of every group, by its label."""
+        return {label: tally.figures()[0] for label, tally in sorted(self._tallies.items())}
+
+    def extras(self) -> dict[str, Any]:
+        """Return what a summary tells of the groups."""
+        extras: dict[str, Any] = {self._name: self.figures()} if self._tallies else {}
+        if self._uncounted:
+            extras[f"samples_of_further_{self._name}"] = self._uncounted
+        return extras
+
+
 class RunTally:
-    """A run as its samples come in, as a whole, by repeat and by scenario."""
+    """A run as its samples come in, as a whole, by repeat, by scenario and by demographic."""
 
     def __init__(self, rubric: Rubric, repeats: int) -> None:
         self._rubric = rubric
         self._whole = Tally(rubric)
         self._repeats = [Tally(rubric) for _ in range(repeats)] if repeats > 1 else []
-        self._scenarios: dict[str, Tally] = {}
-        self._uncounted = 0
+        self._scenarios = _Groups(rubric, "scenarios")
+        self._demographics = _Groups(rubric, "demographics")
         self._reasons: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._winners: Counter[str] = Counter()
@@ -90,8 +123,8 @@ class RunTally:
         self._whole.add(result)
         if self._repeats:
             self._repeats[repeat].add(result)
-        if result.scenario is not None:
-            self._add_scenario(result.scenario, result)
+        self._scenarios.add(result.scenario, result)
+        self._demographics.add(result.demographic, result)
         if result.needs_review:
             self.queued += 1
             self._reasons.update(result.review_reasons)
@@ -102,15 +135,6 @@ class RunTally:
         self._lost_votes += result.votes_requested - result.votes_valid
         for use in result.uses:
             self._add_use(use)
-
-    def _add_scenario(self, scenario: str, result: SampleResult) -> None:
-        tally = self._scenarios.get(scenario)
-        if tally is None:
-            if len(self._scenarios) == _MOST_SCENARIOS:
-                self._uncounted += 1
-                return
-            tally = self._scenarios[scenario] = Tally(self._rubric)
-        tally.add(result)
 
     def _add_use(self, use: ModelUse) -> None:
         known = self._uses.get((use.role, use.model))
@@ -145,12 +169,17 @@ class RunTally:
             gates=gates,
             release_ready=all(gate.passed for gate in gates) if gates else None,
             decision=None if decision is None else decision.decide,
-            decision_reasons=() if decision is None else _reasons(decision, figures),
+            decision_reasons=self._why(decision, figures),
             review={"queued": self.queued, "reasons": dict(sorted(self._reasons.items()))},
             uses=self.uses(),
             reported=reported,
             versions_changed=any(len(versions) > 1 for versions in reported.values()),
         )
+
+    def _why(self, decision: Decision | None, figures: Figures) -> tuple[str, ...]:
+        if decision is None:
+            return ()
+        return decision_reasons(self._rubric, decision, figures, self._scenarios.figures())
 
     def _extras(self) -> dict[str, Any]:
         """Return the parts of a summary that not every run has."""
@@ -161,13 +190,7 @@ class RunTally:
             extras["winners"] = {side: self._winners[side] for side in ("A", "B", "tie")}
         if self._repeats:
             extras["repeats"] = self._spreads()
-        if self._scenarios:
-            extras["scenarios"] = {
-                name: tally.figures()[0] for name, tally in sorted(self._scenarios.items())
-            }
-        if self._uncounted:
-            extras["samples_of_further_scenarios"] = self._uncounted
-        return extras
+        return extras | self._scenarios.extras() | self._demographics.extras()
 
     def _spreads(self) -> dict[str, Any]:
         each = [tally.figures()[0] for tally in self._repeats]
@@ -223,16 +246,3 @@ def spread(values: Sequence[float | None]) -> Spread:
         squares = math.fsum((value - mean) ** 2 for value in known)
         sd = math.sqrt(squares / (len(known) - 1))
     return Spread(mean=mean, sd=sd, values=tuple(values))
-
-
-def _reasons(decision: Decision, figures: Mapping[str, float | None]) -> tuple[str, ...]:
-    """Return the conditions that led to a decision, with their values."""
-    return tuple(
-        f"{rule} ({_shown(figures.get(rule.name))})"
-        for rule in (*decision.when_any, *decision.when_all)
-        if rule.holds(figures.get(rule.name))
-    )
-
-
-def _shown(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.4g}"

@@ -122,12 +122,13 @@ class Tally:
         wheres = [each.where for each in formulas if isinstance(each, Share | Ratio)]
         self._held: dict[Comparison, int] = dict.fromkeys(wheres, 0)
         self._told: dict[Comparison, int] = dict.fromkeys(wheres, 0)
-        self.samples = 0
+        self.samples = self._judged = 0
         self._flags: dict[str, int] = dict.fromkeys(RATES, 0)
 
     def add(self, result: SampleResult) -> None:
         """Add one sample."""
         self.samples += 1
+        self._judged += result.judged
         for name, column in self._columns.items():
             value = result.figures.get(name)
             if value is not None:
@@ -170,8 +171,11 @@ class Tally:
             counts[name] = self.samples
         if not self._rubric.pass_rules:
             figures["pass_rate"], counts["pass_rate"] = None, 0
-        if self._rubric.protocol.fallback_score is None:
-            figures["judge_fallback_rate"], counts["judge_fallback_rate"] = None, 0
+        # Of the samples that a judge was asked about: the others have no reply to be read (C15).
+        fallen = self._flags["judge_fallback_rate"]
+        told = self._judged if self._rubric.protocol.fallback_score is not None else 0
+        figures["judge_fallback_rate"] = fallen / told if told else None
+        counts["judge_fallback_rate"] = told
 
     def _value(self, formula: Formula) -> tuple[float | None, int]:
         match formula:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 def run(  # noqa: PLR0913 - what may be said beside the suite, all by keyword
     suite: str | os.PathLike[str],
     *,
+    rubric: str | None = None,
+    target: str | None = None,
+    prompt: str | os.PathLike[str] | None = None,
+    system: str | os.PathLike[str] | None = None,
+    responses: str | os.PathLike[str] | None = None,
     judges: str | Sequence[str] = (),
     repeats: int | None = None,
     limit: int | None = None,
@@ -28,7 +33,13 @@ def run(  # noqa: PLR0913 - what may be said beside the suite, all by keyword
     """Run a suite to its end, store all of it, and return its figures, gates and decision.
 
     Args:
-        suite: the path of a suite file.
+        suite: the path of a suite file, or the name of a bundled one (`companion-scenarios`).
+        rubric: a rubric's name or path, in place of the suite's.
+        target: the model that answers, in place of the suite's.
+        prompt: the file of its prompt, in place of the suite's.
+        system: the file of its system prompt, in place of the suite's.
+        responses: a file of recorded responses, or the name of some that are bundled with the
+            suite; nobody is asked for new ones then.
         judges: models that judge, in place of the suite's.
         repeats: how often every sample is run; else as the suite says.
         limit: how many rows of the dataset to use, from the first.
@@ -44,11 +55,17 @@ def run(  # noqa: PLR0913 - what may be said beside the suite, all by keyword
         IncompleteError: the run couldn't be finished; what was done is kept and can be resumed.
 
     """
-    from jurybox.wiring.planning import RunOptions, prepare
+    from jurybox.wiring.planning import prepare
     from jurybox.wiring.runs import start_run
     from jurybox.wiring.stores import open_run_store
+    from jurybox.wiring.suites import RunOptions
 
     options = RunOptions(
+        rubric=rubric,
+        target=target,
+        prompt=_path(prompt),
+        system=_path(system),
+        responses=_path(responses),
         judges=(judges,) if isinstance(judges, str) else tuple(judges),
         repeats=repeats,
         limit=limit,
@@ -57,7 +74,7 @@ def run(  # noqa: PLR0913 - what may be said beside the suite, all by keyword
         allow_unpinned=allow_unpinned,
         cache=cache,
     )
-    prepared = prepare(Path(suite), options)
+    prepared = prepare(suite if isinstance(suite, str) else Path(suite), options)
     opened = open_run_store(store, create=True)
     try:
         ended = start_run(prepared, opened, base_url=base_url, on_progress=on_progress)
@@ -67,3 +84,7 @@ def run(  # noqa: PLR0913 - what may be said beside the suite, all by keyword
         run_id = ended.view.run_id
         raise IncompleteError(f"{ended.stopped}; go on with `jurybox resume {run_id}`")
     return ended.view
+
+
+def _path(given: str | os.PathLike[str] | None) -> str | None:
+    return None if given is None else os.fspath(given)

@@ -5,14 +5,18 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from jurybox.errors import InputError
 from jurybox.wiring import load_rubric, read_settings
 
 if TYPE_CHECKING:
     from jurybox.judging.report import EvaluationReport
+    from jurybox.judging.safety import SafetyFinding
     from jurybox.rubric import Rubric
     from jurybox.running.drive import OnExchange
-    from jurybox.sample import Turn
+    from jurybox.sample import Sample, Turn
+    from jurybox.scoring.automated import AutomatedReport
 
 CHECKLIST = "bias-awareness"
 
@@ -33,6 +37,9 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
 ) -> "EvaluationReport":
     """Judge one response, or compare two, and return the report.
 
+    Where the rubric has rules of its own for every criterion, they give the scores of a single
+    response, and no judge is needed; what judges say then stands beside them (`RulesReport`).
+
     Args:
         rubric: a name, a path, or a rubric.
         task: what was asked of the system under test.
@@ -41,7 +48,8 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
         reference: the right answer; then every response is scored against it.
         context: what the system under test was given to work with.
         messages: the conversation before the task.
-        judges: models such as ``openai/gpt-4.1-2025-04-14``; several share the votes.
+        judges: models such as ``openai/gpt-4.1-2025-04-14``; several share the votes. None are
+            needed where the rubric's rules score everything.
         votes: how many votes; the rubric's number otherwise.
         base_url: the address of an OpenAI-compatible endpoint.
         on_exchange: is called with every request and what came of it.
@@ -89,18 +97,11 @@ async def aevaluate(  # noqa: PLR0913 - the same as evaluate
     on_exchange: "OnExchange | None" = None,
 ) -> "EvaluationReport":
     """Do what ``evaluate`` does, inside an event loop."""
-    from jurybox.judging.asking import Judging
-    from jurybox.judging.jury import jury
     from jurybox.rubric import Rubric
-    from jurybox.running.caller import Callers
-    from jurybox.running.drive import drive
     from jurybox.sample import Response, Sample
-    from jurybox.wiring.models import build_models
+    from jurybox.scoring.by_rules import report_by_rules
 
     names = [judges] if isinstance(judges, str) else list(judges)
-    if not names:
-        mend = "name a model, such as `openai/gpt-4.1-2025-04-14`"
-        raise InputError("no judge was given", mend)
     used = rubric if isinstance(rubric, Rubric) else load_rubric(rubric)
     count = used.protocol.votes if votes is None else votes
     if count < len(set(names)):
@@ -116,11 +117,66 @@ async def aevaluate(  # noqa: PLR0913 - the same as evaluate
         context=context,
         messages=tuple(messages),
     )
-    judging = Judging(rubric=used, checklist=load_rubric(CHECKLIST))
-    models = build_models(names, read_settings(), base_url)
+    scored = _score(used, sample)
+    if not names:
+        if scored is None:
+            raise _nobody(used, sample)
+        return report_by_rules(used, *scored)
+    panel = _Panel(names=names, votes=count, base_url=base_url, on_exchange=on_exchange)
+    judge = await _judge(used, sample, panel)
+    return judge if scored is None else report_by_rules(used, *scored, judge)
+
+
+class _Panel(msgspec.Struct, frozen=True, kw_only=True):
+    """Who judges, how often and where."""
+
+    names: list[str]
+    votes: int
+    base_url: str | None
+    on_exchange: "OnExchange | None"
+
+
+async def _judge(rubric: "Rubric", sample: "Sample", panel: _Panel) -> "EvaluationReport":
+    from jurybox.judging.asking import Judging
+    from jurybox.judging.jury import jury
+    from jurybox.running.caller import Callers
+    from jurybox.running.drive import drive
+    from jurybox.wiring.models import build_models
+
+    judging = Judging(rubric=rubric, checklist=load_rubric(CHECKLIST))
+    models = build_models(panel.names, read_settings(), panel.base_url)
     try:
-        flow = jury(judging, sample, names, count)
-        return await drive(flow, Callers().route(models), on_exchange=on_exchange)
+        flow = jury(judging, sample, panel.names, panel.votes)
+        return await drive(flow, Callers().route(models), on_exchange=panel.on_exchange)
     finally:
         for model in models.values():
             await model.aclose()
+
+
+def _score(
+    rubric: "Rubric", sample: "Sample"
+) -> "tuple[AutomatedReport, tuple[SafetyFinding, ...]] | None":
+    """Score one response by the rubric's rules; None where they don't score all that counts."""
+    from jurybox.judging.safety import scan
+    from jurybox.scoring.automated import compile_rules, score_by_rules
+
+    compiled = compile_rules(rubric)
+    if compiled is None or sample.response_b is not None:
+        return None
+    text = sample.response.text
+    findings = scan(text)
+    automated = score_by_rules(
+        compiled, task=sample.task, response=text, messages=sample.messages, findings=findings
+    )
+    return None if automated.overall is None else (automated, findings)
+
+
+def _nobody(rubric: "Rubric", sample: "Sample") -> InputError:
+    """Say that there is neither a judge nor a rule that could score the sample."""
+    problem, mend = "no judge was given", "name a model, such as `openai/gpt-4.1-2025-04-14`"
+    if any(criterion.rules is not None for criterion in rubric.criteria):
+        why = "has criteria without rules"
+        if sample.response_b is not None:
+            why = "has rules that score one response at a time"
+        problem = f"{problem}, and `{rubric.id}` {why}"
+    return InputError(problem, mend)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from jurybox.errors import InputError
+from jurybox.errors import InputError, RubricError
 from jurybox.models.names import ModelName
 from jurybox.rubric_files import read_path, shown
 from jurybox.running.plan import (
@@ -20,27 +20,16 @@ from jurybox.running.plan import (
 )
 from jurybox.running.target import overridden, read_prompt
 from jurybox.sample import Response, Row
-from jurybox.suite import Suite, TargetSpec, parse_suite
+from jurybox.suite import TargetSpec
 from jurybox.wiring import read_settings, rubric_files
 from jurybox.wiring.evaluating import CHECKLIST
 from jurybox.wiring.staging import plan_models
+from jurybox.wiring.suites import Chosen, RunOptions, choose_suite
 
 if TYPE_CHECKING:
     from jurybox.datasets import Dataset, Survey
     from jurybox.rubric.model import Generation
     from jurybox.scoring.conduct import Procedure
-
-
-class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be said beside the suite; None leaves it to the suite or the rubric."""
-
-    judges: tuple[str, ...] = ()
-    repeats: int | None = None
-    limit: int | None = None
-    concurrency: int | None = None
-    base_url: str | None = None
-    allow_unpinned: bool = False
-    cache: bool | None = None
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +41,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def prepare(path: Path, options: RunOptions) -> Prepared:
+def prepare(name: str | Path, options: RunOptions) -> Prepared:
     """Read everything that a run needs, and refuse what can't be used before the first call.
 
     Raises:
@@ -61,15 +50,12 @@ def prepare(path: Path, options: RunOptions) -> Prepared:
     """
     from jurybox.datasets import open_dataset, survey
 
-    file = read_path(path)
-    suite = parse_suite(file.data, file.origin)
-    # As the user knows it, for messages; the plan has it in full, for whoever goes on elsewhere.
-    folder = path.parent
-    dataset = open_dataset(_dataset_path(suite, folder, file.origin))
+    chosen = choose_suite(name, options)
+    dataset = open_dataset(_dataset_path(chosen), chosen.responses)
     # As it is stored: a number that is read back as another type would make another request.
-    plan = read_plan(plan_text(_plan(suite, options, folder, dataset.path)))
+    plan = read_plan(plan_text(_plan(chosen, options, dataset.path)))
     procedure = plan.procedure()
-    _check_judging(plan, procedure, file.origin)
+    _check_judging(plan, procedure, chosen.origin)
     # A missing key or function is better known now than after the first sample.
     plan_models(plan, read_settings(), options.base_url)
     found = survey(
@@ -77,12 +63,16 @@ def prepare(path: Path, options: RunOptions) -> Prepared:
         needs_response=plan.target is None,
         check=_checker(procedure),
     )
-    plan = msgspec.structs.replace(plan, dataset=_dataset_plan(suite, options, dataset, found))
+    plan = msgspec.structs.replace(plan, dataset=_dataset_plan(chosen, options, dataset, found))
     return Prepared(plan=plan, procedure=procedure, dataset=dataset, warnings=found.warnings)
 
 
-def _plan(suite: Suite, options: RunOptions, folder: Path, dataset: Path) -> Plan:
-    rubric = rubric_document(suite.rubric, folder)
+def _plan(chosen: Chosen, options: RunOptions, dataset: Path) -> Plan:
+    suite = chosen.suite
+    if options.rubric is None:
+        rubric = rubric_document(suite.rubric, chosen.folder)
+    else:
+        rubric = rubric_document(options.rubric, None)
     checklist = rubric_document(CHECKLIST, None)
     judges = options.judges or (() if suite.judge is None else suite.judge.models)
     draft = Plan(
@@ -93,7 +83,7 @@ def _plan(suite: Suite, options: RunOptions, folder: Path, dataset: Path) -> Pla
         judges=tuple(dict.fromkeys(judges)),
         votes=1,
         repeats=1,
-        folder=str(folder.resolve()),
+        folder=str(chosen.home.resolve()),
         base_url=_without_secrets(options.base_url),
         concurrency=options.concurrency or suite.concurrency,
         cache=suite.cache if options.cache is None else options.cache,
@@ -102,7 +92,7 @@ def _plan(suite: Suite, options: RunOptions, folder: Path, dataset: Path) -> Pla
     parsed = draft.procedure().judging.rubric
     target = None
     if suite.target is not None:
-        target = _target(suite.target, parsed.generation, folder)
+        target = _target(suite.target, parsed.generation, chosen)
     _check_names([*draft.judges, *_model_of(target)], allow_unpinned=options.allow_unpinned)
     votes = None if suite.judge is None else suite.judge.votes
     usual = parsed.protocol.variance_repeats if suite.variance_sensitive else 1
@@ -122,21 +112,22 @@ def rubric_document(name: str, folder: Path | None) -> DocumentPlan:
         RubricError: it has faults.
 
     """
-    is_path = folder is not None and (name.endswith(".md") or "/" in name)
-    found = read_path(folder / name) if folder and is_path else rubric_files().read(name)
-    try:
-        text = found.data.decode()
-    except UnicodeDecodeError:
-        # The reader of documents says it with the line.
-        from jurybox.rubric import parse_rubric
+    from jurybox.rubric import render_rubric
 
-        parse_rubric(found.data, found.origin)
-        raise
+    files = rubric_files()
+    is_path = folder is not None and (name.endswith(".md") or "/" in name)
+    found = read_path(folder / name) if folder and is_path else files.read(name)
+    reading = files.check(found)
+    if reading.rubric is None:
+        raise RubricError(found.origin, reading.findings)
+    # The whole text of a document that extends another: whoever resumes or audits the run has no
+    # other files to look into.
+    text = render_rubric(reading.rubric) if reading.bases else found.data.decode()
     return DocumentPlan(origin=found.origin, text=text)
 
 
-def _target(spec: TargetSpec, base: "Generation", folder: Path) -> TargetPlan:
-    prompt = _text(spec.prompt, folder)
+def _target(spec: TargetSpec, base: "Generation", chosen: Chosen) -> TargetPlan:
+    prompt = _text(spec.prompt, chosen.prompt_folder)
     if prompt is not None:
         read_prompt(prompt, str(spec.prompt))
     model = spec.model
@@ -153,7 +144,7 @@ def _target(spec: TargetSpec, base: "Generation", folder: Path) -> TargetPlan:
         prompt_id=spec.prompt,
         prompt=prompt,
         system_id=spec.system,
-        system=_text(spec.system, folder),
+        system=_text(spec.system, chosen.system_folder),
     )
 
 
@@ -191,16 +182,18 @@ def _check_judging(plan: Plan, procedure: "Procedure", origin: str) -> None:
         raise InputError(problem, "ask for at least one vote a judge", origin)
 
 
-def _dataset_path(suite: Suite, folder: Path, origin: str) -> Path:
-    if suite.dataset.startswith("langfuse:"):
+def _dataset_path(chosen: Chosen) -> Path:
+    name = chosen.suite.dataset
+    if name.startswith("langfuse:"):
         problem = "datasets can't be loaded from Langfuse yet"
-        raise InputError(problem, "name a file", f"{origin}: {shown(suite.dataset)}")
-    return folder / suite.dataset
+        raise InputError(problem, "name a file", f"{chosen.origin}: {shown(name)}")
+    return chosen.folder / name
 
 
 def _dataset_plan(
-    suite: Suite, options: RunOptions, dataset: "Dataset", found: "Survey"
+    chosen: Chosen, options: RunOptions, dataset: "Dataset", found: "Survey"
 ) -> DatasetPlan:
+    suite, responses = chosen.suite, chosen.responses
     return DatasetPlan(
         id=suite.dataset,
         path=str(dataset.path.resolve()),
@@ -208,6 +201,9 @@ def _dataset_plan(
         bytes=found.bytes,
         rows=found.rows,
         limit=options.limit or suite.limit,
+        responses_id=options.responses,
+        responses=None if responses is None else str(responses.resolve()),
+        responses_sha256=dataset.recorded,
     )
 
 

@@ -90,7 +90,13 @@ def resume_run(
         current = store.run(row.id) or row
         if current.status == "finished":
             return Ended(view=finished_view(current))
-        dataset = open_dataset(Path(plan.dataset.path))
+        recorded = plan.dataset.responses
+        dataset = open_dataset(
+            Path(plan.dataset.path), None if recorded is None else Path(recorded)
+        )
+        if dataset.recorded != plan.dataset.responses_sha256:
+            problem = "the recorded responses have changed since the run began"
+            raise InputError(problem, "bring the file back, or start a new run", str(recorded))
         changed = describe_change(dataset, plan, store, row.id)
         if changed is not None:
             raise InputError(changed, "bring the file back, or start a new run", dataset.origin)

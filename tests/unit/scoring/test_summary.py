@@ -42,7 +42,7 @@ def test_the_first_decision_whose_conditions_hold(tones: tuple[int, ...], decisi
 def test_a_decision_says_which_conditions_led_to_it() -> None:
     conclusion = tallied(scored(9, safety_flag=True)).conclude()
     assert conclusion.decision == "stop"
-    assert conclusion.decision_reasons == ("safety_rate > 0 (1)",)
+    assert conclusion.decision_reasons == ("safety_rate is 1, above 0",)
 
 
 def test_a_run_without_samples_decides_nothing() -> None:

@@ -1,0 +1,114 @@
+"""Recorded responses in a file of their own, joined to the rows of a dataset by their ids."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from jurybox.datasets.columns import FIELD_OF, ROW_FIELDS
+from jurybox.datasets.dataset import DatasetError, Format
+from jurybox.datasets.row_reader import Record, Warn
+from jurybox.datasets.source import Source, open_source
+from jurybox.datasets.values import Refused, read_id
+from jurybox.documents.findings import Findings, Place, TooManyError
+from jurybox.wording import listed
+
+ANSWERED: Final = frozenset(
+    {
+        "response",
+        "latency_e2e_ms",
+        "latency_model_ms",
+        "input_tokens",
+        "output_tokens",
+        "timed_out",
+    }
+)
+"""The fields of a row that belong to its response."""
+
+_NAMED: Final = 5
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+    """The responses of a file by the ids of their rows, and the hash of its bytes."""
+
+    origin: str
+    sha256: str
+    answers: Mapping[str, Record]
+
+
+def read_recorded(path: Path, read: Format) -> Recorded:
+    """Read a file of recorded responses: `id`, `response`, and what was measured of them.
+
+    Raises:
+        InputError: it can't be read.
+        DatasetError: a row has no id or no response, or two have the same id.
+
+    """
+    findings = Findings()
+    answers: dict[str, Record] = {}
+    lines: dict[str, int] = {}
+    with open_source(path) as source, contextlib.suppress(TooManyError):
+        for line, record in read(source, findings, _ignore):
+            _add(line, record, answers, lines, findings)
+    faults = findings.in_order()
+    if faults:
+        raise DatasetError(source.origin, faults)
+    return Recorded(origin=source.origin, sha256=source.sha256, answers=answers)
+
+
+def _ignore(_: str) -> None:
+    """Warnings are about a dataset's columns, and those of a file of responses are few."""
+
+
+def _add(
+    line: int,
+    record: Record,
+    answers: dict[str, Record],
+    lines: dict[str, int],
+    findings: Findings,
+) -> None:
+    try:
+        row_id = None if record.get("id") is None else read_id(record["id"], "id")
+    except Refused as refused:
+        findings.add(Place(line), refused.code, refused.problem, refused.mend)
+        return
+    fields = {FIELD_OF.get(name) for name, value in record.items() if value is not None}
+    if row_id is None:
+        mend = "give the id of the sample that it answers"
+        findings.add(Place(line), "missing-field", "the response has no `id`", mend)
+    elif row_id in answers:
+        problem = f"the id `{row_id}` is given twice (first on line {lines[row_id]})"
+        findings.add(Place(line), "duplicate-id", problem, "give each sample one response")
+    elif not fields & {"response", "timed_out"}:
+        mend = f"add it (as {listed(('response', *ROW_FIELDS['response']))})"
+        findings.add(Place(line), "missing-field", "the row has no `response`", mend)
+    else:
+        lines[row_id] = line
+        answers[row_id] = {
+            name: value for name, value in record.items() if FIELD_OF.get(name) in ANSWERED
+        }
+
+
+def joined(read: Format, recorded: Recorded) -> Format:
+    """Return a reader whose rows have the recorded responses instead of any of their own."""
+
+    def joining(source: Source, findings: Findings, warn: Warn) -> Iterator[tuple[int, Record]]:
+        left = dict.fromkeys(recorded.answers)
+        for line, record in read(source, findings, warn):
+            given = record.get("id")
+            answer = None if given is None else recorded.answers.get(str(given))
+            if answer is None:
+                named = "without an id" if given is None else f"`{given}`"
+                problem = f"the sample {named} has no response in {recorded.origin}"
+                findings.add(Place(line), "missing-field", problem, "add a row with its id there")
+                continue
+            left.pop(str(given), None)
+            asked = {n: value for n, value in record.items() if FIELD_OF.get(n) not in ANSWERED}
+            yield line, {**asked, **answer}
+        if left:
+            names = listed([*left][:_NAMED]) + (" and more" if len(left) > _NAMED else "")
+            warn(f"responses in {recorded.origin} answer no sample: {names}")
+
+    return joining

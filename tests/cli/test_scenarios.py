@@ -1,0 +1,137 @@
+"""Bundled suites by name, recorded responses, and two versions of a prompt side by side."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+def test_a_bundled_suite_reads_well_to_a_product_manager(jurybox: Callable) -> None:
+    done = jurybox("run", "companion-scenarios", "--responses", "bad")
+    assert done.code == 0
+    assert "recorded responses bad, 41 of 41 samples" in done.out
+    assert re.search(r"^decision  needs_revision: Needs revision", done.out, re.MULTILINE)
+    assert "since trust_boundaries averages 0.461, below 0.5; worst in age_demographic" in done.out
+    assert re.search(r"^quality level  Adequate: ", done.out, re.MULTILINE)
+    assert re.search(r"^emotional_support +7 ", done.out, re.MULTILINE)
+    assert re.search(r"^vulnerable +3 ", done.out, re.MULTILINE)
+
+
+def test_recorded_responses_come_from_a_file_too(jurybox: Callable, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"id": "a", "task": "Hi"}\n')
+    (tmp_path / "said.jsonl").write_text('{"id": "a", "response": "Hello you"}\n')
+    (tmp_path / "suite.yaml").write_text("suite: s\nrubric: companion\ndataset: rows.jsonl\n")
+    done = jurybox("run", "suite.yaml", "--responses", "said.jsonl", "--json")
+    data = json.loads(done.out)
+    assert (done.code, data["summary"]["samples"]) == (0, 1)
+    assert data["metadata"]["responses_id"] == "said.jsonl"
+    assert data["metadata"]["responses_version_or_hash"].startswith("sha256:")
+    assert jurybox("verify", "last").code == 0
+
+
+def test_a_target_answers_the_scenarios(jurybox: Callable, tmp_path: Path) -> None:
+    (tmp_path / "bot.py").write_text(
+        "def answer(request):\n"
+        "    said = [(turn.role, turn.content) for turn in request.messages]\n"
+        "    assert said[0] == ('system', 'Be kind.'), said\n"
+        "    return f'I hear you. {len(said)} turns?'\n"
+    )
+    (tmp_path / "system.md").write_text("Be kind.")
+    more = ("--target", "python/bot:answer", "--system", "system.md", "--allow-unpinned")
+    done = jurybox("run", "companion-scenarios", *more, "--json")
+    data = json.loads(done.out)
+    assert (done.code, data["summary"]["target_error_rate"]) == (0, 0)
+    assert data["metadata"]["model_id"] == "python/bot:answer"
+    assert data["metadata"]["prompt_template_id"] == "system.md"
+
+
+def test_two_versions_of_a_prompt_stand_side_by_side_by_scenario(jurybox: Callable) -> None:
+    runs = [
+        json.loads(jurybox("run", "companion-scenarios", "--responses", name, "--json").out)[
+            "run_id"
+        ]
+        for name in ("bad", "good")
+    ]
+    done = jurybox("diff", *runs)
+    assert re.search(r"^figure +age_demographic +basic +continuity", done.out, re.MULTILINE)
+    assert re.search(r"^trust_boundaries_mean .*0\.38 -> 0\.87$", done.out, re.MULTILINE)
+    assert "A -> B by demographic" in done.out
+    data = json.loads(jurybox("diff", *runs, "--json").out)
+    (talk,) = (each for each in data["scenarios"] if each["group"] == "small_talk")
+    assert (talk["samples_a"], talk["samples_b"]) == (5, 5)
+    assert talk["figures"][0]["figure"] == "overall_quality_mean"
+    assert talk["figures"][0]["difference"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["companion-scenarios"], "companion-scenarios: nobody is named who answers; name a model"),
+        (["companion-scenario"], "companion-scenario: no such suite; did you mean `companion-s"),
+        (["companion-scenarios", "--responses", "goood"], "goood: no such recorded responses; did"),
+        (
+            ["companion-scenarios", "--responses", "x.jsonl"],
+            "x.jsonl: no such file; check the path",
+        ),
+        (["companion-scenarios", "--prompt", "p.md"], "companion-scenarios: --prompt is for a tar"),
+        (
+            ["companion-scenarios", "--responses", "good", "--target", "openai/x"],
+            "recorded responses leave nothing to do for --target; give --responses or a target",
+        ),
+        (["companion-scenarios", "--responses", "good", "--rubric", "x"], "x: no such rubric"),
+        (["./companion-scenarios.yaml"], "companion-scenarios.yaml: no such file"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_exit_code_2(
+    jurybox: Callable, arguments: list[str], line: str
+) -> None:
+    done = jurybox("run", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(line)
+    assert done.err.count("\n") == 1
+
+
+def test_a_path_wins_over_a_bundled_name(jurybox: Callable, tmp_path: Path) -> None:
+    (tmp_path / "companion-scenarios.yaml").write_text("suite: x\n")
+    done = jurybox("run", "companion-scenarios.yaml")
+    assert done.code == 2
+    assert done.err.startswith("companion-scenarios.yaml:1:1: the suite has no `rubric`")
+
+
+def test_a_run_by_an_overlay_is_verified_without_its_files(
+    jurybox: Callable, tmp_path: Path
+) -> None:
+    (tmp_path / "ours.md").write_text(
+        "---\nid: ours\nextends: companion\nversion: 1.0.0\nweights: {helpfulness: 1}\n---\n"
+        "# Ours\n"
+    )
+    done = jurybox("run", "companion-scenarios", "--responses", "good", "--rubric", "./ours.md")
+    assert done.code == 0, done.err
+    (tmp_path / "ours.md").unlink()
+    assert jurybox("verify", "last").code == 0
+    rubric = json.loads(jurybox("show", "last", "--json").out)["metadata"]["rubric"]
+    assert rubric["id"] == "ours"
+
+
+def test_an_overlay_is_shown_whole_and_checked_with_its_base(
+    jurybox: Callable, tmp_path: Path
+) -> None:
+    (tmp_path / "ours.md").write_text(
+        "---\nid: ours\nextends: ./base.md\nversion: 1.0.0\n---\n# Ours\n"
+    )
+    (tmp_path / "base.md").write_text(
+        "---\nid: base\nextends: companion-vulnerable\nversion: 1.0.0\nvotes: 3\n---\n# Base\n"
+    )
+    done = jurybox("rubric", "check", "ours.md")
+    assert done.out == (
+        "ours.md: ok, ours 1.0.0, 6 criteria, extends ./base.md, companion-vulnerable, companion\n"
+    )
+    whole = jurybox("rubric", "show", "./ours.md", "--canonical").out
+    assert "extends" not in whole.partition("\n---\n")[0]
+    assert "crisis_cues" in whole
+    (tmp_path / "base.md").unlink()
+    done = jurybox("rubric", "check", "ours.md")
+    assert done.code == 2
+    assert done.out.startswith("ours.md:3:10: the base `./base.md`: no such file; check the path")

@@ -1,0 +1,78 @@
+"""The reasons of a decision name criteria and scenarios (C12)."""
+
+from jurybox.rubric import parse_rubric
+from jurybox.scoring.deciding import decision_reasons
+from jurybox.scoring.passing import decide
+
+RUBRIC = parse_rubric("""---
+id: r
+version: 1.0.0
+scale: 0.0-1.0
+decisions:
+  - {decide: needs_revision, when_any: ["overall_mean < 0.6", "lowest_criterion_mean < 0.5"]}
+  - {decide: deploy, when_all: ["overall_mean >= 0.7"]}
+  - {decide: ab_test}
+---
+# R
+## Criteria
+### Care
+### Trust
+""")
+
+
+def reasons(
+    overall: float, care: float, trust: float, **scenarios: tuple[float, float, float]
+) -> tuple[str | None, tuple[str, ...]]:
+    figures = _figures(overall, care, trust)
+    decision = decide(RUBRIC.decisions, figures)
+    assert decision is not None
+    groups = {name: _figures(*values) for name, values in scenarios.items()}
+    return decision.decide, decision_reasons(RUBRIC, decision, figures, groups)
+
+
+def _figures(overall: float, care: float, trust: float) -> dict[str, float | None]:
+    means = {"overall_mean": overall, "care_mean": care, "trust_mean": trust}
+    return means | {"lowest_criterion_mean": min(care, trust)}
+
+
+def test_a_weak_criterion_is_named_with_its_worst_scenario() -> None:
+    decided, said = reasons(0.65, 0.42, 0.88, support=(0.5, 0.31, 0.9), small_talk=(0.8, 0.53, 0.8))
+    assert decided == "needs_revision"
+    assert said == ("care averages 0.42, below 0.5; worst in support (0.31)",)
+
+
+def test_every_condition_that_holds_is_told_once() -> None:
+    decided, said = reasons(0.4, 0.3, 0.45)
+    assert decided == "needs_revision"
+    assert said == (
+        "overall averages 0.4, below 0.6",
+        "care averages 0.3, below 0.5",
+        "trust averages 0.45, below 0.5",
+    )
+
+
+def test_a_good_run_says_where_it_is_lowest() -> None:
+    decided, said = reasons(0.8, 0.8, 0.8, basic=(0.75, 0.8, 0.7), support=(0.85, 0.8, 0.9))
+    assert (decided, said) == (
+        "deploy",
+        ("overall averages 0.8, at least 0.7; lowest in basic (0.75)",),
+    )
+
+
+def test_every_other_case_says_what_it_falls_short_of_and_what_is_weakest() -> None:
+    decided, said = reasons(0.65, 0.55, 0.75, basic=(0.6, 0.5, 0.7), support=(0.7, 0.6, 0.8))
+    assert decided == "ab_test"
+    assert said == (
+        "overall averages 0.65, and deploy needs at least 0.7; worst in basic (0.6)",
+        "the weakest criterion: care averages 0.55; worst in basic (0.5)",
+    )
+
+
+def test_a_value_is_never_shown_as_the_bound_that_it_misses() -> None:
+    _, said = reasons(0.65, 0.499996, 0.8)
+    assert said == ("care averages 0.499996, below 0.5",)
+
+
+def test_scenarios_that_are_all_the_same_have_no_worst_one() -> None:
+    _, said = reasons(0.65, 0.4, 0.9, a=(0.6, 0.1 + 0.3, 0.9), b=(0.7, 0.4, 0.9))
+    assert said == ("care averages 0.4, below 0.5",)
