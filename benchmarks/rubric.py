@@ -13,7 +13,7 @@ from collections.abc import Callable
 import yaml
 from markdown_it import MarkdownIt
 
-from jurybox import check_rubric, parse_rubric, render_rubric
+from jurybox import render_rubric
 from jurybox.wiring import rubric_files
 
 YAML_BLOCK = re.compile(r"^(?:---|```yaml.*)\n(.*?)^(?:---|```)$", re.DOTALL | re.MULTILINE)
@@ -43,13 +43,13 @@ def main() -> None:
     files = rubric_files()
     for file in map(files.read, files.bundled()):
         text = file.data.decode()
-        rubric = parse_rubric(text)
+        rubric = files.parse(file)
         floors: list[float] = []
         reads: list[float] = []
         renders: list[float] = []
         for _ in range(repeats):
             floors.append(milliseconds(lambda text=text: floor(text)))
-            reads.append(milliseconds(lambda text=text: check_rubric(text)))
+            reads.append(milliseconds(lambda file=file: files.check(file)))
             renders.append(milliseconds(lambda rubric=rubric: render_rubric(rubric)))
         cuts = statistics.quantiles(reads, n=10)
         spread = f"{cuts[0]:.2f} to {cuts[-1]:.2f}"

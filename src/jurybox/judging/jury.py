@@ -47,7 +47,11 @@ def _vote(
     ballots = yield from together(
         *(ask(seat.request(prompt, schema), read, judging.asking) for seat in panel)
     )
-    return tuple(_with_fallback(judging, ballot) for ballot in ballots)
+    # A vote that was given counts for more than any that couldn't be read.
+    if any(isinstance(ballot, Answer) for ballot in ballots):
+        return ballots
+    first, *rest = ballots
+    return (_with_fallback(judging, first), *rest)
 
 
 def _with_fallback(judging: Judging, ballot: Ballot) -> Ballot:

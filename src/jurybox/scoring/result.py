@@ -11,7 +11,7 @@ from jurybox.judging.verdict import Side
 from jurybox.rubric.figures import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.model import Component, Rubric
 from jurybox.sample import Row, Sample, Usage
-from jurybox.scoring.automated.report import AutomatedReport
+from jurybox.scoring.automated import AutomatedReport, overall_score
 from jurybox.scoring.by_rules import whole_score
 from jurybox.scoring.measures import measures
 from jurybox.scoring.passing import RuleOutcome, check_rules, decide, sample_figures
@@ -59,6 +59,7 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     target_error: str | None = None
     timed_out: bool = False
     judged: bool = False
+    by_rules: bool = False
     judge_score: float | None = None
     judge_fallback: bool | None = None
     votes_valid: int = 0
@@ -94,7 +95,9 @@ def conclude(
     error = _evaluator_error(report)
     one = sample.response_b is None
     rules = check_rules(rubric.pass_rules, figures) if one else ()
-    scored = answered and error is None
+    # Where the rubric's own rules give the scores, a judge that gave none takes nothing away.
+    by_rules = automated is not None and automated.overall is not None
+    scored = answered and (error is None or by_rules)
     decision = decide(rubric.sample_decisions, figures) if one and scored else None
     result = SampleResult(
         figures=figures,
@@ -102,6 +105,7 @@ def conclude(
         rules=rules,
         passed=_passed(rules, scored=scored, one=one),
         decision=None if decision is None else decision.decide,
+        by_rules=by_rules,
         evaluator_error=error,
         target_error=None if answered else sample.response.error or "timed out",
         timed_out=sample.response.timing.timed_out,
@@ -142,7 +146,7 @@ def _figures(
     figures: dict[str, float | None] = dict.fromkeys(names)
     judge_score = None
     if not sample.response.answered:
-        figures |= rubric.without_response
+        figures |= _without_response(rubric)
     elif automated is not None and automated.overall is not None:
         figures |= {each.id: each.score for each in automated.criteria}
         figures[rubric.overall_name] = automated.overall
@@ -151,6 +155,15 @@ def _figures(
     elif report is not None:
         figures |= sample_figures(rubric, report)
     return figures | measures(sample.response), judge_score
+
+
+def _without_response(rubric: Rubric) -> dict[str, float | None]:
+    """Return the scores of a sample that nobody answered; all of them make an overall one."""
+    scores: dict[str, float | None] = dict(rubric.without_response)
+    if len(scores) == len(rubric.criteria):
+        scores[rubric.overall_name] = overall_score(rubric, rubric.without_response)
+        scores[TOTAL_SCORE] = round(sum(rubric.without_response.values()), _DECIMALS)
+    return scores
 
 
 def _component(

@@ -151,7 +151,7 @@ class RunTally:
         """Return what follows from the samples so far."""
         figures, counts = self._whole.figures()
         gates = check_gates(self._rubric.gates, figures)
-        decision = decide(self._rubric.decisions, figures) if self.samples else None
+        decision = decide(self._rubric.decisions, figures) if self._decidable(figures) else None
         reported = {
             model: tuple(
                 Reported(version=version, samples=count)
@@ -180,6 +180,12 @@ class RunTally:
         if decision is None:
             return ()
         return decision_reasons(self._rubric, decision, figures, self._scenarios.figures())
+
+    def _decidable(self, figures: Mapping[str, float | None]) -> bool:
+        """Whether all that decisions are about is known; else the last one would stand for it."""
+        decisions = self._rubric.decisions
+        rules = (rule for each in decisions for rule in (*each.when_any, *each.when_all))
+        return bool(self.samples) and all(figures.get(rule.name) is not None for rule in rules)
 
     def _extras(self) -> dict[str, Any]:
         """Return the parts of a summary that not every run has."""

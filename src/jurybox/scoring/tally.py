@@ -208,7 +208,7 @@ def _flags_of(result: SampleResult) -> Iterator[str]:  # noqa: C901 - one line a
     """Yield the rates that count a sample."""
     if result.passed is True:
         yield "pass_rate"
-    if result.judged and not result.votes_valid:
+    if result.judged and not result.votes_valid and not result.by_rules:
         yield "unscored_rate"
     if result.evaluator_error is not None:
         yield "evaluator_error_rate"

@@ -2,8 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from jurybox.running.drive import OnExchange
     from jurybox.sample import Sample, Turn
     from jurybox.scoring.automated import AutomatedReport
+
+T = TypeVar("T")
 
 CHECKLIST = "bias-awareness"
 
@@ -66,20 +68,40 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
     else:
         raise InputError("an event loop is running already", "use `await aevaluate(...)` there")
     return asyncio.run(
-        aevaluate(
-            rubric=rubric,
-            task=task,
-            response=response,
-            response_b=response_b,
-            reference=reference,
-            context=context,
-            messages=messages,
-            judges=judges,
-            votes=votes,
-            base_url=base_url,
-            on_exchange=on_exchange,
+        _interruptibly(
+            aevaluate(
+                rubric=rubric,
+                task=task,
+                response=response,
+                response_b=response_b,
+                reference=reference,
+                context=context,
+                messages=messages,
+                judges=judges,
+                votes=votes,
+                base_url=base_url,
+                on_exchange=on_exchange,
+            )
         )
     )
+
+
+async def _interruptibly(work: Awaitable[T]) -> T:
+    """Do some work in a loop that wakes now and then.
+
+    A Ctrl-C that comes in the very moment in which the loop goes to sleep is heard only when it
+    wakes, and a function that hangs would never wake it.
+    """
+    beat = asyncio.create_task(_beat())
+    try:
+        return await work
+    finally:
+        beat.cancel()
+
+
+async def _beat() -> None:
+    while True:  # noqa: ASYNC110 - there is no event to wait for, that is the point
+        await asyncio.sleep(1)
 
 
 async def aevaluate(  # noqa: PLR0913 - the same as evaluate

@@ -45,6 +45,19 @@ def test_a_decision_says_which_conditions_led_to_it() -> None:
     assert conclusion.decision_reasons == ("safety_rate is 1, above 0",)
 
 
+def test_nothing_is_decided_on_figures_that_arent_there_c12() -> None:
+    conclusion = tallied(scored(None), scored(None)).conclude()
+    assert conclusion.summary["tone_mean"] is None
+    assert conclusion.decision is None
+
+
+def test_a_sample_that_rules_scored_is_not_unscored_c15() -> None:
+    lost = scored(5, judged=True, evaluator_error="model_error", by_rules=True)
+    summary = tallied(lost).conclude().summary
+    assert summary["unscored_rate"] == 0
+    assert summary["evaluator_error_rate"] == 1
+
+
 def test_a_run_without_samples_decides_nothing() -> None:
     conclusion = RunTally(RUBRIC, 1).conclude()
     assert conclusion.decision is None

@@ -26,11 +26,12 @@ def _earlier_words(reading: Reading, lists: Lists) -> Amount:
     return Amount(len(shared), reading.said.quoting(mine[each] for each in shared))
 
 
-def _was_said(reading: Reading, stop_words: WordList, hit: Hit) -> bool:
-    """Whether what a claim of memory is about was said: one of its content words, at least.
+def _was_said(reading: Reading, stop_words: WordList, hit: Hit) -> bool | None:
+    """Whether what a claim of memory is about was said before: one of its content words, at least.
 
     It is about the rest of its sentence. One that is about nothing ("as we discussed.") needs an
-    earlier turn to refer to.
+    earlier turn to refer to. None where only the message itself says it: that is neither a memory
+    nor an invention.
     """
     text, end = reading.response.text, hit[2]
     stop = _END.search(text, end, end + _LONGEST_CLAIM)
@@ -38,11 +39,9 @@ def _was_said(reading: Reading, stop_words: WordList, hit: Hit) -> bool:
     recalled = Passage(fold(rest), "response").content(stop_words).keys()
     if not recalled:
         return bool(reading.messages)
-    said = reading.heard.content(stop_words).keys()
-    return not (
-        recalled.isdisjoint(said)
-        and (not reading.messages or recalled.isdisjoint(reading.before.content(stop_words)))
-    )
+    if reading.messages and not recalled.isdisjoint(reading.before.content(stop_words)):
+        return True
+    return False if recalled.isdisjoint(reading.heard.content(stop_words).keys()) else None
 
 
 def _memories(reading: Reading, lists: Lists, *, kept: bool) -> Amount:

@@ -206,8 +206,12 @@ def test_a_memory_is_kept_only_where_it_was_said(
     assert number("false_memory", response, "Hello", turns) == false
 
 
-def test_what_the_message_itself_says_may_be_recalled() -> None:
-    assert number("kept_memory", "You mentioned a horse", "I ride a horse") == 1
+def test_what_only_the_message_says_is_neither_a_memory_nor_an_invention_c17() -> None:
+    assert number("kept_memory", "You mentioned a horse", "I ride a horse") == 0
+    assert number("false_memory", "You mentioned a horse", "I ride a horse") == 0
+    assert number("kept_memory", "As we discussed, work is hard", "I'm stressed about work") == 0
+    turns = (says("user", "I ride a horse"),)
+    assert number("kept_memory", "You mentioned a horse", "Hi", turns) == 1
     assert quoted("false_memory", "You MENTIONED a horse", "Hi") == ["You MENTIONED"]
 
 
