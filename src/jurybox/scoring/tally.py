@@ -128,7 +128,7 @@ class Tally:
     def add(self, result: SampleResult) -> None:
         """Add one sample."""
         self.samples += 1
-        self._judged += result.judged
+        self._judged += result.judged and result.votes_valid > 0
         for name, column in self._columns.items():
             value = result.figures.get(name)
             if value is not None:
@@ -171,7 +171,7 @@ class Tally:
             counts[name] = self.samples
         if not self._rubric.pass_rules:
             figures["pass_rate"], counts["pass_rate"] = None, 0
-        # Of the samples that a judge was asked about: the others have no reply to be read (C15).
+        # Of the samples that a judge replied to: the others have no reply to be read (C15).
         fallen = self._flags["judge_fallback_rate"]
         told = self._judged if self._rubric.protocol.fallback_score is not None else 0
         figures["judge_fallback_rate"] = fallen / told if told else None

@@ -10,8 +10,11 @@ from jurybox.rubric.scale import Scale
 # On the line of the label: a number further down may count something else.
 _DECORATION = r"[ \t*_`\"']*"
 # A dash is a separator only with a space behind it; "Score -0.7" has a sign.
+# What stands in brackets behind the label is the scale, as the prompt itself writes it.
 _LABEL = re.compile(
-    rf"\bscore\b{_DECORATION}(?:[:=]|[-\u2013\u2014](?=\s)){_DECORATION}", re.IGNORECASE
+    rf"\bscore\b{_DECORATION}(?:\([^()\n]{{0,40}}\){_DECORATION})?"
+    rf"(?:[:=]|[-\u2013\u2014](?=\s)){_DECORATION}",
+    re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{1,15})?|\.[0-9]{1,15})")
 _OUT_OF = re.compile(r"[*_`]*\s*(?:/|out of)\s*[*_`]*([0-9]+(?:\.[0-9]+)?)", re.IGNORECASE)
@@ -45,10 +48,15 @@ def read_score_line(text: str, name: str, scale: Scale) -> Scores | Defect:
 
 def _score_at(text: str, at: int, scale: Scale) -> float | Defect | None:
     """Read the number at a place; None where there is none, as in a repeated "Score: X.X"."""
-    number = _NUMBER.match(text, at)
+    bracketed = text.startswith("[", at)
+    number = _NUMBER.match(text, at + bracketed)
     if number is None:
         return None
     end = number.end()
+    if bracketed:
+        if not text.startswith("]", end):
+            return Defect(f"the score is not a plain number: give {scale.describe()}.")
+        end += 1
     whole = _OUT_OF.match(text, end)
     # "0.8/1" says what the scale says; "8/10" speaks of another scale and is never converted.
     if whole is not None and float(whole[1]) == scale.high:

@@ -72,3 +72,23 @@ def test_no_reply_takes_long(reply: str) -> None:
     before = time.process_time()
     read_score_line(reply, "overall_quality", UNIT)
     assert time.process_time() - before < 3
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Score (0.0-1.0): 0.8 | Reasoning: Kind.",
+        "Score: [0.8] | Reasoning: Kind.",
+        "**Score (0.0 to 1.0):** 0.8\nReasoning: Kind.",
+    ],
+)
+def test_a_score_may_stand_as_the_prompt_shows_it(reply: str) -> None:
+    found = read_score_line(reply, "whole", UNIT)
+    assert isinstance(found, Scores)
+    assert found.scores == {"whole": 0.8}
+    assert found.remarks.reasoning == {"whole": "Kind."}
+
+
+@pytest.mark.parametrize("reply", ["Score: [0.8", "Score: [0.8-0.9]", "Score (0.8)", "Score: [8]"])
+def test_brackets_make_no_score_of_what_is_none(reply: str) -> None:
+    assert isinstance(read_score_line(reply, "whole", UNIT), Defect)
