@@ -38,7 +38,6 @@ class StoredOutcome(msgspec.Struct, frozen=True, kw_only=True):
     conclusion: Conclusion
     cost: dict[str, Any]
     elapsed_s: float | None = None
-    notes: tuple[str, ...] = ()
 
 
 def read_result(text: str) -> SampleResult:

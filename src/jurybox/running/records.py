@@ -9,11 +9,9 @@ its records, so the order in which samples were finished doesn't matter.
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
-
-RunStatus = Literal["running", "stopped", "finished"]
 
 _SEAL: Final = "jurybox seal 1"
 _RECORD: Final = "jurybox record 1"

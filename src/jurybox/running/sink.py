@@ -42,11 +42,6 @@ class Sink:
             self._drained.clear()
             self._urgent.set()
 
-    @property
-    def failed(self) -> bool:
-        """Whether the store is in trouble."""
-        return self._trouble is not None
-
     async def room(self) -> None:
         """Wait until there is room for more.
 

@@ -49,7 +49,7 @@ def rescore_run(row: RunRow, rubric: str, store: Store) -> Ended:
     )
     procedure = plan.procedure()
     _check(before.procedure(), procedure, row.id)
-    derived = new_run(plan)
+    derived = new_run(plan, procedure)
     with store.claim(derived.id):
         store.create_run(derived)
         tally = _copy(store, row.id, derived.id, plan, procedure)

@@ -15,6 +15,7 @@ from jurybox.reporting.view import RunView, finished_view, unfinished_view
 from jurybox.running.plan import Plan, plan_text, read_plan
 from jurybox.running.records import ENCODER, RunRow, sealed_run
 from jurybox.running.storing import Store
+from jurybox.scoring.conduct import Procedure
 from jurybox.wiring import read_settings
 from jurybox.wiring.changes import describe_change
 from jurybox.wiring.metadata import run_metadata
@@ -53,7 +54,7 @@ def start_run(
         IncompleteError: the store is in trouble.
 
     """
-    row = new_run(prepared.plan)
+    row = new_run(prepared.plan, prepared.procedure)
     with store.claim(row.id):
         store.create_run(row)
         job = Job(store, row, prepared.plan, read_settings(), on_progress)
@@ -120,7 +121,7 @@ def _work(
     return Ended(view=_unfinished(row, store, working=False), stopped=job.stop.reason)
 
 
-def new_run(plan: Plan) -> RunRow:
+def new_run(plan: Plan, procedure: Procedure) -> RunRow:
     """Return the row of a run that begins now, with its metadata (A11)."""
     now = datetime.now(UTC)
     tail = "".join(secrets.choice(_LETTERS) for _ in range(4))
@@ -130,7 +131,7 @@ def new_run(plan: Plan) -> RunRow:
         run_id=run_id,
         timestamp=timestamp,
         plan=plan,
-        procedure=plan.procedure(),
+        procedure=procedure,
         region=read_settings().region,
     )
     return sealed_run(

@@ -1,7 +1,7 @@
 """Who answers in a run: the models of its plan, behind their limits, and the cache."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -96,15 +96,14 @@ def window(plan: Plan) -> int:
     return (plan.concurrency or Limits().concurrency) * (2 if plan.target is not None else 1) + 8
 
 
-class _finder:  # noqa: N801 - a function that remembers the store
-    """Looks for what a model answered to an equal request in an earlier run."""
+def _finder(store: Store) -> Callable[[str, str], Awaitable[ModelReply | None]]:
+    """Return what looks for a model's answer to an equal request in earlier runs."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    async def __call__(self, model: str, key: str) -> ModelReply | None:
+    async def find(model: str, key: str) -> ModelReply | None:
         if model.startswith(_OWN):
             return None
-        row = await asyncio.to_thread(self._store.find_exchange, key)
+        row = await asyncio.to_thread(store.find_exchange, key)
         outcome = None if row is None else read_outcome(row)
         return outcome if isinstance(outcome, ModelReply) else None
+
+    return find
