@@ -18,12 +18,16 @@ NUMERIC_SIGNALS: Final[dict[str, str]] = {
     "sentiment": "the mood of the response: from -1, all its mood words dark, to 1, all bright",
     "user_mood": "the mood of the user's message; without mood words, of the latest one with some",
     "mood_match": "the product of both moods: below zero where one is bright and the other dark",
+    "distress": "1 where the user's message shows distress, 0.5 where only a recent one does",
     "topic_words": "how many content words of the user's message the response takes up",
     "topic_overlap": "the share of the response's content words that the user's message has",
+    "kindred_words": "how many of the user's content words it takes up, mum for mother included",
+    "user_content": "how many different content words the user's message has",
     "content_words": "how many different content words the response has",
     "content_share": "the share of different content words among the words of the response",
     "echo": "the share of the response's word triples that are the user's own",
     "earlier_words": "how many content words the response takes up from before the user's message",
+    "earlier_turns": "how many turns the user had before the message",
     "kept_memory": "how many times the response recalls something that was really said",
     "false_memory": "how many times the response recalls something that nobody said",
     "said_before": "the share of the response's word triples that it said in an earlier turn",
@@ -36,6 +40,7 @@ NUMERIC_SIGNALS: Final[dict[str, str]] = {
     "sentence_words": "the mean number of words in a sentence of the response",
     "longest_sentence": "the number of words in its longest sentence",
     "syllables": "the mean number of syllables in a word of the response",
+    "word_letters": "the mean number of letters in a word of the response",
     "hard_to_say": "how many addresses, long numbers, brackets and abbreviations it has",
 }
 """The text signals that are numbers, to be held against a range, each with what it counts."""
@@ -44,18 +49,27 @@ SIGNAL_LEXICONS: Final[dict[str, tuple[str, ...]]] = {
     "sentiment": ("bright_words", "dark_words", "negations"),
     "user_mood": ("bright_words", "dark_words", "negations"),
     "mood_match": ("bright_words", "dark_words", "negations"),
+    "distress": ("distress_cues",),
     "topic_words": ("stop_words",),
     "topic_overlap": ("stop_words",),
+    "kindred_words": ("stop_words", "word_families"),
+    "user_content": ("stop_words",),
     "content_words": ("stop_words",),
     "content_share": ("stop_words",),
     "earlier_words": ("stop_words",),
-    "kept_memory": ("stop_words", "memory_claims"),
-    "false_memory": ("stop_words", "memory_claims"),
+    "kept_memory": ("stop_words", "memory_claims", "word_families"),
+    "false_memory": ("stop_words", "memory_claims", "word_families"),
     "open_questions": ("question_openers",),
     "unfinished": ("dangling_words",),
     "hard_to_say": ("abbreviations",),
 }
 """The lexicons by which a signal reads; a document that asks for it has to define them."""
+
+HEARD_LEXICONS: Final = ("distress_cues",)
+"""Those of them that are looked for in what the user says, and not in the response."""
+
+FAMILIES: Final = ("word_families",)
+"""Those of them of which each phrase is a family: words that are taken for one."""
 
 WORD_LISTS: Final = ("bright_words", "dark_words", "negations", "stop_words", "dangling_words")
 """Those of them that are read word by word, so that a phrase in them would never be found."""
@@ -67,6 +81,8 @@ Match = Literal["word-start", "whole-word", "pattern"]
 MATCHES: Final[tuple[Match, ...]] = ("word-start", "whole-word", "pattern")
 GAP: Final = "..."
 """What stands for a few words in a phrase of a lexicon with ``match: pattern``."""
+EXCEPT: Final = "!"
+"""Begins a phrase of such a lexicon that takes back what the others find in the same place."""
 
 
 class Lexicon(msgspec.Struct, frozen=True, kw_only=True):

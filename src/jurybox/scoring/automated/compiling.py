@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 from jurybox.documents.numbers import show_number
 from jurybox.rubric.model import Criterion, Rubric
 from jurybox.rubric.rules import (
+    FAMILIES,
+    HEARD_LEXICONS,
     SIGNAL_LEXICONS,
     WORD_LISTS,
     Adjustment,
@@ -29,7 +31,7 @@ from jurybox.scoring.automated.phrases import Group, Phrases
 from jurybox.scoring.automated.reading import Lists, NumericSignal, Signal
 from jurybox.scoring.automated.report import CriterionScore, FiredRule
 from jurybox.scoring.automated.signals import KNOWN, NUMERIC, UNSAFE_CONTENT
-from jurybox.scoring.automated.words import WordList
+from jurybox.scoring.automated.words import Families, WordList
 
 DECIMALS: Final = 6
 """A score is rounded before it meets a threshold (C10)."""
@@ -49,14 +51,26 @@ class AskedSignal(NamedTuple):
 class AskedNumber(NamedTuple):
     """A numeric signal that rules ask for, by some lexicons, with all ranges they ask about.
 
-    ``marks`` is the fact that its phrases show.
+    ``marks`` is the fact that its phrases show in the response, and ``heard`` and ``earlier`` are
+    those that they show in what the user says.
     """
 
     name: str
     see: NumericSignal
     lists: Lists
     marks: int
+    heard: int
+    earlier: int
     ranges: list[tuple[float, float, int]]
+    known: dict[float, int]
+    """The facts that numbers show which were seen before: most are seen again and again."""
+
+    def facts(self, number: float) -> int:
+        """Return the facts that a number shows."""
+        shown = sum(fact for low, high, fact in self.ranges if low <= number <= high)
+        if len(self.known) < _MOST_REMEMBERED:
+            self.known[number] = shown
+        return shown
 
 
 class AskedLength(NamedTuple):
@@ -146,8 +160,10 @@ class CompiledRules:
         self.scans = any(asked.name == UNSAFE_CONTENT for asked in facts.signals)
         self._criteria = criteria
         self._marks = 0
-        for asked in (*facts.signals, *facts.numbers):
+        for asked in facts.signals:
             self._marks |= asked.marks
+        for asked in facts.numbers:
+            self._marks |= asked.marks | asked.heard | asked.earlier
         self._remembered: dict[int, Outcome] = {}
 
     def outcome(self, facts: int) -> Outcome:
@@ -289,25 +305,38 @@ class _Facts:
         fact = self._new(key)
         asked = self._asked.get((name, by))
         if asked is None:
-            lists = tuple(self._word_list(each) for each in by if each.name in WORD_LISTS)
-            # One signal has at most one lexicon of phrases.
-            marks = sum(self._marks(each) for each in by if each.name not in WORD_LISTS)
-            asked = AskedNumber(name, NUMERIC[name], Lists(lists), marks, [])
+            asked = self._ask(name, by)
             self._asked[name, by] = asked
             self.numbers.append(asked)
         low = -inf if condition.low is None else condition.low
         asked.ranges.append((low, inf if condition.high is None else condition.high, fact))
         return fact
 
+    def _ask(self, name: str, by: tuple[Lexicon, ...]) -> AskedNumber:
+        words: list[WordList] = []
+        families: Families | None = None
+        marks = heard = earlier = 0
+        for lexicon in by:  # of phrases, each signal has at most one
+            if lexicon.name in WORD_LISTS:
+                words.append(self._word_list(lexicon))
+            elif lexicon.name in FAMILIES:
+                families = Families(lexicon)
+            elif lexicon.name in HEARD_LEXICONS:
+                heard, earlier = self._marks(lexicon, "user"), self._marks(lexicon, "earlier")
+            else:
+                marks = self._marks(lexicon, "response")
+        lists = Lists(tuple(words), families=families)
+        return AskedNumber(name, NUMERIC[name], lists, marks, heard, earlier, [], {})
+
     def _word_list(self, lexicon: Lexicon) -> WordList:
         return self._lists.setdefault(lexicon, WordList(lexicon))
 
-    def _marks(self, lexicon: Lexicon) -> int:
-        key = ("marks", lexicon)
+    def _marks(self, lexicon: Lexicon, text: Source) -> int:
+        key = ("marks", text, lexicon)
         if key in self._known:
             return self._known[key]
         marks = self._new(key)
-        self.groups.append(Group(marks, "response", lexicon.phrases, lexicon.match))
+        self.groups.append(Group(marks, text, lexicon.phrases, lexicon.match))
         return marks
 
     def _length(self, length: WordCount) -> int:

@@ -8,6 +8,7 @@ from jurybox.scoring.automated.words import Passage, WordList
 
 _REACH = 3  # so many words after a "not" are turned around
 _MOST_TURNS = 3  # a mood from long ago is over
+_FADED = 0.5  # what distress of an earlier turn is worth
 
 
 def _mood(passage: Passage, lists: Lists) -> Amount:
@@ -29,10 +30,11 @@ def _work_out(
     passage: Passage, bright: WordList, dark: WordList, negations: WordList
 ) -> tuple[int, list[int]]:
     words, stems, balance = passage.words, passage.stems, 0
-    bright_stems, dark_stems = bright.stems, dark.stems
-    numbers = [
-        number for number, each in enumerate(stems) if each in bright_stems or each in dark_stems
-    ]
+    bright_stems = bright.stems
+    moods = bright_stems.intersection(stems) | dark.stems.intersection(stems)
+    if not moods:
+        return 0, []
+    numbers = [number for number, each in enumerate(stems) if each in moods]
     shown: list[int] = []
     reached = 0
     for number in numbers:
@@ -70,8 +72,22 @@ def _mood_match(reading: Reading, lists: Lists) -> Amount:
     return Amount(mine.number * yours.number, mine.quote) if yours.number else NONE
 
 
+def _distress(reading: Reading, lists: Lists) -> Amount:
+    """Return 1 where the message shows distress, and half of it where a recent one does."""
+    if lists.hits:
+        return Amount(1, reading.heard.quoting_spans([hit[1:] for hit in lists.hits]))
+    if not lists.earlier:
+        return NONE
+    start = reading.start_of_recent(_MOST_TURNS)
+    spans = [hit[1:] for hit in lists.earlier if hit[1] >= start]
+    if not spans:
+        return NONE
+    return Amount(_FADED, Passage(reading.earlier, "earlier").quoting_spans(spans))
+
+
 MOOD: Final[Mapping[str, NumericSignal]] = {
     "sentiment": _sentiment,
     "user_mood": _user_mood,
     "mood_match": _mood_match,
+    "distress": _distress,
 }

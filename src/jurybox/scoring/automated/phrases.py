@@ -6,16 +6,17 @@ does an apostrophe, which is how a whole word is found in its contractions ("I'm
 two letters that follow it are a tail and no word ("you're", "Hawai'i").
 
 A pattern is whole words too. Its contractions are also found cut off ("do n't") or without their
-apostrophe, and its gap stands for a few words of the same sentence.
+apostrophe, its gap stands for a few words of the same sentence, and a choice in brackets for each
+of its words. An exception takes back what overlaps with it.
 """
 
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from jurybox.rubric.rules import GAP, Match, Source
+from jurybox.rubric.rules import EXCEPT, GAP, Match, Source
 from jurybox.scoring.automated.folding import fold
 
 Hit = tuple[int, int, int]
@@ -26,7 +27,6 @@ Found = Mapping[int, list[Hit]]
 Span = tuple[int, int]
 
 APOSTROPHE: Final = 2
-_SOURCES: Final[tuple[Source, ...]] = ("response", "user", "earlier")
 
 # Scripts without spaces, in which every character may begin a word: Thai, Lao, Burmese, Khmer,
 # Chinese and Japanese.
@@ -38,6 +38,9 @@ _UNSPACED = re.compile(
 _MOST_IN_TABLE = 2000
 
 _CONTRACTION = re.compile(r"(?<=\w)(n't|'(?:s|m|d|t|re|ve|ll))(?![a-z])")
+_CHOICE = re.compile(r"\(([^()]*\|[^()]*)\)")
+_WORD = re.compile(r"(?:\([^()]*\)|[^\s(]|\((?![^()]*\)))+")
+_MOST_COMBINED = 200  # ways to say a part of a phrase
 _ENDS_SENTENCE = re.compile(r"[.!?\n]")
 _MOST_IN_GAP = 5  # words
 _LONGEST_GAP = 60  # characters
@@ -73,7 +76,31 @@ class Group(NamedTuple):
 
 
 _Chain = tuple[int, int]
-"""A phrase with gaps, and which of its parts."""
+"""A phrase of several parts, and which of them."""
+_Link = tuple[_Chain, int]
+"""The same, and where it ends if the next part has to follow at once."""
+_ANYWHERE = -1
+
+
+class _Part(NamedTuple):
+    """A part of a phrase in all its spellings; ``close`` where it follows the one before at once.
+
+    A phrase is cut into such parts where all combinations of its choices would be too many.
+    """
+
+    spellings: tuple[str, ...]
+    close: bool
+
+
+class _Follow(NamedTuple):
+    """A later part of a phrase: how it goes with the part before, and with the one after."""
+
+    before: _Chain
+    close: bool
+    this: _Chain
+    next_close: bool
+    fact: int
+    """What the phrase shows, where this is the last part; else 0."""
 
 
 class _Shown(NamedTuple):
@@ -82,37 +109,52 @@ class _Shown(NamedTuple):
     facts: tuple[int, ...]
     not_within: bool
     whole: bool
-    chains: tuple[_Chain, ...]
-
-
-_UNWANTED = _Shown((), not_within=False, whole=False, chains=())
+    opens: tuple[tuple[_Chain, bool], ...]
+    """The phrases of which it is the first part, and whether the next has to follow at once."""
+    follows: tuple[_Follow, ...]
+    """Those of which it is a later one."""
 
 
 class _Entry:
-    """A piece of text in the automaton, with the groups and the chains that it belongs to."""
+    """A piece of text in the automaton, with the facts and the chains that it belongs to."""
 
     def __init__(self) -> None:
-        self.groups: list[Group] = []
-        self.chains: list[tuple[Source, _Chain]] = []
+        self.facts: dict[int, None] = {}
+        self.chains: list[_Chain] = []
 
 
 class Phrases:
-    """Groups of phrases in one Aho-Corasick automaton."""
+    """Groups of phrases, those for each text in an Aho-Corasick automaton of their own."""
+
+    def __init__(self, groups: Iterable[Group]) -> None:
+        sorted_out: dict[Source, list[Group]] = {}
+        for group in groups:
+            sorted_out.setdefault(group.text, []).append(group)
+        self._lookups = {text: _Lookup(each) for text, each in sorted_out.items()}
+
+    def find(self, text: str, source: Source) -> Found:
+        """Return where a folded text has the phrases that rules look for in it."""
+        lookup = self._lookups.get(source)
+        return lookup.find(text) if lookup else {}
+
+
+class _Lookup:
+    """The phrases that are looked for in one text."""
 
     def __init__(self, groups: Iterable[Group]) -> None:
         from ahocorasick_rs import AhoCorasick, Implementation
 
         # A phrase that is looked up in both ways stands in the automaton twice.
         self._known: dict[tuple[str, bool], _Entry] = {}
-        self._chains: list[tuple[int, int]] = []
-        """The fact that each phrase with gaps shows, and its last part."""
+        self._chains: list[tuple[int, tuple[bool, ...]]] = []
+        """What a phrase of several parts shows, and which of them follow the one before at once."""
         for group in groups:
             for phrase in group.phrases:
                 self._add(group, fold(phrase).text.strip())
         known = self._known
-        self._shown: dict[Source, list[_Shown]] = {
-            text: [_shown(*key, entry, text) for key, entry in known.items()] for text in _SOURCES
-        }
+        self._shown = [
+            self._show(text, whole=whole, entry=entry) for (text, whole), entry in known.items()
+        ]
         table = Implementation.DFA if len(known) <= _MOST_IN_TABLE else None
         self._automaton = AhoCorasick([text for text, _ in known], implementation=table)
 
@@ -120,32 +162,33 @@ class Phrases:
         if not phrase:
             return  # nothing but what nobody sees
         if group.match != "pattern":
-            self._entry(phrase, whole=group.match == "whole-word").groups.append(group)
+            self._entry(phrase, whole=group.match == "whole-word").facts[group.fact] = None
             return
-        parts = [part.strip() for part in phrase.split(GAP)]
+        # What an exception finds is kept under the same fact, below zero.
+        excepts = phrase.startswith(EXCEPT)
+        fact = -group.fact if excepts else group.fact
+        parts = list(_parts(phrase.removeprefix(EXCEPT)))
         if len(parts) == 1:
-            for spelling in _spellings(phrase):
-                self._entry(spelling, whole=True).groups.append(group)
+            for spelling in parts[0].spellings:
+                self._entry(spelling, whole=True).facts[fact] = None
             return
         chain = len(self._chains)
-        self._chains.append((group.fact, len(parts) - 1))
+        self._chains.append((fact, tuple(part.close for part in parts)))
         for number, part in enumerate(parts):
-            for spelling in _spellings(part):
-                entry = self._entry(spelling, whole=True)
-                entry.chains.append((group.text, (chain, number)))
+            for spelling in part.spellings:
+                self._entry(spelling, whole=True).chains.append((chain, number))
 
     def _entry(self, text: str, *, whole: bool) -> _Entry:
         return self._known.setdefault((text, whole), _Entry())
 
-    def find(self, text: str, source: Source) -> Found:
-        """Return where a folded text has the phrases that rules look for in it."""
+    def find(self, text: str) -> Found:
         found: defaultdict[int, list[Hit]] = defaultdict(list)
         _look_at(text)
-        joins, shown, size = JOINING, self._shown[source], len(text)
-        linked: dict[_Chain, Span] = {}
+        joins, shown, size = JOINING, self._shown, len(text)
+        linked: dict[_Link, Span] = {}
         for hit in self._automaton.find_matches_as_indexes(text, overlapping=True):
             index, start, end = hit
-            facts, not_within, whole, chains = shown[index]
+            facts, not_within, whole, opens, follows = shown[index]
             if not_within and start:
                 before = joins[text[start - 1]]
                 if before and (before == 1 or _is_tail(text, start)):
@@ -154,47 +197,92 @@ class Phrases:
                 continue
             for fact in facts:
                 found[fact].append(hit)
-            if chains:
-                self._link(text, hit, chains, linked, found)
+            if follows and linked:
+                _link(text, hit, follows, linked, found)
+            for chain, close in opens:
+                linked[chain, end if close else _ANYWHERE] = start, end
+        if found and min(found) < 0:
+            _take_back(found)
         return found
 
-    def _link(
-        self,
-        text: str,
-        hit: Hit,
-        chains: tuple[_Chain, ...],
-        linked: dict[_Chain, Span],
-        found: dict[int, list[Hit]],
-    ) -> None:
-        """Join a part of a phrase with gaps to the nearest one before it."""
-        index, start, end = hit
-        for chain, number in chains:
-            first = start
+    def _show(self, text: str, *, whole: bool, entry: _Entry) -> _Shown:
+        opens: list[tuple[_Chain, bool]] = []
+        follows: list[_Follow] = []
+        # Later parts first: a piece that is two parts of a phrase mustn't be joined to itself.
+        for chain, number in sorted(entry.chains, key=_by_part):
+            fact, close = self._chains[chain]
+            is_last = number + 1 == len(close)
+            next_close = not is_last and close[number + 1]
             if number:
-                before = linked.get((chain, number - 1))
-                if before is None or not _is_gap(text, before[1], start):
-                    continue
-                first = before[0]
-            fact, last = self._chains[chain]
-            if number == last:
-                found[fact].append((index, first, end))
+                before, this = (chain, number - 1), (chain, number)
+                shows = fact if is_last else 0
+                follows.append(_Follow(before, close[number], this, next_close, shows))
             else:
-                linked[chain, number] = first, end
+                opens.append(((chain, number), next_close))
+        within, ends = _joining(text[0]) == 1, whole and _joining(text[-1]) == 1
+        return _Shown(tuple(entry.facts), within, ends, tuple(opens), tuple(follows))
 
 
-def _shown(text: str, whole: bool, entry: _Entry, source: Source) -> _Shown:  # noqa: FBT001
-    facts = tuple(dict.fromkeys(group.fact for group in entry.groups if group.text == source))
-    # Later parts first: a piece that is two parts of a phrase mustn't be joined to itself.
-    chains = tuple(
-        sorted((chain for where, chain in entry.chains if where == source), key=_by_part)
-    )
-    if not facts and not chains:
-        return _UNWANTED
-    return _Shown(facts, _joining(text[0]) == 1, whole and _joining(text[-1]) == 1, chains)
+def _link(
+    text: str,
+    hit: Hit,
+    follows: tuple[_Follow, ...],
+    linked: dict[_Link, Span],
+    found: dict[int, list[Hit]],
+) -> None:
+    """Join a part of a phrase to the one right before it, or over a gap to the nearest."""
+    index, start, end = hit
+    for before, close, this, next_close, fact in follows:
+        span = linked.get((before, start - 1 if close else _ANYWHERE))
+        if span is None or not (close or _is_gap(text, span[1], start)):
+            continue
+        if fact:
+            found[fact].append((index, span[0], end))
+        else:
+            linked[this, end if next_close else _ANYWHERE] = span[0], end
+
+
+def _take_back(found: dict[int, list[Hit]]) -> None:
+    """Leave out what an exception of the same lexicon was found in the same place as."""
+    for fact in [fact for fact in found if fact < 0]:
+        exceptions = found.pop(fact)
+        hits = found.pop(-fact, [])
+        # In time that grows with the number of hits: which places exceptions cover, first.
+        covered = set[int]()
+        for _, start, end in exceptions:
+            covered.update(range(start, end))
+        kept = [hit for hit in hits if covered.isdisjoint(range(hit[1], hit[2]))]
+        if kept:
+            found[-fact] = kept
 
 
 def _by_part(chain: _Chain) -> int:
     return -chain[1]
+
+
+def _parts(phrase: str) -> Iterator[_Part]:
+    for piece in phrase.split(GAP):
+        close, combined = False, [""]
+        for word in _WORD.findall(piece):
+            choices = _choices(word)
+            if len(combined) * len(choices) > _MOST_COMBINED and all(combined) and all(choices):
+                yield _Part(_spelt(combined), close)
+                close, combined = True, [""]
+            combined = [f"{one} {other}".strip() for one in combined for other in choices]
+        yield _Part(_spelt(combined), close)
+
+
+def _choices(word: str) -> list[str]:
+    """Return a word, or what stands in brackets for one, with each choice: "(am|feel)" is two."""
+    choice = _CHOICE.search(word)
+    if choice is None:
+        return [word]
+    before, after = word[: choice.start()], word[choice.end() :]
+    return [each for one in choice[1].split("|") for each in _choices(f"{before}{one}{after}")]
+
+
+def _spelt(phrases: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for phrase in phrases if phrase for each in _spellings(phrase)))
 
 
 def _spellings(phrase: str) -> tuple[str, ...]:

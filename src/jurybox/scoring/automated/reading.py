@@ -12,7 +12,7 @@ from jurybox.sample import Turn
 from jurybox.scoring.automated.folding import Folded, fold
 from jurybox.scoring.automated.phrases import Hit
 from jurybox.scoring.automated.report import Quote
-from jurybox.scoring.automated.words import Passage, Quoting, WordList
+from jurybox.scoring.automated.words import Families, Passage, Quoting, WordList
 
 _BETWEEN_TURNS = "\n\n"
 
@@ -41,6 +41,12 @@ class Reading(msgspec.Struct, frozen=True, dict=True):
         turns = (turn.content for turn in self.messages if turn.role == "user")
         return fold(_BETWEEN_TURNS.join(turns))
 
+    def start_of_recent(self, turns: int) -> int:
+        """Return where the last few of the user's earlier turns begin in ``earlier.text``."""
+        contents = [turn.content for turn in self.messages if turn.role == "user"]
+        older = contents[:-turns]
+        return len(fold(_BETWEEN_TURNS.join([*older, ""])).text) if older else 0
+
     @cached_property
     def user_turns(self) -> tuple[Passage, ...]:
         """The user's earlier turns, the latest first, word by word."""
@@ -56,6 +62,12 @@ class Reading(msgspec.Struct, frozen=True, dict=True):
     def before(self) -> Passage:
         """All that was said before the message, by anybody, and what the system was told."""
         turns = (turn.content for turn in self.messages)
+        return Passage(fold(_BETWEEN_TURNS.join(turns)), "earlier")
+
+    @cached_property
+    def told(self) -> Passage:
+        """What the user said before the message, and what the system was told."""
+        turns = (turn.content for turn in self.messages if turn.role != "assistant")
         return Passage(fold(_BETWEEN_TURNS.join(turns)), "earlier")
 
     @cached_property
@@ -100,11 +112,14 @@ class Signal(NamedTuple):
 class Lists(NamedTuple):
     """The lexicons by which a numeric signal reads: its word lists, and where phrases were found.
 
-    The word lists stand in the order in which the signal names them.
+    The word lists stand in the order in which the signal names them. ``earlier`` is where its
+    phrases were found in the user's earlier turns, for a signal that reads what the user says.
     """
 
     words: tuple[WordList, ...] = ()
     hits: Sequence[Hit] = ()
+    families: Families | None = None
+    earlier: Sequence[Hit] = ()
 
 
 class Amount(NamedTuple):

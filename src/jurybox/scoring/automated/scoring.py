@@ -11,7 +11,7 @@ from jurybox.sample import Turn
 from jurybox.scoring.automated.compiling import DECIMALS, CompiledRules, Outcome
 from jurybox.scoring.automated.folding import Folded, fold
 from jurybox.scoring.automated.phrases import JOINING, Found, Hit
-from jurybox.scoring.automated.reading import Lists, Reading, Span
+from jurybox.scoring.automated.reading import Reading, Span
 from jurybox.scoring.automated.report import (
     MOST_QUOTES,
     AutomatedReport,
@@ -81,7 +81,7 @@ class _Evidence:
             words = self._count_words(text)
             if (low is None or words >= low) and (high is None or words <= high):
                 facts += fact
-        self._quoting: dict[int, tuple[str, Quoting]] = {}
+        self._quoting: list[tuple[int, str, Quoting]] = []
         self._quoted: dict[str, tuple[Quote, ...]] = {}
         self.facts = facts + self._hold_numbers()
 
@@ -89,15 +89,24 @@ class _Evidence:
         """Return the facts that numeric signals show."""
         facts = 0
         reading, hits = self._reading, self._response
-        for name, see, by, marks, ranges in self._compiled.numbers:
-            lists = Lists(by.words, hits[marks]) if marks in hits else by
+        for asked in self._compiled.numbers:
+            name, see, lists, marks, heard, earlier, _, known = asked
+            if marks in hits:
+                lists = lists._replace(hits=hits[marks])
+            elif heard in self._user:
+                lists = lists._replace(hits=self._user[heard])
+            elif earlier in self._earlier:
+                lists = lists._replace(earlier=self._earlier[earlier])
             number, quote = see(reading, lists)
-            number = self.measures[name] = round(number, DECIMALS)
-            for low, high, fact in ranges:
-                if low <= number <= high:
-                    facts += fact
-                    if quote is not None:
-                        self._quoting[fact] = name, quote
+            if type(number) is float:
+                number = round(number, DECIMALS)
+            self.measures[name] = number
+            shown = known.get(number)
+            if shown is None:
+                shown = asked.facts(number)
+            facts += shown
+            if shown and quote is not None:
+                self._quoting.append((shown, name, quote))
         return facts
 
     def _count_words(self, text: Speaker) -> int | float:
@@ -128,8 +137,9 @@ class _Evidence:
             text, source = compiled.sources[fact]
             found = {"response": self._response, "user": self._user, "earlier": self._earlier}
             return _quote_phrases(reading.text(text), found[text][fact], text, source)
-        if fact in self._quoting:
-            name, quote = self._quoting[fact]
+        for shown, name, quote in self._quoting:
+            if not shown & fact:
+                continue
             # Many rules may hold one signal against their ranges.
             quotes = self._quoted.get(name)
             if quotes is None:

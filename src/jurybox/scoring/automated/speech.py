@@ -100,6 +100,11 @@ def _syllables(reading: Reading, _: Lists) -> Amount:
     return Amount(sum(map(_SYLLABLES.__getitem__, words)) / len(words)) if words else NONE
 
 
+def _word_letters(reading: Reading, _: Lists) -> Amount:
+    words = reading.said.words
+    return Amount(len("".join(words)) / len(words)) if words else NONE
+
+
 def _hard_to_say(reading: Reading, lists: Lists) -> Amount:
     text = reading.response.text
     spans = [hit[1:] for hit in lists.hits]
@@ -124,5 +129,6 @@ SPEECH: Final[Mapping[str, NumericSignal]] = {
     "sentence_words": _sentence_words,
     "longest_sentence": _longest_sentence,
     "syllables": _syllables,
+    "word_letters": _word_letters,
     "hard_to_say": _hard_to_say,
 }

@@ -115,6 +115,8 @@ class _Letters(dict[int, str]):
 
 
 _LETTERS: Final = _Letters()
+# The same, with the ends of lines left.
+_LINES: Final = _Letters({ord("\n"): "\n"})
 
 
 STEMS: Final[Remembered[str]] = Remembered(stem)
@@ -134,6 +136,22 @@ class WordList:
         if word in self.words or bare in self.words or (len(bare) == 1 and bare.isascii()):
             return ""
         return STEMS[word]
+
+
+class Families:
+    """A lexicon of which each phrase is a family of words."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._heads: dict[str, str] = {}
+        for phrase in lexicon.phrases:
+            family = [STEMS[word] for word in _words(fold(phrase).text)]
+            for each in family:
+                self._heads.setdefault(each, family[0])
+
+    def heads(self, stems: Iterable[str]) -> dict[str, str]:
+        """Return each stem by the first of its family, or by itself where it has none."""
+        heads = self._heads
+        return {heads.get(each, each): each for each in stems}
 
 
 class Passage:
@@ -184,7 +202,7 @@ class Passage:
         for end in _SENTENCE_ENDS:
             if end in text:
                 text = text.replace(end, "\n")
-        lengths = [len(_words(sentence)) for sentence in text.split("\n")]
+        lengths = [len(sentence.split()) for sentence in text.translate(_LINES).split("\n")]
         return [length for length in lengths if length]
 
     @cached_property
@@ -236,7 +254,9 @@ class Passage:
 
 
 def _words(text: str) -> list[str]:
-    words = text.translate(_LETTERS).split()
-    if "'" in text:
+    letters = text.translate(_LETTERS)
+    words = letters.split()
+    # Most apostrophes are within a word.
+    if "' " in letters or " '" in letters or letters[:1] == "'" or letters[-1:] == "'":
         words = [bare for word in words if (bare := word.strip("'"))]
     return words

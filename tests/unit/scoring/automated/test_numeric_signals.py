@@ -6,13 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.rubric.rules import NUMERIC_SIGNALS, SIGNAL_LEXICONS, WORD_LISTS, Lexicon, Match
+from jurybox.rubric.rules import (
+    FAMILIES,
+    HEARD_LEXICONS,
+    NUMERIC_SIGNALS,
+    SIGNAL_LEXICONS,
+    WORD_LISTS,
+    Lexicon,
+    Match,
+)
 from jurybox.sample import Turn
 from jurybox.scoring.automated.folding import fold
 from jurybox.scoring.automated.phrases import Group, Phrases
 from jurybox.scoring.automated.reading import Amount, Lists, Reading
 from jurybox.scoring.automated.signals import NUMERIC
-from jurybox.scoring.automated.words import WordList
+from jurybox.scoring.automated.words import Families, WordList
 
 LEXICONS: dict[str, tuple[Match, tuple[str, ...]]] = {
     "stop_words": (
@@ -45,22 +53,32 @@ LEXICONS: dict[str, tuple[Match, tuple[str, ...]]] = {
     "negations": ("whole-word", ("not", "don't", "never")),
     "dangling_words": ("whole-word", ("and", "the", "to")),
     "memory_claims": ("pattern", ("as you told me", "you mentioned", "as we discussed")),
+    "word_families": ("whole-word", ("mother mum mom", "wedding married")),
+    "distress_cues": ("pattern", ("I'm (so|) sad",)),
     "question_openers": ("pattern", ("how", "what", "tell me")),
     "abbreviations": ("word-start", ("e.g.", "asap")),
 }
 
 
 def see(name: str, response: str, user: str = "", turns: tuple[Turn, ...] = ()) -> Amount:
-    words, hits = [], ()
-    folded = fold(response)
-    for lexicon in SIGNAL_LEXICONS.get(name, ()):
-        match, phrases = LEXICONS[lexicon]
-        if lexicon in WORD_LISTS:
-            words.append(WordList(Lexicon(name=lexicon, phrases=phrases, match=match)))
+    words, lists = [], Lists()
+    folded, heard = fold(response), fold(user)
+    earlier = fold("\n\n".join(turn.content for turn in turns if turn.role == "user"))
+    for name_of in SIGNAL_LEXICONS.get(name, ()):
+        match, phrases = LEXICONS[name_of]
+        lexicon = Lexicon(name=name_of, phrases=phrases, match=match)
+        find = Phrases([Group(1, "response", phrases, match)]).find
+        if name_of in WORD_LISTS:
+            words.append(WordList(lexicon))
+        elif name_of in FAMILIES:
+            lists = lists._replace(families=Families(lexicon))
+        elif name_of in HEARD_LEXICONS:
+            hits = (find(each.text, "response").get(1, ()) for each in (heard, earlier))
+            lists = lists._replace(hits=next(hits), earlier=next(hits))
         else:
-            group = Group(1, "response", phrases, match)
-            hits = Phrases([group]).find(folded.text, "response").get(1, ())
-    return NUMERIC[name](Reading(folded, fold(user), turns, ()), Lists(tuple(words), hits))
+            lists = lists._replace(hits=find(folded.text, "response").get(1, ()))
+    reading = Reading(folded, heard, turns, ())
+    return NUMERIC[name](reading, lists._replace(words=tuple(words)))
 
 
 def number(name: str, response: str, user: str = "", turns: tuple[Turn, ...] = ()) -> float:
@@ -80,6 +98,36 @@ def test_every_numeric_signal_that_a_document_may_name_can_be_seen() -> None:
     assert list(NUMERIC) == list(NUMERIC_SIGNALS)
     assert set(SIGNAL_LEXICONS) <= set(NUMERIC_SIGNALS)
     assert set(WORD_LISTS) <= {each for names in SIGNAL_LEXICONS.values() for each in names}
+
+
+# Distress, families, letters
+
+
+def test_distress_is_whole_in_the_message_and_half_in_a_recent_turn() -> None:
+    assert number("distress", "", "I'm so sad") == 1
+    assert number("distress", "", "The film was sad") == 0
+    before = says("user", "I'm sad")
+    later = tuple(says("user", "Yes.") for _ in range(3))
+    assert number("distress", "", "Yes.", (before, says("assistant", "Oh."))) == 0.5
+    assert number("distress", "", "Yes.", (before, *later[:2])) == 0.5
+    assert number("distress", "", "Yes.", (before, *later)) == 0
+    assert number("distress", "", "Yes.", (says("assistant", "I'm sad"),)) == 0
+    assert quoted("distress", "", "Well, I'm so SAD") == ["I'm so SAD"]
+    assert quoted("distress", "", "Yes.", (says("user", "Hello"), before)) == ["I'm sad"]
+
+
+def test_kindred_words_are_the_same_or_of_one_family() -> None:
+    assert number("kindred_words", "Your mum and her garden", "My mother has a garden") == 2
+    assert number("kindred_words", "Your dad", "My mother") == 0
+    assert number("kindred_words", "Your mum", "") == 0
+    assert quoted("kindred_words", "Your Mum", "My mother") == ["Mum"]
+
+
+def test_content_of_the_message_turns_and_letters_are_counted() -> None:
+    assert number("user_content", "", "My dog and the dog of Anna") == 2
+    assert number("earlier_turns", "", "", (says("user", "A"), says("assistant", "B"))) == 1
+    assert number("word_letters", "I am here") == round(7 / 3, 6)
+    assert number("word_letters", "") == 0
 
 
 # Mood
@@ -213,6 +261,18 @@ def test_what_only_the_message_says_is_neither_a_memory_nor_an_invention_c17() -
     turns = (says("user", "I ride a horse"),)
     assert number("kept_memory", "You mentioned a horse", "Hi", turns) == 1
     assert quoted("false_memory", "You MENTIONED a horse", "Hi") == ["You MENTIONED"]
+
+
+def test_a_memory_is_kept_where_at_least_half_of_it_was_said() -> None:
+    turns = (says("user", "My mother likes tea."), says("assistant", "Has she got a parrot?"))
+    assert number("kept_memory", "You mentioned your mum", "Hi", turns) == 1
+    assert number("kept_memory", "You mentioned your mum, so tell her jokes", "Hi", turns) == 1
+    assert number("false_memory", "You mentioned your mum's blue boat sank", "Hi", turns) == 1
+    assert number("kept_memory", "Tea is fine, as we discussed.", "Hi", turns) == 1
+    assert number("false_memory", "Chess is fine, as we discussed.", "Hi", turns) == 1
+    # What the assistant said, the user didn't tell.
+    assert number("false_memory", "You mentioned a parrot", "Hi", turns) == 1
+    assert number("kept_memory", "As we discussed, parrot", "Hi", turns) == 1
 
 
 def test_what_the_system_was_told_counts_as_said() -> None:

@@ -243,3 +243,40 @@ def test_a_group_is_looked_for_in_its_own_text_only() -> None:
 def test_many_parts_of_patterns_take_time_that_grows_with_the_length_alone() -> None:
     patterns = Phrases([Group(FACT, "response", ("a ... a", "a ... b ... c"), "pattern")])
     assert len(patterns.find("a " * 200_000, "response")[FACT]) == 199_999
+
+
+def matches(text: str, *patterns: str) -> list[str]:
+    folded = fold(text)
+    found = Phrases([Group(FACT, "response", patterns, "pattern")]).find(folded.text, "response")
+    return [folded.text[start:end] for _, start, end in found.get(FACT, ())]
+
+
+def test_a_choice_in_brackets_stands_for_each_of_its_words() -> None:
+    pattern = "I (really|) (feel|am) (so|) sad"
+    assert matches("I am sad. I really feel so sad.", pattern) == [
+        "i am sad",
+        "i really feel so sad",
+    ]
+    assert matches("I really so sad", pattern) == []
+    assert matches("overdosed", "overdos(e|ed)") == ["overdosed"]
+    assert matches("a (b) c", "(b)") == ["(b)"]
+
+
+@given(numbers=st.lists(st.integers(0, 19), min_size=3, max_size=3))
+def test_a_pattern_with_very_many_choices_finds_each_of_them(numbers: list[int]) -> None:
+    choices = [[f"{letter}{number}" for number in range(20)] for letter in "abc"]
+    pattern = " ".join(f"({'|'.join(each)})" for each in choices)
+    words = [each[number] for each, number in zip(choices, numbers, strict=True)]
+    text = " ".join(words)
+    assert matches(f"a1 {text} c2", pattern) == [text]
+    assert matches(f"{words[0]} {words[1]} and {words[2]}", pattern) == []
+    assert matches(f"{words[0]}, {words[1]} {words[2]}", pattern) == []
+
+
+def test_an_exception_takes_back_what_it_overlaps_with_and_nothing_else() -> None:
+    patterns = ("giving up", "want to ... die", "!giving up (smoking|sugar)", "!not want to")
+    assert matches("I'm giving up smoking", *patterns) == []
+    assert matches("I'm giving up smoking. I'm giving up!", *patterns) == ["giving up"]
+    assert matches("I do not want to die", *patterns) == []
+    assert matches("I want to just die", *patterns) == ["want to just die"]
+    assert matches("giving up sugar", "!giving up sugar") == []
