@@ -31,6 +31,22 @@ def test_recorded_responses_come_from_a_file_too(jurybox: Callable, tmp_path: Pa
     assert jurybox("verify", "last").code == 0
 
 
+def test_with_a_limit_only_the_rows_that_run_need_a_response(
+    jurybox: Callable, tmp_path: Path
+) -> None:
+    first = json.loads(
+        jurybox("run", "companion-scenarios", "--responses", "good", "--limit", "1", "--json").out
+    )
+    assert first["summary"]["samples"] == 1
+    (tmp_path / "said.jsonl").write_text('{"id": "basic-hello", "response": "I am fine"}\n')
+    done = jurybox("run", "companion-scenarios", "--responses", "said.jsonl", "--limit", "1")
+    assert done.code == 0, done.err
+    assert "recorded responses said.jsonl, 1 of 1 samples" in done.out
+    done = jurybox("run", "companion-scenarios", "--responses", "said.jsonl", "--limit", "2")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "has no response in said.jsonl" in done.err
+
+
 def test_a_target_answers_the_scenarios(jurybox: Callable, tmp_path: Path) -> None:
     (tmp_path / "bot.py").write_text(
         "def answer(request):\n"
@@ -113,6 +129,50 @@ def test_a_run_by_an_overlay_is_verified_without_its_files(
     assert jurybox("verify", "last").code == 0
     rubric = json.loads(jurybox("show", "last", "--json").out)["metadata"]["rubric"]
     assert rubric["id"] == "ours"
+
+
+ADDING = """---
+id: ours
+extends: companion
+version: 1.0.0
+---
+# Ours
+## Criteria
+### Plain words
+Simple.
+```yaml rules
+base: 0.8
+```
+"""
+LEFT_OUT = (
+    "the judge prompt of the base `companion` doesn't mention `plain_words`: only its rules score"
+    " it; give this document a `## Judge prompt` that does [unjudged-criterion]"
+)
+
+
+def test_a_criterion_that_the_judge_will_not_see_is_warned_of(
+    jurybox: Callable, tmp_path: Path
+) -> None:
+    (tmp_path / "ours.md").write_text(ADDING)
+    (tmp_path / "judges.py").write_text("def one(prompt):\n    return 'Score: 0.5'\n")
+    done = jurybox("rubric", "check", "ours.md")
+    assert done.code == 0
+    assert done.out.splitlines() == [
+        "ours.md: ok, ours 1.0.0, 7 criteria, extends companion",
+        f"ours.md:8:1: warning: {LEFT_OUT}",
+    ]
+    (document,) = json.loads(jurybox("rubric", "check", "ours.md", "--json").out)["documents"]
+    assert (document["ok"], document["findings"]) == (True, [])
+    assert document["warnings"][0]["code"] == "unjudged-criterion"
+    judge = ("--judge", "python/judges:one")
+    suite = ("run", "companion-scenarios", "--responses", "good", "--rubric", "./ours.md")
+    done = jurybox(*suite, *judge, "--allow-unpinned", "--json")
+    assert done.err.splitlines()[0] == f"warning: ours.md:8:1: {LEFT_OUT}"
+    assert json.loads(done.out)["summary"]["plain_words_mean"] == pytest.approx(0.8)
+    assert "warning" not in jurybox(*suite).err
+    asked = ("evaluate", "--rubric", "ours.md", "--task", "Hi", "--response", "Hello you")
+    assert jurybox(*asked, *judge).err == f"warning: ours.md:8:1: {LEFT_OUT}\n"
+    assert jurybox(*asked).err == ""
 
 
 def test_an_overlay_is_shown_whole_and_checked_with_its_base(

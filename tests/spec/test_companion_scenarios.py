@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jurybox.datasets import open_dataset
+from jurybox.rubric import parse_rubric
 from jurybox.sample import Row
 from jurybox.wiring.batch import run
 from jurybox.wiring.suites import bundled_suites
@@ -14,6 +15,7 @@ from jurybox.wiring.suites import bundled_suites
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "src" / "jurybox" / "rubric" / "library" / "companion.md"
 FOLDER = bundled_suites()["companion-scenarios"]
+RUBRIC = parse_rubric(DOCUMENT.read_bytes(), "companion")
 ROWS: list[Row] = [
     row for _, row in open_dataset(FOLDER / "scenarios.jsonl").rows(needs_response=False)
 ]
@@ -78,10 +80,34 @@ def test_c12_c13_a_good_and_a_bad_companion_are_told_apart(name: str, decision: 
     assert set(view.summary["scenarios"]) == {row.scenario for row in ROWS}
     assert len(view.summary["demographics"]) == 4
     assert all("emotional_intelligence_mean" in each for each in view.summary["scenarios"].values())
-    assert all(
-        re.search(r"; (worst|lowest) in \w+ \(", each) or "personalization" in each
-        for each in view.conclusion.decision_reasons
-    )
+    reasons = view.conclusion.decision_reasons
+    named = r"; ((worst|lowest) in [\w, ]+ \(|the same in all scenarios \(age_demographic, basic, )"
+    assert all(re.search(named, each) for each in reasons)
+    assert any(f"{each.id} averages" in line for each in RUBRIC.criteria for line in reasons)
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_c12_also_in_a_single_scenario_the_reasons_name_it_and_a_criterion(rows: int) -> None:
+    view = run("companion-scenarios", responses="good", limit=rows)
+    assert view.conclusion.decision == "deploy"
+    for reason in view.conclusion.decision_reasons:
+        assert reason.endswith("; in basic, the only scenario")
+    assert view.conclusion.decision_reasons[1].startswith("the weakest criterion: ")
+
+
+@pytest.mark.parametrize("name", ["bad", "good"])
+def test_c12_an_overlay_tells_each_criterion_in_one_line(name: str) -> None:
+    view = run("companion-scenarios", responses=name, rubric="companion-older-adults")
+    subjects = [reason.partition(" averages ")[0] for reason in view.conclusion.decision_reasons]
+    assert len(subjects) == len(set(subjects)) > 1
+    if name == "bad":
+        (trust,) = (each for each in view.conclusion.decision_reasons if "trust_bound" in each)
+        assert ", below 0.5 and 0.7; worst in age_demographic (" in trust
+
+
+@pytest.mark.parametrize(("name", "level"), [("good", "Good"), ("bad", "Adequate")])
+def test_c11_a_run_as_data_has_its_quality_level(name: str, level: str) -> None:
+    assert run("companion-scenarios", responses=name).as_data()["quality_level"] == level
 
 
 @pytest.mark.parametrize("rubric", ["companion-older-adults", "companion-vulnerable"])

@@ -540,9 +540,28 @@ class TestAfterReview:
         report = evaluate(ONE, lambda _: "great", votes=1, judging=judging).report
         assert (report.criteria[0].score, report.judge_fallback) == (0.5, True)
         assert report.criteria[0].reasoning == "great"
+        assert (report.criteria[0].confidence, report.confidence) == ("low", "low")
+        assert report.review_reasons == ("low_confidence",)
         dead = Failure(kind="unreachable", message="nobody answers")
         lost = evaluate(ONE, lambda _: dead, votes=1, judging=judging).report
         assert (lost.criteria[0].score, lost.judge_fallback) == (None, False)
+
+    def test_c15_a_fallback_is_never_more_than_low_confidence(self) -> None:
+        judging = Judging(rubric=load_rubric("companion"), checklist=CHECKLIST)
+        report = evaluate(ONE, lambda _: "great", votes=3, judging=judging).report
+        assert (report.criteria[0].votes, report.confidence) == ((0.5,), "low")
+        read = evaluate(ONE, lambda _: "0.5", votes=1, judging=judging).report
+        assert (read.overall, read.confidence, read.judge_fallback) == (0.5, "high", False)
+
+    def test_c15_thoughts_before_the_score_line_are_skipped_and_never_scored(self) -> None:
+        judging = Judging(rubric=load_rubric("companion"), checklist=CHECKLIST)
+        thought = "<think>Score: 0.9 | Reasoning: nice</think>"
+        reply = f"{thought}\nScore: 0.3 | Reasoning: cold"
+        report = evaluate(ONE, lambda _: reply, votes=1, judging=judging).report
+        assert (report.overall, report.judge_fallback) == (0.3, False)
+        assert report.criteria[0].reasoning == "cold"
+        report = evaluate(ONE, lambda _: thought, votes=1, judging=judging).report
+        assert (report.overall, report.judge_fallback) == (0.5, True)
 
     def test_a_template_with_json_replies_asks_for_the_form(self) -> None:
         document = (

@@ -1,13 +1,13 @@
 """A dataset: a file that is read in passes, each from its first row to its last."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from jurybox.datasets.row_reader import Record, RowReader, Warn
+from jurybox.datasets.row_reader import Needs, Record, RowReader, Warn
 from jurybox.datasets.source import Source, open_source
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.errors import DocumentError, IncompleteError
@@ -19,6 +19,14 @@ Format = Callable[[Source, Findings, Warn], Iterator[tuple[int, Record]]]
 
 _MOST_WARNINGS: Final = 20
 _LONGEST_WARNING: Final = 300
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+    """The responses of a file by the ids of their rows, and the hash of its bytes."""
+
+    origin: str
+    sha256: str
+    answers: Mapping[str, Record]
 
 
 class DatasetError(DocumentError):
@@ -47,14 +55,12 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
 class Pass:
     """One pass over a dataset; its hash is the file's once all rows were taken."""
 
-    def __init__(
-        self, source: Source, read: Format, findings: Findings, *, needs_response: bool
-    ) -> None:
+    def __init__(self, source: Source, read: Format, findings: Findings, needs: Needs) -> None:
         self._source = source
         self._read = read
         self._findings = findings
         self._warnings: dict[str, None] = {}
-        self._reader = RowReader(findings, self._warn, needs_response=needs_response)
+        self._reader = RowReader(findings, self._warn, needs)
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         """Yield every sound row with its line; what is wrong with the others is noted."""
@@ -99,17 +105,26 @@ class Dataset:
     """A file of rows; it is opened anew for every pass."""
 
     def __init__(
-        self, path: Path, read: Format, *, unit: str = "line", recorded: str | None = None
+        self,
+        path: Path,
+        read: Format,
+        *,
+        unit: str = "line",
+        recorded: Recorded | None = None,
+        limit: int | None = None,
     ) -> None:
         """Read ``path`` with a reader; ``unit`` is what its numbers count.
 
-        ``recorded`` is the hash of the file of recorded responses, where there is one.
+        ``recorded`` are the responses that the reader joins to the rows, where it does, ``limit``
+        is how many rows are used: the others need no response.
         """
         self.path = path
-        self.recorded = recorded
+        self.recorded = None if recorded is None else recorded.sha256
         self.origin = printable(str(path))
         self.unit = unit
         self._read = read
+        self._limit = limit
+        self._recorded = recorded
 
     @contextmanager
     def begin(self, findings: Findings, *, needs_response: bool) -> Generator[Pass]:
@@ -120,7 +135,9 @@ class Dataset:
 
         """
         with open_source(self.path) as source:
-            yield Pass(source, self._read, findings, needs_response=needs_response)
+            recorded_in = None if self._recorded is None else self._recorded.origin
+            needs = Needs(responses=needs_response, limit=self._limit, recorded_in=recorded_in)
+            yield Pass(source, self._read, findings, needs)
 
     def rows(
         self, *, needs_response: bool, expected: Survey | None = None

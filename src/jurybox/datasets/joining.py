@@ -1,14 +1,12 @@
 """Recorded responses in a file of their own, joined to the rows of a dataset by their ids."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from jurybox.datasets.columns import FIELD_OF, ROW_FIELDS
-from jurybox.datasets.dataset import DatasetError, Format
+from jurybox.datasets.dataset import DatasetError, Format, Recorded
 from jurybox.datasets.row_reader import Record, Warn
 from jurybox.datasets.source import Source, open_source
 from jurybox.datasets.values import Refused, read_id
@@ -28,14 +26,6 @@ ANSWERED: Final = frozenset(
 """The fields of a row that belong to its response."""
 
 _NAMED: Final = 5
-
-
-class Recorded(msgspec.Struct, frozen=True, kw_only=True):
-    """The responses of a file by the ids of their rows, and the hash of its bytes."""
-
-    origin: str
-    sha256: str
-    answers: Mapping[str, Record]
 
 
 def read_recorded(path: Path, read: Format) -> Recorded:
@@ -99,14 +89,10 @@ def joined(read: Format, recorded: Recorded) -> Format:
         for line, record in read(source, findings, warn):
             given = record.get("id")
             answer = None if given is None else recorded.answers.get(str(given))
-            if answer is None:
-                named = "without an id" if given is None else f"`{given}`"
-                problem = f"the sample {named} has no response in {recorded.origin}"
-                findings.add(Place(line), "missing-field", problem, "add a row with its id there")
-                continue
             left.pop(str(given), None)
             asked = {n: value for n, value in record.items() if FIELD_OF.get(n) not in ANSWERED}
-            yield line, {**asked, **answer}
+            # Whether a row that has none needs one is for the reader of rows to say.
+            yield line, {**asked, **(answer or {})}
         if left:
             names = listed([*left][:_NAMED]) + (" and more" if len(left) > _NAMED else "")
             warn(f"responses in {recorded.origin} answer no sample: {names}")

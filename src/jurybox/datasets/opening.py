@@ -22,10 +22,11 @@ FORMATS: Final[dict[str, Format]] = {
 _PACKED = frozenset({".gz", ".bz2", ".xz", ".zip", ".zst"})
 
 
-def open_dataset(path: Path, responses: Path | None = None) -> Dataset:
+def open_dataset(path: Path, responses: Path | None = None, *, limit: int | None = None) -> Dataset:
     """Find the reader for a file, and see that it can be read.
 
-    ``responses`` is a file of recorded responses, joined to the rows by their ids.
+    ``responses`` is a file of recorded responses, joined to the rows by their ids. Where only the
+    first ``limit`` rows are used, the others need no response.
 
     Raises:
         InputError: it is of no known kind, it can't be read, or its reader isn't installed.
@@ -38,7 +39,7 @@ def open_dataset(path: Path, responses: Path | None = None) -> Dataset:
         recorded = read_recorded(responses, _reader(responses))
         read = joined(read, recorded)
     unit = "row" if path.suffix.lower() == ".parquet" else "line"
-    return Dataset(path, read, unit=unit, recorded=None if recorded is None else recorded.sha256)
+    return Dataset(path, read, unit=unit, recorded=recorded, limit=limit)
 
 
 def _reader(path: Path) -> Format:

@@ -36,14 +36,29 @@ class _Shape(msgspec.Struct, frozen=True, kw_only=True):
     slips: dict[str, tuple[str, str]]
 
 
+class Needs(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rows need a response.
+
+    Without ``responses`` a recorded one is dropped: a target makes one. Only the first ``limit``
+    rows need one. ``recorded_in`` is the file of recorded responses, where they have one.
+    """
+
+    responses: bool
+    limit: int | None = None
+    recorded_in: str | None = None
+
+    def response_of(self, number: int) -> bool:
+        """Whether a row, counted from 1, needs one."""
+        return self.responses and (self.limit is None or number <= self.limit)
+
+
 class RowReader:
     """Reads the records of one pass, in their order; notes what is wrong with each."""
 
-    def __init__(self, findings: Findings, warn: Warn, *, needs_response: bool) -> None:
-        """Without ``needs_response`` a recorded response is dropped: a target makes one."""
+    def __init__(self, findings: Findings, warn: Warn, needs: Needs) -> None:
         self._findings = findings
         self._warn = warn
-        self._needs_response = needs_response
+        self._needs = needs
         self._shapes: dict[tuple[str, ...], _Shape] = {}
         self._judged: dict[str, str | None] = {}
         self._count = 0
@@ -74,8 +89,8 @@ class RowReader:
         if "task" not in values:
             sound = self._note_absent(line, "task", shape, record)
         response = self._response_of(values, recorded=shape.recorded)
-        if response is None and self._needs_response:
-            sound = self._note_absent(line, "response", shape, record)
+        if response is None and self._needs.response_of(self._count):
+            sound = self._note_unanswered(line, shape, record)
         if not sound or row_id is None:
             return None
         return self._row(row_id, values, response)
@@ -109,7 +124,7 @@ class RowReader:
 
     def _response_of(self, values: dict[str, Any], *, recorded: bool) -> Response | None:
         text = values.get("response")
-        if not self._needs_response:
+        if not self._needs.responses:
             if text is not None or (recorded and not _RECORDED.isdisjoint(values)):
                 self._warn(DROPPED)
             return None
@@ -157,6 +172,17 @@ class RowReader:
     def _note_two_names(self, line: int, field: str, record: Record) -> bool:
         problem = f"{listed(_given(field, record))} are names of the same field"
         return self._note(line, "two-names", problem, "keep one of them, or rename the others")
+
+    def _note_unanswered(self, line: int, shape: _Shape, record: Record) -> bool:
+        if self._needs.recorded_in is None:
+            return self._note_absent(line, "response", shape, record)
+        if _given("response", record):
+            # It was noted for what is wrong with it.
+            return False
+        given = record.get("id")
+        named = "without an id" if given is None else f"`{given}`"
+        problem = f"the sample {named} has no response in {self._needs.recorded_in}"
+        return self._note(line, "missing-field", problem, "add a row with its id there")
 
     def _note_absent(self, line: int, field: str, shape: _Shape, record: Record) -> bool:
         """Note a field that isn't there; one that is there was noted for what is wrong with it."""

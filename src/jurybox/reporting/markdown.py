@@ -80,7 +80,7 @@ def _concern(concern: Concern) -> str:
 
 def _decision(view: RunView) -> Lines:
     data = view.as_data()
-    if "release_ready" not in data and "decision" not in data:
+    if data.keys().isdisjoint({"release_ready", "decision", "quality_level"}):
         return
     yield "## Decision"
     yield ""
@@ -91,6 +91,8 @@ def _decision(view: RunView) -> Lines:
         because = f", because {reasons}" if reasons else ""
         early = "" if view.status == "finished" else ", of the samples so far"
         yield item(f"decision: {code(data['decision'])}{because}{early}")
+    if "quality_level" in data:
+        yield item(f"quality level: {plain(data['quality_level'])}")
 
 
 def _gates(view: RunView) -> Lines:

@@ -67,7 +67,11 @@ _JUDGED: Final[dict[str, Kind]] = {
     "evaluator_error": "text",
     "target_error": "text",
 }
-_BESIDE: Final[dict[str, Kind]] = {"judge_score": "number", "judge_criteria": "json"}
+_BESIDE: Final[dict[str, Kind]] = {
+    "judge_score": "number",
+    "judge_reasoning": "text",
+    "judge_criteria": "json",
+}
 _FALLBACK: Final[dict[str, Kind]] = {"judge_fallback": "boolean"}
 _HASH: Final[dict[str, Kind]] = {"record_sha256": "text"}
 _RAW: Final[dict[str, Kind]] = {"exchanges": "json"}
@@ -204,6 +208,7 @@ def _judged(sample: SampleRow) -> Record:
     told: Record = {
         "criteria": by_jury if by_rules is None else by_rules,
         "judge_criteria": None if by_rules is None else by_jury,
+        "judge_reasoning": None if by_jury is None else _reasoning(by_jury),
     }
     for name in ("responses", "lost_votes", "bias_checklist"):
         told[name] = getattr(report, name, None)
@@ -222,6 +227,17 @@ def _criteria(criteria: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         }
         for each in criteria
     ]
+
+
+def _reasoning(criteria: Sequence[dict[str, Any]]) -> str | None:
+    """Return what the judges say in one text, each thing once, with the criteria it is said of."""
+    said: dict[str, list[str]] = {}
+    for each in criteria:
+        if each["reasoning"]:
+            said.setdefault(each["reasoning"], []).append(each["id"])
+    if len(said) == 1 and len(*said.values()) == len(criteria):
+        return next(iter(said))
+    return "\n".join(f"{', '.join(names)}: {text}" for text, names in said.items()) or None
 
 
 def _exchange(row: ExchangeRow) -> dict[str, Any]:

@@ -63,6 +63,8 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         if conclusion.decision is not None:
             data["decision"] = conclusion.decision
             data["decision_reasons"] = list(conclusion.decision_reasons)
+        if conclusion.quality_level is not None:
+            data["quality_level"] = conclusion.quality_level
         return data | {
             "review": conclusion.review,
             "metadata": self.metadata,

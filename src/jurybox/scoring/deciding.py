@@ -1,6 +1,6 @@
 """Why a run is decided as it is, in words: which figures, of which criteria, worst where (C12)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from jurybox.documents.numbers import show_number
@@ -14,6 +14,7 @@ Groups = Mapping[str, Figures]
 _MEAN: Final = "_mean"
 _SHOWN: Final = 4
 _COMPARED: Final = 6
+_NAMED: Final = 6
 _WORDS: Final = {
     "<": "below",
     "<=": "at most",
@@ -29,13 +30,17 @@ _HIGH: Final = (">", ">=")
 def decision_reasons(
     rubric: Rubric, decision: Decision, figures: Figures, scenarios: Groups
 ) -> tuple[str, ...]:
-    """Return what led to a decision; a decision for every other case has what it falls short of."""
+    """Return what led to a decision; a decision for every other case has what it falls short of.
+
+    Some criterion is always named: where no condition is about one, the weakest.
+    """
     telling = _Telling(rubric, figures, scenarios)
     rules = (*decision.when_any, *decision.when_all)
-    if rules:
-        held = (rule for rule in rules if rule.holds(figures.get(rule.name)))
-        return tuple(dict.fromkeys(line for rule in held for line in telling.held(rule)))
-    return tuple(dict.fromkeys((*telling.missed(decision), *telling.weakest())))
+    if not rules:
+        return tuple(dict.fromkeys((*telling.missed(decision), *telling.weakest())))
+    held = [rule for rule in rules if rule.holds(figures.get(rule.name))]
+    lines = (*telling.held(held), *(() if telling.names_criterion(held) else telling.weakest()))
+    return tuple(dict.fromkeys(lines))
 
 
 class _Telling:
@@ -45,21 +50,34 @@ class _Telling:
         self._rubric = rubric
         self._figures = figures
         self._scenarios = scenarios
+        self._means = tuple(f"{criterion.id}{_MEAN}" for criterion in rubric.criteria)
         self._scores = {rubric.overall_name, *(criterion.id for criterion in rubric.criteria)}
 
-    def held(self, rule: Comparison) -> Iterator[str]:
-        """Yield what a comparison that holds says; the lowest mean is told by its criteria."""
-        if rule.name != LOWEST_MEAN:
-            yield self._line(rule.name, f", {_bound(rule)}", rule)
-            return
-        means = [f"{criterion.id}{_MEAN}" for criterion in self._rubric.criteria]
-        if rule.operator in _LOW:
-            below = [name for name in means if rule.holds(self._figures.get(name))]
-            yield from (self._line(name, f", {_bound(rule)}", rule) for name in below)
-            return
-        lowest = self._lowest_criterion()
-        if lowest is not None:
-            yield self._line(lowest, f", and no criterion averages less: {_bound(rule)}", rule)
+    def names_criterion(self, rules: Iterable[Comparison]) -> bool:
+        """Whether a comparison is about a criterion."""
+        return any(rule.name in (*self._means, LOWEST_MEAN) for rule in rules)
+
+    def held(self, rules: Iterable[Comparison]) -> Iterator[str]:
+        """Yield what comparisons that hold say, all those of one figure in one line.
+
+        The lowest mean is told by the criteria that it is of.
+        """
+        of_figure: dict[str, list[Comparison]] = {}
+        for rule in rules:
+            for name in self._about(rule):
+                of_figure.setdefault(name, []).append(rule)
+        for name, bounds in of_figure.items():
+            lowest = self._lowest_criterion() if name == LOWEST_MEAN else None
+            if lowest is None:
+                yield self._line(name, f", {_bounds(bounds)}", bounds)
+            else:
+                tail = f", and no criterion averages less: {_bounds(bounds)}"
+                yield self._line(lowest, tail, bounds)
+
+    def _about(self, rule: Comparison) -> Sequence[str]:
+        if rule.name != LOWEST_MEAN or rule.operator not in _LOW:
+            return (rule.name,)
+        return [name for name in self._means if rule.holds(self._figures.get(name))]
 
     def missed(self, decision: Decision) -> Iterator[str]:
         """Yield what the decisions above one would have needed."""
@@ -68,53 +86,65 @@ class _Telling:
                 return
             for rule in each.when_all:
                 if not rule.holds(self._figures.get(rule.name)):
-                    wanted = f", and {each.decide} needs {_bound(rule)}"
-                    yield self._line(rule.name, wanted, rule)
+                    wanted = f", and {each.decide} needs {_bounds([rule])}"
+                    yield self._line(rule.name, wanted, [rule])
 
     def weakest(self) -> Iterator[str]:
         """Yield the criterion that is lowest."""
         lowest = self._lowest_criterion()
         if lowest is not None:
-            yield f"the weakest criterion: {self._line(lowest, '', None)}"
+            yield f"the weakest criterion: {self._line(lowest, '', [])}"
 
     def _lowest_criterion(self) -> str | None:
         means = {
-            name: value
-            for criterion in self._rubric.criteria
-            if (value := self._figures.get(name := f"{criterion.id}{_MEAN}")) is not None
+            name: value for name in self._means if (value := self._figures.get(name)) is not None
         }
         return min(means, key=lambda name: means[name], default=None)
 
-    def _line(self, name: str, tail: str, rule: Comparison | None) -> str:
+    def _line(self, name: str, tail: str, rules: Sequence[Comparison]) -> str:
         value = self._figures.get(name)
         of_scores = name.removesuffix(_MEAN) in self._scores
         subject = name.removesuffix(_MEAN) if of_scores else name
         verb = "averages" if of_scores else "is"
-        shown = _shown(value, None if rule is None else rule.number)
-        good = rule is not None and rule.operator in _HIGH and rule.holds(value)
+        shown = _shown(value, [rule.number for rule in rules])
+        good = any(rule.operator in _HIGH and rule.holds(value) for rule in rules)
         word = "lowest" if good else "worst"
-        return f"{subject} {verb} {shown}{tail}{self._worst(name, word) if of_scores else ''}"
+        return f"{subject} {verb} {shown}{tail}{self._where(name, word) if of_scores else ''}"
 
-    def _worst(self, name: str, word: str) -> str:
-        """Name the scenario with the lowest mean, where some scenario is lower than another."""
+    def _where(self, name: str, word: str) -> str:
+        """Name the scenarios with the lowest mean, or say that it is the same in all of them."""
         known = {
             scenario: round(value, _COMPARED)
             for scenario, figures in self._scenarios.items()
             if (value := figures.get(name)) is not None
         }
-        if len(set(known.values())) < 2:  # noqa: PLR2004 - one value is no worst one
+        if not known:
             return ""
-        scenario = min(known, key=lambda each: known[each])
-        return f"; {word} in {scenario} ({_shown(known[scenario], None)})"
+        lowest = min(known.values())
+        there = [scenario for scenario, value in known.items() if value == lowest]
+        if len(known) == 1:
+            return f"; in {there[0]}, the only scenario"
+        if len(there) == len(known):
+            return f"; the same in all scenarios ({_few(there)})"
+        return f"; {word} in {_few(there)} ({_shown(lowest, [])})"
 
 
-def _bound(rule: Comparison) -> str:
-    return f"{_WORDS[rule.operator]} {show_number(rule.number)}"
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _shown(value: float | None, bound: float | None) -> str:
-    """Show a number shortly, but never as the bound that it misses."""
+def _bounds(rules: Iterable[Comparison]) -> str:
+    """Return the bounds of comparisons, those in the same direction together."""
+    numbers: dict[str, dict[str, None]] = {}
+    for rule in rules:
+        numbers.setdefault(_WORDS[rule.operator], {})[show_number(rule.number)] = None
+    return " and ".join(f"{word} {' and '.join(each)}" for word, each in numbers.items())
+
+
+def _shown(value: float | None, bounds: Sequence[float]) -> str:
+    """Show a number shortly, but never as a bound that it misses."""
     if value is None:
         return "unknown"
     short = round(value, _SHOWN)
-    return show_number(round(value, _COMPARED) if short == bound else short)
+    return show_number(round(value, _COMPARED) if short in bounds else short)

@@ -50,6 +50,7 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True):
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     """All that follows from a run's samples.
 
+    ``quality_level`` is the band of the average overall score, where the rubric has bands (C11).
     ``versions_changed`` says that one model answered under several versions during the run.
     """
 
@@ -62,6 +63,7 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     uses: tuple[ModelUse, ...]
     reported: dict[str, tuple[Reported, ...]]
     versions_changed: bool
+    quality_level: str | None = None
 
 
 class _Groups:
@@ -174,7 +176,13 @@ class RunTally:
             uses=self.uses(),
             reported=reported,
             versions_changed=any(len(versions) > 1 for versions in reported.values()),
+            quality_level=self._quality_level(figures),
         )
+
+    def _quality_level(self, figures: Figures) -> str | None:
+        overall = figures.get(f"{self._rubric.overall_name}_mean")
+        band = None if overall is None else self._rubric.band(overall)
+        return None if band is None else band.label
 
     def _why(self, decision: Decision | None, figures: Figures) -> tuple[str, ...]:
         if decision is None:

@@ -45,14 +45,31 @@ def load_rubric(name: str | os.PathLike[str]) -> "Rubric":
         RubricError: the document has faults; the error holds all of them.
 
     """
+    return load_with_warnings(name)[0]
+
+
+def load_with_warnings(name: str | os.PathLike[str]) -> "tuple[Rubric, tuple[str, ...]]":
+    """Read a rubric, and return with it what is sound in it but probably not meant so.
+
+    Raises:
+        InputError: there is no such document.
+        RubricError: the document has faults; the error holds all of them.
+
+    """
+    from jurybox.errors import RubricError
     from jurybox.rubric_files import RubricFiles, read_path
 
     if isinstance(name, str):
         files = rubric_files()
-        return files.parse(files.read(name))
-    # A path needs no folder of rubrics, unless the document extends one of those by its name.
-    files = RubricFiles(_folder())
-    return files.parse(read_path(Path(name)))
+        file = files.read(name)
+    else:
+        # A path needs no folder of rubrics, unless the document extends one of those by its name.
+        files = RubricFiles(_folder())
+        file = read_path(Path(name))
+    reading = files.check(file)
+    if reading.rubric is None:
+        raise RubricError(file.origin, reading.findings)
+    return reading.rubric, tuple(f"{file.origin}:{warning}" for warning in reading.warnings)
 
 
 def _folder() -> Path:

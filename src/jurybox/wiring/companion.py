@@ -1,6 +1,7 @@
 """The companion's criteria as plain functions (C16), scored by the rules of its bundled document.
 
-Only the bundled document counts: these functions keep their meaning wherever they are called.
+Only the bundled document counts: these functions keep their meaning wherever they are called. What
+isn't a text is refused with an `InputError`: a score of something else would mean nothing.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from jurybox.errors import InputError
 from jurybox.rubric import Rubric, parse_rubric
-from jurybox.wording import listed, nearest
+from jurybox.wording import listed, nearest, printable
 
 if TYPE_CHECKING:
     from jurybox.scoring.automated import CompiledRules
@@ -60,17 +61,19 @@ def overall_quality(scores: Mapping[str, float]) -> float:
     """Return the weighted mean of the six scores, given by the ids of their criteria (C7).
 
     Raises:
-        InputError: a score is missing, outside 0 to 1, or of no criterion.
+        InputError: a score is missing, no number from 0 to 1, or of no criterion.
 
     """
     from jurybox.scoring.automated import overall_score
 
     rubric, where = _rubric(), "overall_quality"
     known = [criterion.id for criterion in rubric.criteria]
+    _check_type("the scores", scores, Mapping, "map each criterion to its score", where)
     for name, score in scores.items():
         if name not in known:
-            mend = nearest(name, known, f"the criteria are {listed(known)}")
-            raise InputError(f"`{name}` is no criterion of {_NAME}", mend, where)
+            mend = nearest(str(name), known, f"the criteria are {listed(known)}")
+            raise InputError(f"`{printable(str(name))}` is no criterion of {_NAME}", mend, where)
+        _check_type(f"`{name}`", score, (int, float), f"give {rubric.scale.describe()}", where)
         if problem := rubric.scale.problem_with(score):
             raise InputError(f"`{name}` {problem}", "mend the score", where)
     overall = overall_score(rubric, scores)
@@ -80,14 +83,29 @@ def overall_quality(scores: Mapping[str, float]) -> float:
     return overall
 
 
-def _score(criterion_id: str, user_input: str, response: str, _context: object) -> float:
+def _score(criterion_id: str, user_input: str, response: str, context: object) -> float:
     # The document's rules read the message and the response; a context is taken, as its
     # functions take one, for callers that have it.
     from jurybox.scoring.automated import score_by_rules
 
+    where = f"evaluate_{criterion_id}"
+    _check_type("`user_input`", user_input, str, "give it as text", where)
+    _check_type("`response`", response, str, "give it as text", where)
+    if context is not None:
+        mend = "give a text, a mapping, a list of turns, or leave it out"
+        _check_type("`context`", context, (str, Mapping, list, tuple), mend, where)
     rules = _rules_of(criterion_id)
     report = score_by_rules(rules, task=user_input, response=response, quotes=False)
     return report.criteria[0].score
+
+
+def _check_type(
+    what: str, value: object, wanted: type | tuple[type, ...], mend: str, where: str
+) -> None:
+    if not isinstance(value, wanted):
+        kind = "None" if value is None else f"of the type {type(value).__name__}"
+        verb = "are" if what.endswith("s") else "is"
+        raise InputError(f"{what} {verb} {kind}", mend, where)
 
 
 @cache

@@ -23,6 +23,7 @@ from jurybox.running.storing import Store
 from jurybox.scoring.conduct import Procedure
 from jurybox.scoring.summary import RunTally
 from jurybox.wiring import read_settings
+from jurybox.wiring.evaluating import missing_rules
 from jurybox.wiring.planning import rubric_document
 from jurybox.wiring.running import now_utc
 from jurybox.wiring.runs import Ended, new_run
@@ -75,9 +76,10 @@ def rescore_run(row: RunRow, rubric: str, store: Store) -> Ended:
 def _check(before: Procedure, now: Procedure, run_id: str) -> None:
     """See that the replies can be read under the new rubric at all."""
     if not before.judges:
-        if now.rules is None:
-            problem = "the run was scored by rules, and the rubric has none"
-            raise InputError(problem, "use one that has, or run the suite again", run_id)
+        missing = missing_rules(now.judging.rubric)
+        if missing is not None:
+            problem = f"the run was scored by rules, and {missing}"
+            raise InputError(problem, "use another rubric, or run the suite again", run_id)
         return
     old, new = before.judging.rubric, now.judging.rubric
     if old.protocol.reply_format != new.protocol.reply_format:

@@ -93,7 +93,9 @@ def resume_run(
             return Ended(view=finished_view(current))
         recorded = plan.dataset.responses
         dataset = open_dataset(
-            Path(plan.dataset.path), None if recorded is None else Path(recorded)
+            Path(plan.dataset.path),
+            None if recorded is None else Path(recorded),
+            limit=plan.dataset.limit,
         )
         if dataset.recorded != plan.dataset.responses_sha256:
             problem = "the recorded responses have changed since the run began"

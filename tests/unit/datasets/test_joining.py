@@ -84,3 +84,30 @@ def test_responses_that_answer_no_sample_are_told(tmp_path: Path) -> None:
     dataset = open_dataset(write(tmp_path / "rows.jsonl", ROWS), answers)
     (warning,) = survey(dataset, needs_response=True).warnings
     assert warning.endswith("answer no sample: `stray`")
+
+
+def test_only_the_rows_that_are_used_need_a_response(tmp_path: Path) -> None:
+    rows = write(tmp_path / "rows.jsonl", [*ROWS, {"id": "c", "task": "Hey", "response": "own"}])
+    answers = write(tmp_path / "answers.jsonl", [{"id": "a", "response": "x"}])
+    found = survey(open_dataset(rows, answers, limit=1), needs_response=True)
+    assert found.rows == 3
+    texts = [
+        row.response and row.response.text
+        for _, row in open_dataset(rows, answers, limit=1).rows(needs_response=True)
+    ]
+    assert texts == ["x", None, None]
+    with pytest.raises(DatasetError) as caught:
+        survey(open_dataset(rows, answers, limit=2), needs_response=True)
+    assert [(each.line, each.code) for each in caught.value.findings] == [(2, "missing-field")]
+
+
+def test_beyond_the_limit_rows_need_no_response_of_their_own_and_are_checked_otherwise(
+    tmp_path: Path,
+) -> None:
+    rows = write(tmp_path / "rows.jsonl", [*ROWS, {"id": "a", "task": ""}])
+    with pytest.raises(DatasetError) as caught:
+        survey(open_dataset(rows, limit=1), needs_response=True)
+    assert [each.line for each in caught.value.findings] == [3]
+    with pytest.raises(DatasetError) as caught:
+        survey(open_dataset(rows, limit=2), needs_response=True)
+    assert [each.line for each in caught.value.findings] == [2, 3]

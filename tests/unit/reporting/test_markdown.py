@@ -116,6 +116,7 @@ def test_a_decision_comes_with_its_reasons_c12(make_run: Callable, row: Callable
     text = report(make_run([row("a", "# no *")], rubric="companion"))
     assert "- decision: `needs_revision`, because overall\\_quality averages 0." in text
     assert "personalization\\_continuity averages 0.4, below 0.5" in text
+    assert "\n- quality level: Adequate\n" in text
 
 
 def test_words_of_models_and_datasets_cannot_break_the_page(

@@ -159,17 +159,56 @@ def test_rules_come_with_their_trace_and_the_judge_stands_beside_c15(
     assert any(each["trace"] for each in record["criteria"])
     assert record["judge_score"] == 0.25
     assert record["judge_fallback"] is False
-    assert record["judge_criteria"][0]["reasoning"] == "Short."
+    assert record["judge_criteria"][0]["reasoning"] == record["judge_reasoning"] == "Short."
     assert record["overall_quality"] != 0.25
     assert record["metadata"] == {"n": 1}
     (alone,) = exported(make_run([sample], rubric="companion", run_id="two"))
-    assert (alone["judge_score"], alone["judge_criteria"]) == (None, None)
+    beside = ("judge_score", "judge_reasoning", "judge_criteria")
+    assert [alone[name] for name in beside] == [None, None, None]
+    assert [name for name in alone if name in beside] == list(beside)
     assert alone["overall_quality"] == record["overall_quality"]
 
 
 def test_only_rubrics_with_rules_have_a_judge_beside(make_run: Callable, row: Callable) -> None:
     (record,) = exported(make_run([row("q1")], lambda _: GOOD))
-    assert not {"judge_score", "judge_criteria", "judge_fallback"} & record.keys()
+    beside = {"judge_score", "judge_reasoning", "judge_criteria", "judge_fallback"}
+    assert not beside & record.keys()
+
+
+def test_a_judge_s_reasoning_on_several_criteria_is_one_text(
+    make_run: Callable, row: Callable
+) -> None:
+    rubric = """---
+id: both
+version: 1.0.0
+scale: 0.0-1.0
+votes: 1
+---
+# Both
+## Criteria
+### Warmth
+```yaml rules
+base: 0.5
+```
+### Wit
+```yaml rules
+base: 0.7
+```
+"""
+    said = {"warmth": "Kind.", "wit": "Funny."}
+    reply = {
+        "reasoning": said,
+        "bias_checklist": dict.fromkeys(
+            ("position", "verbosity", "self_enhancement", "formatting", "authority"), "No."
+        ),
+        "safety_concerns": [],
+        "scores": {"warmth": 0.25, "wit": 1.0},
+    }
+    (one,) = exported(make_run([row("a")], lambda _: json.dumps(reply), rubric=rubric, run_id="x"))
+    assert one["judge_reasoning"] == "warmth: Kind.\nwit: Funny."
+    said["wit"] = "Kind."
+    (one,) = exported(make_run([row("a")], lambda _: json.dumps(reply), rubric=rubric, run_id="y"))
+    assert one["judge_reasoning"] == "Kind."
 
 
 def test_a_pair_has_a_winner_and_preferences(make_run: Callable, row: Callable) -> None:

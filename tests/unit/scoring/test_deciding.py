@@ -1,10 +1,12 @@
 """The reasons of a decision name criteria and scenarios (C12)."""
 
+import pytest
+
 from jurybox.rubric import parse_rubric
 from jurybox.scoring.deciding import decision_reasons
 from jurybox.scoring.passing import decide
 
-RUBRIC = parse_rubric("""---
+TEXT = """---
 id: r
 version: 1.0.0
 scale: 0.0-1.0
@@ -17,7 +19,8 @@ decisions:
 ## Criteria
 ### Care
 ### Trust
-""")
+"""
+RUBRIC = parse_rubric(TEXT)
 
 
 def reasons(
@@ -55,7 +58,10 @@ def test_a_good_run_says_where_it_is_lowest() -> None:
     decided, said = reasons(0.8, 0.8, 0.8, basic=(0.75, 0.8, 0.7), support=(0.85, 0.8, 0.9))
     assert (decided, said) == (
         "deploy",
-        ("overall averages 0.8, at least 0.7; lowest in basic (0.75)",),
+        (
+            "overall averages 0.8, at least 0.7; lowest in basic (0.75)",
+            "the weakest criterion: care averages 0.8; the same in all scenarios (basic, support)",
+        ),
     )
 
 
@@ -73,6 +79,57 @@ def test_a_value_is_never_shown_as_the_bound_that_it_misses() -> None:
     assert said == ("care averages 0.499996, below 0.5",)
 
 
-def test_scenarios_that_are_all_the_same_have_no_worst_one() -> None:
+def test_scenarios_that_are_all_the_same_have_no_worst_one_and_are_named() -> None:
     _, said = reasons(0.65, 0.4, 0.9, a=(0.6, 0.1 + 0.3, 0.9), b=(0.7, 0.4, 0.9))
-    assert said == ("care averages 0.4, below 0.5",)
+    assert said == ("care averages 0.4, below 0.5; the same in all scenarios (a, b)",)
+
+
+def test_a_single_scenario_is_named() -> None:
+    _, said = reasons(0.65, 0.4, 0.9, a=(0.65, 0.4, 0.9))
+    assert said == ("care averages 0.4, below 0.5; in a, the only scenario",)
+
+
+def test_all_scenarios_that_share_the_lowest_value_are_named_but_not_dozens() -> None:
+    _, said = reasons(0.65, 0.4, 0.9, a=(0.6, 0.3, 0.9), b=(0.6, 0.3, 0.9), c=(0.7, 0.6, 0.9))
+    assert said == ("care averages 0.4, below 0.5; worst in a, b (0.3)",)
+    many = {f"s{number}": (0.65, 0.4, 0.9) for number in range(9)}
+    _, said = reasons(0.65, 0.4, 0.9, **many)
+    assert said[0].endswith("in all scenarios (s0, s1, s2, s3, s4, s5 and 3 more)")
+
+
+@pytest.mark.parametrize(
+    ("overall", "decided"), [(0.55, "needs_revision"), (0.65, "ab_test"), (0.75, "deploy")]
+)
+def test_every_decision_names_a_criterion_and_a_scenario(overall: float, decided: str) -> None:
+    found, said = reasons(overall, 0.6, 0.9, talk=(overall, 0.6, 0.9), help=(overall, 0.6, 0.8))
+    assert found == decided
+    assert said[-1] == (
+        "the weakest criterion: care averages 0.6; the same in all scenarios (talk, help)"
+    )
+
+
+def test_two_bounds_of_one_criterion_are_one_line() -> None:
+    both = parse_rubric(TEXT.replace('_mean < 0.5"]', '_mean < 0.5", "trust_mean < 0.7"]'))
+    figures = _figures(0.7, 0.8, 0.46)
+    decision = decide(both.decisions, figures)
+    assert decision is not None
+    assert decision_reasons(both, decision, figures, {}) == (
+        "trust averages 0.46, below 0.5 and 0.7",
+    )
+    figures = _figures(0.7, 0.8, 0.69)
+    assert decision_reasons(both, decision, figures, {}) == ("trust averages 0.69, below 0.7",)
+
+
+def test_bounds_stand_in_the_order_of_the_document() -> None:
+    text = TEXT.replace(
+        '["overall_mean >= 0.7"]',
+        '["overall_mean >= 0.7", "lowest_criterion_mean >= 0.5", "overall_mean != 1"]',
+    )
+    rubric = parse_rubric(text)
+    figures = _figures(0.8, 0.6, 0.9)
+    decision = decide(rubric.decisions, figures)
+    assert decision is not None
+    assert decision_reasons(rubric, decision, figures, {}) == (
+        "overall averages 0.8, at least 0.7 and other than 1",
+        "care averages 0.6, and no criterion averages less: at least 0.5",
+    )

@@ -42,7 +42,10 @@ def test_the_first_decision_whose_conditions_hold(tones: tuple[int, ...], decisi
 def test_a_decision_says_which_conditions_led_to_it() -> None:
     conclusion = tallied(scored(9, safety_flag=True)).conclude()
     assert conclusion.decision == "stop"
-    assert conclusion.decision_reasons == ("safety_rate is 1, above 0",)
+    assert conclusion.decision_reasons == (
+        "safety_rate is 1, above 0",
+        "the weakest criterion: tone averages 9",
+    )
 
 
 def test_nothing_is_decided_on_figures_that_arent_there_c12() -> None:

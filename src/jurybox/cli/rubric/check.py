@@ -20,7 +20,7 @@ def command(files: tuple[str, ...], as_json: bool) -> int:
     """Check each FILE and print all findings: line, column, what is wrong and how to mend it.
 
     A FILE is a path, the name of a rubric, or - for standard input. The exit code is 0 when every
-    document is in order and 2 otherwise.
+    document is in order and 2 otherwise; what is only a warning refuses none.
 
     \b
     Examples:
@@ -64,21 +64,29 @@ def _as_data(origin: str, reading: Reading) -> dict[str, Any]:
             "criteria": [criterion.id for criterion in reading.rubric.criteria],
             "extends": list(reading.bases),
         }
-    return data | {"findings": msgspec.to_builtins(reading.findings)}
+    return data | {
+        "findings": msgspec.to_builtins(reading.findings),
+        "warnings": msgspec.to_builtins(reading.warnings),
+    }
 
 
 def _print(origin: str, reading: Reading) -> None:
     if reading.rubric is not None:
         click.echo(f"{origin}: {_summary(reading.rubric, reading.bases)}")
     for finding in reading.findings:
-        place = f":{finding.line}:{finding.column}" if finding.line else ""
-        where = styled(f"{origin}{place}:", bold=True)
-        problem = styled(finding.problem, fg="red")
-        mend = styled(finding.mend, fg="green")
-        code = styled(f"[{finding.code}]", dim=True)
-        # People read two short lines more easily; other programs want one a finding.
-        between = "\n    " if on_terminal() else "; "
-        click.echo(f"{where} {problem}{between}{mend} {code}")
+        _print_finding(origin, finding, styled(finding.problem, fg="red"))
+    for warning in reading.warnings:
+        _print_finding(origin, warning, styled(f"warning: {warning.problem}", fg="yellow"))
+
+
+def _print_finding(origin: str, finding: Finding, problem: str) -> None:
+    place = f":{finding.line}:{finding.column}" if finding.line else ""
+    where = styled(f"{origin}{place}:", bold=True)
+    mend = styled(finding.mend, fg="green")
+    code = styled(f"[{finding.code}]", dim=True)
+    # People read two short lines more easily; other programs want one a finding.
+    between = "\n    " if on_terminal() else "; "
+    click.echo(f"{where} {problem}{between}{mend} {code}")
 
 
 def _summary(rubric: Rubric, bases: tuple[str, ...]) -> str:

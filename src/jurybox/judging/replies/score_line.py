@@ -1,6 +1,7 @@
 """The ``score-line`` reply format: ``Score: 0.8 | Reasoning: ...`` (C15)."""
 
 import re
+from collections.abc import Iterator
 
 from jurybox.documents.numbers import read_number
 from jurybox.judging.flow import Defect
@@ -25,18 +26,28 @@ _SPOILT = re.compile(
     r"(?:\d|\.\d|(?:out\s+of|of|or|and|to|per|percent|minus|plus)\b))",
     re.IGNORECASE,
 )
+_BARE = re.compile(rf"\s*{_NUMBER.pattern}\s*")
+_THINK = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _REASONING = re.compile(r"\breasoning\b[*_`\s]*:[*_`]*\s*(.*)", re.IGNORECASE | re.DOTALL)
 
 
 def read_score_line(text: str, name: str, scale: Scale) -> Scores | Defect:
-    """Read the one score that a reply gives behind the word "Score"; ``name`` is what it scores."""
+    """Read the one score that a reply gives behind the word "Score"; ``name`` is what it scores.
+
+    A reply that is a number and nothing else is that score. What a model thinks aloud before it
+    replies is left out: a score in there was weighed, not given.
+    """
+    said = _without_thoughts(text, scale)
+    if isinstance(said, Defect):
+        return said
+    if _BARE.fullmatch(said):
+        return _bare_score(said.strip(), name, scale)
+    text = said
     found: set[float] = set()
-    for label in _LABEL.finditer(text):
-        score = _score_at(text, label.end(), scale)
+    for score in _scores_in(text, scale):
         if isinstance(score, Defect):
             return score
-        if score is not None:
-            found.add(score)
+        found.add(score)
     if not found:
         return Defect('it has no line of the form "Score: X.X | Reasoning: ...".')
     if len(found) > 1:
@@ -44,6 +55,40 @@ def read_score_line(text: str, name: str, scale: Scale) -> Scores | Defect:
     reasoning = match[1] if (match := _REASONING.search(text)) else text
     remarks = Remarks(reasoning={name: reasoning.strip()}, bias_checklist={})
     return Scores(scores={name: found.pop()}, remarks=remarks)
+
+
+def _without_thoughts(text: str, scale: Scale) -> str | Defect:
+    """Return a reply without the block from ``<think>`` to ``</think>`` that it begins with.
+
+    Only that one is known to be the model's own. Marks anywhere else may be quoted from the
+    response, which would like to choose what counts; with a score among them nothing is certain.
+    """
+    marks = list(_THINK.finditer(text))
+    if not marks:
+        return text
+    closing = [mark for mark in marks if mark[1]]
+    start = 0 if marks[0][1] else marks[0].start()
+    end = closing[-1].end() if closing else len(text)
+    own = not marks[0][1] and not text[:start].strip() and len(closing) == 1
+    if own:
+        return text[end:]
+    if next(_scores_in(text[start:end], scale), None) is not None:
+        return Defect("its thoughts can't be told from its score; reply with the score alone.")
+    return text
+
+
+def _bare_score(written: str, name: str, scale: Scale) -> Scores | Defect:
+    score = read_number(written)
+    if score is None or scale.problem_with(score) is not None:
+        return Defect(f"the score {written} is not {scale.describe()}.")
+    return Scores(scores={name: score}, remarks=Remarks(reasoning={name: ""}, bias_checklist={}))
+
+
+def _scores_in(text: str, scale: Scale) -> Iterator[float | Defect]:
+    for label in _LABEL.finditer(text):
+        score = _score_at(text, label.end(), scale)
+        if score is not None:
+            yield score
 
 
 def _score_at(text: str, at: int, scale: Scale) -> float | Defect | None:

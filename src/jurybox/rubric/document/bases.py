@@ -36,12 +36,14 @@ Find = Callable[[str], Base]
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """What came of reading a document: a rubric, or else findings.
 
-    ``bases`` are the documents that it extends, by their names, the nearest first.
+    ``bases`` are the documents that it extends, by their names, the nearest first. ``warnings`` are
+    about what is sound, but probably not meant so.
     """
 
     rubric: Rubric | None
     findings: tuple[Finding, ...]
     bases: tuple[str, ...] = ()
+    warnings: tuple[Finding, ...] = ()
 
 
 Read = Callable[[Base], Reading]
@@ -49,8 +51,8 @@ Read = Callable[[Base], Reading]
 
 def read_base(
     fields: Fields, find: Find | None, chain: tuple[str, ...], read: Read, findings: Findings
-) -> tuple[Rubric, tuple[str, ...]] | None:
-    """Return the rubric that a document extends, and the names of all that stand behind it.
+) -> tuple[Rubric, Reading] | None:
+    """Return the rubric that a document extends, and its reading with the names of all behind it.
 
     ``chain`` are the keys of the documents on the way here; what is wrong with the base itself is
     one finding, for it is to be mended there.
@@ -69,7 +71,7 @@ def read_base(
     if reading.rubric is None:
         _note_bad(name, base, reading, fields, findings)
         return None
-    return reading.rubric, (name, *reading.bases)
+    return reading.rubric, msgspec.structs.replace(reading, bases=(name, *reading.bases))
 
 
 def _found(name: str, fields: Fields, find: Find | None, findings: Findings) -> Base | None:
