@@ -10,17 +10,27 @@ READY := $(VENV)/.ready-$(subst /,_,$(PYTHON))
 PYRIGHT := PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench picture lock clean
+.PHONY: help demo test test-model lint bench bench-judge picture lock clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY) ## Set up and run the main job on bundled data, without any key
 	@scripts/demo
 
+# Tests have no network, so the real models that they use are fetched before.
+SMALL_MODEL := smollm2-135m-instruct-q4_1
+JUDGE_MODEL := qwen2.5-coder-1.5b-instruct-q4_k_m
+pull = $(BIN)/jurybox model path $(1) >/dev/null 2>&1 || $(BIN)/jurybox model pull $(1)
+
 test: $(READY) ## Run the test-suite in parallel
+	@$(call pull,$(SMALL_MODEL))
 	@$(BIN)/python -m pytest -q
+
+test-model: $(READY) ## Run the tests on the embedded judge (fetches 1.1 GB once; takes minutes)
+	@$(call pull,$(JUDGE_MODEL))
+	@$(BIN)/python -m pytest -q -n 0 -m judge_model tests/model
 
 lint: $(READY) ## Check style, format, types and architecture
 	@$(BIN)/ruff check --quiet --output-format concise .
@@ -34,6 +44,11 @@ bench: $(READY) ## Measure start-up, rubric handling and runs
 	@$(BIN)/python benchmarks/safety.py
 	@$(BIN)/python benchmarks/companion.py
 	@$(BIN)/python benchmarks/runs.py
+
+bench-judge: $(READY) ## Measure how often the embedded judge is right (fetches 1.1 GB once)
+	@$(call pull,$(JUDGE_MODEL))
+	@$(BIN)/python benchmarks/judge.py
+	@$(BIN)/python benchmarks/judge_variants.py
 
 picture: $(READY) ## Draw the picture in README.md anew
 	@$(BIN)/python scripts/picture.py

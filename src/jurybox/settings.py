@@ -11,10 +11,13 @@ NO_COLOR: Final = "NO_COLOR"
 PRICES: Final = "JURYBOX_PRICES"
 STORE: Final = "JURYBOX_STORE"
 REGION: Final = "JURYBOX_REGION"
+MODELS: Final = "JURYBOX_MODELS"
+RUNTIME: Final = "JURYBOX_RUNTIME"
 OPENAI_API_KEY: Final = "OPENAI_API_KEY"
 OPENAI_BASE_URL: Final = "OPENAI_BASE_URL"
 ANTHROPIC_API_KEY: Final = "ANTHROPIC_API_KEY"
 ANTHROPIC_BASE_URL: Final = "ANTHROPIC_BASE_URL"
+HF_ENDPOINT: Final = "HF_ENDPOINT"
 VARIABLES: Final = (
     RUBRICS,
     TRACEBACK,
@@ -22,10 +25,13 @@ VARIABLES: Final = (
     PRICES,
     STORE,
     REGION,
+    MODELS,
+    RUNTIME,
     OPENAI_API_KEY,
     OPENAI_BASE_URL,
     ANTHROPIC_API_KEY,
     ANTHROPIC_BASE_URL,
+    HF_ENDPOINT,
 )
 """Every variable that jurybox reads."""
 
@@ -40,10 +46,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         prices: a file with your own prices of tokens; None where none was named.
         store: where runs are kept, a path or the URL of a database; None where none was named.
         region: where this runs, for the records of a run.
+        models: the folder of embedded models; None where none was named.
+        runtime: which build of llama.cpp runs them; None for the fastest that is installed.
         openai_api_key: the key for an OpenAI-compatible endpoint; a local one may need none.
         openai_base_url: the address of that endpoint.
         anthropic_api_key: the key for Anthropic's endpoint.
         anthropic_base_url: another address for it.
+        hub: another address for the hub that embedded models are pulled from.
 
     """
 
@@ -53,10 +62,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     prices: str | None = None
     store: str | None = None
     region: str | None = None
+    models: str | None = None
+    runtime: str | None = None
     openai_api_key: str | None = None
     openai_base_url: str | None = None
     anthropic_api_key: str | None = None
     anthropic_base_url: str | None = None
+    hub: str | None = None
 
     def __repr__(self) -> str:
         """Show nothing: there are keys in it."""
@@ -72,8 +84,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             prices=environment.get(PRICES) or None,
             store=environment.get(STORE) or None,
             region=environment.get(REGION) or None,
+            models=environment.get(MODELS) or None,
+            runtime=environment.get(RUNTIME) or None,
             openai_api_key=environment.get(OPENAI_API_KEY) or None,
             openai_base_url=environment.get(OPENAI_BASE_URL) or None,
             anthropic_api_key=environment.get(ANTHROPIC_API_KEY) or None,
             anthropic_base_url=environment.get(ANTHROPIC_BASE_URL) or None,
+            hub=environment.get(HF_ENDPOINT) or None,
         )

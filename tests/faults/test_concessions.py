@@ -29,15 +29,16 @@ def unsupported(name: str) -> Fault:
 
 
 def ask_twice(
-    fault: Fault, request: ModelRequest, logprobs: int | None = None
+    fault: Fault, request: ModelRequest, logprobs: int = 0
 ) -> tuple[ModelReply, list[dict[str, Any]]]:
     """Ask twice, and return the second reply and every body that went out."""
 
     async def main() -> tuple[ModelReply, list[dict[str, Any]]]:
         async with Loopback(fault) as server:
-            model = OpenAIModel("m", openai_client(server.url), logprobs=logprobs)
-            await model.complete(request)
-            reply = await model.complete(request)
+            model = OpenAIModel("m", openai_client(server.url))
+            wanted = msgspec.structs.replace(request, logprobs=logprobs)
+            await model.complete(wanted)
+            reply = await model.complete(wanted)
             await model.aclose()
             return reply, [exchange.body for exchange in server.requests]
 
@@ -190,9 +191,9 @@ def test_giving_way_comes_to_an_end() -> None:
 
     async def main() -> int:
         async with Loopback(status(400, {"message": f"{said} seed, logprobs"})) as server:
-            model = OpenAIModel("m", openai_client(server.url), logprobs=1)
+            model = OpenAIModel("m", openai_client(server.url))
             with pytest.raises(ModelTrouble):
-                await model.complete(HELD)
+                await model.complete(msgspec.structs.replace(HELD, logprobs=1))
             await model.aclose()
             return len(server.requests)
 

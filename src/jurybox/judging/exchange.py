@@ -15,7 +15,10 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     ``schema`` is the JSON schema of the reply, as text; a model that can't be held to one ignores
     it, since every reply is validated anyway. ``vote`` keeps the requests of two votes apart in a
-    cache, even where nothing else differs.
+    cache, even where nothing else differs. ``logprobs`` is how many alternatives to every token
+    are wanted, with their probabilities. ``shared`` says after which characters of the last
+    message other requests may go on differently: a model that reads slowly can read what they
+    share once. It changes what a reply costs, never what is asked.
     """
 
     model: str
@@ -23,6 +26,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     generation: Generation
     schema: str | None = None
     vote: int = 0
+    logprobs: int = 0
+    shared: tuple[int, ...] = ()
 
 
 class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +36,7 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     ``sent`` are the parameters that really went out: some models take no temperature or no seed.
     ``latency_ms`` is from the request to the last byte of the answer, ``latency_model_ms`` what
     the provider says that the model itself took. A ``cached`` reply was made for an earlier run.
+    ``logprobs`` is JSON as OpenAI's chat completions have it.
     """
 
     text: str

@@ -1,18 +1,18 @@
 """Names of models: ``provider/name[@version]``."""
 
 import re
-from typing import Final, Literal, cast, get_args
+from typing import Final, Literal, get_args
 
 import msgspec
 
 from jurybox.errors import InputError
 from jurybox.wording import listed, nearest
 
-Provider = Literal["anthropic", "openai", "python", "replay"]
+Provider = Literal["anthropic", "local", "openai", "overlap", "python", "replay"]
 PROVIDERS: Final[tuple[Provider, ...]] = get_args(Provider)
 
 # Their version is that of the code or file, which a run records by itself.
-_LOCAL: Final = ("python", "replay")
+_LOCAL: Final = ("local", "overlap", "python", "replay")
 _DATE = r"20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])"
 # As providers write them: month and day (0613), year and month (2411), a number (001).
 _SHORT = r"(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])|2[2-9](?:0[1-9]|1[0-2])|00\d"
@@ -52,8 +52,8 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
             mend = nearest(provider, PROVIDERS, known)
             raise InputError(f"`{text}`: there is no provider `{provider}`", mend)
         # A path may hold anything, and a file stays what it is.
-        if provider == "replay":
-            return cls(provider="replay", name=rest)
+        if provider in {"local", "replay"}:
+            return cls(provider=provider, name=rest)
         name, at, version = rest.rpartition("@") if "@" in rest else (rest, "", "")
         if not name or (at and not version):
             problem = f"`{text}` lacks a {'version behind the `@`' if name else 'name'}"
@@ -61,7 +61,7 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
         if "latest" in rest.lower():
             problem = f"`{text}` means another model whenever the provider likes"
             raise InputError(problem, "name the version instead of `latest`")
-        return cls(provider=cast("Provider", provider), name=name, version=version or None)
+        return cls(provider=provider, name=name, version=version or None)
 
     @property
     def pin(self) -> str | None:

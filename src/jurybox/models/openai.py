@@ -49,11 +49,9 @@ def openai_client(
 class OpenAIModel:
     """One model at an endpoint."""
 
-    def __init__(self, name: str, client: HttpClient, *, logprobs: int | None = None) -> None:
-        """Ask for ``name``; ``logprobs`` is how many alternatives to every token to ask for."""
+    def __init__(self, name: str, client: HttpClient) -> None:
         self._name = name
         self._client = client
-        self._logprobs = logprobs
         self._negotiation = Negotiation(client, _PATH)
 
     @property
@@ -84,9 +82,9 @@ class OpenAIModel:
         }
         if request.schema is not None and accepted.form != "text":
             payload["response_format"] = _response_format(request.schema, accepted)
-        if self._logprobs is not None:
+        if request.logprobs:
             payload["logprobs"] = True
-            payload["top_logprobs"] = self._logprobs
+            payload["top_logprobs"] = request.logprobs
         if "logprobs" in accepted.without:
             payload.pop("top_logprobs", None)
         return {name: value for name, value in payload.items() if name not in accepted.without}

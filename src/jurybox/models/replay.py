@@ -37,6 +37,10 @@ def request_key(request: ModelRequest) -> str:
     # Spelled out, whatever is a default now: a later default would change old keys.
     fields["generation"] = msgspec.structs.asdict(request.generation)
     fields["messages"] = [msgspec.structs.asdict(turn) for turn in request.messages]
+    # Younger than the oldest recordings, which have no such fields in their keys.
+    for name in ("logprobs", "shared"):
+        if not fields[name]:
+            del fields[name]
     return hashlib.sha256(_ENCODER.encode(fields)).hexdigest()
 
 

@@ -9,9 +9,12 @@ from urllib.parse import urlsplit
 from jurybox.errors import InputError
 from jurybox.models.names import ModelName
 from jurybox.settings import ANTHROPIC_API_KEY, OPENAI_API_KEY, Settings
+from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
     from jurybox.models.http import HttpClient, HttpOptions
+    from jurybox.models.local.files import ModelFile
+    from jurybox.models.local.runtimes import Runtime
     from jurybox.running.ports import Model
 
 
@@ -23,8 +26,8 @@ def build_models(
 ) -> dict[str, "Model"]:
     """Return the models by name; those at one endpoint share its connections.
 
-    Functions and recordings are looked for in ``folder``, which is the current one unless it is
-    named.
+    Functions, recordings and files of models are looked for in ``folder``, which is the current
+    one unless it is named.
 
     Raises:
         InputError: a name is no model's, or something it needs is missing.
@@ -32,6 +35,31 @@ def build_models(
     """
     builder = _Builder(settings, base_url, folder or os.getcwd())  # noqa: PTH109 - for sys.path
     return {name: builder.build(ModelName.parse(name)) for name in dict.fromkeys(names)}
+
+
+def runtime(settings: Settings | None = None) -> "Runtime":
+    """Return what runs embedded models.
+
+    Raises:
+        InputError: nothing is installed that could, or not what the setting names.
+
+    """
+    from jurybox.models.local.runtimes import chosen
+
+    return chosen((settings or read_settings()).runtime)
+
+
+def local_file(name: str, folder: str, settings: Settings | None = None) -> "ModelFile":
+    """Return the file of an embedded model; a relative path begins at ``folder``.
+
+    Raises:
+        InputError: there is no such model, it isn't on this machine, or its file is damaged.
+
+    """
+    from jurybox.models.local.files import locate, models_folder
+
+    models = models_folder((settings or read_settings()).models, os.environ)
+    return locate(name, models, Path(folder))
 
 
 class _Builder:
@@ -55,10 +83,23 @@ class _Builder:
                 from jurybox.models.function import load_function
 
                 return load_function(name.name, self._folder)
+            case "local":
+                return self._local(name.name)
+            case "overlap":
+                from jurybox.models.scripted import ScriptedModel
+
+                # Code measures; whoever asked it would be told so.
+                return ScriptedModel((), str(name))
             case "replay":
                 from jurybox.models.replay import ReplayModel
 
                 return ReplayModel(Path(self._folder) / name.name)
+
+    def _local(self, name: str) -> "Model":
+        from jurybox.models.local.model import LocalModel
+
+        used = runtime(self._settings)
+        return LocalModel(name, local_file(name, self._folder, self._settings), used)
 
     def _openai(self) -> "HttpClient":
         from jurybox.models.openai import BASE_URL, openai_client

@@ -17,6 +17,8 @@ from jurybox.models.names import PROVIDERS, ModelName
         ("python/my.judges:strict", "python", "my.judges:strict", None),
         ("python/my.judges:strict@2", "python", "my.judges:strict", "2"),
         ("replay/runs/me@home/latest.jsonl", "replay", "runs/me@home/latest.jsonl", None),
+        ("local/qwen2.5-coder-1.5b", "local", "qwen2.5-coder-1.5b", None),
+        ("local//models/me@home/latest.gguf", "local", "/models/me@home/latest.gguf", None),
         ("openai/llama3:8b", "openai", "llama3:8b", None),
     ],
 )
@@ -56,7 +58,9 @@ def test_half_a_name_is_refused(text: str) -> None:
 def test_a_slip_in_the_provider_gets_a_hint() -> None:
     with pytest.raises(InputError, match=r"no provider `open-ai`; did you mean `openai`\?"):
         ModelName.parse("open-ai/gpt-4o")
-    with pytest.raises(InputError, match="there are `anthropic`, `openai`, `python`, `replay`"):
+    with pytest.raises(
+        InputError, match="there are `anthropic`, `local`, `openai`, `overlap`, `python`, `replay`"
+    ):
         ModelName.parse("zzz/gpt-4o")
 
 
@@ -75,6 +79,7 @@ def test_a_slip_in_the_provider_gets_a_hint() -> None:
         "openai/m-9bb58f26192e4ba00f01e2e7b136bbd8a09a354f",
         "python/m:f@3",
         "replay/runs/one.jsonl",
+        "local/smollm2-135m",
     ],
 )
 def test_a_version_a_date_or_a_digest_pins(text: str) -> None:
@@ -100,7 +105,7 @@ def test_anything_else_does_not(text: str) -> None:
     assert ModelName.parse(text).pin is None
 
 
-@pytest.mark.parametrize("text", ["python/m:f", "replay/talk.jsonl"])
+@pytest.mark.parametrize("text", ["python/m:f", "replay/talk.jsonl", "local/./own.gguf"])
 def test_what_is_yours_always_means_the_same_and_has_no_version(text: str) -> None:
     assert ModelName.parse(text).is_pinned
     assert ModelName.parse(text).pin is None

@@ -1,0 +1,33 @@
+"""``jurybox model``: embedded models on this machine."""
+
+import click
+
+from jurybox.cli.lazy import LazyGroup
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy={
+        "pull": ("jurybox.cli.model.pull", "Download a model, and check every byte of it."),
+        "list": ("jurybox.cli.model.list", "List the models of the catalogue."),
+        "path": ("jurybox.cli.model.path", "Print where the file of a model is."),
+        "remove": ("jurybox.cli.model.remove", "Remove a model from this machine."),
+        "serve": ("jurybox.cli.model.serve", "Answer as an OpenAI-compatible endpoint."),
+    },
+    no_args_is_help=False,
+    invoke_without_command=True,
+)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Manage embedded models, which judge on this machine without a key or a network.
+
+    \b
+    Examples:
+      jurybox model list
+      jurybox model pull
+      jurybox model path smollm2-135m
+      jurybox model remove smollm2-135m
+      jurybox model serve --port 0
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

@@ -1,0 +1,79 @@
+"""``jurybox model list``."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jurybox.cli.output import json_option, print_json, wide_console
+from jurybox.models.local.catalogue import default_judge, shown_bytes
+from jurybox.models.local.files import Kept, installed
+from jurybox.wiring.model_files import models_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@click.command("list")
+@json_option
+def command(as_json: bool) -> None:
+    """List the models of the catalogue, and what there is of each on this machine.
+
+    \b
+    Examples:
+      jurybox model list
+      jurybox model list --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    folder = models_folder()
+    kept = installed(folder)
+    if as_json:
+        print_json({"folder": str(folder), "models": [_as_data(each) for each in kept]})
+    else:
+        _print(kept, folder)
+
+
+def _as_data(kept: Kept) -> dict[str, Any]:
+    entry = kept.entry
+    return {
+        "name": entry.name,
+        "aliases": list(entry.aliases),
+        "bytes": entry.bytes,
+        "sha256": entry.sha256,
+        "licence": entry.licence,
+        "good_for": entry.good_for,
+        "judge": entry.judge,
+        "default": entry == default_judge(),
+        "state": kept.state,
+        "file": None if kept.state == "absent" else str(kept.path),
+        "bytes_here": kept.bytes,
+    }
+
+
+def _print(kept: tuple[Kept, ...], folder: "Path") -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("model", "size", "here", "licence", "good for"):
+        table.add_column(heading, overflow="fold")
+    for each in kept:
+        entry = each.entry
+        here = _shown_state(each)
+        size = shown_bytes(entry.bytes)
+        cells = [entry.name, size, here, entry.licence, entry.good_for]
+        table.add_row(*(Text(cell) for cell in cells))
+    wide_console().print(table)
+    click.echo(f"\nkept in {folder}")
+
+
+def _shown_state(kept: Kept) -> str:
+    match kept.state:
+        case "ready":
+            return "yes"
+        case "unchecked":
+            return "yes, unchecked"
+        case "partial":
+            return f"{shown_bytes(kept.bytes)} of it"
+        case "damaged":
+            return "damaged"
+        case "absent":
+            return "no"

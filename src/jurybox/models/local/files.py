@@ -1,0 +1,241 @@
+"""The folder of models, shared between projects: what is there, and whether it is what it says.
+
+A hash of a gigabyte takes seconds, so it is taken once: a small stamp says for which state of the
+file it was, and it is taken again as soon as the file looks any different.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from jurybox.errors import InputError
+from jurybox.models.local.catalogue import Entry, catalogue, find, shown_bytes
+from jurybox.models.local.gguf import inspect
+from jurybox.models.local.partial import Busy, held, wheels_of
+
+SUFFIX: Final = ".gguf"
+_STAMPS: Final = ".checked"
+
+
+class ModelFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that a runtime can load; ``entry`` where it is a model of the catalogue."""
+
+    path: Path
+    sha256: str
+    entry: Entry | None = None
+
+
+State = Literal["ready", "unchecked", "damaged", "partial", "absent"]
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is of a model: its file, a part of it, or nothing.
+
+    A file that is ``unchecked`` has the right size, and is hashed before it is used.
+    """
+
+    entry: Entry
+    state: State
+    path: Path
+    bytes: int
+
+
+class _Stamp(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a file for which its hash is known."""
+
+    path: str
+    bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    sha256: str = ""
+
+
+def models_folder(named: str | None, environment: Mapping[str, str]) -> Path:
+    """Return the folder of models: the one that is named, or one in the user's cache folder."""
+    if named is not None:
+        return Path(named).expanduser().absolute()
+    # A relative path there is to be ignored, says the standard that invented the variable.
+    cache = Path(environment.get("XDG_CACHE_HOME", ""))
+    return (cache if cache.is_absolute() else Path.home() / ".cache") / "jurybox" / "models"
+
+
+def path_of(entry: Entry, folder: Path) -> Path:
+    """Return where the file of a model is, or would be."""
+    return folder / entry.file
+
+
+def partial_of(entry: Entry, folder: Path) -> Path:
+    """Return where its file grows while it is being pulled."""
+    return folder / f"{entry.file}.part"
+
+
+def is_path(name: str) -> bool:
+    """Tell whether what stands behind ``local/`` is a file of one's own."""
+    return name.lower().endswith(SUFFIX)
+
+
+def locate(name: str, folder: Path, start: Path | None = None) -> ModelFile:
+    """Return the file for what stands behind ``local/``, checked, and its hash.
+
+    ``name`` is one of the catalogue or the path of a ``.gguf`` file, which begins at ``start``
+    where it is relative.
+
+    Raises:
+        InputError: there is no such model, it isn't on this machine, or its file is damaged.
+
+    """
+    if is_path(name):
+        return _own_file(name, folder, start)
+    entry = find(name)
+    path = path_of(entry, folder)
+    if not path.is_file():
+        mend = f"run `jurybox model pull {entry.name}` ({shown_bytes(entry.bytes)})"
+        raise InputError(f"`local/{name}` isn't on this machine", mend)
+    return ModelFile(path=path, sha256=checked(path, entry, folder), entry=entry)
+
+
+def checked(path: Path, entry: Entry, folder: Path) -> str:
+    """Return the hash of a model's file; the whole file is read only where no stamp fits.
+
+    Raises:
+        InputError: it isn't the file that the catalogue means, or it can't be read.
+
+    """
+    mend = f"run `jurybox model pull {entry.name}`, which gets it anew"
+    size = _state(path).bytes
+    if size != entry.bytes:
+        problem = f"the file is damaged: {size:,} bytes instead of {entry.bytes:,}"
+        raise InputError(problem, mend, str(path))
+    digest = _digest(path, folder)
+    if digest != entry.sha256:
+        raise InputError("the file is damaged: its SHA-256 isn't the model's", mend, str(path))
+    return digest
+
+
+def stamp(path: Path, sha256: str, folder: Path) -> None:
+    """Note for which state of a file its hash is known."""
+    where = _stamp_of(path, folder)
+    data = msgspec.json.encode(msgspec.structs.replace(_state(path), sha256=sha256))
+    # In a folder that can't be written, the next start takes the hash again.
+    with contextlib.suppress(OSError):
+        where.parent.mkdir(parents=True, exist_ok=True)
+        fresh = where.with_suffix(f".{os.getpid()}")
+        fresh.write_bytes(data)
+        fresh.replace(where)
+
+
+def installed(folder: Path) -> tuple[Kept, ...]:
+    """Return what there is of every model of the catalogue."""
+    return tuple(kept(entry, folder) for entry in catalogue())
+
+
+def kept(entry: Entry, folder: Path) -> Kept:
+    """Return what there is of a model, without reading a whole file."""
+    path, partial = path_of(entry, folder), partial_of(entry, folder)
+    state: State = "absent"
+    size = 0
+    if path.is_file():
+        now = _state(path)
+        size = now.bytes
+        digest = _known_digest(path, now, folder)
+        whole = size == entry.bytes and digest in {None, entry.sha256}
+        state = "damaged" if not whole else "unchecked" if digest is None else "ready"
+    elif partial.is_file():
+        path, state, size = partial, "partial", partial.stat().st_size
+    return Kept(entry=entry, state=state, path=path, bytes=size)
+
+
+def remove(entry: Entry, folder: Path) -> int:
+    """Remove a model and what a pull has left; return how many bytes that frees.
+
+    Raises:
+        InputError: there is nothing of it, or it is being pulled.
+
+    """
+    path, partial = path_of(entry, folder), partial_of(entry, folder)
+    sizes = [each.stat().st_size for each in (path, partial) if each.is_file()]
+    if not sizes:
+        raise InputError(f"`{entry.name}` isn't on this machine", "there is nothing to remove")
+    try:
+        with held(entry, partial) as file:
+            file.discard()
+            shutil.rmtree(wheels_of(partial), ignore_errors=True)
+            _stamp_of(path, folder).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+    except Busy:
+        problem = f"`{entry.name}` is being pulled by another process"
+        raise InputError(problem, "wait until it has ended, or end it") from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        problem = f"can't be removed ({reason})"
+        raise InputError(problem, "check who may write there", str(path)) from None
+    return sum(sizes)
+
+
+def _own_file(name: str, folder: Path, start: Path | None) -> ModelFile:
+    path = (Path() if start is None else start) / Path(name).expanduser()
+    stem = path.name[: -len(SUFFIX)]
+    known = any(stem == entry.name for entry in catalogue())
+    if not path.is_file():
+        mend = f"write `local/{stem}` for the pulled model" if known else "check the path"
+        raise InputError("there is no such file", mend, str(path))
+    inspect(path)
+    digest = _digest(path, folder)
+    entry = next((each for each in catalogue() if each.sha256 == digest), None)
+    return ModelFile(path=path, sha256=digest, entry=entry)
+
+
+def _digest(path: Path, folder: Path) -> str:
+    """Return the hash of a file from its stamp, or else from its bytes."""
+    state = _state(path)
+    known = _known_digest(path, state, folder)
+    if known is not None:
+        return known
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    # What changed meanwhile has no hash that could be noted.
+    if _state(path) == state:
+        stamp(path, digest, folder)
+    return digest
+
+
+def _state(path: Path) -> _Stamp:
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return _Stamp(
+        path=str(path.resolve()),
+        bytes=found.st_size,
+        mtime_ns=found.st_mtime_ns,
+        ctime_ns=found.st_ctime_ns,
+    )
+
+
+def _stamp_of(path: Path, folder: Path) -> Path:
+    # In the folder of models even for a file of the user's own, whose folder is not ours.
+    digest = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()
+    return folder / _STAMPS / f"{digest[:32]}.json"
+
+
+def _known_digest(path: Path, state: _Stamp, folder: Path) -> str | None:
+    """Return the hash that was noted for just this state of a file."""
+    try:
+        noted = msgspec.json.decode(_stamp_of(path, folder).read_bytes(), type=_Stamp)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return noted.sha256 if msgspec.structs.replace(noted, sha256="") == state else None
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    reason = (error.strerror or str(error)).lower()
+    return InputError(f"can't be read ({reason})", "check the path", str(path))

