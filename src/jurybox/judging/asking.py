@@ -1,11 +1,12 @@
 """From a rubric and a sample to the question that is asked and the reader of its reply."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from jurybox.errors import InputError
 from jurybox.judging.flow import Asking, Defect
+from jurybox.judging.panel import Seat, Way, seats, way_of
 from jurybox.judging.prompts import (
     pairwise_eval_prompt,
     reference_eval_prompt,
@@ -28,10 +29,14 @@ _SCORE_FORMATS = ("json", "strict-json", "score-line", "bracket-rating")
 
 
 class Judging(msgspec.Struct, frozen=True, kw_only=True):
-    """A rubric together with the checklist that every reply completes."""
+    """A rubric together with the checklist that every reply completes.
+
+    ``way`` is how all judges are asked; None leaves it to what each of them is good at.
+    """
 
     rubric: Rubric
     checklist: Rubric
+    way: Way | None = None
 
     @property
     def asking(self) -> Asking:
@@ -47,8 +52,16 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
         rubric = self.rubric
         return (Criterion(id=rubric.overall_name, name=rubric.title, scale=rubric.scale),)
 
+    def seats(self, judges: Sequence[str], votes: int) -> tuple[Seat, ...]:
+        """Deal the votes out among the judges."""
+        return seats(self.rubric, judges, votes, self.way)
+
+    def asks_for_verdicts(self, judges: Sequence[str]) -> bool:
+        """Tell whether any of the judges is asked for a whole verdict."""
+        return any(way_of(judge, self.way) == "verdict" for judge in judges)
+
     def check(self, sample: Sample) -> None:
-        """See that the rubric's way of asking fits the sample.
+        """See that the rubric's way of asking for a verdict fits the sample.
 
         Raises:
             InputError: it doesn't.

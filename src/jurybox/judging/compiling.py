@@ -146,13 +146,18 @@ def _overall(criteria: Sequence[Criterion], scores: Sequence[float]) -> float:
 
 
 def _scored(criterion: Criterion, votes: Sequence[Scores], requested: int) -> CriterionReport:
-    given = [vote.scores[criterion.id] for vote in votes]
+    # Some judges give no opinion on a criterion: the overlap judge knows only the reference.
+    scored = [vote for vote in votes if criterion.id in vote.scores]
+    given = [vote.scores[criterion.id] for vote in scored]
     score, confidence = count_scores(given, requested)
+    if any(vote.remarks.fallback for vote in votes):
+        # The rubric's score stands in for a vote that nobody could read: nobody agrees with it.
+        confidence = "low"
     # The reasoning shown is that of a vote for the score shown.
     reasoning = next(
         (
             vote.remarks.reasoning.get(criterion.id, "")
-            for vote in votes
+            for vote in scored
             if vote.scores[criterion.id] == score
         ),
         "",

@@ -1,12 +1,16 @@
 """The jury: which questions are asked about a sample, and how often."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 from jurybox.judging.asking import Judging
 from jurybox.judging.compiling import Ballot, report_on_one, report_on_pair, report_on_two
+from jurybox.judging.evidence.comparing import compare
+from jurybox.judging.evidence.examining import examine
 from jurybox.judging.flow import Answer, Flow, Unscored, ask, together
-from jurybox.judging.pairwise import pairwise
-from jurybox.judging.panel import Seat, seats
+from jurybox.judging.overlap import NO_REFERENCE, overlap_flow
+from jurybox.judging.pairwise import PairVote, pairwise
+from jurybox.judging.panel import Seat
 from jurybox.judging.report import EvaluationReport
 from jurybox.judging.verdict import Remarks, Scores
 from jurybox.sample import Sample
@@ -24,8 +28,9 @@ def jury(
         InputError: the rubric's way of asking doesn't fit the sample.
 
     """
-    judging.check(sample)
-    panel = seats(judging.rubric, judges, votes)
+    panel = judging.seats(judges, votes)
+    if judging.asks_for_verdicts(judges):
+        judging.check(sample)
     if sample.response_b is None:
         ballots = yield from _vote(judging, sample, sample.response.text, panel)
         return report_on_one(judging, sample, panel, ballots)
@@ -35,23 +40,55 @@ def jury(
             _vote(judging, sample, sample.response_b.text, panel),
         )
         return report_on_two(judging, sample, panel, first, second)
-    pairs = yield from together(*(pairwise(judging, sample, seat) for seat in panel))
+    pairs = yield from together(*(_pair_vote(judging, sample, seat) for seat in panel))
     return report_on_pair(judging, sample, panel, pairs)
 
 
 def _vote(
     judging: Judging, sample: Sample, response: str, panel: Sequence[Seat]
 ) -> Flow[tuple[Ballot, ...]]:
-    prompt = judging.score_prompt(sample, response)
-    schema, read = judging.score_schema(), judging.score_reader()
-    ballots = yield from together(
-        *(ask(seat.request(prompt, schema), read, judging.asking) for seat in panel)
-    )
+    by_verdict = _verdicts(judging, sample, response)
+
+    def ballot(seat: Seat) -> Flow[Ballot]:
+        match seat.way:
+            case "verdict":
+                return by_verdict(seat)
+            case "evidence":
+                return examine(judging, sample, response, seat)
+            case "overlap":
+                return _measured(judging, sample, response, seat)
+
+    ballots = yield from together(*(ballot(seat) for seat in panel))
     # A vote that was given counts for more than any that couldn't be read.
     if any(isinstance(ballot, Answer) for ballot in ballots):
         return ballots
     first, *rest = ballots
     return (_with_fallback(judging, first), *rest)
+
+
+def _verdicts(
+    judging: Judging, sample: Sample, response: str
+) -> Callable[[Seat], Flow[Answer[Scores] | Unscored]]:
+    """Return how a seat is asked for a verdict; the long prompt is written once for all of them."""
+    schema, read = judging.score_schema(), judging.score_reader()
+    prompt = cache(lambda: judging.score_prompt(sample, response))
+    return lambda seat: ask(seat.request(prompt(), schema), read, judging.asking)
+
+
+def _measured(judging: Judging, sample: Sample, response: str, seat: Seat) -> Flow[Ballot]:
+    yield from ()
+    about_it = [each for each in judging.scored() if each.evidence == "reference"]
+    return overlap_flow(judging, sample, response, seat, about_it)
+
+
+def _pair_vote(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Unscored]:
+    match seat.way:
+        case "verdict":
+            return (yield from pairwise(judging, sample, seat))
+        case "evidence":
+            return (yield from compare(judging, sample, seat))
+        case "overlap":
+            return Unscored(reason=NO_REFERENCE, cause="defect")
 
 
 def _with_fallback(judging: Judging, ballot: Ballot) -> Ballot:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final, Literal
 
 import msgspec
 
@@ -9,13 +10,34 @@ from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.rubric.model import Generation, Rubric
 from jurybox.sample import Turn
 
+Way = Literal["verdict", "evidence", "overlap"]
+"""How a judge is asked: for a whole verdict, narrow questions whose answers code scores, or not."""
+
+WORDINGS: Final = 3
+"""In how many ways each question for evidence can be put; more votes repeat them."""
+
+_EMBEDDED: Final = "local/"
+_OVERLAP: Final = "overlap/"
+
+
+def way_of(judge: str, wanted: Way | None) -> Way:
+    """Return how a judge is asked: as it is wanted, or else the embedded ones by evidence.
+
+    Small models can't reason and then score; they can answer narrow questions. The overlap judge
+    is no model and can't be asked at all.
+    """
+    if judge.startswith(_OVERLAP):
+        return "overlap"
+    return wanted or ("evidence" if judge.startswith(_EMBEDDED) else "verdict")
+
 
 class Seat(msgspec.Struct, frozen=True, kw_only=True):
-    """One vote: its number, its judge, and the parameters it is asked with."""
+    """One vote: its number, its judge, how that is asked and with which parameters."""
 
     vote: int
     judge: str
     generation: Generation
+    way: Way = "verdict"
 
     def request(self, prompt: str, schema: str | None) -> ModelRequest:
         """Return the question that this seat is asked."""
@@ -28,40 +50,43 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def seats(rubric: Rubric, judges: Sequence[str], votes: int) -> tuple[Seat, ...]:
+def seats(
+    rubric: Rubric, judges: Sequence[str], votes: int, wanted: Way | None = None
+) -> tuple[Seat, ...]:
     """Deal the votes out among the judges, in turns.
 
     A model that gives several votes is asked with another seed each time and the rubric's
-    ``vote_temperature``: asking a deterministic model the same thing three times is one vote.
+    ``vote_temperature``: asking a deterministic model the same thing three times is one vote. One
+    that is asked for evidence gets other words each time instead.
     """
     dealt = [judges[vote % len(judges)] for vote in range(votes)]
     counts = Counter(dealt)
     base = rubric.generation
     warm = rubric.protocol.vote_temperature
-    return tuple(
-        Seat(
-            vote=vote,
-            judge=judge,
-            generation=msgspec.structs.replace(
-                base,
-                seed=base.seed + vote,
-                temperature=warm if counts[judge] > 1 else base.temperature,
-            ),
+    dealt_seats: list[Seat] = []
+    for vote, judge in enumerate(dealt):
+        way = way_of(judge, wanted)
+        warmed = way == "verdict" and counts[judge] > 1
+        generation = msgspec.structs.replace(
+            base, seed=base.seed + vote, temperature=warm if warmed else base.temperature
         )
-        for vote, judge in enumerate(dealt)
-    )
+        dealt_seats.append(Seat(vote=vote, judge=judge, generation=generation, way=way))
+    return tuple(dealt_seats)
 
 
 def independent(replies: Sequence[tuple[Seat, ModelReply]]) -> bool:
     """Tell whether the votes can differ by anything but their number.
 
     What counts is what was really sent: a model may take no seed or no temperature, and at
-    temperature 0 a seed changes nothing.
+    temperature 0 a seed changes nothing. Questions for evidence differ in their words.
     """
     if len({seat.vote for seat, _ in replies}) <= 1:
         return True
     asked: set[tuple[object, ...]] = set()
     for seat, reply in replies:
+        if seat.way == "evidence":
+            asked.add((seat.judge, seat.vote % WORDINGS))
+            continue
         sent = reply.sent or seat.generation
         seed = sent.seed if reply.seed_sent and sent.temperature > 0 else None
         asked.add((seat.judge, sent.temperature, sent.top_p, seed))

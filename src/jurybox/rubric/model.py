@@ -17,6 +17,7 @@ ReplyFormat = Literal[
 ReaskWith = Literal["defect", "same"]
 OnUnstable = Literal["tie", "review"]
 Polarity = Literal["positive", "negative", "neutral"]
+EvidenceKind = Literal["levels", "reference", "context"]
 
 UNLABELLED: Final = "Indicators"
 """The label of a list that has none of its own."""
@@ -51,7 +52,8 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is judged, with all that a person or a model needs to judge it.
 
     ``level_columns`` are the headings of the table of levels, ``level_decimals`` how many decimals
-    its scores are written with.
+    its scores are written with. ``evidence`` is what a judge that answers narrow questions holds
+    a response against: the reference answer, the context, or the words of the levels.
     """
 
     id: str
@@ -64,6 +66,7 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
     level_decimals: int = 0
     indicators: tuple[Indicators, ...] = ()
     rules: Rules | None = None
+    evidence: EvidenceKind = "levels"
 
     def band(self, score: float) -> Level | None:
         """Return the level of a score, rounded to the decimals that the levels have (C11)."""

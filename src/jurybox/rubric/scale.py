@@ -1,6 +1,7 @@
 """The scale a criterion is scored on."""
 
 import json
+import math
 import re
 from typing import Self
 
@@ -61,6 +62,11 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     def share(self, score: float) -> float:
         """Return how far up the scale ``score`` is, from 0 to 1."""
         return (score - self.low) / (self.high - self.low)
+
+    def at(self, share: float) -> float:
+        """Return the point that is ``share`` of the way up; half-way between two goes up."""
+        exact = self.low + share * (self.high - self.low)
+        return round(exact, 6) if self.continuous else math.floor(exact + 0.5)
 
     def describe(self) -> str:
         """Say in words which scores there are."""

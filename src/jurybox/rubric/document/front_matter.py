@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeVar, get_args
 
 import msgspec
 
@@ -19,7 +19,14 @@ from jurybox.documents.fields import (
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.plain_yaml import Node, Pairs, Scalar, read_yaml
 from jurybox.errors import Unreadable
-from jurybox.rubric.model import Generation, OnUnstable, Protocol, ReaskWith, ReplyFormat
+from jurybox.rubric.model import (
+    EvidenceKind,
+    Generation,
+    OnUnstable,
+    Protocol,
+    ReaskWith,
+    ReplyFormat,
+)
 from jurybox.rubric.scale import Scale
 from jurybox.wording import listed, nearest
 
@@ -31,6 +38,7 @@ KEYS: Final = (
     "scale",
     "scales",
     "weights",
+    "evidence",
     "overall_name",
     "votes",
     "vote_temperature",
@@ -53,6 +61,10 @@ KEYS: Final = (
 )
 """Every key of the front matter, in canonical order."""
 
+EVIDENCE: Final[tuple[EvidenceKind, ...]] = get_args(EvidenceKind)
+"""What a judge that answers narrow questions may hold a response against."""
+
+_KINDS: Final[dict[str, EvidenceKind]] = {kind: kind for kind in EVIDENCE}
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,2}")
 _MAX_ID = 64
@@ -69,6 +81,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     scale: Scale | None
     scales: dict[str, Scale]
     weights: dict[str, float]
+    evidence: dict[str, EvidenceKind]
     overall_name: str
     overall_given: bool
     overall_place: Place
@@ -112,6 +125,7 @@ def read_head(fields: Fields, criteria: Sequence[str]) -> Head:
         scale=scale,
         scales=scales,
         weights=_read_weights(fields, criteria),
+        evidence=_read_evidence(fields, criteria),
         overall_name=_read_overall_name(fields, criteria),
         overall_given="overall_name" in fields,
         overall_place=fields.value_place("overall_name"),
@@ -267,6 +281,21 @@ def _read_without_response(fields: Fields, scales: Mapping[str, Scale | None]) -
             scores[key.text] = float(score) if scale.continuous else int(score)
     # In the order of the criteria, so that the order of writing says nothing.
     return {criterion: scores[criterion] for criterion in scales if criterion in scores}
+
+
+def _read_evidence(fields: Fields, criteria: Sequence[str]) -> dict[str, EvidenceKind]:
+    kinds: dict[str, EvidenceKind] = {}
+    for key, value in fields.pairs("evidence", "a mapping such as `{correctness: reference}`"):
+        known = known_criterion(key, criteria, fields.findings)
+        text = value.text if isinstance(value, Scalar) else None
+        kind = _KINDS.get(text or "")
+        if kind is None:
+            problem = f"the evidence for `{key.text}` can't be {kind_of(value)}"
+            mend = nearest(text or "", EVIDENCE, f"use one of {listed(EVIDENCE)}")
+            fields.findings.add(value.place, "unknown-choice", problem, mend)
+        elif known:
+            kinds[key.text] = kind
+    return kinds
 
 
 def _with_defaults(defaults: S, given: Mapping[str, object]) -> S:

@@ -5,6 +5,7 @@ the same readers as any document. What comes from the base has the place of the 
 a finding there is about something that the two don't say together.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -12,19 +13,22 @@ import msgspec
 
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
+from jurybox.errors import Finding
 from jurybox.rubric.document.bases import EXTENDS
 from jurybox.rubric.document.criteria import CriterionText
+from jurybox.rubric.document.outline import JUDGE_PROMPT
 from jurybox.rubric.document.overlay_rules import changed_lexicons, changed_rules
 from jurybox.rubric.document.rendering import front_matter, lexicons_text, rules_text
 from jurybox.rubric.model import Criterion, Indicators, Rubric, Section
 from jurybox.wording import closest
 
 # Entry by entry; every other key is taken as a whole.
-_MERGED: Final = ("scales", "weights", "generation", "without_response", "figures")
+_MERGED: Final = ("scales", "weights", "evidence", "generation", "without_response", "figures")
 _OWN: Final = ("id", "version")
 # These belong to one reply format: with another one they would mean nothing.
 _OF_FORMAT: Final = ("rationale_words", "fallback_score")
 _FORMAT: Final = "reply_format"
+_WORD: Final = re.compile(r"[^\W_]+")
 
 
 class Overlay:
@@ -34,6 +38,7 @@ class Overlay:
         self.base = base
         self._at = at
         self._findings = findings
+        self._new: tuple[CriterionText, ...] = ()
 
     def front(self, own: Pairs) -> Pairs:
         """Return the front matter of both: what the document says itself wins."""
@@ -75,6 +80,7 @@ class Overlay:
         inherited = [self._over(each, own.pop(each.id, None)) for each in self.base.criteria]
         for text in own.values():
             self._check_new(text)
+        self._new = tuple(own.values())
         return [*inherited, *own.values()]
 
     def _over(self, criterion: Criterion, own: CriterionText | None) -> CriterionText:
@@ -104,6 +110,26 @@ class Overlay:
             mend = f"call it `### {name}` to change that one, or give a new one another name"
             self._findings.add(text.place, "unknown-criterion", problem, mend)
 
+    def warn(self, whole: Rubric, earlier: Sequence[Finding], warnings: Findings) -> None:
+        """Note criteria that the document adds and that the base's judge prompt doesn't mention.
+
+        ``earlier`` are the warnings of the base, which hold as long as its judge prompt stands.
+        """
+        template = whole.template
+        if template is None or template != self.base.template:
+            return
+        for each in earlier:
+            warnings.add(self._at, each.code, each.problem, each.mend)
+        told = _words(template.text)
+        for text in self._new:
+            criterion = whole.criterion(text.id)
+            if criterion is None or _words(text.id) in told or _words(text.name) in told:
+                continue
+            prompt = f"the judge prompt of the base `{self.base.id}`"
+            problem = f"{prompt} doesn't mention `{text.id}`: {_unjudged(whole, criterion)}"
+            mend = f"give this document a `## {JUDGE_PROMPT}` that does"
+            warnings.add(text.place, "unjudged-criterion", problem, mend)
+
     def rules(self, criterion_id: str, own: Pairs | None) -> Pairs | None:
         """Return the rules of a criterion with what the document changes of them."""
         criterion = self.base.criterion(criterion_id)
@@ -122,6 +148,22 @@ class Overlay:
         mine = {section.title: section for section in own}
         inherited = [mine.pop(each.title, each) for each in self.base.sections]
         return (*inherited, *mine.values())
+
+
+def _words(text: str) -> str:
+    """Return the words of a text, each with a space on both sides."""
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
+
+
+def _unjudged(rubric: Rubric, criterion: Criterion) -> str:
+    """Say what becomes of a criterion that judges aren't told about."""
+    match rubric.protocol.reply_format:
+        case "json":
+            return "judges are told no more of it than its id"
+        case "strict-json":
+            return "judges won't score it, and their replies are refused without it"
+        case _:
+            return "nobody scores it" if criterion.rules is None else "only its rules score it"
 
 
 def _merged(inherited: Node, own: Node) -> Node:

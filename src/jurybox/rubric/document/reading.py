@@ -85,24 +85,33 @@ def check_rubric(document: str | bytes, find: Find | None = None) -> Reading:
 
 def _check(data: bytes, find: Find | None, chain: tuple[str, ...]) -> Reading:
     """Read a document; ``chain`` are the keys of those that led to it as their base."""
-    findings = Findings()
+    findings, warnings = Findings(), Findings()
     rubric = None
     bases: tuple[str, ...] = ()
     with contextlib.suppress(TooManyError):
         source = read_source(data, findings)
         if source is not None:
-            rubric, bases = _read(source, find, chain, findings)
+            rubric, bases = _read(source, find, chain, findings, warnings)
     found = findings.in_order()
     if rubric is not None and bases:
         # The text that counts is the whole one: the hash then covers the base as well.
         text = render_rubric(rubric)
         sha256 = hashlib.sha256(text.encode()).hexdigest()
         rubric = msgspec.structs.replace(rubric, sha256=sha256)
-    return Reading(rubric=None if found else rubric, findings=found, bases=bases)
+    return Reading(
+        rubric=None if found else rubric,
+        findings=found,
+        bases=bases,
+        warnings=() if found else warnings.in_order(),
+    )
 
 
 def _read(
-    source: Source, find: Find | None, chain: tuple[str, ...], findings: Findings
+    source: Source,
+    find: Find | None,
+    chain: tuple[str, ...],
+    findings: Findings,
+    warnings: Findings,
 ) -> tuple[Rubric | None, tuple[str, ...]]:
     """Read a document, with the names of all those that it extends."""
     front = open_front_matter(source.front_matter, source.first_line, findings)
@@ -113,10 +122,13 @@ def _read(
     found = read_base(fields, find, chain, read, findings)
     if found is None:
         return None, ()
-    base, names = found
+    base, reading = found
     overlay = Overlay(base, fields.value_place(EXTENDS), findings)
     whole = front_fields(overlay.front(front), findings)
-    return _assemble(source, whole, overlay, findings), names
+    rubric = _assemble(source, whole, overlay, findings)
+    if rubric is not None:
+        overlay.warn(rubric, reading.warnings, warnings)
+    return rubric, reading.bases
 
 
 def _read_base(chain: tuple[str, ...], base: Base) -> Reading:
@@ -225,6 +237,7 @@ class _Building:
             scale=scale or Scale(low=0, high=1),
             definition=text.definition,
             weight=self._head.weights.get(text.id, 1.0),
+            evidence=self._head.evidence.get(text.id, "levels"),
             levels=levels.rows,
             level_columns=levels.columns,
             level_decimals=levels.decimals,

@@ -75,6 +75,9 @@ def _front_matter(rubric: Rubric) -> Iterator[str]:
     weighted = [each for each in rubric.criteria if each.weight != 1]
     if weighted:
         yield f"weights: {_flow((each.id, show_number(each.weight)) for each in weighted)}"
+    evident = [each for each in rubric.criteria if each.evidence != "levels"]
+    if evident:
+        yield f"evidence: {_flow((each.id, each.evidence) for each in evident)}"
     if rubric.overall_name != "overall":
         yield f"overall_name: {rubric.overall_name}"
     yield from (f"{name}: {value}" for name, value in _changed(rubric.protocol))

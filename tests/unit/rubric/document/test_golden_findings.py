@@ -1,5 +1,7 @@
 """Every broken document of ``tests/golden/rubrics`` is refused with exactly the findings beside it.
 
+Those of ``tests/golden/warned`` are sound, with exactly the warnings beside them.
+
 After a change on purpose, write the expected findings anew and read the difference line by line::
 
     UPDATE_GOLDEN=1 .venv/bin/python -m pytest tests/unit/rubric/document/test_golden_findings.py
@@ -7,18 +9,22 @@ After a change on purpose, write the expected findings anew and read the differe
 
 import ast
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
+from jurybox.documents.findings import Findings, Place
 from jurybox.errors import Finding, InputError, RubricError
 from jurybox.rubric import Base, Reading, check_rubric, parse_rubric
 from jurybox.rubric.document.front_matter import KEYS
 
 ROOT = Path(__file__).parents[4]
 GOLDEN = ROOT / "tests" / "golden" / "rubrics"
+WARNED = ROOT / "tests" / "golden" / "warned"
 BASES = ROOT / "tests" / "golden" / "bases"
 DOCUMENTS = sorted(GOLDEN.glob("*.md"))
+SUSPECT = sorted(WARNED.glob("*.md"))
 REWRITE = os.environ.get("UPDATE_GOLDEN") == "1"
 
 SOUND = b"""---
@@ -50,6 +56,15 @@ MADE: dict[str, tuple[bytes, list[str]]] = {
                 "1:1: there is no section `## Criteria`; add it, with a `###` heading for each "
                 "criterion [no-criteria]"
             ),
+        ],
+    ),
+    "an-overlay-that-stands-nowhere": (
+        SOUND.replace(b"scale: 1-5", b"extends: voice"),
+        [
+            (
+                "4:10: the base `voice` can't be looked for: this text has no place of its own; "
+                "load the document by its name or path [unknown-base]"
+            )
         ],
     ),
     "utf-16-little-endian": (
@@ -159,12 +174,37 @@ def shown(findings: tuple[Finding, ...]) -> str:
     return "".join(f"{finding}\n" for finding in findings)
 
 
+def every_reading() -> list[Reading]:
+    golden = [checked(path.read_bytes()) for path in (*DOCUMENTS, *SUSPECT)]
+    return [*golden, *(check_rubric(data) for data, _ in MADE.values())]
+
+
+def modules(*rooms: str) -> list[Path]:
+    folders = (ROOT / "src" / "jurybox" / room for room in rooms)
+    return sorted(path for folder in folders for path in folder.glob("*.py"))
+
+
+def places_in_the_source() -> dict[tuple[str, int], str]:
+    """Return every call that notes a finding in words of its own: its lines, and its code."""
+    found: dict[tuple[str, int], str] = {}
+    for module in modules("rubric/document"):
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(attr="add"), args=[_, ast.Constant(value=str(code)), _, _]
+                ):
+                    lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                    found |= {(module.name, line): f"{node.lineno} {code}" for line in lines}
+                case _:
+                    pass
+    return found
+
+
 def codes_in_the_source() -> set[str]:
     """Return every literal that is passed as a finding's code: second argument, or by its name."""
     takers = {"add", "add_unreadable", "parse_at", "parsed", "_scalar"}
     found: set[str] = set()
-    rooms = (ROOT / "src" / "jurybox" / room for room in ("documents", "rubric/document"))
-    for module in sorted(path for room in rooms for path in room.glob("*.py")):
+    for module in modules("documents", "rubric/document"):
         for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
             match node:
                 case ast.Call(
@@ -190,6 +230,18 @@ def test_a_broken_document_has_exactly_these_findings(path: Path) -> None:
     assert reading.rubric is None
 
 
+@pytest.mark.parametrize("path", SUSPECT, ids=lambda path: path.stem)
+def test_a_sound_document_has_exactly_these_warnings(path: Path) -> None:
+    reading = checked(path.read_bytes())
+    expected = path.with_suffix(".warnings")
+    if REWRITE:
+        expected.write_text(shown(reading.warnings), encoding="utf-8")
+    assert shown(reading.warnings) == expected.read_text(encoding="utf-8")
+    assert reading.warnings
+    assert reading.findings == ()
+    assert reading.rubric is not None
+
+
 @pytest.mark.parametrize("name", MADE)
 def test_a_document_that_is_no_text_file_has_exactly_these_findings(name: str) -> None:
     data, expected = MADE[name]
@@ -198,7 +250,8 @@ def test_a_document_that_is_no_text_file_has_exactly_these_findings(name: str) -
 
 def test_each_golden_document_has_its_findings_and_no_others_lie_about() -> None:
     assert {path.stem for path in GOLDEN.glob("*.findings")} == {path.stem for path in DOCUMENTS}
-    assert len(DOCUMENTS) >= 175
+    assert {path.stem for path in WARNED.glob("*.warnings")} == {path.stem for path in SUSPECT}
+    assert len(DOCUMENTS) >= 190
 
 
 def test_the_document_that_the_made_ones_are_broken_from_is_sound() -> None:
@@ -206,9 +259,27 @@ def test_the_document_that_the_made_ones_are_broken_from_is_sound() -> None:
 
 
 def test_every_code_has_a_document_that_produces_it() -> None:
-    documents = [*(path.read_bytes() for path in DOCUMENTS), *(data for data, _ in MADE.values())]
-    produced = {finding.code for each in documents for finding in checked(each).findings}
+    noted = [each for reading in every_reading() for each in reading.findings + reading.warnings]
+    produced = {each.code for each in noted}
     assert produced == codes_in_the_source()
+
+
+def test_every_message_has_a_document_that_produces_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A code may stand for several messages; each place in the source that words one is reached."""
+    reached: set[tuple[str, int]] = set()
+    add = Findings.add
+
+    def noting(findings: Findings, place: Place, code: str, problem: str, mend: str) -> None:
+        caller = sys._getframe(1)
+        reached.add((Path(caller.f_code.co_filename).name, caller.f_lineno))
+        add(findings, place, code, problem, mend)
+
+    monkeypatch.setattr(Findings, "add", noting)
+    every_reading()
+    places = places_in_the_source()
+    known = {(module, where) for (module, _), where in places.items()}
+    seen = {(at[0], places[at]) for at in reached if at in places}
+    assert sorted(known - seen) == []
 
 
 def test_findings_stand_in_the_order_of_the_text() -> None:

@@ -64,6 +64,25 @@ def test_weights_are_changed_one_by_one() -> None:
     assert {each.id: each.weight for each in rubric.criteria} == {"warmth": 2, "brevity": 3}
 
 
+def test_the_evidence_is_changed_one_by_one() -> None:
+    assert {
+        each.id: each.evidence for each in read("evidence: {warmth: reference}\n").criteria
+    } == {
+        "warmth": "reference",
+        "brevity": "levels",
+    }
+    base = VOICE.replace("weights:", "evidence: {warmth: reference, brevity: context}\nweights:", 1)
+    changed = parse_rubric(
+        overlay("evidence: {brevity: levels}\n"), "mine", finder({"voice": base})
+    )
+    assert [each.evidence for each in parse_rubric(base, "voice").criteria] == [
+        "reference",
+        "context",
+    ]
+    assert [each.evidence for each in changed.criteria] == ["reference", "levels"]
+    assert parse_rubric(render_rubric(changed), "mine").criteria == changed.criteria
+
+
 def test_the_protocol_and_the_thresholds_are_taken_as_they_are_written() -> None:
     rubric = read('votes: 5\npass: ["warmth >= 0.7"]\ngates: ["pass_rate >= 0.9"]\n')
     assert rubric.protocol.votes == 5
@@ -190,3 +209,51 @@ def test_the_bundled_overlays_are_sound_and_round_trip(name: str) -> None:
     assert [each.id for each in rubric.criteria] == [each.id for each in base.criteria]
     trust = [each.weight for each in rubric.criteria if each.id == "trust_boundaries"]
     assert trust[0] >= 0.2
+
+
+WIT = "## Criteria\n\n### Plain words\nSimple.\n"
+
+
+def warned(body: str, base: str = "voice", **documents: str) -> list[str]:
+    reading = check_rubric(overlay(body=body, base=base), finder({"voice": VOICE, **documents}))
+    assert reading.rubric is not None
+    return [each.problem.partition("`: ")[0] for each in reading.warnings]
+
+
+def test_a_new_criterion_that_the_base_s_judge_prompt_leaves_out_is_told() -> None:
+    left_out = "the judge prompt of the base `voice` doesn't mention `plain_words"
+    assert warned(WIT) == [left_out]
+    assert warned("") == []
+    assert warned("## Criteria\n\n### Warmth\nWarm.\n") == []
+
+
+@pytest.mark.parametrize("said", ["plain words", "**Plain  Words**:", "`plain_words`"])
+def test_a_prompt_that_mentions_the_criterion_is_no_reason_to_warn(said: str) -> None:
+    prompt = f"## Judge prompt\n\n```text\nScore {{response}} for {said}.\n```\n"
+    assert warned(f"{WIT}\n{prompt}") == []
+    assert warned(WIT, voice=VOICE.replace("from 0 to 1.", f"from 0 to 1 for {said}.")) == []
+
+
+def test_a_part_of_a_word_is_no_mention() -> None:
+    voice = VOICE.replace("from 0 to 1.", "with wits, from 0 to 1.")
+    assert len(warned("## Criteria\n\n### Wit\nFunny.\n", voice=voice)) == 1
+
+
+def test_what_a_base_adds_to_its_base_stays_unmentioned_until_there_is_another_prompt() -> None:
+    witty = overlay(body=WIT).replace("id: mine", "id: witty")
+    assert len(warned("", base="witty", witty=witty)) == 1
+    prompt = "## Judge prompt\n\n```text\nScore {response}.\n```\n"
+    assert warned(prompt, base="witty", witty=witty) == []
+
+
+def test_without_a_judge_prompt_all_criteria_reach_the_judge() -> None:
+    plain = VOICE.partition("## Judge prompt")[0].replace("reply_format: score-line\n", "")
+    assert warned(WIT, voice=plain.replace("fallback_score: 0.5\n", "")) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["companion-older-adults", "companion-vulnerable", "companion-plus"]
+)
+def test_bundled_overlays_have_no_warnings(name: str) -> None:
+    documents = {path.stem: path.read_text(encoding="utf-8") for path in LIBRARY.glob("*.md")}
+    assert check_rubric(documents[name], finder(documents)).warnings == ()

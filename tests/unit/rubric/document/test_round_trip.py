@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from jurybox.documents.fields import options_of
 from jurybox.rubric import Criterion, Level, Rubric, Scale, check_rubric, render_rubric
 from jurybox.rubric.comparison import OPERATORS, Comparison
+from jurybox.rubric.document.front_matter import EVIDENCE
 from jurybox.rubric.figures import (
     AGGREGATE_SCORE,
     MEASURES,
@@ -359,6 +360,7 @@ def criteria(
         scale=scale,
         definition=draw(paragraphs(PROSE, 4).filter(reads_as_text)),
         weight=draw(st.integers(0, 4000)) / 1000,
+        evidence=draw(st.sampled_from(EVIDENCE)),
         levels=table.rows,
         level_columns=table.columns,
         level_decimals=table.decimals,

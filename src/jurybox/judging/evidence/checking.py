@@ -1,0 +1,36 @@
+"""The bias checklist of a judge that is asked narrow questions: what keeps each bias out."""
+
+from typing import Final
+
+from jurybox.rubric.model import Rubric
+
+_ALONE: Final = {
+    "position": "The response was read alone; there was no other to stand before it.",
+}
+_PAIR: Final = {
+    "position": (
+        "Each response was also read alone, and the comparison was made in both orders and"
+        " averaged; the reasoning says how far the order alone moved it."
+    ),
+}
+_ALWAYS: Final = {
+    "verbosity": "No question asks for length, and no score depends on it.",
+    "self_enhancement": (
+        "Not looked into: who wrote the response isn't known. {judge} answered questions about"
+        " what it says, and gave no opinion on it."
+    ),
+    "formatting": "No question asks for layout, unless a level of the rubric does.",
+    "authority": (
+        "The questions hold the response against the material or the rubric's words; a title or"
+        " a claimed source in it is no answer to any of them. The model may still be impressed."
+    ),
+}
+_UNKNOWN: Final = "Not looked into: {judge} was asked narrow questions, and none is about this."
+
+
+def completed_checklist(checklist: Rubric, judge: str, *, pair: bool) -> dict[str, str]:
+    """Return what can be said of each item by how the questions were asked."""
+    known = _ALWAYS | (_PAIR if pair else _ALONE)
+    return {
+        item.id: known.get(item.id, _UNKNOWN).format(judge=judge) for item in checklist.criteria
+    }

@@ -1,0 +1,106 @@
+"""Narrow questions: what is sent, and what becomes of the replies."""
+
+from collections.abc import Callable
+
+import pytest
+from answering import JUDGE, answering, reply, seat, text_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurybox.judging.evidence.probability import ALTERNATIVES
+from jurybox.judging.evidence.probes import Probe, Readings, inquire
+from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import Unscored
+from jurybox.running.drive import drive_sync
+
+PROBE = Probe(role="You judge.", head="Question: q\n", body="Answer: a\n", question="Is it so?")
+OTHER = Probe(role="You judge.", head="Question: q\n", body="Answer: b\n", question="Is it so?")
+
+
+class Recorder:
+    """Keeps what it was asked."""
+
+    def __init__(self, answer: Callable[[ModelRequest], Outcome]) -> None:
+        self.asked: list[ModelRequest] = []
+        self._answer = answer
+
+    def __call__(self, request: ModelRequest) -> Outcome:
+        self.asked.append(request)
+        return self._answer(request)
+
+
+def test_a_question_is_asked_for_one_word_and_its_alternatives() -> None:
+    request = PROBE.request(seat(2, temperature=0.9, max_tokens=700, seed=44, top_p=0.5))
+    assert (request.model, request.vote, request.logprobs) == (JUDGE, 2, ALTERNATIVES)
+    assert (request.generation.temperature, request.generation.max_tokens) == (0.0, 1)
+    assert (request.generation.seed, request.generation.top_p) == (44, 0.5)
+    assert [turn.role for turn in request.messages] == ["system", "user"]
+    assert request.messages[0].content == "You judge."
+    assert text_of(request) == "Question: q\nAnswer: a\n\nIs it so? Reply yes or no."
+    assert request.schema is None
+
+
+@given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=30))
+def test_what_is_shared_ends_where_the_head_and_the_body_do(
+    head: str, body: str, question: str
+) -> None:
+    probe = Probe(role="r", head=head, body=body, question=question)
+    request = probe.request(seat())
+    text = text_of(request)
+    starts = [text[:end] for end in request.shared]
+    assert starts == [part for part in dict.fromkeys((head, head + body)) if part]
+    assert text.endswith(f"{question} Reply yes or no.")
+
+
+def test_braces_in_the_material_are_only_text() -> None:
+    probe = Probe(role="r", head="{}", body="{0} {x}", question="Is it {y}?", words=("A", "B"))
+    assert text_of(probe.request(seat())) == "{}{0} {x}\nIs it {y}? Reply A or B."
+
+
+def test_a_question_is_asked_once_however_many_want_to_know() -> None:
+    model = Recorder(answering(lambda text: 0.8 if "Answer: a" in text else 0.3))
+    readings = drive_sync(inquire(seat(), [PROBE, OTHER, PROBE]), model)
+    assert isinstance(readings, Readings)
+    assert len(model.asked) == len(readings.replies) == 2
+    assert readings.of == {PROBE: pytest.approx(0.8), OTHER: pytest.approx(0.3)}
+
+
+def test_all_questions_go_out_together() -> None:
+    flow = inquire(seat(), [PROBE, OTHER])
+    assert len(next(flow)) == 2
+    flow.close()
+
+
+def test_e6_a_question_without_a_reply_is_no_vote() -> None:
+    failure = Failure(kind="timeout", message="it took too long")
+    good = answering(lambda _: 0.5)
+    model = Recorder(lambda request: failure if "Answer: b" in text_of(request) else good(request))
+    found = drive_sync(inquire(seat(), [PROBE, OTHER]), model)
+    assert isinstance(found, Unscored)
+    assert (found.reason, found.cause) == ("it took too long", "failure")
+    # What was paid for is kept.
+    assert len(found.replies) == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (ModelReply(text="yes"), "gave no token probabilities"),
+        (reply({"Perhaps": 0.9}), "would answer neither"),
+    ],
+)
+def test_e6_a_reply_that_cant_be_read_is_no_vote_and_isnt_asked_again(
+    bad: ModelReply, says: str
+) -> None:
+    model = Recorder(lambda _: bad)
+    found = drive_sync(inquire(seat(), [PROBE, OTHER]), model)
+    assert isinstance(found, Unscored)
+    assert found.cause == "defect"
+    assert says in found.reason
+    assert (len(model.asked), len(found.replies)) == (2, 2)
+
+
+def test_no_question_is_no_trouble() -> None:
+    readings = drive_sync(inquire(seat(), []), answering(lambda _: 0.5))
+    assert isinstance(readings, Readings)
+    assert readings.of == {}
