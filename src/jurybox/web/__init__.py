@@ -1,0 +1,1 @@
+"""What jurybox serves over HTTP, on this machine only."""
