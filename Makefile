@@ -29,8 +29,9 @@ test: $(READY) ## Run the test-suite in parallel
 	@$(BIN)/python -m pytest -q
 
 test-model: $(READY) ## Run the tests on the embedded judge (fetches 1.1 GB once; takes minutes)
+	@$(call pull,$(SMALL_MODEL))
 	@$(call pull,$(JUDGE_MODEL))
-	@$(BIN)/python -m pytest -q -n 0 -m judge_model tests/model
+	@$(BIN)/python -m pytest -q -n 0 -m judge_model
 
 lint: $(READY) ## Check style, format, types and architecture
 	@$(BIN)/ruff check --quiet --output-format concise .

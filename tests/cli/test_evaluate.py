@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from jurybox.models.local.catalogue import catalogue
+
 JURYBOX = Path(sys.executable).parent / "jurybox"
 JUDGES = """
 import json, re
@@ -205,10 +207,61 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert done.out == ""
 
 
-def test_a_judge_must_be_named(jurybox: Callable) -> None:
+EMBEDDED = catalogue()[0]
+NOBODY = (
+    "no judge was given; name a model, such as `openai/gpt-4.1-2025-04-14`,"
+    " or run `jurybox model pull` (1.1 GB) to have the embedded one\n"
+)
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    monkeypatch.setenv("JURYBOX_MODELS", str(folder))
+    return folder
+
+
+def test_without_a_judge_it_is_said_how_to_have_one_and_nothing_is_fetched(
+    jurybox: Callable, models: Path
+) -> None:
     done = jurybox("evaluate", "--rubric", "general", "--task", "t", "--response", "r")
+    assert (done.code, done.out, done.err) == (2, "", NOBODY)
+    assert list(models.iterdir()) == []
+
+
+def test_a_folder_of_models_that_isnt_there_is_not_made(jurybox: Callable, tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere"
+    done = jurybox(
+        *("evaluate", "--rubric", "general", "--task", "t", "--response", "r"),
+        JURYBOX_MODELS=str(nowhere),
+    )
+    assert (done.code, done.err) == (2, NOBODY)
+    assert not nowhere.exists()
+
+
+def test_an_embedded_judge_that_is_damaged_is_named_and_not_fetched_anew(
+    jurybox: Callable, models: Path
+) -> None:
+    with (models / EMBEDDED.file).open("wb") as file:
+        file.truncate(5)
+    done = jurybox("evaluate", "--rubric", "general", "--task", "t", "--response", "r")
+    assert (done.code, done.out) == (2, "")
+    assert "the file is damaged" in done.err
+    assert "jurybox model pull" in done.err
+    assert done.err.count("\n") == 1
+    assert [each.name for each in models.iterdir()] == [EMBEDDED.file]
+
+
+@pytest.mark.usefixtures("models")
+def test_rules_that_score_one_response_dont_compare_two(jurybox: Callable) -> None:
+    done = jurybox(
+        *("evaluate", "--rubric", "companion", "--task", "t", "--response", "r"),
+        *("--response-b", "s"),
+    )
     assert done.code == 2
-    assert done.err == "no judge was given; name a model, such as `openai/gpt-4.1-2025-04-14`\n"
+    assert "`companion` has rules that score one response at a time" in done.err
+    assert "jurybox model pull" in done.err
 
 
 def test_the_json_says_which_rule_failed_and_what_is_decided(jurybox: Callable) -> None:

@@ -74,6 +74,7 @@ def test_the_first_line_is_the_address_and_a_signal_ends_it(
     )
 
 
+@pytest.mark.judge_model  # takes a minute, on any model
 def test_a_judge_over_http_is_a_real_one(path: str, jurybox: Callable) -> None:
     Path("short.md").write_text(RUBRIC)
     with served(path, "--port", "0", "--json") as (_, line):

@@ -163,6 +163,55 @@ def test_one_unscored_sample_is_named_and_counted_and_stops_nothing(
     assert re.search(r"^evaluator_error_rate +0\.1 +10$", done.out, re.MULTILINE)
 
 
+PARTLY = """---
+id: partly
+version: 1.0.0
+scale: 0.0-1.0
+{front}---
+# Partly
+## Criteria
+### Warmth
+```yaml rules
+base: 0.5
+```
+### Wit
+### Tact
+"""
+
+
+@pytest.mark.parametrize(
+    ("front", "missing"),
+    [
+        ("", "`wit`, `tact` of `partly` have no rules that score by themselves"),
+        ("weights: {wit: 0}\n", "`tact` of `partly` has no rules that score by themselves"),
+        ("weights: {warmth: 0}\n", "`partly` has no rules that score by themselves"),
+    ],
+)
+def test_without_a_judge_criteria_without_rules_are_named_before_the_run(
+    jurybox: Callable, tmp_path: Path, front: str, missing: str
+) -> None:
+    (tmp_path / "partly.md").write_text(PARTLY.format(front=front))
+    (tmp_path / "rows.jsonl").write_text('{"id": "a", "task": "Hi", "response": "Hello"}\n')
+    (tmp_path / "suite.yaml").write_text("suite: x\nrubric: partly.md\ndataset: rows.jsonl\n")
+    done = jurybox("run", "suite.yaml", JURYBOX_MODELS="models")
+    mend = (
+        "name one under `judge: models:`, or with --judge,"
+        " or run `jurybox model pull` (1.1 GB) to have the embedded one"
+    )
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"suite.yaml: no judge was given, and {missing}; {mend}\n"
+    assert not (tmp_path / ".jurybox").exists()
+    assert not (tmp_path / "models").exists()
+
+
+def test_criteria_that_count_for_nothing_need_no_rules(jurybox: Callable, tmp_path: Path) -> None:
+    (tmp_path / "partly.md").write_text(PARTLY.format(front="weights: {wit: 0, tact: 0}\n"))
+    (tmp_path / "rows.jsonl").write_text('{"id": "a", "task": "Hi", "response": "Hello"}\n')
+    (tmp_path / "suite.yaml").write_text("suite: x\nrubric: partly.md\ndataset: rows.jsonl\n")
+    done = jurybox("run", "suite.yaml", "--json")
+    assert (done.code, json.loads(done.out)["summary"]["overall_mean"]) == (0, 0.5)
+
+
 def test_a_rubric_of_rules_needs_no_judge_and_ends_in_a_decision(
     jurybox: Callable, tmp_path: Path
 ) -> None:

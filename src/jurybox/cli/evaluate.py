@@ -3,7 +3,7 @@
 import click
 
 from jurybox.cli.exits import FAILED, FINE, INCOMPLETE
-from jurybox.cli.output import json_option, print_json
+from jurybox.cli.output import json_option, print_json, say
 from jurybox.cli.values import TextValue
 from jurybox.errors import InputError
 
@@ -69,11 +69,15 @@ def command(  # noqa: PLR0917 - click passes them by name
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.scoring.by_rules import RulesReport
     from jurybox.scoring.passing import check_rules, decide, sample_figures, verdict_as_data
-    from jurybox.wiring import load_rubric, read_settings
+    from jurybox.wiring import load_with_warnings, read_settings
+    from jurybox.wiring.embedded_judge import NOTICE
     from jurybox.wiring.evaluating import evaluate
     from jurybox.wiring.spending import Spending
 
-    loaded = load_rubric(rubric)
+    loaded, warnings = load_with_warnings(rubric)
+    # They are about judges.
+    for warning in warnings if judges else ():
+        say(f"warning: {warning}")
     spending = Spending(read_settings())
     report = evaluate(
         rubric=loaded,
@@ -87,6 +91,8 @@ def command(  # noqa: PLR0917 - click passes them by name
         base_url=base_url,
         on_exchange=spending,
     )
+    if not judges and report.judges:
+        say(NOTICE.format(name=report.judges[0]))
     ruled = isinstance(report, RulesReport)
     if explain and not ruled:
         mend = "leave --explain out, or use a rubric with rules such as `companion`"

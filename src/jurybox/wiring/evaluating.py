@@ -9,6 +9,7 @@ import msgspec
 
 from jurybox.errors import InputError
 from jurybox.wiring import load_rubric, read_settings
+from jurybox.wording import listed
 
 if TYPE_CHECKING:
     from jurybox.judging.report import EvaluationReport
@@ -51,7 +52,8 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
         context: what the system under test was given to work with.
         messages: the conversation before the task.
         judges: models such as ``openai/gpt-4.1-2025-04-14``; several share the votes. None are
-            needed where the rubric's rules score everything.
+            needed where the rubric's rules score everything; else, where none is named, the
+            embedded one judges if it is on this machine.
         votes: how many votes; the rubric's number otherwise.
         base_url: the address of an OpenAI-compatible endpoint.
         on_exchange: is called with every request and what came of it.
@@ -140,10 +142,9 @@ async def aevaluate(  # noqa: PLR0913 - the same as evaluate
         messages=tuple(messages),
     )
     scored = _score(used, sample)
-    if not names:
-        if scored is None:
-            raise _nobody(used, sample)
+    if not names and scored is not None:
         return report_by_rules(used, *scored)
+    names = names or _default_judge(used, sample)
     panel = _Panel(names=names, votes=count, base_url=base_url, on_exchange=on_exchange)
     judge = await _judge(used, sample, panel)
     return judge if scored is None else report_by_rules(used, *scored, judge)
@@ -193,12 +194,34 @@ def _score(
     return None if automated.overall is None else (automated, findings)
 
 
-def _nobody(rubric: "Rubric", sample: "Sample") -> InputError:
-    """Say that there is neither a judge nor a rule that could score the sample."""
+def _default_judge(rubric: "Rubric", sample: "Sample") -> list[str]:
+    """Return the embedded judge, where it is on this machine.
+
+    Raises:
+        InputError: it isn't, and no rule could score the sample.
+
+    """
+    from jurybox.wiring.embedded_judge import embedded_judge, nobody_judges
+
+    name = embedded_judge()
+    if name is not None:
+        return [name]
     problem, mend = "no judge was given", "name a model, such as `openai/gpt-4.1-2025-04-14`"
     if any(criterion.rules is not None for criterion in rubric.criteria):
-        why = "has criteria without rules"
+        why = missing_rules(rubric)
         if sample.response_b is not None:
-            why = "has rules that score one response at a time"
-        problem = f"{problem}, and `{rubric.id}` {why}"
-    return InputError(problem, mend)
+            why = f"`{rubric.id}` has rules that score one response at a time"
+        problem = f"{problem}, and {why}"
+    raise nobody_judges(problem, mend)
+
+
+def missing_rules(rubric: "Rubric") -> str | None:
+    """Say which criteria keep the rubric's rules from scoring a response; None where none does."""
+    counting = [each for each in rubric.criteria if each.weight]
+    names = [each.id for each in counting if each.rules is None]
+    if not names:
+        return None
+    if len(names) == len(counting):
+        return f"`{rubric.id}` has no rules that score by themselves"
+    verb = "has" if len(names) == 1 else "have"
+    return f"{listed(names)} of `{rubric.id}` {verb} no rules that score by themselves"

@@ -22,7 +22,8 @@ from jurybox.running.target import overridden, read_prompt
 from jurybox.sample import Response, Row
 from jurybox.suite import TargetSpec
 from jurybox.wiring import read_settings, rubric_files
-from jurybox.wiring.evaluating import CHECKLIST
+from jurybox.wiring.embedded_judge import NOTICE, embedded_judge, nobody_judges
+from jurybox.wiring.evaluating import CHECKLIST, missing_rules
 from jurybox.wiring.staging import plan_models
 from jurybox.wiring.suites import Chosen, RunOptions, choose_suite
 
@@ -51,9 +52,11 @@ def prepare(name: str | Path, options: RunOptions) -> Prepared:
     from jurybox.datasets import open_dataset, survey
 
     chosen = choose_suite(name, options)
-    dataset = open_dataset(_dataset_path(chosen), chosen.responses)
+    limit = options.limit or chosen.suite.limit
+    dataset = open_dataset(_dataset_path(chosen), chosen.responses, limit=limit)
     # As it is stored: a number that is read back as another type would make another request.
-    plan = read_plan(plan_text(_plan(chosen, options, dataset.path)))
+    rubric, warnings = _rubric(chosen, options)
+    plan = read_plan(plan_text(_plan(chosen, options, rubric, dataset.path)))
     procedure = plan.procedure()
     _check_judging(plan, procedure, chosen.origin)
     # A missing key or function is better known now than after the first sample.
@@ -64,15 +67,29 @@ def prepare(name: str | Path, options: RunOptions) -> Prepared:
         check=_checker(procedure),
     )
     plan = msgspec.structs.replace(plan, dataset=_dataset_plan(chosen, options, dataset, found))
-    return Prepared(plan=plan, procedure=procedure, dataset=dataset, warnings=found.warnings)
+    warnings = (*warnings, *_notices(chosen, options, plan))
+    return Prepared(
+        plan=plan,
+        procedure=procedure,
+        dataset=dataset,
+        # A rubric's are about judges.
+        warnings=(*(warnings if plan.judges else ()), *found.warnings),
+    )
 
 
-def _plan(chosen: Chosen, options: RunOptions, dataset: Path) -> Plan:
-    suite = chosen.suite
+def _notices(chosen: Chosen, options: RunOptions, plan: Plan) -> tuple[str, ...]:
+    named = options.judges or chosen.suite.judge is not None
+    return () if named or not plan.judges else (NOTICE.format(name=plan.judges[0]),)
+
+
+def _rubric(chosen: Chosen, options: RunOptions) -> tuple[DocumentPlan, tuple[str, ...]]:
     if options.rubric is None:
-        rubric = rubric_document(suite.rubric, chosen.folder)
-    else:
-        rubric = rubric_document(options.rubric, None)
+        return _read_document(chosen.suite.rubric, chosen.folder)
+    return _read_document(options.rubric, None)
+
+
+def _plan(chosen: Chosen, options: RunOptions, rubric: DocumentPlan, dataset: Path) -> Plan:
+    suite = chosen.suite
     checklist = rubric_document(CHECKLIST, None)
     judges = options.judges or (() if suite.judge is None else suite.judge.models)
     draft = Plan(
@@ -90,6 +107,8 @@ def _plan(chosen: Chosen, options: RunOptions, dataset: Path) -> Plan:
         allow_unpinned=options.allow_unpinned,
     )
     parsed = draft.procedure().judging.rubric
+    if not judges and missing_rules(parsed) is not None:
+        draft = msgspec.structs.replace(draft, judges=_default_judges())
     target = None
     if suite.target is not None:
         target = _target(suite.target, parsed.generation, chosen)
@@ -112,6 +131,11 @@ def rubric_document(name: str, folder: Path | None) -> DocumentPlan:
         RubricError: it has faults.
 
     """
+    return _read_document(name, folder)[0]
+
+
+def _read_document(name: str, folder: Path | None) -> tuple[DocumentPlan, tuple[str, ...]]:
+    """Find a rubric, and return with it what is sound in it but probably not meant so."""
     from jurybox.rubric import render_rubric
 
     files = rubric_files()
@@ -123,7 +147,8 @@ def rubric_document(name: str, folder: Path | None) -> DocumentPlan:
     # The whole text of a document that extends another: whoever resumes or audits the run has no
     # other files to look into.
     text = render_rubric(reading.rubric) if reading.bases else found.data.decode()
-    return DocumentPlan(origin=found.origin, text=text)
+    warnings = tuple(f"{found.origin}:{warning}" for warning in reading.warnings)
+    return DocumentPlan(origin=found.origin, text=text), warnings
 
 
 def _target(spec: TargetSpec, base: "Generation", chosen: Chosen) -> TargetPlan:
@@ -173,10 +198,17 @@ def _check_names(names: Sequence[str], *, allow_unpinned: bool) -> None:
             raise InputError(problem, mend, name)
 
 
+def _default_judges() -> tuple[str, ...]:
+    name = embedded_judge()
+    return () if name is None else (name,)
+
+
 def _check_judging(plan: Plan, procedure: "Procedure", origin: str) -> None:
-    if not plan.judges and procedure.rules is None:
-        problem = "no judge was given, and the rubric has no rules that score by themselves"
-        raise InputError(problem, "name one under `judge: models:`, or with --judge", origin)
+    missing = missing_rules(procedure.judging.rubric)
+    if not plan.judges and missing is not None:
+        problem = f"no judge was given, and {missing}"
+        mend = "name one under `judge: models:`, or with --judge"
+        raise nobody_judges(problem, mend, origin)
     if plan.judges and plan.votes < len(plan.judges):
         problem = f"{len(plan.judges)} judges can't share {plan.votes} votes"
         raise InputError(problem, "ask for at least one vote a judge", origin)
@@ -221,7 +253,7 @@ def _checker(procedure: "Procedure") -> "Callable[[Row], None]":
     nothing = Response(text="")
 
     def check(row: Row) -> None:
-        if procedure.judges:
+        if procedure.judging.asks_for_verdicts(procedure.judges):
             procedure.judging.check(row.sample(row.response or nothing))
 
     return check

