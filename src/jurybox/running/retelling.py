@@ -49,24 +49,39 @@ class ByThread:
     """Gives the replies to the questions that take their place under another rubric.
 
     The prompts differ, so requests are matched by who was asked for which vote, and in which order;
-    a re-ask belongs to the question that it repeats.
+    a re-ask belongs to the question that it repeats. A narrow question is another one as soon as
+    its words differ, so its answer is given to the very same question only.
     """
 
     def __init__(self, exchanges: Iterable[ExchangeRow]) -> None:
         threads: dict[tuple[str, int, str], deque[Outcome]] = {}
+        self._narrow: dict[ModelRequest, deque[Outcome]] = {}
         for row in exchanges:
-            thread = threads.setdefault(_thread(read_request(row)), deque())
-            thread.append(read_outcome(row))
+            request = read_request(row)
+            if _is_narrow(request):
+                replies = self._narrow.setdefault(request, deque())
+            else:
+                replies = threads.setdefault(_thread(request), deque())
+            replies.append(read_outcome(row))
         self._threads = list(threads.values())
         self._asked: dict[tuple[str, int, str], int] = {}
 
     def __call__(self, request: ModelRequest) -> Outcome:
         """Answer a request, or say that nobody ever did."""
-        index = self._asked.setdefault(_thread(request), len(self._asked))
-        if index < len(self._threads) and self._threads[index]:
-            return self._threads[index].popleft()
+        if _is_narrow(request):
+            replies = self._narrow.get(request)
+        else:
+            index = self._asked.setdefault(_thread(request), len(self._asked))
+            replies = self._threads[index] if index < len(self._threads) else None
+        if replies:
+            return replies.popleft()
         what = "the stored replies don't answer this rubric; judge the sample anew"
         return Failure(kind="unreadable", message=what)
+
+
+def _is_narrow(request: ModelRequest) -> bool:
+    """Tell whether it is one of many questions for evidence, whose prompts share a beginning."""
+    return bool(request.shared)
 
 
 def _thread(request: ModelRequest) -> tuple[str, int, str]:
