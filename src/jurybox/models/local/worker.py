@@ -28,7 +28,7 @@ class Done:
 
 
 class Ticket:
-    """A job that waits for its turn; ``settle`` is called from the worker's thread, once."""
+    """A job that waits for its turn; ``settle`` is called once, from whatever thread ends it."""
 
     def __init__(self, job: Job, settle: Callable[[Done], object]) -> None:
         self.job = job
@@ -73,7 +73,7 @@ class Worker:
             if ticket in self._waiting:
                 self._passed = 0 if self._waiting[0] is ticket else self._passed
                 self._waiting.remove(ticket)
-                ticket.over.set()
+                self._settle(ticket, Done(Stopped()))
 
     def close(self) -> None:
         """Stop in the middle of whatever is going on, and free the memory."""
