@@ -166,11 +166,15 @@ def load_function(name: str, folder: str | None = None) -> FunctionModel:
     # Behind everything else, so that a file called `json.py` there takes nobody's place.
     if folder is not None and folder not in sys.path:
         sys.path.append(folder)
+    # The folder is somebody's data: a `__pycache__` in it would be ours.
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         found: Any = importlib.import_module(module_name)
     except Exception as error:
         problem = f"the module can't be imported ({type(error).__name__}: {error})"
         raise InputError(problem, "check its name, and that it runs", where) from error
+    finally:
+        sys.dont_write_bytecode = before
     for part in path.split("."):
         if not hasattr(found, part):
             mend = nearest(part, dir(found), f"define it in `{module_name}`")

@@ -227,6 +227,13 @@ def test_a_function_is_found_in_a_folder(folder: str, name: str, text: str) -> N
     assert sys.path[-1] == folder
 
 
+def test_nothing_is_left_in_the_folder(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    load_function("own_judges:strict", folder)
+    assert not (Path(folder) / "__pycache__").exists()
+    assert sys.dont_write_bytecode is False
+
+
 def test_a_function_of_the_library_is_found() -> None:
     assert asyncio.run(load_function("textwrap:dedent").complete(REQUEST)).text.startswith("Judge")
 
