@@ -4,7 +4,8 @@ import pytest
 
 from jurybox import InputError, RubricError, load_rubric
 from jurybox.settings import NO_COLOR, RUBRICS, TRACEBACK, Settings
-from jurybox.wiring import read_settings, rubric_files
+from jurybox.wiring import embedded_judge, read_settings, rubric_files
+from jurybox.wiring.evaluating import evaluate
 
 GOOD = "---\nid: tone\nversion: 1.0.0\nscale: 1-5\n---\n# Tone\n## Criteria\n### Warmth\n"
 
@@ -88,3 +89,34 @@ def test_variables_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_traceback_can_be_turned_off_by_a_zero() -> None:
     assert not Settings.from_environment({TRACEBACK: "0"}).traceback
+
+
+@pytest.mark.parametrize(
+    ("named", "embedded", "announced"),
+    [
+        ((), "overlap/words", ["overlap/words"]),
+        (("overlap/words",), "overlap/words", []),
+    ],
+)
+def test_an_unnamed_judge_is_announced_once_before_it_judges(
+    monkeypatch: pytest.MonkeyPatch, named: tuple[str, ...], embedded: str, announced: list[str]
+) -> None:
+    monkeypatch.setattr(embedded_judge, "embedded_judge", lambda: embedded)
+    heard: list[str] = []
+    evaluate(
+        rubric="answer-quality",
+        task="Where?",
+        response="Paris",
+        reference="Paris",
+        judges=named,
+        on_default_judge=heard.append,
+    )
+    assert heard == announced
+
+
+def test_a_judge_that_cannot_judge_is_not_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded_judge, "embedded_judge", lambda: "local/./nowhere.gguf")
+    heard: list[str] = []
+    with pytest.raises(InputError):
+        evaluate(rubric="general", task="t", response="r", on_default_judge=heard.append)
+    assert heard == []

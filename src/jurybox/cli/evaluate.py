@@ -90,9 +90,8 @@ def command(  # noqa: PLR0917 - click passes them by name
         votes=votes,
         base_url=base_url,
         on_exchange=spending,
+        on_default_judge=lambda name: say(NOTICE.format(name=name)),
     )
-    if not judges and report.judges:
-        say(NOTICE.format(name=report.judges[0]))
     ruled = isinstance(report, RulesReport)
     if explain and not ruled:
         mend = "leave --explain out, or use a rubric with rules such as `companion`"

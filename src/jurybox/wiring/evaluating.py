@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -37,6 +37,7 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
     votes: int | None = None,
     base_url: str | None = None,
     on_exchange: "OnExchange | None" = None,
+    on_default_judge: Callable[[str], object] | None = None,
 ) -> "EvaluationReport":
     """Judge one response, or compare two, and return the report.
 
@@ -57,6 +58,7 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
         votes: how many votes; the rubric's number otherwise.
         base_url: the address of an OpenAI-compatible endpoint.
         on_exchange: is called with every request and what came of it.
+        on_default_judge: is called with the embedded judge's name before it judges unnamed.
 
     Raises:
         InputError: something that was given can't be used.
@@ -83,6 +85,7 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
                 votes=votes,
                 base_url=base_url,
                 on_exchange=on_exchange,
+                on_default_judge=on_default_judge,
             )
         )
     )
@@ -119,6 +122,7 @@ async def aevaluate(  # noqa: PLR0913 - the same as evaluate
     votes: int | None = None,
     base_url: str | None = None,
     on_exchange: "OnExchange | None" = None,
+    on_default_judge: Callable[[str], object] | None = None,
 ) -> "EvaluationReport":
     """Do what ``evaluate`` does, inside an event loop."""
     from jurybox.rubric import Rubric
@@ -144,8 +148,11 @@ async def aevaluate(  # noqa: PLR0913 - the same as evaluate
     scored = _score(used, sample)
     if not names and scored is not None:
         return report_by_rules(used, *scored)
+    announce = None if names else on_default_judge
     names = names or _default_judge(used, sample)
-    panel = _Panel(names=names, votes=count, base_url=base_url, on_exchange=on_exchange)
+    panel = _Panel(
+        names=names, votes=count, base_url=base_url, on_exchange=on_exchange, announce=announce
+    )
     judge = await _judge(used, sample, panel)
     return judge if scored is None else report_by_rules(used, *scored, judge)
 
@@ -157,6 +164,7 @@ class _Panel(msgspec.Struct, frozen=True, kw_only=True):
     votes: int
     base_url: str | None
     on_exchange: "OnExchange | None"
+    announce: Callable[[str], object] | None
 
 
 async def _judge(rubric: "Rubric", sample: "Sample", panel: _Panel) -> "EvaluationReport":
@@ -168,6 +176,9 @@ async def _judge(rubric: "Rubric", sample: "Sample", panel: _Panel) -> "Evaluati
 
     judging = Judging(rubric=rubric, checklist=load_rubric(CHECKLIST))
     models = build_models(panel.names, read_settings(), panel.base_url)
+    # Only now is it known that it can judge.
+    if panel.announce is not None:
+        panel.announce(panel.names[0])
     try:
         flow = jury(judging, sample, panel.names, panel.votes)
         return await drive(flow, Callers().route(models), on_exchange=panel.on_exchange)
