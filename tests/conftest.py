@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import signal
 import socket
 import sys
 import tempfile
@@ -18,6 +19,11 @@ from hypothesis.configuration import set_hypothesis_home_dir
 settings.register_profile("jurybox", deadline=None, database=None, derandomize="CI" in os.environ)
 settings.load_profile("jurybox")
 
+
+# A shell starts its background jobs deaf to Ctrl-C, and so is every program that they start; some
+# tests send one.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _PRIVATE = ("JURYBOX_", "OPENAI_", "ANTHROPIC_", "XDG_")
 

@@ -1,6 +1,5 @@
 """``jurybox demo``: what it shows without a model, and how the part with one is put together."""
 
-import importlib
 import os
 import subprocess
 import sys
@@ -10,15 +9,12 @@ from typing import Any
 
 import pytest
 
+import real_models
 from jurybox.cli.demo.pairs import ComparedPair, Orders, Pair, demo_pairs
 from jurybox.cli.demo.staging import how_to_have_it, rule_scores
 from jurybox.cli.demo.view import pair_line
 from jurybox.models.local.catalogue import default_judge
 from jurybox.models.local.files import path_of
-
-# Tests are collected by path, so a module of another folder is found only if it is looked into.
-sys.path.append(str(Path(__file__).parents[1]))
-real_models: Any = importlib.import_module("real_models")
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "demo"
 FILES = [".jurybox", "answers.jsonl", "judge.py", "report.md", "suite.yaml"]

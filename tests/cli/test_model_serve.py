@@ -1,7 +1,6 @@
 """``jurybox model serve``: a process that answers until it is told to end."""
 
 import contextlib
-import importlib
 import json
 import os
 import signal
@@ -11,13 +10,10 @@ import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-# Tests are collected by path, so a module of another folder is found only if it is looked into.
-sys.path.append(str(Path(__file__).parents[1]))
-real_models: Any = importlib.import_module("real_models")
+import real_models
 
 JURYBOX = Path(sys.executable).parent / "jurybox"
 SMALL: str = real_models.SMALL

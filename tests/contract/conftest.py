@@ -1,14 +1,10 @@
 """Both kinds of stores, where tests can ask for them."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
-# Tests are collected by path, so a module beside them is found only if its folder is looked into.
-sys.path.append(str(Path(__file__).parent))
 
 if TYPE_CHECKING:
     from stores import PostgresServer

@@ -2,16 +2,14 @@
 
 import asyncio
 import contextlib
-import importlib
-import sys
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any
 
 import aiohttp
 import msgspec
 import pytest
 
+import real_models
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.local.model import LocalModel
 from jurybox.models.local.runtimes import chosen
@@ -21,10 +19,6 @@ from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn
 from jurybox.web.completions import Served
 from jurybox.web.serving import open_port, serve
-
-# Tests are collected by path, so a module of another folder is found only if it is looked into.
-sys.path.append(str(Path(__file__).parents[1]))
-real_models: Any = importlib.import_module("real_models")
 
 SMALL: str = real_models.SMALL
 # Without room for anything but the score, so that it always comes to its end.

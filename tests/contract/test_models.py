@@ -1,16 +1,16 @@
 """One suite over every model: the same request in, a reply or trouble out."""
 
 import asyncio
-import importlib
-import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import pytest
 
+import loopback
+import real_models
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
 from jurybox.models.function import FunctionModel
@@ -24,12 +24,6 @@ from jurybox.rubric.model import Generation
 from jurybox.running.caller import Callers
 from jurybox.running.ports import Model, ModelTrouble
 from jurybox.sample import Turn, Usage
-
-# Tests are collected by path, so a module of another folder is found only if it is looked into.
-sys.path.append(str(Path(__file__).parents[1] / "faults"))
-loopback: Any = importlib.import_module("loopback")
-sys.path.append(str(Path(__file__).parents[1]))
-real_models: Any = importlib.import_module("real_models")
 
 REQUEST = ModelRequest(
     model="provider/m",

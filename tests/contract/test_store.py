@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from stores import exchange_row, in_process, kill, line_of, run_row, sample_row
 
 from jurybox.errors import IncompleteError, InputError
 from jurybox.running.records import ExchangeRow, SampleRow
 from jurybox.running.storing import Store
 from jurybox.storage import open_store
+from stores import exchange_row, in_process, kill, line_of, run_row, sample_row
 
 MANY = 230  # more than two pages of whole rows
 CLAIM = """

@@ -6,11 +6,11 @@ import traceback
 from collections.abc import Iterator
 
 import pytest
-from stores import PostgresServer, exchange_row, run_row, sample_row
 
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage import open_store
 from jurybox.storage.store import SqlStore
+from stores import PostgresServer, exchange_row, run_row, sample_row
 
 PASSWORD = "geheim-0123456789"  # noqa: S105 - of nobody
 DISK_FULL = """

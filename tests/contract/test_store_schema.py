@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 from sqlalchemy import Table, inspect, select
-from stores import exchange_row, run_row
 
 from jurybox.errors import IncompleteError, InputError
 from jurybox.running.records import ExchangeRow, RunRow, SampleRow
@@ -14,6 +13,7 @@ from jurybox.storage.database import Database, reading, writing
 from jurybox.storage.migrations import MIGRATIONS, Migration, bring_up_to_date
 from jurybox.storage.opening import _database, open_database
 from jurybox.storage.store import SqlStore
+from stores import exchange_row, run_row
 
 NOTES = Migration(
     version=len(MIGRATIONS) + 1,

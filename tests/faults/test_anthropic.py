@@ -5,13 +5,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from loopback import Fault, Loopback, good, message, status, unless
 
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
 from jurybox.rubric.model import Generation
 from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn, Usage
+from loopback import Fault, Loopback, good, message, status, unless
 
 REQUEST = ModelRequest(
     model="anthropic/m",

@@ -3,16 +3,16 @@
 import asyncio
 from typing import Any
 
-import loopback
 import msgspec
 import pytest
-from loopback import Fault, Loopback, completion, good, status, unless
 
+import loopback
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.openai import OpenAIModel, openai_client
 from jurybox.rubric.model import Generation
 from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn
+from loopback import Fault, Loopback, completion, good, status, unless
 
 REQUEST = ModelRequest(
     model="openai/m",

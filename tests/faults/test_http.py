@@ -6,11 +6,10 @@ import json
 import socket
 from datetime import UTC, datetime, timedelta
 
-import loopback
 import msgspec
 import pytest
-from loopback import Fault, Loopback, completion, good, html, status
 
+import loopback
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.models.http import HttpClient, HttpOptions
 from jurybox.models.openai import OpenAIModel, openai_client
@@ -19,6 +18,7 @@ from jurybox.rubric.model import Generation
 from jurybox.running.caller import Callers
 from jurybox.running.limits import Limits
 from jurybox.sample import Turn, Usage
+from loopback import Fault, Loopback, completion, good, html, status
 
 REQUEST = ModelRequest(
     model="openai/m",

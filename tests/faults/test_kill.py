@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from judge_server import JudgeServer, general_verdict
 
 JURYBOX = str(Path(sys.executable).parent / "jurybox")

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import importlib
 import math
 import os
 import random
@@ -18,6 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import real_models
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.local.files import ModelFile
 from jurybox.models.local.model import LocalModel
@@ -25,10 +25,6 @@ from jurybox.models.local.runtimes import Runtime, installed
 from jurybox.rubric.model import Generation
 from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn
-
-# Tests are collected by path, so a module of another folder is found only if it is looked into.
-sys.path.append(str(Path(__file__).parents[1]))
-real_models: Any = importlib.import_module("real_models")
 
 SMALL: str = real_models.SMALL
 every_runtime = pytest.mark.parametrize("runtime", installed(), ids=str)

@@ -12,11 +12,11 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import hub_server as faults
 import msgspec
 import pytest
-from hub_server import DATA, Fault, HubServer, Request, good
 
+import hub_server as faults
+from hub_server import DATA, Fault, HubServer, Request, good
 from jurybox.errors import IncompleteError, InputError
 from jurybox.models.local import wheels
 from jurybox.models.local.catalogue import Entry, Hub, Part, Wheels, default_judge

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from judge_server import JudgeServer, general_verdict
 
 JURYBOX = str(Path(sys.executable).parent / "jurybox")

@@ -5,10 +5,9 @@ import logging
 import traceback
 from collections.abc import Callable
 
-import loopback
 import pytest
-from loopback import Fault, Loopback, echo_key, good, status
 
+import loopback
 from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
@@ -20,6 +19,7 @@ from jurybox.running.caller import Callers
 from jurybox.running.limits import Limits
 from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn
+from loopback import Fault, Loopback, echo_key, good, status
 
 KEY = "geheim-0123456789"
 REQUEST = ModelRequest(

@@ -1,11 +1,9 @@
 """What can befall a store in a file: each time one clear line, and never half a batch."""
 
-import importlib
 import os
 import random
 import shutil
 import sqlite3
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator
@@ -15,14 +13,12 @@ from typing import Any
 
 import pytest
 
+import stores
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.running.storing import Store
 from jurybox.storage import open_store
 from jurybox.storage.store import SqlStore
 
-# Tests are collected by path, so a module of another folder is found only if it is looked into.
-sys.path.append(str(Path(__file__).parents[1] / "contract"))
-stores: Any = importlib.import_module("stores")
 run_row, sample_row, exchange_row = stores.run_row, stores.sample_row, stores.exchange_row
 
 BATCH = 10

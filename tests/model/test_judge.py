@@ -1,7 +1,6 @@
 """The embedded judge itself: a file of 1.1 GB, so these run with ``make test-model`` only."""
 
 import asyncio
-import importlib
 import json
 import math
 import os
@@ -13,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import real_models
 from jurybox import EvaluationReport, load_rubric
 from jurybox.judging.asking import Judging
 from jurybox.judging.evidence.comparing import compare
@@ -29,10 +29,6 @@ from jurybox.running.caller import Callers
 from jurybox.running.drive import drive
 from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Response, Sample, Turn
-
-# Tests are collected by path, so a module of another folder is found only if it is looked into.
-sys.path.append(str(Path(__file__).parents[1]))
-real_models: Any = importlib.import_module("real_models")
 
 pytestmark = pytest.mark.judge_model
 

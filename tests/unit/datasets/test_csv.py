@@ -4,8 +4,8 @@ import csv
 import io
 
 import pytest
-from dataset_files import CSV, findings, only_finding, read, refusal, warnings
 
+from dataset_files import CSV, findings, only_finding, read, refusal, warnings
 from jurybox.datasets.csv_table import read_csv
 from jurybox.datasets.source import Source
 from jurybox.documents.findings import Findings

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from dataset_files import dataset, findings, jsonl, only_finding, read, warnings
 
+from dataset_files import dataset, findings, jsonl, only_finding, read, warnings
 from jurybox.datasets import ROW_FIELDS, survey
 from jurybox.datasets.columns import FIELD_OF, slip_of
 from jurybox.datasets.values import READERS

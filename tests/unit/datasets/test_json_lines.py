@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from dataset_files import findings, jsonl, only_finding, read, refusal
 
+from dataset_files import findings, jsonl, only_finding, read, refusal
 from jurybox.datasets import json_text
 from jurybox.sample import Row
 

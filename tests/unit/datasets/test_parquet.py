@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dataset_files import dataset, jsonl, read, refusal
 
+from dataset_files import dataset, jsonl, read, refusal
 from jurybox.datasets import DatasetError, open_dataset, survey
 from jurybox.errors import IncompleteError, InputError
 from jurybox.sample import Response, Row, Timing, Turn, Usage

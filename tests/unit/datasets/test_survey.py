@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from dataset_files import dataset, findings, jsonl, only_finding, refusal
 
+from dataset_files import dataset, findings, jsonl, only_finding, refusal
 from jurybox.datasets import Dataset, DatasetError, Survey, open_dataset, survey
 from jurybox.datasets import surveying as surveying_room
 from jurybox.datasets.repeats import Repeats, hash_of

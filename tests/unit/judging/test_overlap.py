@@ -1,6 +1,5 @@
 """The judge without a model: what its overlap gives, and what it can't see."""
 
-import time
 from functools import cache
 from importlib import resources
 
@@ -8,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import growth
 from jurybox.judging.asking import Judging
 from jurybox.judging.flow import Answer, Unscored
 from jurybox.judging.overlap import NOTICE, Overlap, measure, overlap_flow
@@ -222,24 +222,16 @@ def test_the_share_falls_on_a_point_of_the_scale(scale: Scale, response: str, sc
     assert scale.problem_with(found) is None
 
 
-def seconds(unit: str, size: int, reference: str | None = None) -> float:
-    text = (unit * (size // len(unit) + 1))[:size]
-    begun = time.process_time()
-    measure(ACCURACY, reference or f"{text} x", f"y {text}")
-    return time.process_time() - begun
-
-
 PROSE = "The Danube isn't 5 km long, and it is deep. "
 
 
 @pytest.mark.parametrize("unit", [PROSE, " ", "1,234,", "Mr. ", "a", "*a*", "1 2 "])
 def test_a_long_text_takes_time_in_proportion(unit: str) -> None:
-    # Eight times the text; what is quadratic would take 64 times as long.
-    assert seconds(unit, 80_000) < 30 * max(seconds(unit, 10_000), 0.005)
+    def work(size: int) -> None:
+        text = (unit * (size // len(unit) + 1))[:size]
+        measure(ACCURACY, f"{text} x", f"y {text}")
 
-
-def test_a_megabyte_is_measured_in_seconds() -> None:
-    assert seconds(PROSE, 1_000_000, "The Danube is deep") < 30
+    assert growth.grows_with_size_alone(work, 100_000)
 
 
 WORDS = ["not", "no", "never", "safe", "unsafe", "5", "km", "miles", "3.5", "\u00bd", "%"]

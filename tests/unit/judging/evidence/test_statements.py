@@ -1,11 +1,10 @@
 """Cutting a text into statements, each of which can be checked alone."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import growth
 from jurybox.judging.evidence.statements import MOST, sentences, statements
 
 MEGABYTE = 1_000_000
@@ -149,17 +148,7 @@ def test_pieces_are_of_the_text_and_say_something(text: str, most: int) -> None:
     ids=repr,
 )
 def test_a_megabyte_takes_no_longer_than_its_length(unit: str) -> None:
-    """Twenty times as much may take some forty times as long, never four hundred times."""
-    text = unit * (MEGABYTE // len(unit)) + " end. End."
-    short = text[: MEGABYTE // 20]
-    quick = max(spent(short), 0.005)
-    if quick > 1:
-        pytest.fail(f"{len(short)} characters took {quick:.1f} s")
-    assert spent(text) < 60 * quick
+    def work(size: int) -> None:
+        statements(unit * (size // len(unit)) + " end. End.")
 
-
-def spent(text: str) -> float:
-    """Return the seconds of the processor: others may be busy with it."""
-    before = time.process_time()
-    statements(text)
-    return time.process_time() - before
+    assert growth.grows_with_size_alone(work, MEGABYTE)

@@ -3,11 +3,11 @@
 import time
 
 import pytest
-from readers import CONTINUOUS_TEN, problem, read
 
 from jurybox.judging.flow import Defect
 from jurybox.judging.replies.brackets import read_bracket_rating
 from jurybox.judging.verdict import Preference, Scores
+from readers import CONTINUOUS_TEN, problem, read
 
 
 def test_a_verdict_keeps_the_whole_reply() -> None:

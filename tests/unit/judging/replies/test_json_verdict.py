@@ -4,6 +4,10 @@ import json
 import time
 
 import pytest
+
+from jurybox.judging.flow import Defect
+from jurybox.judging.replies.json_verdict import read_scores
+from jurybox.judging.verdict import Preference, Scores
 from readers import (
     CHECKLIST,
     COMPLETED,
@@ -15,10 +19,6 @@ from readers import (
     problem,
     read,
 )
-
-from jurybox.judging.flow import Defect
-from jurybox.judging.replies.json_verdict import read_scores
-from jurybox.judging.verdict import Preference, Scores
 
 REPLY = json.dumps(SCORES)
 HIGH = json.dumps({**SCORES, "scores": {"correctness": 5, "clarity": 5}})

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+
 from readers import READERS, golden, problem, title
 
 MALFORMED = golden("malformed")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from readers import CHECKLIST, CRITERIA, READERS, STRICT, golden, read
 
 from jurybox.judging.flow import Defect
 from jurybox.judging.verdict import Preference, Scores, mirror
+from readers import CHECKLIST, CRITERIA, READERS, STRICT, golden, read
 
 GIVEN = [row for name in ("malformed", "valid") for row in golden(name)]
 FORMS = st.sampled_from(sorted(READERS))

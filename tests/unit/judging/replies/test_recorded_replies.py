@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from readers import CONTINUOUS_TEN
 
 from jurybox.judging.flow import Defect
 from jurybox.judging.replies.two_scores import read_two_scores
 from jurybox.judging.verdict import Preference
 from jurybox.rubric.scale import Scale
+from readers import CONTINUOUS_TEN
 
 # Read when this file is imported: no test sees the variables of the user.
 _BESIDE = Path(__file__).parents[4].parent / "shared" / "data"

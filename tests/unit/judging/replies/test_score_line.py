@@ -3,12 +3,12 @@
 import time
 
 import pytest
-from readers import TEN, UNIT, problem, read, score_of
 
 from jurybox.judging.flow import Defect
 from jurybox.judging.replies.score_line import read_score_line
 from jurybox.judging.verdict import Scores
 from jurybox.rubric.scale import Scale
+from readers import TEN, UNIT, problem, read, score_of
 
 
 def reasoning(reply: str) -> str:

@@ -4,11 +4,11 @@ import json
 import time
 
 import pytest
-from readers import STRICT, problem, read
 
 from jurybox.judging.flow import Defect
 from jurybox.judging.replies.strict_json import read_strict_scores
 from jurybox.judging.verdict import Scores
+from readers import STRICT, problem, read
 
 GIVEN = {"accuracy_score": 2, "faithfulness_score": 1, "rationale": "One claim has no source."}
 

@@ -3,11 +3,11 @@
 import time
 
 import pytest
-from readers import TEN, problem, read
 
 from jurybox.judging.flow import Defect
 from jurybox.judging.replies.two_scores import read_two_scores
 from jurybox.judging.verdict import Preference
+from readers import TEN, problem, read
 
 
 def test_the_higher_score_wins_and_both_are_kept() -> None:

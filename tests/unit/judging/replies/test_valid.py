@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from readers import golden, read, title
 
 from jurybox.judging.verdict import Preference, Scores
+from readers import golden, read, title
 
 VALID = golden("valid")
 

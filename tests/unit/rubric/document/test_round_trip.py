@@ -18,6 +18,7 @@ from jurybox.rubric.figures import (
     RATES,
     SAMPLE_SCORE,
     SAMPLES,
+    SUMMARY_PARTS,
     Formula,
     Ratio,
     Share,
@@ -573,7 +574,11 @@ def rubrics(draw: DrawFn) -> Rubric:
     of_sample = ends_in_a_sample(own_scales, overall, components=bool(parts))
     of_run = ends_in_a_run(own_scales, overall, components=bool(parts))
     figure_names = draw(
-        st.lists(NAME.filter(lambda name: name not in of_run), max_size=2, unique=True)
+        st.lists(
+            NAME.filter(lambda name: name not in of_run and name not in SUMMARY_PARTS),
+            max_size=2,
+            unique=True,
+        )
     )
     figures = tuple(Figure(name=name, formula=draw(formulas(of_sample))) for name in figure_names)
     of_run |= {figure.name: ends_of_figure(figure.formula, of_sample) for figure in figures}

@@ -1,11 +1,10 @@
 """The signals that are numbers (C17), each on texts where the number can be counted by hand."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import growth
 from jurybox.rubric.rules import (
     FAMILIES,
     HEARD_LEXICONS,
@@ -420,11 +419,8 @@ def test_any_text_has_the_same_number_each_time_and_quotes_what_stands_there(
     ],
 )
 def test_a_long_text_takes_time_that_grows_with_its_length_alone(name: str, text: str) -> None:
-    def taken(size: int) -> float:
+    def work(size: int) -> None:
         long = text * (size // len(text))
-        start = time.process_time()
         see(name, long, long, (says("user", long), says("assistant", long)))
-        return time.process_time() - start
 
-    # A square would take a hundred times as long and more; the floor is for the clock.
-    assert taken(200_000) < 40 * max(taken(20_000), 0.02)
+    assert growth.grows_with_size_alone(work, 200_000)
