@@ -74,7 +74,7 @@ def test_bad_usage_and_bad_input_are_one_clear_line_and_exit_code_2(
 
 def test_an_unexpected_error_is_one_line_and_exit_code_3() -> None:
     program = (
-        "import sys, jurybox.cli.app as a; a.app.invoke = lambda _: 1 / 0; sys.exit(a.run([]))"
+        "import sys, jurybox.cli.app as a; a.app.invoke = lambda _: 1 / 0; sys.exit(a.run(['x']))"
     )
     outcomes = [
         subprocess.run(

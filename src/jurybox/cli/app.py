@@ -35,12 +35,9 @@ from jurybox.wiring import read_settings
         "doctor": ("jurybox.cli.doctor", "Tell what is installed, set and within reach."),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    no_args_is_help=False,
-    invoke_without_command=True,
 )
 @click.version_option(__version__, "--version", message="jurybox %(version)s")
-@click.pass_context
-def app(ctx: click.Context) -> None:
+def app() -> None:
     """Judge the output of language models against a rubric that people can read.
 
     \b
@@ -55,8 +52,6 @@ def app(ctx: click.Context) -> None:
     Exit codes: 0 fine, 1 a gate or pass rule failed, 2 bad usage or bad input, 3 the work could not
     be completed.
     """  # noqa: D301 - click reads \b as "keep these lines"
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -10,7 +10,10 @@ from jurybox.wording import closest
 
 
 class LazyGroup(click.Group):
-    """Knows the module of each command, whose ``command`` it is, and its one line of help."""
+    """Knows the module of each command, whose ``command`` it is, and its one line of help.
+
+    Called without a command, it prints its help and is content.
+    """
 
     def __init__(
         self,
@@ -20,6 +23,13 @@ class LazyGroup(click.Group):
     ) -> None:
         super().__init__(*args, **kwargs)
         self._lazy = lazy
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Print the help where no command is named."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order given."""

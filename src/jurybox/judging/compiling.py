@@ -24,7 +24,7 @@ from jurybox.judging.report import (
 from jurybox.judging.safety import SafetyFinding, concerns, scan
 from jurybox.judging.verdict import Remarks, Scores, Side
 from jurybox.judging.votes import count_scores, count_sides
-from jurybox.rubric.model import Criterion
+from jurybox.rubric.model import Criterion, weighted_mean
 from jurybox.sample import Sample, Usage
 
 # A report with more findings says nothing more.
@@ -137,12 +137,8 @@ def _max_score(criteria: Iterable[Criterion]) -> float:
 
 def _overall(criteria: Sequence[Criterion], scores: Sequence[float]) -> float:
     """Return the weighted mean of each score's share of its scale."""
-    weight = sum(criterion.weight for criterion in criteria)
-    shares = (
-        criterion.weight * criterion.scale.share(score)
-        for criterion, score in zip(criteria, scores, strict=True)
-    )
-    return round(sum(shares) / weight, 6)
+    shares = [each.scale.share(score) for each, score in zip(criteria, scores, strict=True)]
+    return round(weighted_mean(criteria, shares), 6)
 
 
 def _scored(criterion: Criterion, votes: Sequence[Scores], requested: int) -> CriterionReport:

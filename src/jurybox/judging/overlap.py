@@ -28,10 +28,11 @@ import msgspec
 from jurybox.judging.asking import Judging
 from jurybox.judging.flow import Answer, Unscored
 from jurybox.judging.panel import Seat
+from jurybox.judging.precautions import Precautions
 from jurybox.judging.quantities import Quantity, Shelf
 from jurybox.judging.verdict import Remarks, Scores
 from jurybox.judging.wording import Wording, denied_against, worded
-from jurybox.rubric.model import Criterion, Rubric
+from jurybox.rubric.model import Criterion
 from jurybox.sample import Sample
 
 NOTICE: Final = "This is a measure of overlap in words, not a judgement of meaning."
@@ -45,7 +46,7 @@ _CONTRADICTED: Final = 0.2
 _LONGEST_QUOTE: Final = 120
 _MOST_QUOTED: Final = 8
 
-_CHECKLIST: Final = {
+_AGAINST: Final = {
     "position": "The response was measured alone, and every word counts alike wherever it stands.",
     "verbosity": (
         "Further words lower the overlap unless the whole reference stands in the response; a long"
@@ -55,9 +56,10 @@ _CHECKLIST: Final = {
     "formatting": "Layout, case and punctuation are taken off before anything is compared.",
     "authority": "Titles and claimed sources are words like any others, and earn nothing.",
 }
-_OTHER: Final = (
+_PRECAUTIONS: Final = Precautions(
+    _AGAINST,
     "Not looked into: {judge} compares words, numbers and negations, and can't be moved by anything"
-    " else; it can be fooled by a wrong answer in the reference's words."
+    " else; it can be fooled by a wrong answer in the reference's words.",
 )
 
 
@@ -106,16 +108,10 @@ def overlap_flow(
     measured = {each.id: measure(each, sample.reference, response) for each in criteria}
     remarks = Remarks(
         reasoning={name: " ".join(each.findings) for name, each in measured.items()},
-        bias_checklist=_completed(judging.checklist, seat.judge),
+        bias_checklist=_PRECAUTIONS.completed(judging.checklist, seat.judge),
     )
     scores = {name: each.score for name, each in measured.items()}
     return Answer(value=Scores(scores=scores, remarks=remarks), replies=())
-
-
-def _completed(checklist: Rubric, judge: str) -> dict[str, str]:
-    return {
-        item.id: _CHECKLIST.get(item.id, _OTHER).format(judge=judge) for item in checklist.criteria
-    }
 
 
 def _overlap(criterion: Criterion, share: float, findings: Iterable[_Finding]) -> Overlap:

@@ -1,5 +1,6 @@
 """The rubric as a frozen value: what a document says, and nothing else."""
 
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -72,6 +73,12 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
         """Return the level of a score, rounded to the decimals that the levels have (C11)."""
         rounded = round_half_up(score, self.level_decimals)
         return next((level for level in self.levels if level.low <= rounded <= level.high), None)
+
+
+def weighted_mean(criteria: Sequence[Criterion], values: Iterable[float]) -> float:
+    """Return the mean of one value a criterion by the criteria's weights."""
+    weighted = sum(each.weight * value for each, value in zip(criteria, values, strict=True))
+    return weighted / sum(each.weight for each in criteria)
 
 
 class Protocol(msgspec.Struct, frozen=True, kw_only=True):

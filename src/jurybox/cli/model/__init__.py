@@ -14,11 +14,8 @@ from jurybox.cli.lazy import LazyGroup
         "remove": ("jurybox.cli.model.remove", "Remove a model from this machine."),
         "serve": ("jurybox.cli.model.serve", "Answer as an OpenAI-compatible endpoint."),
     },
-    no_args_is_help=False,
-    invoke_without_command=True,
 )
-@click.pass_context
-def command(ctx: click.Context) -> None:
+def command() -> None:
     """Manage embedded models, which judge on this machine without a key or a network.
 
     \b
@@ -29,5 +26,3 @@ def command(ctx: click.Context) -> None:
       jurybox model remove smollm2-135m
       jurybox model serve --port 0
     """  # noqa: D301 - click reads \b as "keep these lines"
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())

@@ -13,11 +13,8 @@ from jurybox.cli.lazy import LazyGroup
         "check": ("jurybox.cli.rubric.check", "Check documents and print all findings."),
         "new": ("jurybox.cli.rubric.new", "Start a new document."),
     },
-    no_args_is_help=False,
-    invoke_without_command=True,
 )
-@click.pass_context
-def command(ctx: click.Context) -> None:
+def command() -> None:
     """Work on rubric documents.
 
     \b
@@ -27,5 +24,3 @@ def command(ctx: click.Context) -> None:
       jurybox rubric check rubrics/*.md
       jurybox rubric new support-answers
     """  # noqa: D301 - click reads \b as "keep these lines"
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())

@@ -51,15 +51,18 @@ class Prompts:
         self._around: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._tokens: OrderedDict[tuple[Piece, bool], tuple[int, ...]] = OrderedDict()
 
-    def segments(self, job: Job, *, whole: bool) -> Segments:
+    def segments(self, job: Job, *, whole: bool, most: int) -> Segments:
         """Return the tokens of each part that is read by itself; ``whole`` leaves it in one.
 
         Raises:
-            Unanswerable: the template or the tokenizer can't cope with it.
+            Unanswerable: the template or the tokenizer can't cope with it, or there are ``most``
+                tokens or more, so that no room is left for an answer.
 
         """
         roles = tuple(turn.role for turn in job.messages)
         if roles not in self._around:
+            if len(self._around) >= _REMEMBERED:
+                self._around.clear()
             messages = [
                 {"role": role, "content": placeholder(index)} for index, role in enumerate(roles)
             ]
@@ -72,6 +75,12 @@ class Prompts:
                 # What a model wants at the very beginning of a text stands there only.
                 tokens += self._tokenized(piece, opens=not lists and not tokens)
             lists.append(tokens)
+        length = sum(len(tokens) for tokens in lists)
+        if length >= most:
+            raise Unanswerable(
+                f"the prompt has {length} tokens, and the model reads {most - 1} at most; shorten"
+                " the sample or the rubric"
+            )
         return tuple(tuple(tokens) for tokens in lists if tokens)
 
     def _tokenized(self, piece: Piece, *, opens: bool) -> tuple[int, ...]:

@@ -23,14 +23,6 @@ class Unanswerable(Exception):  # noqa: N818 - it reads as what it is: `except U
     """This question can't be answered, whenever it is asked."""
 
 
-def too_long(length: int, context: int) -> Unanswerable:
-    """Return what to say of a prompt that doesn't fit."""
-    return Unanswerable(
-        f"the prompt has {length} tokens, and the model reads {context - 1} at most;"
-        " shorten the sample or the rubric"
-    )
-
-
 class LoadingFailed(Exception):  # noqa: N818 - it reads as what it is
     """The runtime refuses the file."""
 

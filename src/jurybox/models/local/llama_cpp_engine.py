@@ -15,7 +15,6 @@ from jurybox.models.local.engine import (
     Options,
     Stopped,
     Unanswerable,
-    too_long,
 )
 from jurybox.models.local.llama_cpp_sampling import Sampler, Writing
 from jurybox.models.local.reading import Held, Step, plan
@@ -71,10 +70,8 @@ class LlamaCppEngine:
 
     def complete(self, job: Job, stopped: Callable[[], bool]) -> Completion:
         """Answer."""
-        wanted = self._prompts.segments(job, whole=not self._keeps)
+        wanted = self._prompts.segments(job, whole=not self._keeps, most=self._options.context)
         length = sum(len(tokens) for tokens in wanted)
-        if length >= self._options.context:
-            raise too_long(length, self._options.context)
         reading = plan(self._held, wanted, cuts_anywhere=True)
         # Until all is well, nothing is known of what the context holds.
         self._held = Held()

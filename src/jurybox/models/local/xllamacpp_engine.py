@@ -19,7 +19,6 @@ from jurybox.models.local.engine import (
     LoadingFailed,
     Options,
     Unanswerable,
-    too_long,
 )
 from jurybox.models.local.reading import Held, Reading, Step, plan
 from jurybox.models.local.server_answer import Answer, complaint
@@ -30,8 +29,6 @@ from jurybox.models.local.threads import import_runtime
 NAME: Final = "xllamacpp"
 
 _SILENT: Final = -1
-# The largest seed means a random one there.
-_SEEDS: Final = 2**32 - 1
 _OK: Final = 200
 _SOCKET: Final = "server.sock"
 _LONGEST_SOCKET: Final = 100
@@ -85,10 +82,7 @@ class XllamacppEngine:
 
     def complete(self, job: Job, stopped: Callable[[], bool]) -> Completion:
         """Answer."""
-        wanted = self._prompts.segments(job, whole=not self._keeps)
-        length = sum(len(tokens) for tokens in wanted)
-        if length >= self._options.context:
-            raise too_long(length, self._options.context)
+        wanted = self._prompts.segments(job, whole=not self._keeps, most=self._options.context)
         try:
             return self._answer(job, plan(self._held, wanted), stopped)
         except _Inconsistent:
@@ -138,7 +132,7 @@ class XllamacppEngine:
         reading = plan(Held(), _PROBE)
         try:
             for step in reading.steps:
-                answer = self._run(step, {"n_predict": 0, **_FIRST, "logprobs": 1}, lambda: False)
+                answer = self._run(step, {"n_predict": 1, **_FIRST, "logprobs": 5}, lambda: False)
                 answer.completion(0, with_logprobs=True)
         except _Inconsistent:
             self._keeps = False
@@ -213,7 +207,7 @@ def _sampling(job: Job) -> dict[str, object]:
         "top_p": generation.top_p,
         "top_k": 0 if generation.temperature > 0 else 1,
         "min_p": 0.0,
-        "seed": generation.seed % _SEEDS,
+        "seed": generation.seed,
         "samplers": ["top_k", "top_p", "temperature"],
     }
     if job.schema is not None:

@@ -10,7 +10,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from jurybox.documents.numbers import show_number
-from jurybox.rubric.model import Criterion, Rubric
+from jurybox.rubric.model import Criterion, Rubric, weighted_mean
 from jurybox.rubric.rules import (
     FAMILIES,
     HEARD_LEXICONS,
@@ -187,15 +187,11 @@ class CompiledRules:
 
 def overall_score(rubric: Rubric, scores: Mapping[str, float]) -> float | None:
     """Return the weighted mean of each score's share of its scale (C7); None if one is missing."""
-    total = weight = 0.0
-    for criterion in rubric.criteria:
-        if not criterion.weight:
-            continue
-        if criterion.id not in scores:
-            return None
-        total += criterion.weight * criterion.scale.share(scores[criterion.id])
-        weight += criterion.weight
-    return round(total / weight, DECIMALS)
+    counting = [each for each in rubric.criteria if each.weight]
+    if any(each.id not in scores for each in counting):
+        return None
+    shares = (each.scale.share(scores[each.id]) for each in counting)
+    return round(weighted_mean(counting, shares), DECIMALS)
 
 
 def bits(facts: int) -> Iterator[int]:

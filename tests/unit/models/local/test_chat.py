@@ -73,11 +73,11 @@ def test_a_template_that_does_not_say_each_message_once_is_refused(rendered: str
 def test_the_beginning_is_marked_once_and_parts_without_tokens_are_left_out() -> None:
     prompts = Prompts(chatml, letters)
     job = Job(messages=(Turn(role="user", content="ab"),), shared=(1, 2))
-    first, second, third = prompts.segments(job, whole=False)
+    first, second, third = prompts.segments(job, whole=False, most=100)
     assert first[0] == -1
     assert -1 not in (*second, *third)
     assert second == (ord("b"),)
-    (whole,) = prompts.segments(job, whole=True)
+    (whole,) = prompts.segments(job, whole=True, most=100)
     assert whole == first + second + third
 
 
@@ -91,6 +91,34 @@ def test_a_text_is_cut_into_tokens_once() -> None:
     prompts = Prompts(chatml, watched)
     for question in ("a", "b"):
         job = Job(messages=(Turn(role="user", content=f"shared {question}"),), shared=(7,))
-        prompts.segments(job, whole=False)
+        prompts.segments(job, whole=False, most=100)
     assert seen.count("shared ") == 1
     assert seen.count("<|user|>") == 1
+
+
+def test_a_prompt_that_leaves_no_room_for_an_answer_is_refused() -> None:
+    prompts = Prompts(chatml, letters)
+    job = Job(messages=(Turn(role="user", content="ab"),))
+    (tokens,) = prompts.segments(job, whole=True, most=100)
+    assert prompts.segments(job, whole=True, most=len(tokens) + 1)
+    with pytest.raises(Unanswerable, match=f"has {len(tokens)} tokens.* {len(tokens) - 1} at most"):
+        prompts.segments(job, whole=True, most=len(tokens))
+
+
+def test_templates_for_ever_new_conversations_are_not_all_kept() -> None:
+    rendered: list[int] = []
+
+    def counted(messages: Sequence[dict[str, str]]) -> str:
+        rendered.append(len(messages))
+        return chatml(messages)
+
+    prompts = Prompts(counted, letters)
+
+    def ask(turns: int) -> None:
+        job = Job(messages=(Turn(role="user", content="a"),) * turns)
+        prompts.segments(job, whole=True, most=10**6)
+
+    for turns in (*range(1, 258), 257, 1):
+        ask(turns)
+    # The last was remembered, the first had been forgotten.
+    assert rendered == [*range(1, 258), 1]
