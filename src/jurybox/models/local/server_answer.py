@@ -113,6 +113,9 @@ def complaint(said: Foreign) -> str:
 
 def _entry(token: _Token) -> dict[str, object]:
     """Return a token as OpenAI writes it."""
+    # The server makes equal chances of what are no numbers; no model has five best words.
+    if len(token.top_logprobs) > 1 and len({each.logprob for each in token.top_logprobs}) == 1:
+        raise Unanswerable(NO_NUMBERS)
     return _probability(token) | {
         "top_logprobs": [_probability(each) for each in token.top_logprobs]
     }

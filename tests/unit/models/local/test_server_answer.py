@@ -79,8 +79,18 @@ def test_an_answer_without_an_end_is_none() -> None:
         heard(said("y")).check()
 
 
-def test_numbers_that_are_none_are_refused() -> None:
-    token = {"token": "", "logprob": None, "top_logprobs": []}
+ALIKE = [{"token": each, "logprob": -11.931214332580566} for each in "!#$%&"]
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        {"token": "", "logprob": None, "top_logprobs": []},
+        {**ALIKE[0], "top_logprobs": ALIKE},
+    ],
+    ids=["none", "all alike"],
+)
+def test_numbers_that_are_none_are_refused(token: dict[str, object]) -> None:
     answer = heard(said("", choice={"logprobs": {"content": [token]}}), END)
     with pytest.raises(Unanswerable, match="weights are damaged"):
         answer.completion(0, with_logprobs=True)
