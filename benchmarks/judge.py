@@ -21,6 +21,7 @@ from jurybox.models.local.catalogue import default_judge
 
 CASES = Path(__file__).parent / "judge_cases"
 Case = dict[str, Any]
+DIFFICULTIES = ("short", "easy", "near-miss")
 
 
 class Tally:
@@ -28,7 +29,7 @@ class Tally:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.right: dict[str, list[bool]] = {"easy": [], "near-miss": []}
+        self.right: dict[str, list[bool]] = {each: [] for each in DIFFICULTIES}
         self.seconds: list[float] = []
 
     def add(self, difficulty: str, *, right: bool, seconds: float) -> None:
@@ -90,7 +91,7 @@ def reference_cases(bench: Bench, rows: list[Case]) -> Iterator[Tally]:
     wanted = {"full": 2, "partial": 1, "wrong": 0}
     for case in rows:
         for side, score in wanted.items():
-            if case[side] is None:
+            if case.get(side) is None:
                 continue
             report, seconds = bench.ask(
                 case,
@@ -177,7 +178,7 @@ def main() -> None:
     args = parser.parse_args()
     bench = Bench(args.judge, args.votes, args.out)
     sys.stdout.write(f"{args.judge}, {args.votes} vote(s)\n")
-    heads = ("all", "easy", "near-miss")
+    heads = ("all", *DIFFICULTIES)
     sys.stdout.write(f"{'':34} " + "  ".join(f"{each:>22}" for each in heads) + "  median s\n")
     for kind in args.kinds:
         for tally in KINDS[kind](bench, cases(args.cases, kind, args.limit)):

@@ -49,7 +49,8 @@ def knowing(request: ModelRequest) -> ModelReply:
     """Answer as one who knows the capital of France, and likes what stands first."""
     text = request.messages[-1].content
     found = re.search(r"Reply (\w+) or (\w+)\.$", text)
-    assert found is not None
+    if found is None:
+        return ModelReply(text="Paris is.", model="double", fingerprint="build 1")
     words = (found[1], found[2])
     if words == ("A", "B"):
         return reply(words, 0.95 if f"Answer A: {RIGHT}" in text else 0.6)
@@ -290,7 +291,8 @@ def test_a_run_is_stored_and_derived_again_from_its_replies(
     # Nobody was asked again: the stored probabilities say everything.
     assert len(double.requests) == asked > 0
     stored = [json.loads(each.request) for each in store.exchanges_of(run.id, 0)]
-    assert all(each["logprobs"] == 20 for each in stored)
+    # One of them is the model's own answer by the context.
+    assert sorted({each["logprobs"] for each in stored}) == [0, 20]
 
 
 def test_a_run_without_a_judge_takes_the_embedded_one_and_says_so(

@@ -2,17 +2,8 @@
 
 from typing import Final
 
-from jurybox.rubric.model import Rubric
+from jurybox.judging.precautions import Precautions
 
-_ALONE: Final = {
-    "position": "The response was read alone; there was no other to stand before it.",
-}
-_PAIR: Final = {
-    "position": (
-        "Each response was also read alone, and the comparison was made in both orders and"
-        " averaged; the reasoning says how far the order alone moved it."
-    ),
-}
 _ALWAYS: Final = {
     "verbosity": "No question asks for length, and no score depends on it.",
     "self_enhancement": (
@@ -27,10 +18,20 @@ _ALWAYS: Final = {
 }
 _UNKNOWN: Final = "Not looked into: {judge} was asked narrow questions, and none is about this."
 
-
-def completed_checklist(checklist: Rubric, judge: str, *, pair: bool) -> dict[str, str]:
-    """Return what can be said of each item by how the questions were asked."""
-    known = _ALWAYS | (_PAIR if pair else _ALONE)
-    return {
-        item.id: known.get(item.id, _UNKNOWN).format(judge=judge) for item in checklist.criteria
-    }
+ALONE: Final = Precautions(
+    {
+        "position": "The response was read alone; there was no other to stand before it.",
+        **_ALWAYS,
+    },
+    _UNKNOWN,
+)
+PAIR: Final = Precautions(
+    {
+        "position": (
+            "Each response was also read alone, and the comparison was made in both orders and"
+            " averaged; the reasoning says how far the order alone moved it."
+        ),
+        **_ALWAYS,
+    },
+    _UNKNOWN,
+)

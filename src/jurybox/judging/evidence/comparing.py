@@ -5,22 +5,23 @@ second by how it is asked, so one order alone says next to nothing; the mean of 
 Where the two ways name different sides, the vote is unstable (E8).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from jurybox.judging.asking import Judging
-from jurybox.judging.evidence.checking import completed_checklist
-from jurybox.judging.evidence.examining import concluded, inquiries_for, told
-from jurybox.judging.evidence.inquiry import Evidence, Inquiry
+from jurybox.judging.evidence.checking import PAIR
+from jurybox.judging.evidence.gathering import gather
+from jurybox.judging.evidence.inquiry import Evidence
 from jurybox.judging.evidence.material import context_part, question_part
-from jurybox.judging.evidence.probes import Probe, Readings, inquire
+from jurybox.judging.evidence.probes import Probe
 from jurybox.judging.evidence.telling import logit, shown
 from jurybox.judging.flow import Flow, Unscored
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.panel import Seat
 from jurybox.judging.verdict import Preference, Remarks, Side
+from jurybox.rubric.model import weighted_mean
 from jurybox.sample import Sample
 
 _ROLE: Final = "You are a strict and fair judge of answers."
@@ -69,15 +70,13 @@ def compare(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Uns
     a = sample.response.text
     b = "" if sample.response_b is None else sample.response_b.text
     criteria = judging.rubric.criteria
-    of_a = inquiries_for(criteria, sample, a, seat.vote)
-    of_b = inquiries_for(criteria, sample, b, seat.vote)
     straight, swapped = _comparison(sample, a, b, seat.vote), _comparison(sample, b, a, seat.vote)
-    asked = [probe for side in (of_a, of_b) for each in side.values() for probe in each.probes]
-    readings = yield from inquire(seat, [*asked, straight, swapped])
-    if isinstance(readings, Unscored):
-        return readings
+    gathered = yield from gather(criteria, sample, (a, b), seat, (straight, swapped))
+    if isinstance(gathered, Unscored):
+        return gathered
+    readings = gathered.readings
     compared = Compared(with_a_first=readings.of[straight], with_b_first=readings.of[swapped])
-    alone = _alone(judging, (of_a, of_b), readings, compared.told(), seat)
+    alone = _alone(judging, gathered.evidence, compared.told(), seat)
     together = _together(compared, alone)
     stable = alone.winner == together.winner or "tie" in {alone.winner, together.winner}
     decided = alone.winner if alone.winner != "tie" else _side(compared.lead, _LEAST_TIEBREAK)
@@ -103,31 +102,29 @@ def _comparison(sample: Sample, first: str, second: str, vote: int) -> Probe:
 
 def _alone(
     judging: Judging,
-    inquiries: tuple[Mapping[str, Inquiry], Mapping[str, Inquiry]],
-    readings: Readings,
+    evidence: Sequence[Mapping[str, Evidence]],
     compared: str,
     seat: Seat,
 ) -> Preference:
     """Return what follows from each side's own evidence."""
     criteria = judging.rubric.criteria
-    a, b = (concluded(side, readings) for side in inquiries)
+    a, b = evidence
     leads = {each.id: a[each.id].strength - b[each.id].strength for each in criteria}
     reasoning = {each.id: _both(a[each.id], b[each.id], compared) for each in criteria}
-    weight = sum(each.weight for each in criteria)
-    whole = sum(each.weight * leads[each.id] for each in criteria) / weight
+    whole = weighted_mean(criteria, leads.values())
     return Preference(
         winner=_side(whole, _LEAST_EVIDENCE),
         preferences={name: _side(lead, _LEAST_EVIDENCE) for name, lead in leads.items()},
         remarks=Remarks(
             reasoning=reasoning,
-            bias_checklist=completed_checklist(judging.checklist, seat.judge, pair=True),
+            bias_checklist=PAIR.completed(judging.checklist, seat.judge),
             extra={"lead_of_a": round(whole, 6)},
         ),
     )
 
 
 def _both(a: Evidence, b: Evidence, compared: str) -> str:
-    return f"A: {told(a)}\nB: {told(b)}\n{compared}"
+    return f"A: {a.told()}\nB: {b.told()}\n{compared}"
 
 
 def _together(compared: Compared, alone: Preference) -> Preference:

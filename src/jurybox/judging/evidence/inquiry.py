@@ -13,13 +13,17 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """What was found for one criterion of one response.
 
     ``findings`` are sentences that quote what was asked and how probable a yes was. ``share`` is
-    how far up the scale they put the response, from 0 to 1; ``strength`` orders two responses
-    where their shares are equal.
+    how far up the scale they put the response, from 0 to 1; ``strength``, in log-odds, is what
+    two responses are compared by.
     """
 
     findings: tuple[str, ...]
     share: float
     strength: float
+
+    def told(self) -> str:
+        """Return the findings as a reasoning."""
+        return " ".join(self.findings)
 
 
 class Inquiry(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from typing import Final
 from jurybox.judging.evidence.inquiry import Answers, Evidence, Inquiry
 from jurybox.judging.evidence.material import context_part, question_part
 from jurybox.judging.evidence.probes import Probe
-from jurybox.judging.evidence.telling import expit, logit, shown
+from jurybox.judging.evidence.telling import answered, expit, logit
 from jurybox.rubric.model import Criterion
 from jurybox.sample import Sample
 
@@ -73,7 +73,7 @@ def _extremes(criterion: Criterion) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _from_questions(asked: Sequence[Probe], answers: Answers) -> Evidence:
     share = sum(answers[probe] for probe in asked) / len(asked)
-    findings = tuple(f"{probe.question} Yes: {shown(answers[probe])}." for probe in asked)
+    findings = tuple(answered(probe.question, answers[probe]) for probe in asked)
     strength = sum(logit(answers[probe]) for probe in asked) / len(asked)
     return Evidence(findings=findings, share=share, strength=strength)
 
@@ -84,5 +84,5 @@ def _weighed(good: Sequence[Probe], bad: Sequence[Probe], answers: Answers) -> E
     bad_logits = [logit(answers[probe]) for probe in bad]
     means = [sum(each) / len(each) for each in (good_logits, bad_logits) if each]
     strength = means[0] if not bad_logits else means[0] - means[-1] if good_logits else -means[0]
-    findings = [f"{probe.question} Yes: {shown(answers[probe])}." for probe in (*good, *bad)]
+    findings = [answered(probe.question, answers[probe]) for probe in (*good, *bad)]
     return Evidence(findings=tuple(findings), share=expit(strength), strength=strength)

@@ -1,6 +1,10 @@
 """The material as a small model is shown it: short names, one part a line."""
 
+from typing import Final
+
 from jurybox.sample import Sample
+
+TEACHER: Final = "You are a strict teacher."
 
 
 def question_part(sample: Sample) -> str:
@@ -13,3 +17,18 @@ def question_part(sample: Sample) -> str:
 def context_part(sample: Sample) -> str:
     """Return the context, where there is one."""
     return f"Context: {sample.context}\n" if sample.context else ""
+
+
+def text_part(text: str) -> str:
+    """Return a text that an answer is held against, as the teacher is shown it."""
+    return f"Text: {text}\n"
+
+
+def solution_part(text: str) -> str:
+    """Return the right answer as the teacher is shown it."""
+    return f"Correct answer: {text}\n"
+
+
+def answer_part(text: str) -> str:
+    """Return an answer as the teacher is shown it."""
+    return f"Student's answer: {text}\n"

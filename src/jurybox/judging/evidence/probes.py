@@ -1,6 +1,7 @@
 """Narrow questions, and how they are asked."""
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Final
 
 import msgspec
@@ -20,11 +21,12 @@ _REPLY: Final = " Reply {} or {}."
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """A question about some material, with one of two words for an answer.
 
-    ``role`` is who the model shall be, ``head`` what many questions share, ``body`` what those
-    about one response share.
+    ``role`` is who the model shall be, ``opening`` what the most questions share, ``head`` what
+    follows it in many of them, ``body`` what those about one response share.
     """
 
     role: str
+    opening: str = ""
     head: str
     body: str
     question: str
@@ -32,8 +34,9 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     def request(self, seat: Seat) -> ModelRequest:
         """Return the question as it is asked; the answer is the first word."""
-        text = f"{self.head}{self.body}\n{self.question}{_REPLY.format(*self.words)}"
-        ends = (len(self.head), len(self.head) + len(self.body))
+        parts = (self.opening, self.head, self.body)
+        text = f"{''.join(parts)}\n{self.question}{_REPLY.format(*self.words)}"
+        ends = accumulate(len(part) for part in parts)
         return ModelRequest(
             model=seat.judge,
             messages=(Turn(role="system", content=self.role), Turn(role="user", content=text)),

@@ -16,6 +16,7 @@ from jurybox.rubric.scale import Scale
 from jurybox.sample import Response, Sample
 
 JUDGE = "local/double"
+OWN = "It is Paris."
 CHECKLIST = load_rubric("bias-awareness")
 SCALES = {text: Scale.parse(text) for text in ("0-2", "1-5", "0.0-1.0")}
 
@@ -38,12 +39,17 @@ def text_of(request: ModelRequest) -> str:
 
 
 def answering(chance: Callable[[str], float]) -> Callable[[ModelRequest], ModelReply]:
-    """Return a model that gives the first of the two words this chance, by what it is asked."""
+    """Return a model that gives the first of the two words this chance, by what it is asked.
+
+    Where it is asked for no words, it says what it knows.
+    """
 
     def answer(request: ModelRequest) -> ModelReply:
         asked = text_of(request)
         found = re.search(r"Reply (\w+) or (\w+)\.$", asked)
-        assert found is not None
+        if found is None:
+            assert request.logprobs == 0
+            return ModelReply(text=OWN)
         probability = chance(asked)
         return reply({found[1]: probability, found[2]: 1 - probability})
 
@@ -71,6 +77,7 @@ def judging(rubric: Rubric) -> Judging:
 def evidence(inquiry: Inquiry, chance: Callable[[str], float]) -> Evidence:
     """Conclude from answers by what is asked, with the material before it."""
     answers = {
-        probe: chance(f"{probe.head}{probe.body}\n{probe.question}") for probe in inquiry.probes
+        probe: chance(f"{probe.opening}{probe.head}{probe.body}\n{probe.question}")
+        for probe in inquiry.probes
     }
     return inquiry.conclude(answers)

@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable
 
 import pytest
-from answering import CHECKLIST, answering, judging, sample, seat, text_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from answering import CHECKLIST, answering, judging, sample, seat, text_of
 from jurybox import load_rubric
 from jurybox.judging.evidence.comparing import Compared, compare
 from jurybox.judging.exchange import Failure, ModelRequest, Outcome

@@ -3,17 +3,20 @@
 from collections.abc import Callable
 
 import pytest
-from answering import SCALES, criterion, evidence, sample
 from hypothesis import given
 from hypothesis import strategies as st
 
+from answering import SCALES, criterion, evidence, sample
 from jurybox.judging.evidence.against_context import by_context
 from jurybox.judging.evidence.against_reference import by_knowledge, by_reference
-from jurybox.judging.evidence.inquiry import Evidence
-from jurybox.judging.evidence.kinds import inquiry_for
+from jurybox.judging.evidence.inquiry import Evidence, Inquiry
+from jurybox.judging.evidence.kinds import inquiry_for, source_for
 from jurybox.judging.evidence.levels import by_levels
+from jurybox.judging.evidence.own_answer import OwnAnswer
+from jurybox.judging.exchange import ModelReply
 from jurybox.rubric.model import Criterion, Indicators, Level
 from jurybox.rubric.scale import Scale
+from jurybox.sample import Sample
 
 CHANCE = st.floats(0, 1)
 VOTES = (0, 1, 2)
@@ -37,16 +40,16 @@ def referenced(response: str, beside: float, alone: float = 0.5, vote: int = 0) 
 @pytest.mark.parametrize(
     ("response", "beside", "alone", "expected"),
     [
-        # ln 9 + 1 (all words) = 3.1972 is 3.0472 above the bar, which is 0.954662.
-        (FULL, 0.9, 0.5, [2, 5, 0.981865]),
+        # ln 9 + 1 (all words) = 3.1972, which is 0.960730: 0.4 of the rest off.
+        (FULL, 0.9, 0.5, [2, 5, 0.984292]),
         # It sounds as well without the reference: 0.6 * ln 99 = 2.7571 less.
-        (FULL, 0.9, 0.99, [2, 4, 0.828813]),
-        # -ln 4 + 1 = -0.3863 is 0.5363 below the bar, which is 0.369050: 0.4 of it.
-        (FULL, 0.2, 0.5, [0, 2, 0.14762]),
+        (FULL, 0.9, 0.99, [2, 4, 0.843318]),
+        # -ln 4 + 1 = -0.3863, which is 0.404610: 0.4 of it.
+        (FULL, 0.2, 0.5, [0, 2, 0.161844]),
         # Of two statements one has its words; 0 + 0.05 * ln 9 are not 0.34 of the other.
         (HALF, 0.9, 0.5, [1, 3, 0.5]),
         # A wrong answer is wrong, whichever words it has.
-        (HALF, 0.1, 0.5, [0, 1, 0.034915]),
+        (HALF, 0.1, 0.5, [0, 1, 0.040000]),
         (FULL, 0.0, 0.5, [0, 1, 0.0]),
         (FULL, 1.0, 0.5, [2, 5, 1.0]),
     ],
@@ -99,62 +102,80 @@ def test_without_anything_to_hold_it_against_the_chance_is_the_share() -> None:
 # Against a context -----------------------------------------------------------------------------
 
 CLAIMS = "The door is red. The roof is blue."
+OWN = OwnAnswer(text="It is red.", source="A red door.", reply=ModelReply(text="It is red."))
 
 
-def grounded(whole: float, least: float, response: str = CLAIMS) -> Evidence:
+def grounded(
+    beside: float, whole: float, least: float, alone: float = 0.5, response: str = CLAIMS
+) -> Evidence:
     def chance(text: str) -> float:
-        if CLAIMS in text:
+        if "Correct answer: It is red." in text:
+            return beside
+        if "Text: A red door." not in text:
+            return alone
+        if response in text:
             return whole
         return least if "roof" in text else 0.99
 
-    return evidence(by_context(sample(response), "A red door.", response, 0), chance)
+    return evidence(by_context(sample(response), OWN, response, 0), chance)
 
 
 @pytest.mark.parametrize(
-    ("whole", "least", "expected"),
+    ("beside", "whole", "least", "alone", "expected"),
     [
-        # ln 9 - ln 4 / 2 = 1.504, not below -0.75
-        (0.9, 0.2, [2, 5, 1.0]),
-        # ln 9 - ln 999 / 2 = -1.256, and the whole is plainly right
-        (0.9, 0.001, [1, 3, 0.5]),
-        # ln 1.5 - ln 99 / 2 = -1.892, and the whole isn't
-        (0.6, 0.01, [0, 1, 0.0]),
-        (0.0, 0.0, [0, 1, 0.0]),
-        (1.0, 1.0, [2, 5, 1.0]),
+        # ln 9 - ln 9 / 2 = 1.0986 is 2.1986 above the bar, which is 0.900125: 0.4 of the rest off.
+        (0.9, 0.9, 0.1, 0.5, [2, 5, 0.960050]),
+        # The whole is what the text bears out least, where that is so.
+        (0.9, 0.1, 0.9, 0.5, [2, 5, 0.960050]),
+        # It sounds as well without the text: ln 9 / 2 less, and only 1.1 above the bar.
+        (0.9, 0.9, 0.1, 0.9, [2, 5, 0.900104]),
+        # -ln 9 + ln 9 / 2 = -1.0986 is just above the bar.
+        (0.1, 0.9, 0.9, 0.5, [2, 4, 0.800139]),
+        # -ln 9 - ln 9 / 2 = -3.2958 is 2.1958 below it, which is 0.100125: 0.4 of it.
+        (0.1, 0.9, 0.1, 0.5, [0, 1, 0.040050]),
+        (0.0, 0.0, 0.0, 0.5, [0, 1, 0.0]),
+        (1.0, 1.0, 1.0, 0.5, [2, 5, 1.0]),
     ],
 )
-def test_the_least_supported_claim_counts(
-    whole: float, least: float, expected: list[float]
+def test_an_answer_is_held_against_the_models_own_and_the_text(
+    beside: float, whole: float, least: float, alone: float, expected: list[float]
 ) -> None:
-    assert scores(grounded(whole, least).share) == expected
+    found = grounded(beside, whole, least, alone)
+    assert scores(found.share) == pytest.approx(expected, abs=2e-6)
 
 
-def test_the_findings_of_a_context_quote_every_claim() -> None:
-    assert grounded(0.9, 0.2).findings == (
-        "Does the student's answer deserve full marks? Yes: 0.90.",
+def test_the_findings_of_a_context_quote_the_own_answer_and_every_claim() -> None:
+    assert grounded(0.8, 0.9, 0.2).findings == (
+        (
+            'By the text the model itself answers: "It is red." Beside that: Is the student\'s'
+            " answer correct? Yes: 0.80; without it: 0.50."
+        ),
+        "Beside the text: Does the student's answer deserve full marks? Yes: 0.90.",
         'Its claim "The door is red" alone: 0.99.',
         'Its claim "The roof is blue" alone: 0.20.',
     )
 
 
-def test_every_claim_is_asked_once() -> None:
+def test_claims_are_asked_once_each_and_a_single_one_is_the_whole() -> None:
     for response, claims in (
-        ("The door is red.", 1),
+        ("The door is red.", 0),
         ("The door is red. The door is red.", 1),
         (CLAIMS, 2),
         ("", 0),
     ):
-        probes = by_context(sample(), "text", response, 0).probes
-        assert len(set(probes)) == len(probes) == 1 + claims
+        probes = by_context(sample(), OWN, response, 0).probes
+        assert len(set(probes)) == len(probes) == 3 + claims
 
 
-@given(CHANCE, CHANCE, CHANCE, CHANCE)
+@given(CHANCE, CHANCE, CHANCE, CHANCE, CHANCE, CHANCE)
 def test_a_surer_yes_never_lowers_the_score_by_the_context(
-    one: float, other: float, third: float, fourth: float
+    one: float, other: float, third: float, fourth: float, fifth: float, sixth: float
 ) -> None:
-    (whole, wholly), (least, most) = sorted((one, other)), sorted((third, fourth))
-    less, more = grounded(whole, least), grounded(wholly, most)
-    assert less.share <= more.share
+    (no, yes), (whole, wholly), (least, most) = (
+        sorted(pair) for pair in ((one, other), (third, fourth), (fifth, sixth))
+    )
+    less, more = grounded(no, whole, least), grounded(yes, wholly, most)
+    assert 0 <= less.share <= more.share <= 1
     assert less.strength <= more.strength + 1e-12
 
 
@@ -272,29 +293,41 @@ def test_the_context_and_the_reference_are_shown_with_the_levels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "given_parts", "begins"),
+    ("kind", "given_parts", "source", "begins"),
     [
-        ("reference", {"reference": "R"}, "Question: "),
-        ("reference", {"reference": "R", "context": "C"}, "Question: "),
-        ("reference", {"context": "C"}, "Text: C\n"),
-        ("reference", {}, "Question: "),
-        ("context", {"context": "C"}, "Text: C\n"),
-        ("context", {"reference": "R", "context": "C"}, "Text: C\n"),
-        ("context", {"reference": "R"}, "Text: R\n"),
-        ("levels", {"reference": "R", "context": "C"}, "Context: C\n"),
+        ("reference", {"reference": "R"}, None, "Question: "),
+        ("reference", {"reference": "R", "context": "C"}, None, "Question: "),
+        ("reference", {"context": "C"}, "C", "Text: C\n"),
+        ("reference", {}, None, "Question: "),
+        ("context", {"context": "C"}, "C", "Text: C\n"),
+        ("context", {"reference": "R", "context": "C"}, "C", "Text: C\n"),
+        ("context", {"reference": "R"}, "R", "Text: R\n"),
+        ("context", {"reference": "R", "context": " \n"}, "R", "Text: R\n"),
+        ("reference", {"context": " \n"}, None, "Question: "),
+        ("levels", {"reference": "R", "context": "C"}, None, "Context: C\n"),
     ],
 )
 def test_a_criterion_is_held_against_what_it_names_where_that_is_there(
-    kind: str, given_parts: dict[str, str], begins: str
+    kind: str, given_parts: dict[str, str], source: str | None, begins: str
 ) -> None:
     used = criterion(levels=LEVELS.levels, evidence=kind)
-    inquiry = inquiry_for(used, sample(**given_parts), "Paris.", 0)
-    assert inquiry.probes[0].head.startswith(begins)
+    given = sample(**given_parts)
+    assert source_for((LEVELS, used), given) == source
+    first = asked_of(used, given).probes[0]
+    assert f"{first.opening}{first.head}".startswith(begins)
+
+
+def asked_of(used: Criterion, given: Sample, vote: int = 0) -> Inquiry:
+    source = source_for((used,), given)
+    own = None
+    if source is not None:
+        own = OwnAnswer(text="Paris", source=source, reply=ModelReply(text="Paris"))
+    return inquiry_for(used, given, "Paris.", vote, own)
 
 
 def test_without_any_context_a_grounded_criterion_is_asked_by_its_levels() -> None:
     used = criterion(levels=LEVELS.levels, evidence="context")
-    inquiry = inquiry_for(used, sample(), "Paris.", 0)
+    inquiry = asked_of(used, sample())
     assert [probe.role for probe in inquiry.probes] == ["You are a strict reviewer of answers."] * 2
 
 
@@ -314,7 +347,7 @@ def test_without_any_context_a_grounded_criterion_is_asked_by_its_levels() -> No
 def test_e10_every_vote_of_three_asks_in_other_words(
     used: Criterion, given_parts: dict[str, str]
 ) -> None:
-    votes = [set(inquiry_for(used, sample(**given_parts), "Paris.", vote).probes) for vote in VOTES]
+    votes = [set(asked_of(used, sample(**given_parts), vote).probes) for vote in VOTES]
     assert votes[0] != votes[1]
     assert votes[1] != votes[2]
     assert votes[0] != votes[2]

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from answering import logprobs, reply
 from hypothesis import given
 from hypothesis import strategies as st
 
+from answering import logprobs, reply
 from jurybox.judging.evidence.probability import probabilities
 from jurybox.judging.exchange import ModelReply
 from jurybox.judging.flow import Defect

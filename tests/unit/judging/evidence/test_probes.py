@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from answering import JUDGE, answering, reply, seat, text_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from answering import JUDGE, answering, reply, seat, text_of
 from jurybox.judging.evidence.probability import ALTERNATIVES
 from jurybox.judging.evidence.probes import Probe, Readings, inquire
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
@@ -40,15 +40,16 @@ def test_a_question_is_asked_for_one_word_and_its_alternatives() -> None:
     assert request.schema is None
 
 
-@given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=30))
-def test_what_is_shared_ends_where_the_head_and_the_body_do(
-    head: str, body: str, question: str
+@given(*[st.text(max_size=30)] * 4)
+def test_what_is_shared_ends_where_the_opening_the_head_and_the_body_do(
+    opening: str, head: str, body: str, question: str
 ) -> None:
-    probe = Probe(role="r", head=head, body=body, question=question)
+    probe = Probe(role="r", opening=opening, head=head, body=body, question=question)
     request = probe.request(seat())
     text = text_of(request)
     starts = [text[:end] for end in request.shared]
-    assert starts == [part for part in dict.fromkeys((head, head + body)) if part]
+    ends = dict.fromkeys((opening, opening + head, opening + head + body))
+    assert starts == [part for part in ends if part]
     assert text.endswith(f"{question} Reply yes or no.")
 
 
