@@ -9,7 +9,7 @@ _TIMES = 10
 _MOST = 40
 # Less is a clock's tick and a cold cache.
 _LEAST = 0.01
-_LARGEST = 32
+_LARGEST = 4
 
 
 def grows_with_size_alone(work: Callable[[int], object], size: int) -> bool:
