@@ -15,7 +15,7 @@ from pathlib import Path
 
 from judge import CASES, DIFFICULTIES, Case, cases
 
-from jurybox.judging.evidence.material import TEACHER
+from jurybox.judging.evidence.material import TEACHER, solution_part, text_part
 from jurybox.judging.evidence.overlapping import Vocabulary
 from jurybox.judging.evidence.own_answer import OwnAnswer, own_answer
 from jurybox.judging.evidence.probability import probabilities
@@ -83,7 +83,7 @@ def bare(_: Oracle, case: Case) -> str:
 
 def solved(oracle: Oracle, case: Case) -> str:
     """Show the question and the correct answer."""
-    return f"{bare(oracle, case)}Correct answer: {case['reference']}\n"
+    return bare(oracle, case) + solution_part(case["reference"])
 
 
 def referenced(oracle: Oracle, case: Case) -> str:
@@ -93,12 +93,12 @@ def referenced(oracle: Oracle, case: Case) -> str:
 
 def by_text(oracle: Oracle, case: Case) -> str:
     """Show the text and the question."""
-    return f"Text: {case['context']}\n{bare(oracle, case)}"
+    return text_part(case["context"]) + bare(oracle, case)
 
 
 def by_own(oracle: Oracle, case: Case) -> str:
     """Show the question and what the model itself answers by the text."""
-    return f"{bare(oracle, case)}Correct answer: {oracle.own(case)}\n"
+    return bare(oracle, case) + solution_part(oracle.own(case))
 
 
 def graded(head: Head, question: str = IS_CORRECT, sign: float = 1.0) -> Variant:

@@ -43,12 +43,11 @@ def gather(
     ]
     probes = [probe for side in inquiries for each in side.values() for probe in each.probes]
     readings = yield from inquire(seat, [*probes, *more])
+    readings = msgspec.structs.replace(readings, replies=(*replies, *readings.replies))
     if isinstance(readings, Unscored):
-        return msgspec.structs.replace(readings, replies=(*replies, *readings.replies))
-    return Gathered(
-        evidence=tuple(_concluded(side, readings) for side in inquiries),
-        readings=msgspec.structs.replace(readings, replies=(*replies, *readings.replies)),
-    )
+        return readings
+    evidence = tuple(_concluded(side, readings) for side in inquiries)
+    return Gathered(evidence=evidence, readings=readings)
 
 
 def _concluded(inquiries: dict[str, Inquiry], readings: Readings) -> dict[str, Evidence]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from jurybox.judging.evidence.inquiry import Answers, Evidence, Inquiry
-from jurybox.judging.evidence.material import context_part, question_part
+from jurybox.judging.evidence.material import context_part, question_part, solution_part
 from jurybox.judging.evidence.probes import Probe
 from jurybox.judging.evidence.telling import answered, expit, logit
 from jurybox.rubric.model import Criterion
@@ -22,7 +22,7 @@ _WORDINGS: Final = (
 
 def by_levels(criterion: Criterion, sample: Sample, response: str, vote: int) -> Inquiry:
     """Ask the rubric's questions, where it has some, or whether its levels fit."""
-    reference = f"Correct answer: {sample.reference}\n" if sample.reference else ""
+    reference = solution_part(sample.reference) if sample.reference else ""
     head = f"{context_part(sample)}{question_part(sample)}{reference}"
     body = f"Answer: {response}\n"
 

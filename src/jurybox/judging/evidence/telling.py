@@ -3,9 +3,8 @@
 import math
 from typing import Final
 
-BOTTOM: Final = 0.2
-TOP: Final = 0.8
-
+_BOTTOM: Final = 0.2
+_TOP: Final = 0.8
 _SUREST: Final = 1e-6
 
 
@@ -32,7 +31,7 @@ def decided(lead: float) -> float:
     points has room for that, one with three has none.
     """
     sure = expit(lead)
-    return 2 * BOTTOM * sure if lead < 0 else 1 - 2 * (1 - TOP) * (1 - sure)
+    return 2 * _BOTTOM * sure if lead < 0 else 1 - 2 * (1 - _TOP) * (1 - sure)
 
 
 def expit(log_odds: float) -> float:
