@@ -155,10 +155,8 @@ def test_a_score_that_was_changed_with_all_its_hashes_is_still_not_what_the_judg
     import msgspec
 
     sample = msgspec.structs.replace(sample, result=records.ENCODER.encode(forged).decode())
-    sample = msgspec.structs.replace(
-        sample, record_sha256=records.record_hash(sample, records.in_order(sample, asked))
-    )
-    sample = records.sealed_sample(sample)
+    hashes = [records.hashes_of(each) for each in records.in_order(sample, asked)]
+    sample = records.hashed_sample(sample, hashes)
     edit(
         store,
         (

@@ -1,17 +1,20 @@
 """From a rubric and a sample to the question that is asked and the reader of its reply."""
 
 from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 
 import msgspec
 
 from jurybox.errors import InputError
 from jurybox.judging.flow import Asking, Defect
-from jurybox.judging.panel import Seat, Way, seats, way_of
+from jurybox.judging.panel import Question, Seat, Way, seats, way_of
 from jurybox.judging.prompts import (
-    pairwise_eval_prompt,
-    reference_eval_prompt,
+    Frame,
+    material,
+    pair_frame,
+    reference_frame,
     reply_form,
-    rubric_eval_prompt,
+    rubric_frame,
 )
 from jurybox.judging.replies.brackets import read_bracket_rating, read_bracket_verdict
 from jurybox.judging.replies.json_verdict import read_preference, read_scores
@@ -28,24 +31,26 @@ _PAIR_FORMATS = ("json", "bracket-verdict", "two-scores")
 _SCORE_FORMATS = ("json", "strict-json", "score-line", "bracket-rating")
 
 
-class Judging(msgspec.Struct, frozen=True, kw_only=True):
+class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A rubric together with the checklist that every reply completes.
 
-    ``way`` is how all judges are asked; None leaves it to what each of them is good at.
+    ``way`` is how all judges are asked; None leaves it to what each of them is good at. What
+    follows from these alone, such as the beginning of every prompt, is worked out once.
     """
 
     rubric: Rubric
     checklist: Rubric
     way: Way | None = None
 
-    @property
+    @cached_property
     def asking(self) -> Asking:
         """How invalid replies are asked again."""
         protocol = self.rubric.protocol
         return Asking(reasks=protocol.reasks, reask_with=protocol.reask_with)
 
+    @cached_property
     def scored(self) -> tuple[Criterion, ...]:
-        """Return what a reply gives scores for: the criteria, or the response as a whole."""
+        """What a reply gives scores for: the criteria, or the response as a whole."""
         whole = self.rubric.protocol.reply_format in {"score-line", "bracket-rating"}
         if not whole or len(self.rubric.criteria) == 1:
             return self.rubric.criteria
@@ -54,7 +59,14 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
 
     def seats(self, judges: Sequence[str], votes: int) -> tuple[Seat, ...]:
         """Deal the votes out among the judges."""
-        return seats(self.rubric, judges, votes, self.way)
+        return self._panels(tuple(judges), votes)
+
+    @cached_property
+    def _panels(self) -> Callable[[tuple[str, ...], int], tuple[Seat, ...]]:
+        def dealt(judges: tuple[str, ...], votes: int) -> tuple[Seat, ...]:
+            return seats(self.rubric, judges, votes, self.way)
+
+        return cache(dealt)
 
     def asks_for_verdicts(self, judges: Sequence[str]) -> bool:
         """Tell whether any of the judges is asked for a whole verdict."""
@@ -96,44 +108,35 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
                     problem, f"put `{{{{{part}}}}}` into it, or leave it out", self.rubric.id
                 )
 
-    def score_prompt(self, sample: Sample, response: str) -> str:
+    def score_question(self, sample: Sample, response: str) -> Question:
         """Return the question to score one response, against the reference where there is one."""
+        reference = sample.reference
         if self.rubric.template is not None:
             filled = self.rubric.template.fill(_parts(sample, response, ""))
-            return self._with_form(filled, pair=False)
-        if sample.reference is not None:
-            return reference_eval_prompt(
-                self.rubric,
-                checklist=self.checklist,
-                task=sample.task,
-                response=response,
-                reference=sample.reference,
-                context=sample.context,
-                messages=sample.messages,
-            )
-        return rubric_eval_prompt(
-            self.rubric,
-            checklist=self.checklist,
-            task=sample.task,
-            response=response,
-            context=sample.context,
-            messages=sample.messages,
-        )
+            return Question(self._with_form(filled, pair=False), self.score_schema)
+        frame = self._rubric_frame if reference is None else self._reference_frame
+        given = {} if reference is None else {"REFERENCE": reference}
+        return _framed(frame, sample, {**given, "RESPONSE": response}, self.score_schema)
 
-    def pair_prompt(self, sample: Sample, response_a: str, response_b: str) -> str:
+    def pair_question(self, sample: Sample, response_a: str, response_b: str) -> Question:
         """Return the question to compare two responses, shown in this order."""
         if self.rubric.template is not None:
             filled = self.rubric.template.fill(_parts(sample, response_a, response_b))
-            return self._with_form(filled, pair=True)
-        return pairwise_eval_prompt(
-            self.rubric,
-            checklist=self.checklist,
-            task=sample.task,
-            response_a=response_a,
-            response_b=response_b,
-            context=sample.context,
-            messages=sample.messages,
-        )
+            return Question(self._with_form(filled, pair=True), self.pair_schema)
+        texts = {"RESPONSE A": response_a, "RESPONSE B": response_b}
+        return _framed(self._pair_frame, sample, texts, self.pair_schema)
+
+    @cached_property
+    def _rubric_frame(self) -> Frame:
+        return rubric_frame(self.rubric, self.checklist)
+
+    @cached_property
+    def _reference_frame(self) -> Frame:
+        return reference_frame(self.rubric, self.checklist)
+
+    @cached_property
+    def _pair_frame(self) -> Frame:
+        return pair_frame(self.rubric, self.checklist)
 
     def _with_form(self, filled: str, *, pair: bool) -> str:
         """A prompt of the rubric's own stands as it is, unless its replies need the usual form."""
@@ -141,8 +144,9 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
             return filled
         return f"{filled}\n\n{reply_form(self.rubric, self.checklist, pair=pair)}"
 
+    @cached_property
     def score_schema(self) -> str | None:
-        """Return the JSON schema of a reply with scores, where it is JSON."""
+        """The JSON schema of a reply with scores, where it is JSON."""
         match self.rubric.protocol.reply_format:
             case "json":
                 return scores_schema(self.rubric, self.checklist)
@@ -151,17 +155,19 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
             case _:
                 return None
 
+    @cached_property
     def pair_schema(self) -> str | None:
-        """Return the JSON schema of a reply with preferences, where it is JSON."""
+        """The JSON schema of a reply with preferences, where it is JSON."""
         is_json = self.rubric.protocol.reply_format == "json"
         return preferences_schema(self.rubric, self.checklist) if is_json else None
 
+    @cached_property
     def score_reader(self) -> Callable[[str], Scores | Defect]:
-        """Return the reader of replies with scores."""
+        """The reader of replies with scores."""
         protocol = self.rubric.protocol
         scales = {criterion.id: criterion.scale for criterion in self.rubric.criteria}
         items = tuple(item.id for item in self.checklist.criteria)
-        (name, scale), *_ = ((each.id, each.scale) for each in self.scored())
+        (name, scale), *_ = ((each.id, each.scale) for each in self.scored)
         match protocol.reply_format:
             case "strict-json":
                 return lambda text: read_strict_scores(text, scales, protocol.rationale_words)
@@ -172,8 +178,9 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
             case _:
                 return lambda text: read_scores(text, scales, items)
 
+    @cached_property
     def pair_reader(self) -> Callable[[str], Preference | Defect]:
-        """Return the reader of replies with preferences."""
+        """The reader of replies with preferences."""
         items = tuple(item.id for item in self.checklist.criteria)
         criteria = tuple(criterion.id for criterion in self.rubric.criteria)
         match self.rubric.protocol.reply_format:
@@ -183,6 +190,11 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
                 return lambda text: read_two_scores(text, self.rubric.scale)
             case _:
                 return lambda text: read_preference(text, criteria, items)
+
+
+def _framed(frame: Frame, sample: Sample, texts: dict[str, str], schema: str | None) -> Question:
+    shown = material(task=sample.task, context=sample.context, messages=sample.messages, **texts)
+    return Question(frame.around(shown), schema, (frame.shared,))
 
 
 def _parts(sample: Sample, response: str, response_b: str) -> dict[str, str]:

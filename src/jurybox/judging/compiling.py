@@ -1,6 +1,7 @@
 """From the votes on one sample to its report."""
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -21,7 +22,7 @@ from jurybox.judging.report import (
     SideReport,
     lowest,
 )
-from jurybox.judging.safety import SafetyFinding, concerns, scan
+from jurybox.judging.safety import SafetyFinding, concerns, scan_all
 from jurybox.judging.verdict import Remarks, Scores, Side
 from jurybox.judging.votes import count_scores, count_sides
 from jurybox.rubric.model import Criterion, weighted_mean
@@ -117,7 +118,7 @@ def _capped(confidence: Confidence, stable: Sequence[bool]) -> Confidence:
 def _side(judging: Judging, ballots: Sequence[Ballot]) -> SideReport:
     """Aggregate the votes on one response."""
     valid = [ballot.value for ballot in ballots if isinstance(ballot, Answer)]
-    scored = judging.scored()
+    scored = judging.scored
     criteria = tuple(_scored(criterion, valid, len(ballots)) for criterion in scored)
     scores = [criterion.score for criterion in criteria]
     known = [score for score in scores if score is not None]
@@ -260,7 +261,7 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
         method=method,
         criteria=criteria,
         total_score=total_score,
-        max_score=_max_score(judging.scored()),
+        max_score=_max_score(judging.scored),
         overall=overall,
         confidence=confidence,
         votes_independent=independent(heard),
@@ -270,7 +271,7 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
         bias_checklist=_checklist(judging, outcomes),
         safety_flag=bool(findings),
         safety_findings=findings,
-        response_findings=tuple(finding for text in texts for finding in scan(text))[:_MOST],
+        response_findings=tuple(islice(scan_all(texts), _MOST)),
         needs_review=bool(reasons),
         review_reasons=reasons,
         winner=winner,
@@ -309,7 +310,7 @@ def _safety_findings(outcomes: Iterable[_Outcome]) -> Iterable[SafetyFinding]:
     seen: set[tuple[str, str]] = set()
     for outcome in outcomes:
         texts = [text for reply in outcome.replies for text in spoken(reply.text)]
-        found = [finding for text in texts for finding in scan(text)]
+        found = list(scan_all(texts))
         found += [each for remarks in outcome.remarks for each in concerns(remarks.safety_concerns)]
         for finding in found:
             if (finding.category, finding.quote) not in seen:

@@ -70,14 +70,13 @@ def _verdicts(
     judging: Judging, sample: Sample, response: str
 ) -> Callable[[Seat], Flow[Answer[Scores] | Unscored]]:
     """Return how a seat is asked for a verdict; the long prompt is written once for all of them."""
-    schema, read = judging.score_schema(), judging.score_reader()
-    prompt = cache(lambda: judging.score_prompt(sample, response))
-    return lambda seat: ask(seat.request(prompt(), schema), read, judging.asking)
+    question = cache(lambda: judging.score_question(sample, response))
+    return lambda seat: ask(seat.request(question()), judging.score_reader, judging.asking)
 
 
 def _measured(judging: Judging, sample: Sample, response: str, seat: Seat) -> Flow[Ballot]:
     yield from ()
-    about_it = [each for each in judging.scored() if each.evidence == "reference"]
+    about_it = [each for each in judging.scored if each.evidence == "reference"]
     return overlap_flow(judging, sample, response, seat, about_it)
 
 
@@ -96,7 +95,7 @@ def _with_fallback(judging: Judging, ballot: Ballot) -> Ballot:
     score = judging.rubric.protocol.fallback_score
     if score is None or not isinstance(ballot, Unscored) or ballot.cause != "defect":
         return ballot
-    (whole,) = judging.scored()
+    (whole,) = judging.scored
     said = ballot.replies[-1].text
     remarks = Remarks(reasoning={whole.id: said}, bias_checklist={}, fallback=True)
     return Answer(value=Scores(scores={whole.id: score}, remarks=remarks), replies=ballot.replies)

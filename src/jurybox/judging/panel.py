@@ -31,6 +31,17 @@ def way_of(judge: str, wanted: Way | None) -> Way:
     return wanted or ("evidence" if judge.startswith(_EMBEDDED) else "verdict")
 
 
+class Question(msgspec.Struct, frozen=True):
+    """What a judge is asked, whoever it is.
+
+    ``shared`` says after which characters the questions about other samples go on differently.
+    """
+
+    text: str
+    schema: str | None = None
+    shared: tuple[int, ...] = ()
+
+
 class Seat(msgspec.Struct, frozen=True, kw_only=True):
     """One vote: its number, its judge, how that is asked and with which parameters."""
 
@@ -39,14 +50,15 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     generation: Generation
     way: Way = "verdict"
 
-    def request(self, prompt: str, schema: str | None) -> ModelRequest:
-        """Return the question that this seat is asked."""
+    def request(self, question: Question) -> ModelRequest:
+        """Return the question as this seat is asked it."""
         return ModelRequest(
             model=self.judge,
-            messages=(Turn(role="user", content=prompt),),
+            messages=(Turn(role="user", content=question.text),),
             generation=self.generation,
-            schema=schema,
+            schema=question.schema,
             vote=self.vote,
+            shared=question.shared,
         )
 
 

@@ -8,6 +8,8 @@ between marks that can't occur in it, to the character as it came.
 import hashlib
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from jurybox.documents.numbers import show_number
 from jurybox.judging.replies.json_verdict import (
     CHECKLIST,
@@ -40,6 +42,52 @@ _NO_INSTRUCTION = (
 )
 
 
+class Frame(msgspec.Struct, frozen=True):
+    """The part of a prompt that all samples of a rubric share: what stands around the material."""
+
+    before: str
+    after: str
+
+    def around(self, material: str) -> str:
+        """Return the whole prompt."""
+        return f"{self.before}\n\n{material}\n\n{self.after}"
+
+    @property
+    def shared(self) -> int:
+        """How many characters the prompts of all samples begin with alike."""
+        return len(self.before)
+
+
+def rubric_frame(rubric: Rubric, checklist: Rubric) -> Frame:
+    """Return what surrounds the material to score by the rubric alone."""
+    how = "Score the response on every criterion: choose the level whose description fits."
+    return _frame(rubric, checklist, how, _scores_form(rubric, checklist))
+
+
+def reference_frame(rubric: Rubric, checklist: Rubric) -> Frame:
+    """Return what surrounds the material to score against a reference answer."""
+    how = (
+        "Score the response on every criterion: choose the level whose description fits. The"
+        " reference answer is the ground truth: hold the response against it. Other words with the"
+        " same meaning are as right; what contradicts it is wrong, however well it reads."
+    )
+    return _frame(rubric, checklist, how, _scores_form(rubric, checklist))
+
+
+def pair_frame(rubric: Rubric, checklist: Rubric) -> Frame:
+    """Return what surrounds the material to compare two responses."""
+    how = (
+        "Compare the two responses on every criterion, then as a whole. Which one is shown first"
+        ' means nothing. Say "tie" where no reader would notice a difference that matters.'
+    )
+    return _frame(rubric, checklist, how, _preferences_form(rubric, checklist))
+
+
+def _frame(rubric: Rubric, checklist: Rubric, how: str, form: str) -> Frame:
+    before = [_ROLE, rubric_text(rubric), f"# Your task\n\n{how}", form]
+    return Frame("\n\n".join(before), bias_checklist_prompt(checklist))
+
+
 def rubric_eval_prompt(
     rubric: Rubric,
     *,
@@ -50,9 +98,8 @@ def rubric_eval_prompt(
     messages: Sequence[Turn] = (),
 ) -> str:
     """Return the prompt to score one response by the rubric."""
-    material = _material(task=task, context=context, messages=messages, RESPONSE=response)
-    how = "Score the response on every criterion: choose the level whose description fits."
-    return _prompt(rubric, checklist, how, _scores_form(rubric, checklist), material)
+    shown = material(task=task, context=context, messages=messages, RESPONSE=response)
+    return rubric_frame(rubric, checklist).around(shown)
 
 
 def reference_eval_prompt(  # noqa: PLR0913 - each is a part of the prompt, all by keyword
@@ -66,15 +113,9 @@ def reference_eval_prompt(  # noqa: PLR0913 - each is a part of the prompt, all 
     messages: Sequence[Turn] = (),
 ) -> str:
     """Return the prompt to score one response against a reference answer."""
-    material = _material(
-        task=task, context=context, messages=messages, REFERENCE=reference, RESPONSE=response
-    )
-    how = (
-        "Score the response on every criterion: choose the level whose description fits. The"
-        " reference answer is the ground truth: hold the response against it. Other words with the"
-        " same meaning are as right; what contradicts it is wrong, however well it reads."
-    )
-    return _prompt(rubric, checklist, how, _scores_form(rubric, checklist), material)
+    texts = {"REFERENCE": reference, "RESPONSE": response}
+    shown = material(task=task, context=context, messages=messages, **texts)
+    return reference_frame(rubric, checklist).around(shown)
 
 
 def pairwise_eval_prompt(  # noqa: PLR0913 - the same
@@ -88,17 +129,9 @@ def pairwise_eval_prompt(  # noqa: PLR0913 - the same
     messages: Sequence[Turn] = (),
 ) -> str:
     """Return the prompt to compare two responses."""
-    material = _material(
-        task=task,
-        context=context,
-        messages=messages,
-        **{"RESPONSE A": response_a, "RESPONSE B": response_b},
-    )
-    how = (
-        "Compare the two responses on every criterion, then as a whole. Which one is shown first"
-        ' means nothing. Say "tie" where no reader would notice a difference that matters.'
-    )
-    return _prompt(rubric, checklist, how, _preferences_form(rubric, checklist), material)
+    texts = {"RESPONSE A": response_a, "RESPONSE B": response_b}
+    shown = material(task=task, context=context, messages=messages, **texts)
+    return pair_frame(rubric, checklist).around(shown)
 
 
 def bias_checklist_prompt(checklist: Rubric) -> str:
@@ -116,12 +149,6 @@ def reply_form(rubric: Rubric, checklist: Rubric, *, pair: bool) -> str:
     """Return the form of a ``json`` reply and the checklist, to end a prompt of a rubric's own."""
     form = _preferences_form(rubric, checklist) if pair else _scores_form(rubric, checklist)
     return f"{form}\n\n{bias_checklist_prompt(checklist)}"
-
-
-def _prompt(rubric: Rubric, checklist: Rubric, how: str, form: str, material: str) -> str:
-    task = f"# Your task\n\n{how}"
-    parts = [_ROLE, rubric_text(rubric), task, form, material, bias_checklist_prompt(checklist)]
-    return "\n\n".join(parts)
 
 
 def rubric_text(rubric: Rubric) -> str:
@@ -184,7 +211,8 @@ def _form(rubric: Rubric, checklist: Rubric, verdict: Iterable[str]) -> str:
     return "\n".join(lines) + "}"
 
 
-def _material(*, task: str, context: str | None, messages: Sequence[Turn], **texts: str) -> str:
+def material(*, task: str, context: str | None, messages: Sequence[Turn], **texts: str) -> str:
+    """Return what is judged, each text between marks that can't occur in it."""
     # Each turn between marks of its own: a turn could hold text that looks like the next one.
     turns = {
         f"EARLIER TURN {number} ({turn.role})": turn.content

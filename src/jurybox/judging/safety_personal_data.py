@@ -54,6 +54,11 @@ def personal_data(text: str) -> Iterator[tuple[int, int]]:
                 yield match.start(), match.start() + size
 
 
+def possible_data(text: str) -> bool:
+    """Say whether a text could hold any personal data."""
+    return bool(_prefilter().possible(plain_shapes(text)))
+
+
 @cache
 def _prefilter() -> "Prefilter[Shape]":
     return Prefilter({shape: groups(shape.keys) for shape in SHAPES})

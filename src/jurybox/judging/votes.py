@@ -1,6 +1,5 @@
 """Counting votes (E9)."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -29,8 +28,8 @@ def count_sides(votes: Sequence[Side], requested: int) -> tuple[Side | None, Con
 
 def _majority(votes: Sequence[V]) -> V | None:
     """Return what more than half of the votes say."""
-    for value, count in Counter(votes).most_common(1):
-        if 2 * count > len(votes):
+    for value in votes[: len(votes) // 2 + 1]:
+        if 2 * votes.count(value) > len(votes):
             return value
     return None
 

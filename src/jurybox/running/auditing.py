@@ -5,7 +5,7 @@ comes of it is held against what is stored: reports, scores, results, hashes, th
 gates and the digest of the whole run.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -16,9 +16,12 @@ from jurybox.running.differences import first_difference
 from jurybox.running.plan import Plan, planned_metadata, read_plan
 from jurybox.running.records import (
     ENCODER,
+    ExchangeHashes,
     ExchangeRow,
     RunRow,
     SampleRow,
+    exchange_seal,
+    hashes_of,
     in_order,
     record_hash,
     run_digest,
@@ -137,8 +140,9 @@ class _Auditor:
 
     def check_sample(self, sample: SampleRow | None, exchanges: list[ExchangeRow]) -> None:
         self.exchanges += len(exchanges)
+        hashes = {exchange.position: hashes_of(exchange) for exchange in exchanges}
         for exchange in exchanges:
-            if seal_of(exchange) != exchange.seal:
+            if exchange_seal(exchange, hashes[exchange.position]) != exchange.seal:
                 name = f"record {exchange.number}" if sample is None else named(sample)
                 where = f"{name}, exchange {exchange.position}"
                 raise _FoundError(where, "the row was changed after it was written")
@@ -149,7 +153,7 @@ class _Auditor:
             self._check_gap(sample)
             self.samples += 1
             try:
-                self._check_record(sample, exchanges)
+                self._check_record(sample, exchanges, hashes)
             except DifferentError as error:
                 raise _FoundError(named(sample), str(error)) from None
             except (msgspec.DecodeError, JuryboxError, LookupError) as error:
@@ -161,18 +165,24 @@ class _Auditor:
         if self._run.status == "finished" and sample.number > self.samples:
             raise _FoundError(f"record {self.samples}", "it isn't there")
 
-    def _check_record(self, sample: SampleRow, exchanges: list[ExchangeRow]) -> None:
+    def _check_record(
+        self,
+        sample: SampleRow,
+        exchanges: list[ExchangeRow],
+        hashes: Mapping[int, ExchangeHashes],
+    ) -> None:
         if seal_of(sample) != sample.seal:
             raise DifferentError("the row was changed after it was written")
         base, tally = self._known()
         asked = in_order(sample, exchanges)
-        if record_hash(sample, asked) != sample.record_sha256:
+        told = [hashes[each.position] for each in asked]
+        if record_hash(sample, told) != sample.record_sha256:
             raise DifferentError("the record isn't the one that its hash is of")
         if not 0 <= sample.number < base.plan.samples:
             raise DifferentError("the plan has no such sample")
         if sample.repeat != sample.number // base.plan.dataset.used:
             raise DifferentError("it is of another repeat than the plan says")
-        derived = derive(base.plan, base.procedure, sample, asked)
+        derived = derive(base.plan, base.procedure, sample, asked, told)
         for column in ("inputs", "responses", "report", "automated", "result"):
             kept, again = getattr(sample, column), getattr(derived, column)
             if kept != again:

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 
 import msgspec
 
@@ -21,6 +22,7 @@ _MEND: Mapping[FailureKind, str] = {
 }
 
 _MOMENT = 1e-6
+_UNLIMITED = nullcontext()
 # So many times as often as usual is an endpoint tried that may be starting anew.
 _MORE = 4
 
@@ -215,15 +217,15 @@ class Caller:
         return result, elapsed
 
     async def _ask(self, request: ModelRequest) -> ModelReply | ModelTrouble:
-        limit = asyncio.timeout(self._timeout)
+        limit = None if self._timeout is None else asyncio.timeout(self._timeout)
         try:
-            async with limit:
+            async with limit or _UNLIMITED:
                 return await self._model.complete(request)
         except ModelTrouble as error:
             trouble = error
         except TimeoutError:
             # Any other is the model's own, and a fault.
-            if not limit.expired():
+            if limit is None or not limit.expired():
                 raise
             trouble = ModelTrouble("timeout", f"timed out after {self._timeout:g} s", retry=True)
         if trouble.kind == "timeout" and not self._retry_timeouts:

@@ -1,6 +1,6 @@
 """From what is stored of a sample to what follows from it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -8,7 +8,7 @@ import msgspec
 
 from jurybox.running.drive import drive_sync
 from jurybox.running.plan import Plan
-from jurybox.running.records import ExchangeRow, SampleRow
+from jurybox.running.records import ExchangeHashes, ExchangeRow, SampleRow
 from jurybox.running.retelling import ByThread, Exactly
 from jurybox.running.runner import Work, sample_row
 from jurybox.running.storing import Store
@@ -74,9 +74,15 @@ def grouped(store: Store, run_id: str) -> Iterator[tuple[SampleRow | None, list[
 
 
 def derive(
-    plan: Plan, procedure: Procedure, sample: SampleRow, exchanges: list[ExchangeRow]
+    plan: Plan,
+    procedure: Procedure,
+    sample: SampleRow,
+    exchanges: Sequence[ExchangeRow],
+    hashes: Sequence[ExchangeHashes],
 ) -> SampleRow:
     """Return the row that follows from a sample's inputs and the replies to its requests.
+
+    ``hashes`` stand for the exchanges in its record.
 
     Raises:
         DifferentError: other questions were asked than the rubric asks.
@@ -107,4 +113,4 @@ def derive(
     result = with_uses(conducted.result, told)
     work = Work(number=sample.number, repeat=sample.repeat, row=row)
     conducted = msgspec.structs.replace(conducted, result=result)
-    return sample_row(sample.run_id, work, conducted, exchanges, sample.notes)
+    return sample_row(sample.run_id, work, conducted, hashes, sample.notes)

@@ -150,9 +150,9 @@ def evaluator_prompt_hash(judging: Judging) -> str:
     plain = row.sample(response)
     referenced = msgspec.structs.replace(plain, reference="{{reference}}")
     prompts = (
-        judging.score_prompt(plain, response.text),
-        judging.score_prompt(referenced, response.text),
-        judging.pair_prompt(plain, response.text, "{{response_b}}"),
+        judging.score_question(plain, response.text).text,
+        judging.score_question(referenced, response.text).text,
+        judging.pair_question(plain, response.text, "{{response_b}}").text,
     )
     return hashlib.sha256("\n".join(prompts).encode()).hexdigest()
 

@@ -5,17 +5,20 @@ has a *seal*, the SHA-256 of all its other columns, so that no column can change
 also has the hash of its *record*: what was asked, answered and concluded, without what differs
 between two equal runs (the run's name, the clock). The run's *digest* is over the sorted hashes of
 its records, so the order in which samples were finished doesn't matter.
+
+Requests and outcomes are long, and three hashes are over each of them. So each text is hashed once,
+and its hash stands for it in the others.
 """
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-_SEAL: Final = "jurybox seal 1"
-_RECORD: Final = "jurybox record 1"
-_KEY: Final = "jurybox request 1"
+_SEAL: Final = "jurybox seal 2"
+_RECORD: Final = "jurybox record 2"
+_KEY: Final = "jurybox request 2"
 _DIGEST: Final = "jurybox digest 1"
 
 ENCODER: Final = msgspec.json.Encoder(order="deterministic")
@@ -82,12 +85,44 @@ class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True):
 AnyRow = RunRow | SampleRow | ExchangeRow
 
 
+class ExchangeHashes(NamedTuple):
+    """What stands for an exchange in its sample's record."""
+
+    role: str
+    request: str
+    outcome: str
+
+
+def hashes_of(row: ExchangeRow) -> ExchangeHashes:
+    """Return what stands for an exchange in other hashes."""
+    return ExchangeHashes(row.role, text_hash(row.request), text_hash(row.outcome))
+
+
+def text_hash(text: str) -> str:
+    """Return the SHA-256 of a text."""
+    return hashlib.sha256(_bytes(text)).hexdigest()
+
+
 def seal_of(row: AnyRow) -> str:
-    """Return the hash of all other columns; the long ones of a sample are in its record's hash."""
-    if isinstance(row, SampleRow):
-        own = (row.run_id, row.number, row.sample_id, row.repeat, row.notes, row.record_sha256)
-        return _hash(_SEAL, own)
-    return _hash(_SEAL, msgspec.structs.astuple(row)[:-1])
+    """Return the hash of all other columns, the long ones by a hash of their own."""
+    match row:
+        case SampleRow():
+            return _sample_seal(row, row.record_sha256)
+        case ExchangeRow():
+            return exchange_seal(row, hashes_of(row))
+        case RunRow():
+            return _hash(_SEAL, msgspec.structs.astuple(row)[:-1])
+
+
+def exchange_seal(row: ExchangeRow, hashes: ExchangeHashes) -> str:
+    """Return the seal of an exchange whose texts have these hashes."""
+    own = (row.run_id, row.number, row.position, row.key, row.notes)
+    return _hash(_SEAL, (*own, *hashes))
+
+
+def _sample_seal(row: SampleRow, record_sha256: str) -> str:
+    own = (row.run_id, row.number, row.sample_id, row.repeat, row.notes, record_sha256)
+    return _hash(_SEAL, own)
 
 
 def sealed_run(row: RunRow) -> RunRow:
@@ -100,14 +135,20 @@ def sealed_sample(row: SampleRow) -> SampleRow:
     return msgspec.structs.replace(row, seal=seal_of(row))
 
 
+def hashed_sample(row: SampleRow, exchanges: Iterable[ExchangeHashes]) -> SampleRow:
+    """Return the row with the hash of its record and its seal."""
+    record = record_hash(row, exchanges)
+    return msgspec.structs.replace(row, record_sha256=record, seal=_sample_seal(row, record))
+
+
 def sealed_exchange(row: ExchangeRow) -> ExchangeRow:
     """Return the row with its seal."""
     return msgspec.structs.replace(row, seal=seal_of(row))
 
 
-def record_hash(row: SampleRow, exchanges: Iterable[ExchangeRow]) -> str:
+def record_hash(row: SampleRow, exchanges: Iterable[ExchangeHashes]) -> str:
     """Return the hash of a sample's record, with its exchanges in their order."""
-    asked = [part for each in exchanges for part in (each.role, each.request, each.outcome)]
+    asked = [part for each in exchanges for part in each]
     mine = (row.number, row.sample_id, row.repeat, row.inputs, row.responses)
     return _hash(_RECORD, (*mine, row.report, row.automated, row.result, *asked))
 
@@ -146,7 +187,7 @@ _NOTES: Final = msgspec.json.Decoder(_Notes)
 
 
 def request_key(request: str, endpoint: str, repeat: int) -> str:
-    """Return what tells equal requests: the request as it is stored, where to, in which repeat."""
+    """Return what tells equal requests: the hash of the text, where to, in which repeat."""
     return _hash(_KEY, (request, endpoint, repeat))
 
 
@@ -165,7 +206,11 @@ def _hash(tag: str, columns: Iterable[str | int | None]) -> str:
         if column is None:
             parts.append(b"-")
             continue
-        # A damaged store may hold what is no text at all; it has to be told, not to break us.
-        data = str(column).encode("utf-8", "surrogatepass")
+        data = _bytes(column)
         parts += (b"%d:" % len(data), data)
     return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def _bytes(column: str | int) -> bytes:
+    # A damaged store may hold what is no text at all; it has to be told, not to break us.
+    return str(column).encode("utf-8", "surrogatepass")

@@ -80,8 +80,11 @@ class ByThread:
 
 
 def _is_narrow(request: ModelRequest) -> bool:
-    """Tell whether it is one of many questions for evidence, whose prompts share a beginning."""
-    return bool(request.shared)
+    """Tell whether it is one of many questions for evidence, whose prompts share a beginning.
+
+    Those for a whole verdict share one too, and are held to a schema.
+    """
+    return bool(request.shared) and request.schema is None
 
 
 def _thread(request: ModelRequest) -> tuple[str, int, str]:

@@ -15,11 +15,11 @@ from jurybox.judging.exchange import ModelRequest, Outcome
 from jurybox.running.drive import drive, drive_sync
 from jurybox.running.records import (
     ENCODER,
+    ExchangeHashes,
     ExchangeRow,
     SampleRow,
+    hashed_sample,
     notes_of,
-    record_hash,
-    sealed_sample,
 )
 from jurybox.running.sink import Sink
 from jurybox.running.storing import Store
@@ -61,6 +61,7 @@ class Stop:
         self.requested = False
         self.reason = ""
         self._tasks: dict[asyncio.Task[None], Callable[[], bool]] = {}
+        self._one_less: asyncio.Future[None] | None = None
 
     @property
     def under_way(self) -> int:
@@ -88,12 +89,19 @@ class Stop:
     def hold(self, task: asyncio.Task[None], begun: Callable[[], bool]) -> None:
         """Remember a sample; ``begun`` says whether anybody was asked about it yet."""
         self._tasks[task] = begun
-        task.add_done_callback(self._tasks.pop)
+        task.add_done_callback(self._let_go)
+
+    def _let_go(self, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
+        if self._one_less is not None and not self._one_less.done():
+            self._one_less.set_result(None)
 
     async def until(self, fewer: int) -> None:
         """Wait until fewer samples than that are under way."""
+        # One future for all of them: to look at each would cost more the more are under way.
         while len(self._tasks) >= fewer:
-            await asyncio.wait(set(self._tasks), return_when=asyncio.FIRST_COMPLETED)
+            self._one_less = asyncio.get_running_loop().create_future()
+            await self._one_less
 
 
 class Runner:
@@ -191,7 +199,7 @@ class Runner:
             result = with_uses(conducted.result, transcript.exchanged())
             conducted = msgspec.structs.replace(conducted, result=result)
             notes = notes_of(transcript.rows(), transcript.unused())
-            sample = sample_row(self._run_id, work, conducted, transcript.rows(), notes)
+            sample = sample_row(self._run_id, work, conducted, transcript.hashes(), notes)
         except HaltedError as halted:
             stop.soon(halted.failure.message)
             return
@@ -203,7 +211,7 @@ class Runner:
 
 
 def sample_row(
-    run_id: str, work: Work, conducted: Conducted, exchanges: Sequence[ExchangeRow], notes: str
+    run_id: str, work: Work, conducted: Conducted, exchanges: Sequence[ExchangeHashes], notes: str
 ) -> SampleRow:
     """Return a sample as it is stored, hashed and sealed."""
     inputs = msgspec.structs.replace(work.row, response=None, response_b=None)
@@ -221,8 +229,7 @@ def sample_row(
         notes=notes,
         record_sha256="",
     )
-    hashed = msgspec.structs.replace(row, record_sha256=record_hash(row, exchanges))
-    return sealed_sample(hashed)
+    return hashed_sample(row, exchanges)
 
 
 def _json(value: object) -> str:

@@ -6,7 +6,15 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 import msgspec
 
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.running.records import ENCODER, ExchangeRow, request_key, sealed_exchange
+from jurybox.running.records import (
+    ENCODER,
+    ExchangeHashes,
+    ExchangeRow,
+    exchange_seal,
+    hashes_of,
+    request_key,
+    text_hash,
+)
 from jurybox.scoring.result import Role
 from jurybox.scoring.uses import Exchanged
 
@@ -67,6 +75,7 @@ class Transcript:
         self._on_reply = on_reply
         self._entries: list[Exchanged | None] = []
         self._rows: list[ExchangeRow | None] = []
+        self._hashes: list[ExchangeHashes | None] = []
         self._stored: set[int] = set()
         self.begun = False
 
@@ -75,23 +84,28 @@ class Transcript:
         position = len(self._entries)
         self._entries.append(None)
         self._rows.append(None)
+        self._hashes.append(None)
         return self._answer(position, request)
 
     async def _answer(self, position: int, request: ModelRequest) -> Outcome:
         role: Role = "target" if self._target and position == 0 else "judge"
         text = ENCODER.encode(request).decode()
-        key = request_key(text, self._stage.endpoint(request.model), self._place.repeat)
+        asked = text_hash(text)
+        key = request_key(asked, self._stage.endpoint(request.model), self._place.repeat)
         stored = self._known.get(key)
         if stored:
             row = stored.popleft()
             reply = read_outcome(row)
-            self._keep(position, Exchanged(role=role, request=request, outcome=reply), row)
+            exchanged = Exchanged(role=role, request=request, outcome=reply)
+            self._keep(position, exchanged, row, hashes_of(row))
             self._stored.add(position)
             return reply
         outcome = await self._reply(role, request, key)
         exchanged = Exchanged(role=role, request=request, outcome=outcome)
         row = self._row(exchanged, text, key)
-        self._keep(position, exchanged, row)
+        hashes = ExchangeHashes(role, asked, text_hash(row.outcome))
+        row = msgspec.structs.replace(row, seal=exchange_seal(row, hashes))
+        self._keep(position, exchanged, row, hashes)
         if self._on_reply is not None and isinstance(outcome, ModelReply):
             self._on_reply(row)
             self._stored.add(position)
@@ -110,9 +124,12 @@ class Transcript:
     def _begin(self) -> None:
         self.begun = True
 
-    def _keep(self, position: int, exchanged: Exchanged, row: ExchangeRow) -> None:
+    def _keep(
+        self, position: int, exchanged: Exchanged, row: ExchangeRow, hashes: ExchangeHashes
+    ) -> None:
         self._entries[position] = exchanged
         self._rows[position] = row
+        self._hashes[position] = hashes
 
     def _row(self, exchanged: Exchanged, text: str, key: str) -> ExchangeRow:
         arrival, self._arrivals = self._arrivals, self._arrivals + 1
@@ -124,17 +141,15 @@ class Transcript:
             outcome = msgspec.structs.replace(outcome, latency_ms=None)
         # Only what was really said now may be told again later.
         fresh = isinstance(outcome, ModelReply) and not outcome.cached
-        return sealed_exchange(
-            ExchangeRow(
-                run_id=self._place.run_id,
-                number=self._place.number,
-                position=arrival,
-                role=exchanged.role,
-                key=key if fresh else "",
-                request=text,
-                outcome=outcome_text(outcome),
-                notes=ENCODER.encode(notes).decode(),
-            )
+        return ExchangeRow(
+            run_id=self._place.run_id,
+            number=self._place.number,
+            position=arrival,
+            role=exchanged.role,
+            key=key if fresh else "",
+            request=text,
+            outcome=outcome_text(outcome),
+            notes=ENCODER.encode(notes).decode(),
         )
 
     def exchanged(self) -> tuple[Exchanged, ...]:
@@ -144,6 +159,10 @@ class Transcript:
     def rows(self) -> tuple[ExchangeRow, ...]:
         """Return the whole conversation as it is stored, in the flow's order."""
         return tuple(row for row in self._rows if row is not None)
+
+    def hashes(self) -> tuple[ExchangeHashes, ...]:
+        """Return what stands for the conversation in the sample's record, in the same order."""
+        return tuple(each for each in self._hashes if each is not None)
 
     def unused(self) -> tuple[ExchangeRow, ...]:
         """Return what was known and never asked for."""

@@ -14,6 +14,7 @@ from jurybox.running.records import (
     ExchangeRow,
     RunRow,
     SampleRow,
+    hashes_of,
     in_order,
     run_digest,
     sealed_exchange,
@@ -98,7 +99,7 @@ def _check(before: Procedure, now: Procedure, run_id: str) -> None:
 
 
 def _asked(procedure: Procedure) -> dict[str, tuple[float, float]]:
-    return {each.id: (each.scale.low, each.scale.high) for each in procedure.judging.scored()}
+    return {each.id: (each.scale.low, each.scale.high) for each in procedure.judging.scored}
 
 
 def _copy(store: Store, old: str, new: str, plan: Plan, procedure: Procedure) -> RunTally:
@@ -113,7 +114,9 @@ def _copy(store: Store, old: str, new: str, plan: Plan, procedure: Procedure) ->
             sealed_exchange(msgspec.structs.replace(each, run_id=new, key="")) for each in asked
         ]
         renamed = msgspec.structs.replace(sample, run_id=new)
-        again = derive(plan, procedure, renamed, in_order(renamed, told))
+        answers = in_order(renamed, told)
+        hashes = [hashes_of(each) for each in answers]
+        again = derive(plan, procedure, renamed, answers, hashes)
         samples.append(again)
         exchanges += told
         tally.add(read_result(again.result), again.repeat)

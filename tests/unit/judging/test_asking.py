@@ -123,7 +123,11 @@ def test_a_judge_is_never_asked_for_one_format_and_read_in_another(
     except InputError:
         return
     pair = sample is PAIR
-    prompt = asked.pair_prompt(sample, "R", "S") if pair else asked.score_prompt(sample, "R")
+    prompt = (
+        asked.pair_question(sample, "R", "S").text
+        if pair
+        else asked.score_question(sample, "R").text
+    )
     assert '"reasoning": {' not in prompt, "the prompt asks for the `json` format"
 
 
@@ -141,7 +145,7 @@ FULL = Sample(
 
 def test_without_a_reference_a_response_is_judged_by_the_rubric() -> None:
     asked = judging("general")
-    assert asked.score_prompt(FULL, "X") == rubric_eval_prompt(
+    assert asked.score_question(FULL, "X").text == rubric_eval_prompt(
         asked.rubric, checklist=CHECKLIST, task="T", response="X", context="C", messages=TURNS
     )
 
@@ -151,7 +155,7 @@ def test_with_a_reference_a_response_is_held_against_it() -> None:
     sample = Sample(
         task="T", response=Response(text="R"), reference="F", context="C", messages=TURNS
     )
-    assert asked.score_prompt(sample, "X") == reference_eval_prompt(
+    assert asked.score_question(sample, "X").text == reference_eval_prompt(
         asked.rubric,
         checklist=CHECKLIST,
         task="T",
@@ -163,8 +167,10 @@ def test_with_a_reference_a_response_is_held_against_it() -> None:
 
 
 def test_an_empty_reference_is_a_reference() -> None:
-    prompt = judging("general").score_prompt(
-        Sample(task="T", response=Response(text="R"), reference=""), "R"
+    prompt = (
+        judging("general")
+        .score_question(Sample(task="T", response=Response(text="R"), reference=""), "R")
+        .text
     )
     assert "<<<REFERENCE" in prompt
 
@@ -172,7 +178,7 @@ def test_an_empty_reference_is_a_reference() -> None:
 def test_two_responses_are_shown_in_the_order_asked_for() -> None:
     asked = judging("general")
     for one, other in (("X", "Y"), ("Y", "X")):
-        assert asked.pair_prompt(FULL, one, other) == pairwise_eval_prompt(
+        assert asked.pair_question(FULL, one, other).text == pairwise_eval_prompt(
             asked.rubric,
             checklist=CHECKLIST,
             task="T",
@@ -208,7 +214,7 @@ def test_a2_the_answer_quality_prompt_is_the_documents_filled_in_one_pass(
     sample = Sample(
         task=task, response=Response(text=response), reference=reference, context=context
     )
-    assert judging_answer_quality.score_prompt(sample, response) == filled(
+    assert judging_answer_quality.score_question(sample, response).text == filled(
         "answer-quality",
         {
             "{{task}}": task,
@@ -225,7 +231,7 @@ def test_c14_the_companion_prompt_is_the_documents_filled_in_one_pass(
     task: str, context: str, response: str
 ) -> None:
     sample = Sample(task=task, response=Response(text=response), context=context)
-    assert judging_companion.score_prompt(sample, response) == filled(
+    assert judging_companion.score_question(sample, response).text == filled(
         "companion",
         {
             "{user_message}": task,
@@ -241,7 +247,7 @@ judging_companion = judging("companion")
 
 def test_text_like_a_placeholder_in_the_task_is_left_alone() -> None:
     sample = Sample(task="Say {{candidate_answer}}.", response=Response(text="Four."))
-    prompt = judging_answer_quality.score_prompt(sample, "Four.")
+    prompt = judging_answer_quality.score_question(sample, "Four.").text
     assert "- task: Say {{candidate_answer}}.\n" in prompt
     assert "- candidate_answer: Four.\n" in prompt
     assert "- reference_answer: \n" in prompt
@@ -250,24 +256,24 @@ def test_text_like_a_placeholder_in_the_task_is_left_alone() -> None:
 def test_without_a_context_the_earlier_turns_are_it() -> None:
     turns = (Turn(role="user", content="I'm sad."), Turn(role="assistant", content="Oh no."))
     sample = Sample(task="T", response=Response(text="R"), messages=turns)
-    prompt = judging_companion.score_prompt(sample, "R")
+    prompt = judging_companion.score_question(sample, "R").text
     assert 'Conversation context: "user: I\'m sad.\nassistant: Oh no."' in prompt
 
 
 def test_a_prompt_of_ones_own_shows_both_responses_in_the_order_asked_for() -> None:
     asked = written("bracket-verdict", BOTH)
-    assert asked.pair_prompt(PAIR, "{{response_b}}", "Y") == "Compare {{response_b}} with Y."
-    assert asked.pair_prompt(PAIR, "Y", "{{response}}") == "Compare Y with {{response}}."
+    assert asked.pair_question(PAIR, "{{response_b}}", "Y").text == "Compare {{response_b}} with Y."
+    assert asked.pair_question(PAIR, "Y", "{{response}}").text == "Compare Y with {{response}}."
 
 
 def test_what_is_scored_are_the_criteria_or_the_whole() -> None:
-    assert [each.id for each in judging_answer_quality.scored()] == [
+    assert [each.id for each in judging_answer_quality.scored] == [
         "accuracy_score",
         "faithfulness_score",
     ]
-    (whole,) = judging_companion.scored()
+    (whole,) = judging_companion.scored
     assert (whole.id, str(whole.scale)) == ("overall_quality", "0.0-1.0")
-    (only,) = written("bracket-rating", "{{response}}").scored()
+    (only,) = written("bracket-rating", "{{response}}").scored
     assert only.id == "quality"
 
 
@@ -290,11 +296,11 @@ def test_each_format_is_read_by_its_reader() -> None:
         "bracket-rating": "Because. [[7]]",
     }
     for reply_format, reply in read.items():
-        outcome = written(reply_format, "{{response}}").score_reader()(reply)
+        outcome = written(reply_format, "{{response}}").score_reader(reply)
         assert isinstance(outcome, Scores), outcome
         assert outcome.scores == {"quality": 7}
         others = [text for name, text in read.items() if name != reply_format]
-        reader = written(reply_format, "{{response}}").score_reader()
+        reader = written(reply_format, "{{response}}").score_reader
         assert all(isinstance(reader(text), Defect) for text in others)
 
 
@@ -302,7 +308,7 @@ def test_each_comparison_is_read_by_its_reader() -> None:
     verdict = json_reply(written("json"), preferences={"quality": "B"}, winner="B")
     read = {"json": verdict, "bracket-verdict": "[[B]]", "two-scores": "7 8\nBecause."}
     for reply_format, reply in read.items():
-        reader = written(reply_format, BOTH).pair_reader()
+        reader = written(reply_format, BOTH).pair_reader
         outcome = reader(reply)
         assert isinstance(outcome, Preference), outcome
         assert outcome.winner == "B"
@@ -314,39 +320,39 @@ def test_a_reply_with_all_five_items_is_needed() -> None:
     asked = written("json")
     reply = json.loads(json_reply(asked, scores={"quality": 7}))
     del reply["bias_checklist"]["authority"]
-    outcome = asked.score_reader()(json.dumps(reply))
+    outcome = asked.score_reader(json.dumps(reply))
     assert outcome == Defect('"bias_checklist" has no text for "authority".')
 
 
 def test_the_answer_quality_reader_counts_words() -> None:
     reply = {"accuracy_score": 2, "faithfulness_score": 2, "rationale": "word " * 81}
-    outcome = judging_answer_quality.score_reader()(json.dumps(reply))
+    outcome = judging_answer_quality.score_reader(json.dumps(reply))
     assert outcome == Defect('"rationale" has 81 words, and at most 80 are allowed.')
 
 
 def test_only_formats_in_json_have_a_schema() -> None:
     for reply_format in ("score-line", "bracket-rating", "bracket-verdict", "two-scores"):
         asked = written(reply_format, BOTH)
-        assert asked.score_schema() is None
-        assert asked.pair_schema() is None
-    assert judging_answer_quality.pair_schema() is None
+        assert asked.score_schema is None
+        assert asked.pair_schema is None
+    assert judging_answer_quality.pair_schema is None
 
 
 def test_the_schema_asks_for_reasoning_first() -> None:
     asked = judging("general")
-    scores = json.loads(asked.score_schema() or "")
+    scores = json.loads(asked.score_schema or "")
     remarks = ["reasoning", "bias_checklist", "safety_concerns"]
     assert list(scores["properties"]) == scores["required"] == [*remarks, "scores"]
-    pair = json.loads(asked.pair_schema() or "")
+    pair = json.loads(asked.pair_schema or "")
     assert list(pair["properties"]) == pair["required"] == [*remarks, "preferences", "winner"]
 
 
 def test_the_schema_has_every_criterion_on_its_scale() -> None:
     asked = judging("general")
-    schema = json.loads(asked.score_schema() or "")
+    schema = json.loads(asked.score_schema or "")
     names = [each.id for each in asked.rubric.criteria]
     level = {"type": "integer", "minimum": 1, "maximum": 5}
     assert schema["properties"]["scores"]["properties"] == dict.fromkeys(names, level)
     assert schema["properties"]["reasoning"]["required"] == names
-    strict = json.loads(judging_answer_quality.score_schema() or "")
+    strict = json.loads(judging_answer_quality.score_schema or "")
     assert strict["required"] == ["accuracy_score", "faithfulness_score", "rationale"]

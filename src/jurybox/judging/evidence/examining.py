@@ -22,7 +22,7 @@ def examine(
     # The findings are complete before any of them becomes a score (E4).
     reasoning = {name: each.told() for name, each in evidence.items()}
     shares = [evidence[each.id].share for each in criteria]
-    scored = judging.scored()
+    scored = judging.scored
     if scored != criteria:
         # One score for the response as a whole: its criteria by their weights.
         (whole,) = scored

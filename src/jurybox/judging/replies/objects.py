@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -71,7 +72,10 @@ def read_object(text: str, start: int = 0) -> Found | Defect:
     """Read the object that begins at ``start``."""
     try:
         value, end = _DECODER.raw_decode(text, start)
-        json.dumps(value, ensure_ascii=False).encode()
+        # Half a character comes from an escape, or from a text that can't be encoded either.
+        piece = text[start:end]
+        if "\\u" in piece or not piece.isascii():
+            json.dumps(value, ensure_ascii=False).encode()
     except _RefusedError as error:
         return Defect(f"{error}.")
     except UnicodeEncodeError:
@@ -88,12 +92,18 @@ def read_object(text: str, start: int = 0) -> Found | Defect:
     return Found(value, start, end)
 
 
-def find_objects(text: str) -> Iterator[Found | Defect]:
-    """Yield every outermost object in a text.
+# A reply is read for its verdict, and soon after once more for what it says.
+@lru_cache(maxsize=16)
+def find_objects(text: str) -> tuple[Found | Defect, ...]:
+    """Return every outermost object in a text.
 
     A malformed one is a defect and ends the search: what stands inside it, a quoted verdict for
     instance, must not be taken for an object of the reply's own.
     """
+    return tuple(_objects(text))
+
+
+def _objects(text: str) -> Iterator[Found | Defect]:
     at = 0
     while match := _OPENING.search(text, at):
         found = read_object(text, match.start())

@@ -13,7 +13,7 @@ def spoken(text: str) -> Iterator[str]:
     Escapes are undone and fields kept apart, so that neither hides a word or lends it a denial.
     A reply that can't be taken apart is one text.
     """
-    objects = list(find_objects(text))
+    objects = find_objects(text)
     if any(isinstance(found, Defect) for found in objects):
         yield text
         return
@@ -27,12 +27,13 @@ def spoken(text: str) -> Iterator[str]:
 
 
 def _strings(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON
+    # No recursion: a reply may be nested as deeply as its reader allows.
     waiting: list[Any] = [value]
     while waiting:
-        current = waiting.pop(0)
+        current = waiting.pop()
         if isinstance(current, str):
             yield current
         elif isinstance(current, dict):
-            waiting = [*cast("dict[str, Any]", current).values(), *waiting]
+            waiting += reversed(cast("dict[str, Any]", current).values())
         elif isinstance(current, list):
-            waiting = [*cast("list[Any]", current), *waiting]
+            waiting += reversed(cast("list[Any]", current))
