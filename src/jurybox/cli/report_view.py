@@ -125,6 +125,8 @@ def _print_whole(
         stable = {True: ", in both orders", False: ", unstable", None: ""}[report.stable]
         out.print(plain(f"winner  {report.winner or 'none'}{stable}", style="bold"))
     votes = f"{report.votes_valid} of {report.votes_requested} votes"
+    if report.votes_skipped:
+        votes += f", {report.votes_skipped} not asked for: decided without"
     confidence = plain(report.confidence, style=_COLOURS[report.confidence])
     out.print(plain("confidence  ").append(confidence).append(f", {votes}"))
     print_verdict(rules, decision)

@@ -89,6 +89,16 @@ class Fields:
         self.wrong(key, "a text")
         return None
 
+    def flag(self, key: str) -> bool | None:
+        """Read `true` or `false`; other words that YAML once took for them are refused."""
+        node = self._values.get(key)
+        if node is None:
+            return None
+        if isinstance(node, Scalar) and not node.quoted and node.text in {"true", "false"}:
+            return node.text == "true"
+        self.wrong(key, "`true` or `false`, without quotes")
+        return None
+
     def number(self, key: str, low: float | None = None, high: float | None = None) -> float | None:
         """Read a number from ``low`` to ``high``."""
         node = self._values.get(key)

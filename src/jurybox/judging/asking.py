@@ -22,6 +22,7 @@ from jurybox.judging.replies.schema import preferences_schema, scores_schema, st
 from jurybox.judging.replies.score_line import read_score_line
 from jurybox.judging.replies.strict_json import read_strict_scores
 from jurybox.judging.replies.two_scores import read_two_scores
+from jurybox.judging.report import RubricName
 from jurybox.judging.verdict import Preference, Scores
 from jurybox.rubric.model import Criterion, Rubric
 from jurybox.rubric.template import PLACEHOLDERS
@@ -34,13 +35,15 @@ _SCORE_FORMATS = ("json", "strict-json", "score-line", "bracket-rating")
 class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A rubric together with the checklist that every reply completes.
 
-    ``way`` is how all judges are asked; None leaves it to what each of them is good at. What
-    follows from these alone, such as the beginning of every prompt, is worked out once.
+    ``way`` is how all judges are asked; None leaves it to what each of them is good at. With
+    ``stop_when_decided`` no vote is asked for that can't change the outcome any more. What follows
+    from these alone, such as the beginning of every prompt, is worked out once.
     """
 
     rubric: Rubric
     checklist: Rubric
     way: Way | None = None
+    stop_when_decided: bool = False
 
     @cached_property
     def asking(self) -> Asking:
@@ -56,6 +59,16 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return self.rubric.criteria
         rubric = self.rubric
         return (Criterion(id=rubric.overall_name, name=rubric.title, scale=rubric.scale),)
+
+    @cached_property
+    def max_score(self) -> float:
+        """The most that a response can get in all."""
+        return sum(criterion.scale.high for criterion in self.scored)
+
+    @cached_property
+    def rubric_name(self) -> RubricName:
+        """Which rubric it is, as a report says it."""
+        return RubricName.of(self.rubric)
 
     def seats(self, judges: Sequence[str], votes: int) -> tuple[Seat, ...]:
         """Deal the votes out among the judges."""

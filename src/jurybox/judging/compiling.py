@@ -18,7 +18,6 @@ from jurybox.judging.report import (
     LostVote,
     Method,
     ReviewReason,
-    RubricName,
     SideReport,
     lowest,
 )
@@ -39,7 +38,7 @@ def report_on_one(
     judging: Judging, sample: Sample, panel: Sequence[Seat], ballots: Sequence[Ballot]
 ) -> EvaluationReport:
     """One response was scored, by the rubric or against the reference."""
-    side = _side(judging, ballots)
+    side = _side(judging, ballots, len(panel))
     return _report(
         judging,
         sample,
@@ -61,7 +60,7 @@ def report_on_two(
     second: Sequence[Ballot],
 ) -> EvaluationReport:
     """Both responses were scored against the reference; the totals decide (E2)."""
-    a, b = _side(judging, first), _side(judging, second)
+    a, b = (_side(judging, ballots, len(panel)) for ballots in (first, second))
     winner: Side | None = None
     if a.total_score is not None and b.total_score is not None:
         difference = round(a.total_score - b.total_score, 6)
@@ -84,13 +83,13 @@ def report_on_pair(
 ) -> EvaluationReport:
     """Two responses were compared, each vote in both orders (E8)."""
     valid = [ballot for ballot in ballots if isinstance(ballot, PairVote)]
-    winner, confidence = count_sides([vote.winner for vote in valid], len(ballots))
+    winner, confidence = count_sides([vote.winner for vote in valid], len(panel))
     stable = all(vote.stable for vote in valid) if valid else None
     confidence = _capped(confidence, [vote.stable for vote in valid])
     if stable is False and judging.rubric.protocol.on_unstable == "review":
         winner = None
     criteria = tuple(
-        _compared(criterion, valid, len(ballots))
+        _compared(criterion, valid, len(panel))
         for criterion in judging.rubric.criteria
         if any(criterion.id in vote.preferences for vote in valid)
     )
@@ -115,25 +114,23 @@ def _capped(confidence: Confidence, stable: Sequence[bool]) -> Confidence:
     return lowest([confidence, "moderate"]) if unstable else confidence
 
 
-def _side(judging: Judging, ballots: Sequence[Ballot]) -> SideReport:
+def _side(judging: Judging, ballots: Sequence[Ballot], requested: int) -> SideReport:
     """Aggregate the votes on one response."""
     valid = [ballot.value for ballot in ballots if isinstance(ballot, Answer)]
     scored = judging.scored
-    criteria = tuple(_scored(criterion, valid, len(ballots)) for criterion in scored)
+    # The rubric's score stands in for a vote that nobody could read: nobody agrees with it.
+    sure = not any(vote.remarks.fallback for vote in valid)
+    criteria = tuple([_scored(criterion, valid, requested, sure=sure) for criterion in scored])
     scores = [criterion.score for criterion in criteria]
     known = [score for score in scores if score is not None]
     whole = len(known) == len(scores)
     return SideReport(
         criteria=criteria,
         total_score=round(sum(known), 6) if whole else None,
-        max_score=_max_score(scored),
+        max_score=judging.max_score,
         overall=_overall(scored, known) if whole else None,
         confidence=lowest([criterion.confidence for criterion in criteria]),
     )
-
-
-def _max_score(criteria: Iterable[Criterion]) -> float:
-    return sum(criterion.scale.high for criterion in criteria)
 
 
 def _overall(criteria: Sequence[Criterion], scores: Sequence[float]) -> float:
@@ -142,30 +139,24 @@ def _overall(criteria: Sequence[Criterion], scores: Sequence[float]) -> float:
     return round(weighted_mean(criteria, shares), 6)
 
 
-def _scored(criterion: Criterion, votes: Sequence[Scores], requested: int) -> CriterionReport:
+def _scored(
+    criterion: Criterion, votes: Sequence[Scores], requested: int, *, sure: bool
+) -> CriterionReport:
+    name = criterion.id
     # Some judges give no opinion on a criterion: the overlap judge knows only the reference.
-    scored = [vote for vote in votes if criterion.id in vote.scores]
-    given = [vote.scores[criterion.id] for vote in scored]
+    scored = [vote for vote in votes if name in vote.scores]
+    given = [vote.scores[name] for vote in scored]
     score, confidence = count_scores(given, requested)
-    if any(vote.remarks.fallback for vote in votes):
-        # The rubric's score stands in for a vote that nobody could read: nobody agrees with it.
-        confidence = "low"
     # The reasoning shown is that of a vote for the score shown.
-    reasoning = next(
-        (
-            vote.remarks.reasoning.get(criterion.id, "")
-            for vote in scored
-            if vote.scores[criterion.id] == score
-        ),
-        "",
-    )
+    agreeing = None if score is None else scored[given.index(score)]
+    reasoning = "" if agreeing is None else agreeing.remarks.reasoning.get(name, "")
     return CriterionReport(
-        id=criterion.id,
+        id=name,
         score=score,
         scale=(criterion.scale.low, criterion.scale.high),
         weight=criterion.weight,
         reasoning=reasoning,
-        confidence=confidence,
+        confidence=confidence if sure else "low",
         votes=tuple(given),
     )
 
@@ -236,7 +227,10 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
     responses: dict[str, SideReport] | None = None,
 ) -> EvaluationReport:
     outcomes = [
-        _outcome(seat, ballot) for cast in ballots for seat, ballot in zip(panel, cast, strict=True)
+        # A jury that was sure before its last votes has fewer ballots than seats.
+        _outcome(seat, ballot)
+        for cast in ballots
+        for seat, ballot in zip(panel, cast, strict=False)
     ]
     lost = tuple(
         LostVote(
@@ -257,17 +251,18 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
     texts = [sample.response.text]
     texts += [] if sample.response_b is None else [sample.response_b.text]
     return EvaluationReport(
-        rubric=RubricName.of(judging.rubric),
+        rubric=judging.rubric_name,
         method=method,
         criteria=criteria,
         total_score=total_score,
-        max_score=_max_score(judging.scored),
+        max_score=judging.max_score,
         overall=overall,
         confidence=confidence,
         votes_independent=independent(heard),
         # Of two responses, the one with fewer votes says how far the report can be trusted.
         votes_valid=min(sum(not isinstance(each, Unscored) for each in cast) for cast in ballots),
         votes_requested=len(panel),
+        votes_skipped=len(panel) - min(map(len, ballots)),
         bias_checklist=_checklist(judging, outcomes),
         safety_flag=bool(findings),
         safety_findings=findings,

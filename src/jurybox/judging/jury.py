@@ -10,8 +10,15 @@ from jurybox.judging.evidence.examining import examine
 from jurybox.judging.flow import Answer, Flow, Unscored, ask, together
 from jurybox.judging.overlap import NO_REFERENCE, overlap_flow
 from jurybox.judging.pairwise import PairVote, pairwise
-from jurybox.judging.panel import Seat
+from jurybox.judging.panel import Question, Seat
 from jurybox.judging.report import EvaluationReport
+from jurybox.judging.rounds import (
+    Lacking,
+    all_at_once,
+    in_rounds,
+    lacking_preferences,
+    lacking_scores,
+)
 from jurybox.judging.verdict import Remarks, Scores
 from jurybox.sample import Sample
 
@@ -40,25 +47,20 @@ def jury(
             _vote(judging, sample, sample.response_b.text, panel),
         )
         return report_on_two(judging, sample, panel, first, second)
-    pairs = yield from together(*(_pair_vote(judging, sample, seat) for seat in panel))
+    flows = [_pair_vote(judging, sample, seat) for seat in panel]
+    pairs = yield from in_rounds(flows, _lacking_of_pair(judging))
     return report_on_pair(judging, sample, panel, pairs)
 
 
 def _vote(
     judging: Judging, sample: Sample, response: str, panel: Sequence[Seat]
 ) -> Flow[tuple[Ballot, ...]]:
-    by_verdict = _verdicts(judging, sample, response)
-
-    def ballot(seat: Seat) -> Flow[Ballot]:
-        match seat.way:
-            case "verdict":
-                return by_verdict(seat)
-            case "evidence":
-                return examine(judging, sample, response, seat)
-            case "overlap":
-                return _measured(judging, sample, response, seat)
-
-    ballots = yield from together(*(ballot(seat) for seat in panel))
+    # The long question is written once for all who are asked for a verdict.
+    question = cache(lambda: judging.score_question(sample, response))
+    flows = [_ballot(judging, sample, response, seat, question) for seat in panel]
+    ids = [criterion.id for criterion in judging.scored]
+    lacking = lacking_scores(ids) if judging.stop_when_decided else all_at_once
+    ballots = yield from in_rounds(flows, lacking)
     # A vote that was given counts for more than any that couldn't be read.
     if any(isinstance(ballot, Answer) for ballot in ballots):
         return ballots
@@ -66,12 +68,16 @@ def _vote(
     return (_with_fallback(judging, first), *rest)
 
 
-def _verdicts(
-    judging: Judging, sample: Sample, response: str
-) -> Callable[[Seat], Flow[Answer[Scores] | Unscored]]:
-    """Return how a seat is asked for a verdict; the long prompt is written once for all of them."""
-    question = cache(lambda: judging.score_question(sample, response))
-    return lambda seat: ask(seat.request(question()), judging.score_reader, judging.asking)
+def _ballot(
+    judging: Judging, sample: Sample, response: str, seat: Seat, question: Callable[[], Question]
+) -> Flow[Ballot]:
+    match seat.way:
+        case "verdict":
+            return ask(seat.request(question()), judging.score_reader, judging.asking)
+        case "evidence":
+            return examine(judging, sample, response, seat)
+        case "overlap":
+            return _measured(judging, sample, response, seat)
 
 
 def _measured(judging: Judging, sample: Sample, response: str, seat: Seat) -> Flow[Ballot]:
@@ -88,6 +94,13 @@ def _pair_vote(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | 
             return (yield from compare(judging, sample, seat))
         case "overlap":
             return Unscored(reason=NO_REFERENCE, cause="defect")
+
+
+def _lacking_of_pair(judging: Judging) -> Lacking[PairVote | Unscored]:
+    # By `on_unstable: review` a single unstable vote takes the winner away, so all have a say.
+    if not judging.stop_when_decided or judging.rubric.protocol.on_unstable == "review":
+        return all_at_once
+    return lacking_preferences([criterion.id for criterion in judging.rubric.criteria])
 
 
 def _with_fallback(judging: Judging, ballot: Ballot) -> Ballot:

@@ -66,7 +66,8 @@ class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of one sample after judging (E12).
 
     ``overrides`` are parameters that differ from the rubric's on purpose (E10), ``reported_models``
-    what the providers said which version answered (A10).
+    what the providers said which version answered (A10). ``votes_skipped`` of the votes requested
+    were never asked for, because they couldn't have changed the outcome.
     """
 
     rubric: RubricName
@@ -94,6 +95,7 @@ class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
     reported_models: tuple[str, ...] = ()
     judge_fallback: bool | None = None
     responses: dict[str, SideReport] | None = None
+    votes_skipped: int = 0
 
     def as_data(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
@@ -102,6 +104,8 @@ class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
             del data["responses"]
         if self.judge_fallback is None:
             del data["judge_fallback"]
+        if not self.votes_skipped:
+            del data["votes_skipped"]
         if self.method != "pairwise":
             sides: list[dict[str, Any]] = [data, *data.get("responses", {}).values()]
             for side in sides:

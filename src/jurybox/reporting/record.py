@@ -52,6 +52,7 @@ _JUDGED: Final[dict[str, Kind]] = {
     "confidence": "text",
     "votes_valid": "integer",
     "votes_requested": "integer",
+    "votes_skipped": "integer",
     "lost_votes": "json",
     "bias_checklist": "json",
     "stable": "boolean",

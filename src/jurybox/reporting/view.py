@@ -169,4 +169,7 @@ def _notes(row: RunRow, plan: Plan, conclusion: Conclusion) -> list[str]:
     lost = conclusion.summary["unscored_votes"]
     if lost:
         notes.append(f"{lost} votes are missing: no valid reply")
+    skipped = conclusion.summary.get("skipped_votes")
+    if skipped:
+        notes.append(f"{skipped} votes were not asked for: the outcome was decided without them")
     return notes

@@ -36,6 +36,7 @@ RATES: Final = (
 SUMMARY_PARTS: Final = (
     "n",
     "unscored_votes",
+    "skipped_votes",
     "evaluator_errors",
     "winners",
     "repeats",

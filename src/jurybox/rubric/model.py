@@ -85,6 +85,7 @@ class Protocol(msgspec.Struct, frozen=True, kw_only=True):
     """How judges are asked and their replies read."""
 
     votes: int = 3
+    stop_when_decided: bool = False
     vote_temperature: float = 0.7
     reasks: int = 2
     reask_with: ReaskWith = "defect"

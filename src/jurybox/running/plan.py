@@ -91,6 +91,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     judges: tuple[str, ...]
     votes: int
     repeats: int
+    stop_when_decided: bool = False
     folder: str = ""
     target: TargetPlan | None = None
     base_url: str | None = None
@@ -110,7 +111,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         rubric = parse_rubric(self.rubric.text, self.rubric.origin)
         checklist = parse_rubric(self.checklist.text, self.checklist.origin)
         return Procedure(
-            judging=Judging(rubric=rubric, checklist=checklist),
+            judging=Judging(
+                rubric=rubric, checklist=checklist, stop_when_decided=self.stop_when_decided
+            ),
             judges=self.judges,
             votes=self.votes,
             target=None if self.target is None else _target(self.target),
@@ -185,6 +188,7 @@ def planned_metadata(plan: Plan, procedure: Procedure) -> Metadata:
         "dataset_rows_used": plan.dataset.used,
         "repeats": plan.repeats,
         "votes": plan.votes if plan.judges else 0,
+        **({"stop_when_decided": True} if plan.stop_when_decided else {}),
         "allow_unpinned": plan.allow_unpinned,
         **plan.dataset.recorded(),
     }

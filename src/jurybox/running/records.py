@@ -100,7 +100,8 @@ def hashes_of(row: ExchangeRow) -> ExchangeHashes:
 
 def text_hash(text: str) -> str:
     """Return the SHA-256 of a text."""
-    return hashlib.sha256(_bytes(text)).hexdigest()
+    # A damaged store may hold what is no text at all; it has to be told, not to break us.
+    return hashlib.sha256(str(text).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def seal_of(row: AnyRow) -> str:
@@ -201,16 +202,11 @@ def run_digest(hashes: Iterable[str]) -> str:
 
 def _hash(tag: str, columns: Iterable[str | int | None]) -> str:
     """Hash columns with their lengths, so that no text can pass for two."""
-    parts = [tag.encode()]
+    parts = [tag]
     for column in columns:
         if column is None:
-            parts.append(b"-")
-            continue
-        data = _bytes(column)
-        parts += (b"%d:" % len(data), data)
-    return hashlib.sha256(b"".join(parts)).hexdigest()
-
-
-def _bytes(column: str | int) -> bytes:
-    # A damaged store may hold what is no text at all; it has to be told, not to break us.
-    return str(column).encode("utf-8", "surrogatepass")
+            parts.append("-")
+        else:
+            text = str(column)
+            parts += (str(len(text)), ":", text)
+    return text_hash("".join(parts))

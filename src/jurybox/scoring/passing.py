@@ -1,6 +1,7 @@
 """Does a sample pass, and what is to be done with it?"""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -40,12 +41,18 @@ def check_rules(rules: Sequence[Comparison], figures: Figures) -> tuple[RuleOutc
     """Hold every rule against the figures."""
     return tuple(
         RuleOutcome(
-            rule=str(rule),
+            rule=_written(rule),
             value=figures.get(rule.name),
             passed=_holds(rule, figures),
         )
         for rule in rules
     )
+
+
+@cache
+def _written(rule: Comparison) -> str:
+    # The few rules of a rubric are written out for every sample.
+    return str(rule)
 
 
 def _holds(rule: Comparison, figures: Figures) -> bool | None:

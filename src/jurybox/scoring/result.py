@@ -64,6 +64,7 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     judge_fallback: bool | None = None
     votes_valid: int = 0
     votes_requested: int = 0
+    votes_skipped: int = 0
     confidence: Confidence | None = None
     stable: bool | None = None
     winner: Side | None = None
@@ -121,6 +122,7 @@ def conclude(
         judge_fallback=report.judge_fallback,
         votes_valid=report.votes_valid,
         votes_requested=report.votes_requested,
+        votes_skipped=report.votes_skipped,
         confidence=report.confidence,
         stable=report.stable,
         winner=report.winner,

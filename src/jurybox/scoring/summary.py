@@ -110,7 +110,7 @@ class RunTally:
         self._reasons: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._winners: Counter[str] = Counter()
-        self._lost_votes = 0
+        self._lost_votes = self._skipped_votes = 0
         self._uses: dict[tuple[str, str], ModelUse] = {}
         self._reported: dict[str, Counter[str]] = {}
         self.queued = 0
@@ -134,7 +134,8 @@ class RunTally:
             self._errors[result.evaluator_error] += 1
         if result.winner is not None:
             self._winners[result.winner] += 1
-        self._lost_votes += result.votes_requested - result.votes_valid
+        self._skipped_votes += result.votes_skipped
+        self._lost_votes += result.votes_requested - result.votes_skipped - result.votes_valid
         for use in result.uses:
             self._add_use(use)
 
@@ -198,6 +199,8 @@ class RunTally:
     def _extras(self) -> dict[str, Any]:
         """Return the parts of a summary that not every run has."""
         extras: dict[str, Any] = {}
+        if self._skipped_votes:
+            extras["skipped_votes"] = self._skipped_votes
         if self._errors:
             extras["evaluator_errors"] = dict(sorted(self._errors.items()))
         if self._winners:

@@ -30,10 +30,11 @@ class TargetSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgeSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Who judges; without ``votes`` the rubric says how often."""
+    """Who judges; where the rest is None the rubric says it."""
 
     models: tuple[str, ...]
     votes: int | None = None
+    stop_when_decided: bool | None = None
 
 
 class Suite(msgspec.Struct, frozen=True, kw_only=True):

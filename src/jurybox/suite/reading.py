@@ -30,7 +30,7 @@ SUITE_KEYS: Final = (
 )
 """Every key of a suite file, in the order to write them in."""
 
-JUDGE_KEYS: Final = ("models", "votes")
+JUDGE_KEYS: Final = ("models", "votes", "stop_when_decided")
 """Every key of `judge`."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -76,10 +76,10 @@ def _read(data: bytes, findings: Findings) -> Suite | None:
         target=read_target(fields),
         judge=_read_judge(fields),
         repeats=fields.whole("repeats", 1, _MOST_REPEATS),
-        variance_sensitive=_read_flag(fields, "variance_sensitive"),
+        variance_sensitive=fields.flag("variance_sensitive") or False,
         limit=fields.whole("limit", 1),
         concurrency=fields.whole("concurrency", 1, _MOST_AT_ONCE),
-        cache=_read_flag(fields, "cache"),
+        cache=fields.flag("cache") or False,
     )
 
 
@@ -113,7 +113,11 @@ def _read_judge(fields: Fields) -> JudgeSpec | None:
     if inner is None:
         return None
     inner.require("models", "add a line such as `models: [openai/gpt-4.1-2025-04-14]`")
-    return JudgeSpec(models=_read_models(inner), votes=inner.whole("votes", 1, _MOST_VOTES))
+    return JudgeSpec(
+        models=_read_models(inner),
+        votes=inner.whole("votes", 1, _MOST_VOTES),
+        stop_when_decided=inner.flag("stop_when_decided"),
+    )
 
 
 def _read_models(inner: Fields) -> tuple[str, ...]:
@@ -138,14 +142,3 @@ def _read_models(inner: Fields) -> tuple[str, ...]:
         mend = "name at least one, or leave `judge` out"
         inner.findings.add(whole.place, "no-models", "`models` is empty", mend)
     return tuple(models)
-
-
-def _read_flag(fields: Fields, key: str) -> bool:
-    """Read `true` or `false`; other words that YAML once took for them are refused."""
-    node = fields.node(key)
-    if node is None:
-        return False
-    if isinstance(node, Scalar) and not node.quoted and node.text in {"true", "false"}:
-        return node.text == "true"
-    fields.wrong(key, "`true` or `false`, without quotes")
-    return False

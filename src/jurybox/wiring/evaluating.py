@@ -174,7 +174,9 @@ async def _judge(rubric: "Rubric", sample: "Sample", panel: _Panel) -> "Evaluati
     from jurybox.running.drive import drive
     from jurybox.wiring.models import build_models
 
-    judging = Judging(rubric=rubric, checklist=load_rubric(CHECKLIST))
+    stop = rubric.protocol.stop_when_decided
+    checklist = load_rubric(CHECKLIST)
+    judging = Judging(rubric=rubric, checklist=checklist, stop_when_decided=stop)
     models = build_models(panel.names, read_settings(), panel.base_url)
     # Only now is it known that it can judge.
     if panel.announce is not None:

@@ -114,11 +114,13 @@ def _plan(chosen: Chosen, options: RunOptions, rubric: DocumentPlan, dataset: Pa
         target = _target(suite.target, parsed.generation, chosen)
     _check_names([*draft.judges, *_model_of(target)], allow_unpinned=options.allow_unpinned)
     votes = None if suite.judge is None else suite.judge.votes
+    stop = None if suite.judge is None else suite.judge.stop_when_decided
     usual = parsed.protocol.variance_repeats if suite.variance_sensitive else 1
     return msgspec.structs.replace(
         draft,
         target=target,
         votes=parsed.protocol.votes if votes is None else votes,
+        stop_when_decided=parsed.protocol.stop_when_decided if stop is None else stop,
         repeats=options.repeats or suite.repeats or usual,
     )
 

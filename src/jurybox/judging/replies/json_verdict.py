@@ -21,6 +21,7 @@ _LIKE_A_VERDICT = re.compile(
     rf"(?:^|[{{,\[])[ \t*_-]*{_QUOTE}(?:{SCORES}|{PREFERENCES}|{WINNER}){_QUOTE}\s*[:=,]",
     re.MULTILINE,
 )
+_LETTER = re.compile(r"[^\W_]")
 _QUOTED_LINE = re.compile(r"^[ \t]*>[^\n]*\Z", re.MULTILINE)
 
 
@@ -174,7 +175,7 @@ def _texts(
     for name in names:
         value = given.get(name)
         # Three dots, or what can't be seen, is no text.
-        if isinstance(value, str) and any(char.isalnum() for char in value):
+        if isinstance(value, str) and _LETTER.search(value):
             texts[name] = value
         elif key in verdict:
             problems.add(f'"{key}" has no text for "{name}"')

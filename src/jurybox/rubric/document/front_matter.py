@@ -41,6 +41,7 @@ KEYS: Final = (
     "evidence",
     "overall_name",
     "votes",
+    "stop_when_decided",
     "vote_temperature",
     "reasks",
     "reask_with",
@@ -228,6 +229,7 @@ def _read_protocol(fields: Fields, scale: Scale | None) -> Protocol:
     low, high = (None, None) if scale is None else (scale.low, scale.high)
     given = {
         "votes": fields.whole("votes", 1, 99),
+        "stop_when_decided": fields.flag("stop_when_decided"),
         "vote_temperature": fields.number("vote_temperature", 0, 2),
         "reasks": fields.whole("reasks", 0, 9),
         "reask_with": fields.choice("reask_with", options_of(ReaskWith)),

@@ -1,0 +1,165 @@
+"""E9 in rounds: votes that can't change the outcome are not asked for, and nothing else changes."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurybox import load_rubric, parse_rubric
+from jurybox.judging.asking import Judging
+from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.judging.jury import jury
+from jurybox.judging.report import EvaluationReport
+from jurybox.running.drive import drive_sync
+from jurybox.sample import Response, Sample
+
+RUBRIC = parse_rubric("""---
+id: two
+version: 1.0.0
+scale: 1-3
+---
+# Two criteria
+## Criteria
+### Correctness
+Facts are right.
+### Tone
+Friendly.
+""")
+CHECKLIST = load_rubric("bias-awareness")
+NAMES = tuple(criterion.id for criterion in RUBRIC.criteria)
+ONE = Sample(task="What is 2 + 2?", response=Response(text="It is 4."))
+TWO = msgspec.structs.replace(ONE, response_b=Response(text="It is five."))
+REFERENCED = msgspec.structs.replace(TWO, reference="4")
+
+Vote = Sequence[object]
+LOST = Failure(kind="refused", message="no")
+
+
+def _reply(verdict: Mapping[str, object]) -> ModelReply:
+    said = {
+        "reasoning": dict.fromkeys(NAMES, "It is so."),
+        "bias_checklist": {item.id: "Not at work." for item in CHECKLIST.criteria},
+        "safety_concerns": [],
+        **verdict,
+    }
+    return ModelReply(text=json.dumps(said))
+
+
+def _scores(vote: Vote | None) -> Outcome:
+    return LOST if vote is None else _reply({"scores": dict(zip(NAMES, vote, strict=True))})
+
+
+def _sides(vote: Vote | None) -> Outcome:
+    if vote is None:
+        return LOST
+    preferences = dict(zip(NAMES, vote[1:], strict=True))
+    return _reply({"preferences": preferences, "winner": vote[0]})
+
+
+def judge(
+    sample: Sample, votes: Sequence[Outcome], *, stop: bool, on_unstable: str = "tie"
+) -> tuple[EvaluationReport, list[int]]:
+    """Return the report, and which votes were asked for, call by call."""
+    asked: list[int] = []
+
+    def answer(request: ModelRequest) -> Outcome:
+        asked.append(request.vote)
+        return votes[request.vote]
+
+    protocol = msgspec.structs.replace(RUBRIC.protocol, on_unstable=on_unstable)
+    rubric = msgspec.structs.replace(RUBRIC, protocol=protocol)
+    judging = Judging(rubric=rubric, checklist=CHECKLIST, stop_when_decided=stop)
+    flow = jury(judging, sample, ["openai/a-1"], len(votes))
+    return drive_sync(flow, answer), asked
+
+
+@pytest.mark.parametrize(
+    ("votes", "asked"),
+    [
+        ([(3, 2)], 1),
+        ([(3, 2), (3, 2)], 2),
+        ([(3, 2), (3, 2), (1, 1)], 2),
+        ([(3, 2), (3, 1), (3, 1)], 3),
+        ([(3, 2), None, (3, 2)], 3),
+        ([(3, 2)] * 4, 3),
+        ([(3, 2), (3, 2), (1, 2), (3, 1), (1, 1)], 4),
+        ([(3, 2), (2, 2), (1, 2), (3, 1), (3, 1)], 5),
+        ([None, None, None], 3),
+    ],
+)
+def test_only_as_many_votes_are_asked_for_as_settle_it(
+    votes: list[Vote | None], asked: int
+) -> None:
+    report, calls = judge(ONE, [_scores(vote) for vote in votes], stop=True)
+    assert calls == list(range(asked))
+    assert report.votes_requested == len(votes)
+    assert report.votes_skipped == len(votes) - asked
+    assert report.votes_valid == sum(vote is not None for vote in votes[:asked])
+
+
+def test_what_was_not_asked_for_is_not_lost() -> None:
+    report, _ = judge(ONE, [_scores((3, 2))] * 3, stop=True)
+    assert not report.lost_votes
+    assert report.as_data()["votes_skipped"] == 1
+
+
+def test_without_the_wish_all_votes_are_asked_for_at_once() -> None:
+    report, calls = judge(ONE, [_scores((3, 2))] * 3, stop=False)
+    assert calls == [0, 1, 2]
+    assert report.confidence == "high"
+    assert "votes_skipped" not in report.as_data()
+
+
+def test_a_jury_that_stopped_early_knows_a_majority_and_not_that_all_agree() -> None:
+    report, _ = judge(ONE, [_scores((3, 2))] * 3, stop=True)
+    assert report.confidence == "moderate"
+    assert {criterion.confidence for criterion in report.criteria} == {"moderate"}
+
+
+def test_a_single_vote_can_be_as_sure_as_ever() -> None:
+    assert judge(ONE, [_scores((3, 2))], stop=True)[0].confidence == "high"
+
+
+def test_for_pairs_by_review_all_votes_have_a_say() -> None:
+    tie = [_sides(("tie", "tie", "tie"))] * 3
+    assert len(judge(TWO, tie, stop=True, on_unstable="review")[1]) == 6
+    assert len(judge(TWO, tie, stop=True, on_unstable="tie")[1]) == 4
+
+
+def test_of_two_responses_each_stops_when_it_is_decided() -> None:
+    report, calls = judge(REFERENCED, [_scores((3, 2))] * 3, stop=True)
+    assert sorted(calls) == [0, 0, 1, 1]
+    assert report.votes_skipped == 1
+    assert report.winner == "tie"
+
+
+SCORES = st.tuples(st.integers(1, 3), st.integers(1, 3))
+SIDE = st.sampled_from(["A", "B", "tie"])
+
+
+@given(st.lists(SCORES | st.none(), min_size=1, max_size=7))
+def test_no_score_depends_on_the_votes_that_were_not_asked_for(votes: list[Vote | None]) -> None:
+    given_all, _ = judge(ONE, [_scores(vote) for vote in votes], stop=False)
+    stopped, calls = judge(ONE, [_scores(vote) for vote in votes], stop=True)
+    assert calls == list(range(len(calls)))
+    assert [each.score for each in stopped.criteria] == [each.score for each in given_all.criteria]
+    assert stopped.overall == given_all.overall
+    assert stopped.total_score == given_all.total_score
+    if stopped.votes_skipped:
+        assert given_all.confidence in {"moderate", "high"}
+        assert stopped.confidence == "moderate"
+    else:
+        assert stopped == given_all
+
+
+@given(st.lists(st.tuples(SIDE, SIDE, SIDE) | st.none(), min_size=1, max_size=5))
+def test_no_winner_depends_on_the_votes_that_were_not_asked_for(votes: list[Vote | None]) -> None:
+    given_all, _ = judge(TWO, [_sides(vote) for vote in votes], stop=False)
+    stopped, _ = judge(TWO, [_sides(vote) for vote in votes], stop=True)
+    assert stopped.winner == given_all.winner
+    assert [each.preference for each in stopped.criteria] == [
+        each.preference for each in given_all.criteria
+    ]
