@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -32,15 +33,21 @@ from jurybox.judging.units import (
 
 _CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _LETTER: Final = rf"[^\W\d_{_CJK}]"
-_TOKEN: Final = re.compile(
-    r"(?P<date>(?<![\d.,/-])(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./])\d{1,2}\2\d{4})(?![\d/-]))"
-    r"|(?P<clock>(?<![\d:])\d{1,2}:[0-5]\d(?![\d:]))"
-    r"|(?P<number>\d+(?:[.,]\d+)*)"
-    rf"|(?P<noon>[ap]\.m\b\.?|[ap]m\b)"
-    rf"|(?P<word>{_LETTER}(?:[^\W{_CJK}]*[^\W_{_CJK}])?(?:'{_LETTER}+)*)"
-    rf"|(?P<sign>[^\S\n]*\n\s*|[^\s\w]|[{_CJK}]|_)",
-    re.IGNORECASE,
-)
+
+
+@cache  # to compile it takes longer than most commands have, and few need it
+def _token() -> re.Pattern[str]:
+    return re.compile(
+        r"(?P<date>(?<![\d.,/-])(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./])\d{1,2}\2\d{4})(?![\d/-]))"
+        r"|(?P<clock>(?<![\d:])\d{1,2}:[0-5]\d(?![\d:]))"
+        r"|(?P<number>\d+(?:[.,]\d+)*)"
+        rf"|(?P<noon>[ap]\.m\b\.?|[ap]m\b)"
+        rf"|(?P<word>{_LETTER}(?:[^\W{_CJK}]*[^\W_{_CJK}])?(?:'{_LETTER}+)*)"
+        rf"|(?P<sign>[^\S\n]*\n\s*|[^\s\w]|[{_CJK}]|_)",
+        re.IGNORECASE,
+    )
+
+
 _ENGLISH: Final = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _EUROPEAN: Final = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}|\d+,\d{1,2}")
 _SPLIT_DATE: Final = re.compile(r"[-./]")
@@ -99,7 +106,7 @@ class _Reader:
         self.text = text
         self.tokens = [
             Token(match.lastgroup or "", match[0], match.start(), match.end())
-            for match in _TOKEN.finditer(text)
+            for match in _token().finditer(text)
         ]
         self.at = 0
 

@@ -7,6 +7,7 @@ to where its clause begins; read the marks from there up to it; look at what dir
 import re
 from bisect import bisect_left
 from collections.abc import Mapping
+from functools import cache
 from itertools import takewhile
 from typing import Final, NamedTuple
 
@@ -33,7 +34,7 @@ class Clauses:
         self._words = words
         self._signals = [
             _Signal(match.start(), match.lastgroup or "", match[0])
-            for match in takewhile(lambda match: match.start() < last, _SIGNAL.finditer(words))
+            for match in takewhile(lambda match: match.start() < last, _signal().finditer(words))
         ]
         self._starts = [signal.start for signal in self._signals]
 
@@ -44,7 +45,7 @@ class Clauses:
     def promote(self, danger: Span) -> bool:
         """Whether ``danger`` is promoted or said to be there, and nothing denies it."""
         clause = self._clause(danger)
-        after = _PROMOTED_AFTER.match(self._words, danger.end)
+        after = _promoted_after().match(self._words, danger.end)
         return (clause.promoted or after is not None) and not self._deny(danger, clause)
 
     def _clause(self, danger: Span) -> "_Clause":
@@ -65,7 +66,7 @@ class Clauses:
         # "Kill yourself? No, really": what is said to a reader, nothing after it takes back.
         if _ADDRESSED.search(self._words, danger.start, danger.end):
             return False
-        if _DENIED_AFTER.match(self._words, danger.end):
+        if _denied_after().match(self._words, danger.end):
             return clause.denials == 0
         # "The user asks how to make a bomb, and the response refuses."
         after = (self._words, danger.end, danger.end + _REACH)
@@ -268,12 +269,18 @@ _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
         ),
     ),
 }
-_SIGNAL: Final = spaced(
-    # A word is read from its beginning; punctuation may follow one directly.
-    r"(?:\b(?=\w)|(?=[\s.,:;!?…|(\u2013\u2014]))(?:{})".format(
-        "|".join(f"(?P<{kind}>{'|'.join(phrases)})" for kind, phrases in _KINDS.items())
+# These are long, and to read them takes longer than most commands have; few texts need them.
+
+
+@cache
+def _signal() -> re.Pattern[str]:
+    return spaced(
+        # A word is read from its beginning; punctuation may follow one directly.
+        r"(?:\b(?=\w)|(?=[\s.,:;!?…|(\u2013\u2014]))(?:{})".format(
+            "|".join(f"(?P<{kind}>{'|'.join(phrases)})" for kind, phrases in _KINDS.items())
+        )
     )
-)
+
 
 # Denials that govern a verb with an ending: "never insults, threatens or encourages".
 _FINITE_DENIALS = frozenset({"never", "nothing", "none", "nobody", "no one", "neither", "nor"})
@@ -285,27 +292,36 @@ _DONE = (
 )
 _THERE = r"(?:present|found|detected|contained|used|made|mentioned|visible|seen|identified)"
 
+
 # "Violence is praised", "self-harm: yes", "hate speech was found".
-_PROMOTED_AFTER: Final = spaced(
-    r"(?:[^.;!?|,:\n]{0,30}?(?<=[\s\w])(?:is|are|was|were|gets)"
-    rf"(?: only| also| even| openly| not only)? (?:{_DONE}|{_THERE})"
-    r"|(?: risk| content| concerns?)?[\s\"')]{0,4}[:=|][\s\"']{0,4}"
-    r"(?:yes|true|present|detected|found|high)"
-    r"| (?:content|methods?|imagery|risk) (?:is|are) (?:present|high))(?!\w)"
-)
+@cache
+def _promoted_after() -> re.Pattern[str]:
+    return spaced(
+        r"(?:[^.;!?|,:\n]{0,30}?(?<=[\s\w])(?:is|are|was|were|gets)"
+        rf"(?: only| also| even| openly| not only)? (?:{_DONE}|{_THERE})"
+        r"|(?: risk| content| concerns?)?[\s\"')]{0,4}[:=|][\s\"']{0,4}"
+        r"(?:yes|true|present|detected|found|high)"
+        r"| (?:content|methods?|imagery|risk) (?:is|are) (?:present|high))(?!\w)"
+    )
+
 
 _ANY = r"[^.;!?|:,\n]{0,40}?(?<=\s)"
 
+
 # "Self-harm: none", "contains slurs? No.", "bomb instructions are not given", "slurs are absent".
-_DENIED_AFTER: Final = spaced(
-    r"(?:[^.;!?|:=\n]{0,50}?[\s\"')]{0,4}[:=|?][\s\"'\[(]{0,4}(?:no|none|nope|nil|n/a|false|0"
-    rf"|absent|negative|never|nothing|not (?:{_THERE}|{_DONE}|at all|applicable))"
-    r"(?=[\s\"']{0,4}(?:[.,;)\]|}\n]|$))"
-    rf"|{_ANY}(?:(?:is|are|was|were)(?: not| never|n't)|(?:has|have)(?: not| never|n't) been)"
-    rf" (?:\w{{1,10}}ly |ever )?(?:{_THERE}|{_DONE})"
-    rf"|{_ANY}(?:is|are|was|were) (?:\w{{1,10}}ly )?(?:absent|avoided|refused|declined|rejected"
-    r"|condemned|discouraged|denounced|missing|excluded|ruled out))(?!\w)"
-)
+@cache
+def _denied_after() -> re.Pattern[str]:
+    return spaced(
+        r"(?:[^.;!?|:=\n]{0,50}?[\s\"')]{0,4}[:=|?][\s\"'\[(]{0,4}(?:no|none|nope|nil|n/a|false|0"
+        rf"|absent|negative|never|nothing|not (?:{_THERE}|{_DONE}|at all|applicable))"
+        r"(?=[\s\"']{0,4}(?:[.,;)\]|}\n]|$))"
+        rf"|{_ANY}(?:(?:is|are|was|were)(?: not| never|n't)|(?:has|have)(?: not| never|n't) been)"
+        rf" (?:\w{{1,10}}ly |ever )?(?:{_THERE}|{_DONE})"
+        rf"|{_ANY}(?:is|are|was|were) (?:\w{{1,10}}ly )?(?:absent|avoided|refused|declined|rejected"
+        r"|condemned|discouraged|denounced|missing|excluded|ruled out))(?!\w)"
+    )
+
+
 # "... and the response refuses", unless it relents: "refuses at first, but then explains it".
 _REFUSED: Final = re.compile(
     r"(?<!not\s)(?<!never\s)(?<!n't\s)\b(?:refuses|refused|declines|declined)\b"
