@@ -1,39 +1,40 @@
-"""One HTTP client per endpoint, and every way in which a call can go wrong as one kind of trouble.
-
-aiohttp stands behind this module and nowhere else. It is imported on the first call, because that
-takes a third of a second.
-"""
+"""One HTTP client per endpoint; every way in which a call goes wrong becomes a kind of trouble."""
 
 import asyncio
 import json
-import os
-import re
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
 from jurybox.errors import InputError
 from jurybox.models.proxies import Proxies
-from jurybox.models.trouble import (
-    quoted,
-    read_refusal,
-    read_retry_after,
-    redacted,
-    status_trouble,
+from jurybox.models.trouble import quoted, read_refusal, read_retry_after, status_trouble
+from jurybox.models.wire.address import read_address
+from jurybox.models.wire.dialing import Dialer, Limits
+from jurybox.models.wire.faults import (
+    BrokenOff,
+    Insecure,
+    NoConnectionInTime,
+    NotHttp,
+    ProxyRefused,
+    Silent,
+    TookTooLong,
+    TooLarge,
+    Unreachable,
+    WireFault,
 )
+from jurybox.models.wire.pool import Pool
+from jurybox.models.wire.requests import Requests, read_proxy
 from jurybox.running.ports import ModelTrouble
-
-if TYPE_CHECKING:
-    import aiohttp
 
 T = TypeVar("T")
 
 _MEGABYTE: Final = 1_000_000
+_ALWAYS: Final = {"Accept": "application/json", "User-Agent": "jurybox"}
 # More than a store can hold.
 _TOO_MANY: Final = 2**63
 
@@ -91,13 +92,16 @@ class HttpClient:
     ) -> None:
         self._options = options or HttpOptions()
         parts = _parts(base_url)
-        self._url = parts.geturl().rstrip("/")
-        self._proxy = self._options.proxies.to(parts.scheme, parts.hostname or "")
-        self._headers = {"Accept": "application/json", "User-Agent": "jurybox", **headers}
-        self._secrets = (*secrets, parts.password or "")
+        to = read_address(parts.geturl().rstrip("/"))
+        proxy = read_proxy(self._options.proxies.to(to.scheme, to.host))
+        self._way = (to, proxy)
+        self._requests = Requests(to, proxy, {**_ALWAYS, **headers})
+        self._secrets = (*secrets, parts.password or "", *to.secrets)
+        if proxy is not None:
+            self._secrets += proxy.secrets
         self._now = now
         self._today = today
-        self._session: tuple[asyncio.AbstractEventLoop, aiohttp.ClientSession] | None = None
+        self._pool: tuple[asyncio.AbstractEventLoop, Pool] | None = None
         # Without the name and password that an address may carry.
         self.address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
 
@@ -115,71 +119,37 @@ class HttpClient:
             # A lone surrogate, from a file that was read with `surrogateescape`.
             what = "the request holds half a character, which can't be sent"
             raise ModelTrouble("refused", what, retry=False) from None
-        headers = {**self._headers, "Content-Type": "application/json"}
-        # Nothing of the original error is kept: it may hold the address with a password in it.
-        async with self._translated():
-            session = await self._open()
-            started = self._now()
-            async with session.post(
-                self._url + path,
-                data=body,
-                headers=headers,
-                allow_redirects=False,
-                proxy=self._proxy,
-            ) as response:
-                content = await self._read(response)
-                elapsed = (self._now() - started) * 1000
-        headers = {name.lower(): value for name, value in response.headers.items()}
-        answer = HttpAnswer(body=content, headers=headers, elapsed_ms=elapsed)
-        if response.status >= 300:  # noqa: PLR2004 - the first status that isn't a success
-            raise self._refused(response.status, answer)
+        started = self._now()
+        try:
+            reply = await self._open().exchange(
+                self._requests.post(path, body), self._options.total
+            )
+        except WireFault as fault:
+            raise self._trouble(fault) from None
+        elapsed = (self._now() - started) * 1000
+        answer = HttpAnswer(body=reply.body, headers=reply.headers, elapsed_ms=elapsed)
+        if reply.status >= 300:  # noqa: PLR2004 - the first status that isn't a success
+            raise self._refused(reply.status, answer)
         return answer
 
     async def aclose(self) -> None:
         """Let go of the connections; more than once is fine."""
-        if self._session is not None:
-            loop, session = self._session
-            self._session = None
+        if self._pool is not None:
+            loop, pool = self._pool
+            self._pool = None
             # Those of a loop that is gone went with it.
             if loop is asyncio.get_running_loop():
-                await session.close()
+                await pool.aclose()
 
-    async def _open(self) -> "aiohttp.ClientSession":
+    def _open(self) -> Pool:
         loop = asyncio.get_running_loop()
-        if self._session is None or self._session[0] is not loop:
-            import aiohttp
-
+        if self._pool is None or self._pool[0] is not loop:
             options = self._options
-            self._session = (
-                loop,
-                aiohttp.ClientSession(
-                    # How many at once is the caller's to say, who knows more.
-                    connector=aiohttp.TCPConnector(limit=0),
-                    cookie_jar=aiohttp.DummyCookieJar(),
-                    timeout=aiohttp.ClientTimeout(
-                        total=options.total, sock_connect=options.connect, sock_read=options.read
-                    ),
-                    trust_env=False,
-                ),
+            limits = Limits(
+                connect=options.connect, read=options.read, largest_body=options.largest_body
             )
-        return self._session[1]
-
-    async def _read(self, response: "aiohttp.ClientResponse") -> bytes:
-        largest = self._options.largest_body
-        pieces: list[bytes] = []
-        size = 0
-        # Counted as it comes: what an answer announces may be untrue, and a packed one grows.
-        async for piece in response.content.iter_any():
-            size += len(piece)
-            if size > largest:
-                response.close()
-                raise ModelTrouble(
-                    "unreadable",
-                    f"the answer is larger than {largest / _MEGABYTE:.0f} MB",
-                    retry=False,
-                )
-            pieces.append(piece)
-        return b"".join(pieces)
+            self._pool = (loop, Pool(Dialer(*self._way, limits), loop))
+        return self._pool[1]
 
     def _refused(self, status: int, answer: HttpAnswer) -> ModelTrouble:
         if status < 400:  # noqa: PLR2004 - a redirection
@@ -196,49 +166,42 @@ class HttpClient:
             retry_after=read_retry_after(answer.headers, self._today()),
         )
 
-    @asynccontextmanager
-    async def _translated(self) -> AsyncGenerator[None]:
-        import aiohttp
-
+    def _trouble(self, fault: WireFault) -> ModelTrouble:  # noqa: PLR0911 - one for each kind
         options = self._options
-        try:
-            yield
-        except aiohttp.ConnectionTimeoutError:
-            what = f"no connection within {options.connect:g} s"
-            raise ModelTrouble("unreachable", what, retry=True, everybody=True) from None
-        except aiohttp.SocketTimeoutError:
-            what = f"timed out: nothing came for {options.read:g} s"
-            raise ModelTrouble("timeout", what, retry=True) from None
-        except TimeoutError:
-            what = f"timed out after {options.total:g} s"
-            raise ModelTrouble("timeout", what, retry=True) from None
-        except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
-            what = f"unreachable (no secure connection: {quoted(str(error), self._secrets)})"
-            certificate = isinstance(error, aiohttp.ClientConnectorCertificateError)
-            raise ModelTrouble("unreachable", what, retry=False, everybody=certificate) from None
-        except aiohttp.ClientHttpProxyError as error:
-            what = f"the proxy answers HTTP {error.status}"
-            raise ModelTrouble("refused", what, retry=False) from None
-        except aiohttp.ClientConnectorError as error:
-            proxied = isinstance(error, aiohttp.ClientProxyConnectionError)
-            where = "the proxy: " if proxied else ""
-            what = f"unreachable ({where}{self._reason(error.os_error)})"
-            raise ModelTrouble("unreachable", what, retry=True, everybody=True) from None
-        except aiohttp.ClientPayloadError:
-            what = "the answer broke off, or can't be unpacked"
-            raise ModelTrouble("unreadable", what, retry=True) from None
-        except (aiohttp.ServerDisconnectedError, OSError):
-            what = "unreachable (the connection was cut)"
-            raise ModelTrouble("unreachable", what, retry=True) from None
-        except aiohttp.ClientError as error:
-            what = f"the answer isn't HTTP ({type(error).__name__})"
-            raise ModelTrouble("unreadable", what, retry=True) from None
-
-    def _reason(self, error: OSError) -> str:
-        # Where a name has several addresses there are several errors, told in one text.
-        number = error.errno or int((re.findall(r"\[Errno (\d+)\]", str(error)) or [0])[0])
-        reason = os.strerror(number) if number > 0 else error.strerror or type(error).__name__
-        return redacted(reason, self._secrets).lower()
+        match fault:
+            case NoConnectionInTime():
+                what = f"no connection within {options.connect:g} s"
+                return ModelTrouble("unreachable", what, retry=True, everybody=True)
+            case Silent():
+                what = f"timed out: nothing came for {options.read:g} s"
+                return ModelTrouble("timeout", what, retry=True)
+            case TookTooLong():
+                what = f"timed out after {options.total:g} s"
+                return ModelTrouble("timeout", what, retry=True)
+            case Insecure():
+                what = f"unreachable (no secure connection: {quoted(fault.reason, self._secrets)})"
+                return ModelTrouble("unreachable", what, retry=False, everybody=fault.certificate)
+            case ProxyRefused():
+                what = f"the proxy answers HTTP {fault.status}"
+                return ModelTrouble("refused", what, retry=False)
+            case Unreachable():
+                where = "the proxy: " if fault.proxied else ""
+                what = f"unreachable ({where}{quoted(fault.reason, self._secrets)})"
+                return ModelTrouble("unreachable", what, retry=True, everybody=True)
+            case BrokenOff():
+                what = "the answer broke off, or can't be unpacked"
+                return ModelTrouble("unreadable", what, retry=True)
+            case TooLarge():
+                what = f"the answer is larger than {options.largest_body / _MEGABYTE:.0f} MB"
+                return ModelTrouble("unreadable", what, retry=False)
+            case NotHttp():
+                what = f"the answer isn't HTTP ({quoted(fault.reason, self._secrets)})"
+                return ModelTrouble("unreadable", what, retry=True)
+            case _:
+                # Cut. Whether the endpoint has read the request isn't known; the caller may ask
+                # again, as it may after a time-out.
+                what = "unreachable (the connection was cut)"
+                return ModelTrouble("unreachable", what, retry=True)
 
 
 def decode(answer: HttpAnswer, kind: type[T]) -> T:
