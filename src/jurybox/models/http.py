@@ -13,7 +13,7 @@ import msgspec
 from jurybox.errors import InputError
 from jurybox.models.proxies import Proxies
 from jurybox.models.trouble import quoted, read_refusal, read_retry_after, status_trouble
-from jurybox.models.wire.address import read_address
+from jurybox.models.wire.address import Address, read_address
 from jurybox.models.wire.dialing import Dialer, Limits
 from jurybox.models.wire.faults import (
     BrokenOff,
@@ -91,8 +91,7 @@ class HttpClient:
         today: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._options = options or HttpOptions()
-        parts = _parts(base_url)
-        to = read_address(parts.geturl().rstrip("/"))
+        parts, to = _read(base_url)
         proxy = read_proxy(self._options.proxies.to(to.scheme, to.host))
         self._way = (to, proxy)
         self._requests = Requests(to, proxy, {**_ALWAYS, **headers})
@@ -245,19 +244,17 @@ def _read_json(body: bytes, kind: type[T]) -> T:
     return msgspec.json.decode(whole, type=kind)
 
 
-def _parts(base_url: str) -> SplitResult:
+def _read(base_url: str) -> tuple[SplitResult, Address]:
     mend = "give one like `https://host/v1`"
     try:
         parts = urlsplit(base_url.strip())
-        _ = parts.port
-    except ValueError:
-        raise InputError("the base URL can't be read", mend) from None
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        address = read_address(parts.geturl().rstrip("/"))
+    except ValueError as error:
         # Not quoted: somebody may have put a key here by mistake.
-        raise InputError("the base URL isn't an http address", mend)
+        raise InputError(f"the base URL {error}", mend) from None
     if parts.query or parts.fragment:
         raise InputError("the base URL has a query or a fragment", mend)
-    return parts
+    return parts, address
 
 
 def secret_header(value: str, what: str) -> str:

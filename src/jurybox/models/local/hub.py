@@ -1,10 +1,9 @@
 """Pulling a model's file from the hub, from where the last attempt ended."""
 
 import asyncio
-import os
 import re
-from typing import TYPE_CHECKING, Final
-from urllib.parse import SplitResult, quote, urlsplit
+from typing import Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -13,19 +12,28 @@ from jurybox.models.local.catalogue import Hub
 from jurybox.models.local.partial import Partial
 from jurybox.models.local.source import Progress, Report, SourceTrouble
 from jurybox.models.proxies import Proxies
+from jurybox.models.wire.address import Address, read_address
+from jurybox.models.wire.dialing import Limits
+from jurybox.models.wire.faults import (
+    Insecure,
+    NoConnectionInTime,
+    NotHttp,
+    ProxyRefused,
+    Silent,
+    Unreachable,
+    WireFault,
+)
+from jurybox.models.wire.streaming import Stream, streaming
 from jurybox.settings import HF_ENDPOINT
 
-if TYPE_CHECKING:
-    import aiohttp
-
 URL: Final = "https://huggingface.co"
-_CHUNK: Final = 1 << 20
 _WHOLE, _PIECE = 200, 206
 _TOO_MANY: Final = 429
 _SERVER: Final = 500
 # A connection that is cut is taken up again, as long as every one of them brings something.
 _MOST_BARREN: Final = 3
 _MOST_ATTEMPTS: Final = 100
+_UNREADABLE: Final = "its answer can't be read (ClientResponseError)"
 _RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
@@ -52,8 +60,8 @@ def fetch(partial: Partial, source: Hub, options: HubOptions, report: Report) ->
         IncompleteError: there is no room for the file.
 
     """
-    parts = _parts(options.url)
-    asyncio.run(_Fetching(partial, source, options, report, parts).run())
+    address = _address(options.url)
+    asyncio.run(_Fetching(partial, source, options, report, address).run())
 
 
 class _Fetching:
@@ -63,84 +71,75 @@ class _Fetching:
         source: Hub,
         options: HubOptions,
         report: Report,
-        parts: SplitResult,
+        address: Address,
     ) -> None:
         self._partial = partial
         self._options = options
         self._report = report
-        self._host = parts.hostname or ""
-        self._proxy = options.proxies.to(parts.scheme, self._host)
+        self._host = address.host
         path = quote(f"{source.repository}/resolve/main/{source.file}")
-        self._url = f"{options.url.rstrip('/')}/{path}"
+        self._url = f"{options.url.strip().rstrip('/')}/{path}"
         self._has_begun = False
 
     async def run(self) -> None:
-        import aiohttp
-
-        options = self._options
-        limits = aiohttp.ClientTimeout(
-            total=None,
-            connect=options.connect,
-            sock_connect=options.connect,
-            sock_read=options.read,
-        )
         barren = 0
-        async with aiohttp.ClientSession(
-            timeout=limits,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            trust_env=False,
-        ) as session:
-            for _ in range(_MOST_ATTEMPTS):
-                before = self._partial.size
-                try:
-                    await self._attempt(session)
-                except _Again as error:
-                    barren = 0 if self._partial.size > before else barren + 1
-                    if barren == _MOST_BARREN:
-                        raise SourceTrouble(str(error)) from None
-                    await asyncio.sleep(options.pause)
-                    continue
-                if self._partial.is_whole:
-                    return
+        for _ in range(_MOST_ATTEMPTS):
+            before = self._partial.size
+            try:
+                await self._attempt()
+            except _Again as error:
+                barren = 0 if self._partial.size > before else barren + 1
+                if barren == _MOST_BARREN:
+                    raise SourceTrouble(str(error)) from None
+                await asyncio.sleep(self._options.pause)
+                continue
+            if self._partial.is_whole:
+                return
         raise SourceTrouble("the connection is cut again and again")
 
-    async def _attempt(self, session: "aiohttp.ClientSession") -> None:
-        import aiohttp
-
+    async def _attempt(self) -> None:
+        options = self._options
+        headers = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "jurybox"}
+        if self._partial.size:
+            headers["Range"] = f"bytes={self._partial.size}-"
+        limits = Limits(connect=options.connect, read=options.read, largest_body=None)
         try:
-            headers = {"Accept-Encoding": "identity", "User-Agent": "jurybox"}
-            if self._partial.size:
-                headers["Range"] = f"bytes={self._partial.size}-"
-            async with session.get(self._url, headers=headers, proxy=self._proxy) as response:
-                await self._take(response)
-        except aiohttp.ConnectionTimeoutError:
-            raise self._unreachable(f"no connection within {self._options.connect:g} s") from None
-        except (aiohttp.SocketTimeoutError, TimeoutError):
-            raise _Again(f"nothing came for {self._options.read:g} s") from None
-        except aiohttp.ClientHttpProxyError as error:
-            raise self._unreachable(f"the proxy answers HTTP {error.status}") from None
-        except aiohttp.ClientProxyConnectionError as error:
-            raise self._unreachable(f"the proxy: {_reason(error.os_error)}") from None
-        except aiohttp.ClientConnectorError as error:
-            raise self._unreachable(_reason(error.os_error)) from None
-        except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, OSError):
-            raise _Again("the connection was cut") from None
-        except aiohttp.ClientError as error:
-            raise SourceTrouble(f"its answer can't be read ({type(error).__name__})") from None
+            async with streaming(
+                self._url, headers, proxies=options.proxies, limits=limits
+            ) as stream:
+                await self._take(stream)
+        except WireFault as fault:
+            raise self._meaning(fault) from None
+
+    def _meaning(self, fault: WireFault) -> Exception:  # noqa: PLR0911 - one for each kind
+        match fault:
+            case NoConnectionInTime():
+                return self._unreachable(f"no connection within {self._options.connect:g} s")
+            case ProxyRefused():
+                return self._unreachable(f"the proxy answers HTTP {fault.status}")
+            case Unreachable():
+                return self._unreachable(f"{'the proxy: ' * fault.proxied}{fault.reason}")
+            case Insecure():
+                return self._unreachable(f"no secure connection: {fault.reason}")
+            case Silent():
+                return _Again(f"nothing came for {self._options.read:g} s")
+            case NotHttp():
+                return SourceTrouble(_UNREADABLE)
+            case _:
+                return _Again("the connection was cut")
 
     def _unreachable(self, why: str) -> Exception:
         """Give up at once where nothing was heard yet: there is another source to try."""
         text = f"unreachable ({why})"
         return _Again(text) if self._has_begun else SourceTrouble(text)
 
-    async def _take(self, response: "aiohttp.ClientResponse") -> None:
-        begin = self._begin(response)
+    async def _take(self, stream: Stream) -> None:
+        begin = self._begin(stream)
         self._has_begun = True
         partial, total = self._partial, self._partial.entry.bytes
         # A server that knows nothing of ranges sends again what is there already.
         skipped = partial.size - begin
-        async for piece in response.content.iter_chunked(_CHUNK):
+        while piece := await stream.read():
             passed = min(skipped, len(piece))
             skipped -= passed
             if partial.size + len(piece) - passed > total:
@@ -150,16 +149,16 @@ class _Fetching:
         if not partial.is_whole:
             raise _Again("the connection was cut")
 
-    def _begin(self, response: "aiohttp.ClientResponse") -> int:
+    def _begin(self, stream: Stream) -> int:
         """Return at which byte of the file an answer begins."""
-        status = response.status
+        status = stream.status
         if status == _TOO_MANY or status >= _SERVER:
             raise _Again(f"HTTP {status}")
         if status not in {_WHOLE, _PIECE}:
             raise SourceTrouble(f"HTTP {status}")
-        begin, size = 0, response.headers.get("Content-Length", "*")
+        begin, size = 0, stream.headers.get("content-length", "*")
         if status == _PIECE:
-            found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
+            found = _RANGE.fullmatch(stream.headers.get("content-range", ""))
             if found is None or int(found[1]) > self._partial.size:
                 raise SourceTrouble("it sends another piece than it was asked for")
             begin, size = int(found[1]), found[2]
@@ -176,24 +175,13 @@ def host_of(options: HubOptions) -> str:
         InputError: the address can't be used.
 
     """
-    return _parts(options.url).hostname or ""
+    return _address(options.url).host
 
 
-def _parts(url: str) -> SplitResult:
+def _address(url: str) -> Address:
     mend = f"give one like `{URL}`"
     try:
-        parts = urlsplit(url.strip())
-        _ = parts.port
-    except ValueError:
-        raise InputError("the address can't be read", mend, HF_ENDPOINT) from None
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        return read_address(url)
+    except ValueError as error:
         # Not quoted: somebody may have put a token here by mistake.
-        raise InputError("that is no http address", mend, HF_ENDPOINT)
-    return parts
-
-
-def _reason(error: OSError) -> str:
-    # Where a name has several addresses there are several errors, told in one text.
-    number = error.errno or int((re.findall(r"\[Errno (\d+)\]", str(error)) or [0])[0])
-    reason = os.strerror(number) if number > 0 else error.strerror or type(error).__name__
-    return reason.lower()
+        raise InputError(f"the value {error}", mend, HF_ENDPOINT) from None

@@ -77,9 +77,9 @@ def read_address(url: str) -> Address:
         port = parts.port
         host = _host(parts)
     except ValueError:
-        raise ValueError("it can't be read") from None
+        raise ValueError("can't be read") from None
     if parts.scheme not in _PORTS or not host:
-        raise ValueError("it isn't an http address")
+        raise ValueError("isn't an http address")
     return Address(
         scheme=parts.scheme,
         host=host,

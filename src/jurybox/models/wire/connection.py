@@ -26,7 +26,7 @@ class Reply(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """A connection that stands.
 
     Attributes:
@@ -37,12 +37,18 @@ class Connection(asyncio.Protocol):
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
+        room: memoryview,
         patience: float,
         largest: int | None,
         lost: Callable[["Connection"], None] | None = None,
     ) -> None:
-        """Wait ``patience`` seconds for each piece; tell ``lost`` when the connection is gone."""
+        """Wait ``patience`` seconds for each piece; tell ``lost`` when the connection is gone.
+
+        All connections of one loop may share the ``room`` into which they read: what is there is
+        taken before the loop does anything else.
+        """
         self._loop = loop
+        self._room = room
         self._patience = patience
         self._reader = AnswerReader(largest)
         self._lost = lost
@@ -77,7 +83,12 @@ class Connection(asyncio.Protocol):
             WireFault: it came to nothing; the connection is closed.
 
         """
-        await self._send(request, deadline, wants_head=False)
+        self._send(request, deadline, wants_head=False)
+        try:
+            await self._expect()
+        except BaseException:
+            self.abort()
+            raise
         reader = self._reader
         reply = Reply(reader.status, reader.headers, reader.take())
         self._rest()
@@ -90,7 +101,12 @@ class Connection(asyncio.Protocol):
             WireFault: it came to nothing; the connection is closed.
 
         """
-        await self._send(request, deadline, wants_head=True)
+        self._send(request, deadline, wants_head=True)
+        try:
+            await self._expect()
+        except BaseException:
+            self.abort()
+            raise
         return self._reader.status, self._reader.headers
 
     async def read(self) -> bytes:
@@ -108,7 +124,11 @@ class Connection(asyncio.Protocol):
                 self._is_paused = False
                 self._standing().resume_reading()
             self._heard = self._loop.time()
-            await self._wait()
+            try:
+                await self._expect()
+            except BaseException:
+                self.abort()
+                raise
         return reader.take()
 
     def is_fit(self, now: float, longest: float) -> bool:
@@ -142,7 +162,7 @@ class Connection(asyncio.Protocol):
                 self._gone = self._loop.create_future()
             await asyncio.shield(self._gone)
 
-    async def _send(self, request: bytes, deadline: float, *, wants_head: bool) -> None:
+    def _send(self, request: bytes, deadline: float, *, wants_head: bool) -> None:
         transport = self._standing()
         self._reader.begin()
         self._fault = None
@@ -150,26 +170,20 @@ class Connection(asyncio.Protocol):
         self._heard, self._deadline = self._loop.time(), deadline
         transport.write(request)
         self._unsent = transport.get_write_buffer_size()
-        await self._wait()
 
     def _standing(self) -> asyncio.Transport:
         if self._transport is None or self._transport.is_closing():
             raise Cut
         return self._transport
 
-    async def _wait(self) -> None:
+    def _expect(self) -> asyncio.Future[None]:
+        """Return what is done when there is news; whoever gives up waiting has to abort."""
         self._waiter = self._loop.create_future()
         if self._timer is None:
             # It outlives the exchange. Every later one ends later, so it never rings too late; and
             # what rings too early is set anew.
             self._timer = self._loop.call_at(self._due(), self._ring)
-        try:
-            await self._waiter
-        except BaseException:
-            self.abort()
-            raise
-        finally:
-            self._waiter = None
+        return self._waiter
 
     def _rest(self) -> None:
         """End an exchange; the connection is closed unless it can be used again."""
@@ -186,7 +200,12 @@ class Connection(asyncio.Protocol):
         """Begin."""
         self._transport = cast("asyncio.Transport", transport)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Say where bytes are to be put."""
+        del sizehint
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Take bytes of the answer."""
         if not self._is_busy:
             # Nobody asked: whatever it is, the next answer could be mistaken for another's.
@@ -195,7 +214,7 @@ class Connection(asyncio.Protocol):
         self._heard = self._loop.time()
         reader = self._reader
         try:
-            reader.feed(data)
+            reader.feed(self._room[:nbytes])
         except WireFault as fault:
             self._fail(fault)
             return

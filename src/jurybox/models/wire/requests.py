@@ -55,7 +55,7 @@ def read_proxy(url: str | None) -> Address | None:
         return read_address(url if "://" in url else f"http://{url}")
     except ValueError as error:
         mend = "give one like `http://host:3128`, or none"
-        raise InputError(f"the proxy's address can't be used: {error}", mend) from None
+        raise InputError(f"the proxy's address {error}", mend) from None
 
 
 def _checked(value: str) -> str:
