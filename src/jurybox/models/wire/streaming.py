@@ -62,17 +62,17 @@ async def streaming(
                 return
         finally:
             connection.abort()
-        url = urljoin(url, found["location"])
-        address = _moved(address, url)
+        url, address = _moved(url, address, found["location"])
     raise NotHttp("it sends on without end")
 
 
-def _moved(before: Address, url: str) -> Address:
+def _moved(url: str, before: Address, location: str) -> tuple[str, Address]:
     try:
+        url = urljoin(url, location)
         address = read_address(url)
     except ValueError:
         raise NotHttp("it sends on to no http address") from None
     here = (before.scheme, before.host, before.port)
     if address.user is None and (address.scheme, address.host, address.port) == here:
-        return msgspec.structs.replace(address, user=before.user, password=before.password)
-    return address
+        address = msgspec.structs.replace(address, user=before.user, password=before.password)
+    return url, address

@@ -1,0 +1,472 @@
+"""Connections to a real endpoint: when one is used again, when not, and how they end."""
+
+import asyncio
+import gc
+import gzip
+import socket
+import warnings
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from queue import Queue
+from threading import Thread
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import loopback
+from jurybox.models.http import HttpAnswer, HttpClient, HttpOptions
+from jurybox.models.wire import pool as pools
+from jurybox.running.ports import ModelTrouble
+from loopback import Exchange, Fault, Loopback
+
+FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+def says(data: bytes, *, closes: bool = False) -> Fault:
+    """Answer with these very bytes."""
+
+    async def fault(exchange: Exchange) -> None:
+        await exchange.send(data)
+        if closes:
+            exchange.writer.close()
+
+    return fault
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def ask(
+    *script: Fault, scenario: Callable[[HttpClient, Loopback], Awaitable[None]], **options: float
+) -> Loopback:
+    """Let a client and an endpoint loose on each other; nothing may be left of either."""
+
+    async def main() -> Loopback:
+        before = open_files()
+        async with Loopback(*script) as server:
+            client = HttpClient(server.url, {}, options=msgspec.convert(options, HttpOptions))
+            await scenario(client, server)
+            await client.aclose()
+            await server.until(lambda server: server.open == 0)
+        async with asyncio.timeout(20):
+            while open_files() > before:  # noqa: ASYNC110 - nobody tells when the system is done
+                await asyncio.sleep(0.01)
+        return server
+
+    return asyncio.run(main())
+
+
+def connections_of(server: Loopback) -> int:
+    return len({exchange.writer for exchange in server.requests})
+
+
+async def post(client: HttpClient, *_: object) -> None:
+    assert (await client.post("/x", {})).body == b"{}"
+
+
+async def twice(client: HttpClient, _: Loopback) -> None:
+    await post(client)
+    await post(client)
+
+
+async def trouble(client: HttpClient) -> ModelTrouble:
+    with pytest.raises(ModelTrouble) as caught:
+        await client.post("/x", {})
+    return caught.value
+
+
+# ---- used again
+
+
+def test_a_connection_is_used_again() -> None:
+    server = ask(says(FINE), scenario=twice)
+    assert (len(server.requests), connections_of(server)) == (2, 1)
+
+
+def test_a_refusal_leaves_the_connection_as_good_as_before() -> None:
+    async def scenario(client: HttpClient, _: Loopback) -> None:
+        assert (await trouble(client)).kind == "unreachable"
+        await post(client)
+
+    assert connections_of(ask(loopback.status(503), says(FINE), scenario=scenario)) == 1
+
+
+def test_as_many_connections_are_opened_as_calls_are_made_at_once() -> None:
+    async def scenario(client: HttpClient, server: Loopback) -> None:
+        for _ in range(3):
+            await asyncio.gather(*(post(client) for _ in range(20)))
+        assert server.open == 20
+
+    async def slowly(exchange: Exchange) -> None:
+        await asyncio.sleep(0.05)
+        await exchange.send(FINE)
+
+    assert connections_of(ask(slowly, scenario=scenario)) == 20
+
+
+def test_the_connection_that_was_used_last_is_used_first() -> None:
+    async def scenario(client: HttpClient, server: Loopback) -> None:
+        await asyncio.gather(*(post(client) for _ in range(5)))
+        for _ in range(10):
+            await post(client)
+        assert len({exchange.writer for exchange in server.requests[-10:]}) == 1
+
+    ask(says(FINE), scenario=scenario)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        FINE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"),
+        FINE.replace(b"1.1", b"1.0"),
+        FINE + FINE,
+        FINE + b"more",
+    ],
+)
+def test_a_connection_that_is_spoilt_is_not_used_again(said: bytes) -> None:
+    server = ask(says(said), says(FINE), scenario=twice)
+    assert connections_of(server) == 2
+
+
+# ---- while nobody uses it
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_not_used() -> None:
+    async def scenario(client: HttpClient, server: Loopback) -> None:
+        await post(client)
+        server.requests[0].writer.close()
+        await server.until(lambda server: server.open == 0)
+        await asyncio.sleep(0.05)
+        await post(client)
+
+    assert connections_of(ask(says(FINE), scenario=scenario)) == 2
+
+
+def test_bytes_that_nobody_asked_for_end_a_connection() -> None:
+    async def scenario(client: HttpClient, server: Loopback) -> None:
+        await post(client)
+        await server.requests[0].send(FINE.replace(b"{}", b"[]"))
+        await server.until(lambda server: server.open == 0)
+        await post(client)
+
+    assert connections_of(ask(says(FINE), scenario=scenario)) == 2
+
+
+def test_what_the_loop_had_no_time_to_see_is_seen_before_a_connection_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The server hangs up while the program does something else for a second."""
+
+    async def scenario(client: HttpClient, server: Loopback) -> None:
+        await post(client)
+        writer = server.requests[0].writer
+        os_socket = writer.get_extra_info("socket")
+        os_socket.shutdown(socket.SHUT_RDWR)
+        later = asyncio.get_running_loop().time() + 1
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: later)
+        await post(client)
+        monkeypatch.undo()
+
+    assert connections_of(ask(says(FINE), scenario=scenario)) == 2
+
+
+def test_an_idle_connection_is_closed_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pools, "LONGEST_IDLE", 0.05)
+
+    async def scenario(client: HttpClient, server: Loopback) -> None:
+        await asyncio.gather(*(post(client) for _ in range(3)))
+        await server.until(lambda server: server.open == 0)
+        await post(client)
+
+    ask(says(FINE), scenario=scenario)
+
+
+def test_a_request_is_not_sent_twice_where_it_may_have_been_read() -> None:
+    """The server takes it on an old connection and hangs up; each reply costs money."""
+
+    async def scenario(client: HttpClient, _: Loopback) -> None:
+        await post(client)
+        found = await trouble(client)
+        assert (str(found), found.retry) == ("unreachable (the connection was cut)", True)
+
+    assert len(ask(says(FINE), loopback.cut_off, scenario=scenario).requests) == 2
+
+
+# ---- answers
+
+
+def test_interim_answers_are_passed_over() -> None:
+    interim = b"HTTP/1.1 102 Processing\r\nX: y\r\n\r\n"
+    ask(says(interim * 3 + FINE), scenario=post)
+
+
+def test_a_body_may_end_with_the_connection() -> None:
+    ask(says(b"HTTP/1.1 200 OK\r\n\r\n{}", closes=True), scenario=post)
+
+
+def test_chunks_may_come_in_odd_pieces() -> None:
+    async def fault(exchange: Exchange) -> None:
+        packed = gzip.compress(b"{}")
+        head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+        chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in packed)
+        for byte in head + chunks + b"0\r\n\r\n":
+            await exchange.send(bytes([byte]))
+            await asyncio.sleep(0)
+
+    assert connections_of(ask(fault, scenario=twice)) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (b"\x15\x03\x01\x00\x02\x02\x46", "the answer isn't HTTP ("),
+        (b"hello\n", "the answer isn't HTTP ("),
+        (
+            b"HTTP/1.1 200 OK\r\nX: " + b"y" * 200_000,
+            "the answer isn't HTTP (its head is too large)",
+        ),
+        (b"HTTP/1.1 101 X\r\n\r\n", "the answer isn't HTTP (it changes the protocol)"),
+        (b"HTTP/1.1 200 OK\r\nX: y", "unreachable (the connection was cut)"),
+    ],
+)
+def test_what_is_no_answer_is_named_and_asked_for_again(said: bytes, message: str) -> None:
+    async def scenario(client: HttpClient, _: Loopback) -> None:
+        found = await trouble(client)
+        assert found.retry
+        assert str(found).startswith(message)
+        await post(client)
+
+    ask(says(said, closes=True), says(FINE), scenario=scenario)
+
+
+VALID = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+)
+
+
+@st.composite
+def noise(draw: st.DrawFn) -> bytes:
+    """Draw what a server may say: anything, or an answer with a piece of it replaced."""
+    data = draw(st.binary(max_size=200))
+    if draw(st.booleans()):
+        return data
+    begin = draw(st.integers(0, len(VALID)))
+    return VALID[:begin] + data + VALID[begin + draw(st.integers(0, 20)) :]
+
+
+@settings(max_examples=60)
+@given(said=st.lists(noise(), min_size=1, max_size=3))
+def test_nothing_that_a_server_says_is_more_than_trouble(said: list[bytes]) -> None:
+    async def scenario(client: HttpClient, _: Loopback) -> None:
+        for _ in said:
+            try:
+                answer = await client.post("/x", {})
+            except ModelTrouble:
+                continue
+            assert isinstance(answer, HttpAnswer)
+
+    ask(*(says(data, closes=True) for data in said), scenario=scenario)
+
+
+# ---- large requests
+
+
+def test_a_large_request_arrives_whole() -> None:
+    async def scenario(client: HttpClient, server: Loopback) -> None:
+        text = "x" * 5_000_000
+        await client.post("/x", {"text": text})
+        assert server.requests[0].body == {"text": text}
+        await post(client)
+
+    assert connections_of(ask(says(FINE), scenario=scenario)) == 1
+
+
+async def raw_server(
+    handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]],
+) -> tuple[asyncio.Server, str]:
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    return server, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+def test_an_answer_may_come_before_the_request_is_out() -> None:
+    seen: list[bytes] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 413 Too large\r\nContent-Length: 0\r\n\r\n")
+        # Everything else is what was under way; it ends without the rest.
+        while data := await reader.read(1 << 20):
+            seen.append(data)
+        writer.close()
+
+    async def main() -> None:
+        server, url = await raw_server(handle)
+        client = HttpClient(url, {})
+        with pytest.raises(ModelTrouble, match="HTTP 413"):
+            await client.post("/x", {"text": "x" * 50_000_000})
+        await client.aclose()
+        server.close()
+        await asyncio.sleep(0.05)
+
+    asyncio.run(main())
+    assert 0 < sum(map(len, seen)) < 50_000_000
+
+
+def test_a_request_that_goes_out_slowly_is_not_silence() -> None:
+    size = 6_000_000
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        taken = 0
+        while taken < size:
+            taken += len(await reader.read(1 << 20))
+            await asyncio.sleep(0.05)
+        writer.write(FINE)
+        writer.close()
+
+    async def main() -> float:
+        # The system may hold little, so that most of it waits in the client.
+        narrow = socket.create_server(("127.0.0.1", 0))
+        narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32_768)
+        server = await asyncio.start_server(handle, sock=narrow)
+        url = f"http://127.0.0.1:{narrow.getsockname()[1]}"
+        client = HttpClient(url, {}, options=HttpOptions(read=0.8))
+        answer = await client.post("/x", "x" * size)
+        await client.aclose()
+        server.close()
+        return answer.elapsed_ms
+
+    # It took longer than anybody waits for a sign of life.
+    assert asyncio.run(main()) > 1000
+
+
+def test_a_request_that_nobody_takes_is_silence() -> None:
+    async def handle(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await left.wait()
+        writer.close()
+
+    async def main() -> None:
+        server, url = await raw_server(handle)
+        client = HttpClient(url, {}, options=HttpOptions(read=0.2))
+        with pytest.raises(ModelTrouble, match=r"nothing came for 0\.2 s"):
+            await client.post("/x", "x" * 50_000_000)
+        await client.aclose()
+        left.set()
+        await asyncio.sleep(0.05)
+        server.close()
+
+    left = asyncio.Event()
+    asyncio.run(main())
+
+
+# ---- giving up, and ends
+
+
+def test_a_call_that_is_cancelled_closes_its_connection_and_no_other() -> None:
+    async def scenario(client: HttpClient, server: Loopback) -> None:
+        await post(client)
+        stuck = asyncio.create_task(client.post("/x", {}))
+        await server.until(lambda server: len(server.requests) == 2)
+        other = asyncio.create_task(client.post("/x", {}))
+        await server.until(lambda server: len(server.requests) == 3)
+        stuck.cancel()
+        await server.until(lambda server: server.open == 1)
+        assert not other.done()
+        other.cancel()
+        await asyncio.wait({stuck, other})
+        assert stuck.cancelled()
+
+    ask(says(FINE), loopback.hang, scenario=scenario)
+
+
+def test_a_client_that_is_closed_ends_calls_that_are_under_way() -> None:
+    async def scenario(client: HttpClient, server: Loopback) -> None:
+        stuck = asyncio.create_task(trouble(client))
+        await server.until(lambda server: len(server.requests) == 1)
+        await client.aclose()
+        assert str(await stuck) == "unreachable (the connection was cut)"
+
+    ask(loopback.hang, scenario=scenario)
+
+
+def test_a_loop_that_ends_right_after_closing_leaves_nothing() -> None:
+    async def main() -> None:
+        async with Loopback(says(FINE)) as server:
+            client = HttpClient(server.url, {})
+            await post(client)
+            await client.aclose()
+
+    loop = asyncio.new_event_loop()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loop.run_until_complete(main())
+        loop.close()
+        gc.collect()
+
+
+def test_a_client_goes_on_in_a_second_loop() -> None:
+    ready: Queue[tuple[asyncio.AbstractEventLoop, asyncio.Event, str]] = Queue()
+
+    async def serve() -> None:
+        left = asyncio.Event()
+        async with Loopback(says(FINE)) as server:
+            ready.put((asyncio.get_running_loop(), left, server.url))
+            await left.wait()
+
+    async def close() -> None:
+        await post(client)
+        await client.aclose()
+
+    thread = Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    loop, left, url = ready.get()
+    client = HttpClient(url, {})
+    with warnings.catch_warnings():
+        # Python says of the first loop's connection that nobody closed it, which is so.
+        warnings.simplefilter("ignore", ResourceWarning)
+        asyncio.run(post(client))
+        asyncio.run(close())
+        gc.collect()
+    loop.call_soon_threadsafe(left.set)
+    thread.join()
+
+
+# ---- time
+
+
+@pytest.mark.parametrize("fault", [loopback.hang, loopback.hang_in_body])
+def test_a_used_connection_has_the_same_patience_as_a_new_one(fault: Fault) -> None:
+    async def scenario(client: HttpClient, _: Loopback) -> None:
+        loop = asyncio.get_running_loop()
+        await post(client)
+        await asyncio.sleep(0.1)
+        started = loop.time()
+        assert str(await trouble(client)) == "timed out: nothing came for 0.2 s"
+        assert 0.15 < loop.time() - started < 5
+
+    ask(says(FINE), fault, scenario=scenario, read=0.2)
+
+
+def test_an_answer_that_keeps_coming_is_not_silence() -> None:
+    async def slowly(exchange: Exchange) -> None:
+        await exchange.send(FINE[:-2])
+        for byte in b"{}":
+            await asyncio.sleep(0.2)
+            await exchange.send(bytes([byte]))
+
+    ask(slowly, scenario=post, read=0.35)
+
+
+def test_a_call_needs_no_timer_of_its_own() -> None:
+    async def scenario(client: HttpClient, _: Loopback) -> None:
+        await post(client)
+        loop = asyncio.get_running_loop()
+        set_before = len(loop._scheduled)  # type: ignore[attr-defined]
+        for _ in range(50):
+            await post(client)
+        assert len(loop._scheduled) <= set_before  # type: ignore[attr-defined]
+
+    ask(says(FINE), scenario=scenario)

@@ -1,0 +1,217 @@
+"""TLS and proxies, over loopback with certificates made on the spot."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from jurybox.models.http import HttpClient, HttpOptions
+from jurybox.models.proxies import Proxies
+from jurybox.models.wire.dialing import trusting
+from jurybox.running.ports import ModelTrouble
+from tls import Tunnel, certificate, serving
+
+FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@pytest.fixture(autouse=True)
+def _forgetful() -> Iterator[None]:
+    """What is trusted is looked up once; here it differs from test to test."""
+    trusting.cache_clear()
+    yield
+    trusting.cache_clear()
+
+
+@pytest.fixture
+def trusted(monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = certificate("DNS:localhost", "IP:127.0.0.1", "DNS:host.invalid")
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    return path
+
+
+class Secure:
+    """An endpoint behind TLS that answers every request."""
+
+    def __init__(self, path: Path | None, *, says: bytes = FINE) -> None:
+        self._context = None if path is None else serving(path)
+        self._says = says
+        self.heads: list[str] = []
+        self.accepted = 0
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._context)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        await asyncio.sleep(0.05)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
+        try:
+            while True:
+                self.heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+                await reader.readexactly(2)
+                writer.write(self._says)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.transport.abort()
+
+
+def ask(url: str, server: Secure, *, proxy: Tunnel | None = None, user: str = "") -> str:
+    """Post twice; return what came of it in words."""
+
+    async def main() -> str:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(server)
+            proxies = Proxies()
+            if proxy is not None:
+                proxy._to = server.port
+                await stack.enter_async_context(proxy)
+                address = f"http://{user}127.0.0.1:{proxy.port}"
+                proxies = Proxies(https=address)
+            client = HttpClient(
+                url.replace("PORT", str(server.port)), {}, options=HttpOptions(proxies=proxies)
+            )
+            try:
+                for _ in range(2):
+                    await client.post("/x", {})
+            except ModelTrouble as trouble:
+                return f"{trouble} {'(again)' if trouble.retry else '(final)'}"
+            finally:
+                await client.aclose()
+            return "fine"
+
+    return asyncio.run(main())
+
+
+# ---- TLS
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_a_secure_connection_is_made_and_used_again(trusted: Path, host: str) -> None:
+    server = Secure(trusted)
+    assert ask(f"https://{host}:PORT/v1", server) == "fine"
+    assert (server.accepted, len(server.heads)) == (1, 2)
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
+    server = Secure(certificate("DNS:localhost"))
+    said = ask("https://localhost:PORT/v1", server)
+    assert said.startswith("unreachable (no secure connection: self")
+    assert said.endswith("(final)")
+    assert server.heads == []
+
+
+def test_a_certificate_of_another_host_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = certificate("DNS:host.invalid")
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    server = Secure(path)
+    said = ask("https://localhost:PORT/v1", server)
+    assert "no secure connection: Hostname mismatch" in said
+    assert server.heads == []
+
+
+def test_a_server_that_speaks_no_tls_is_named() -> None:
+    async def main() -> str:
+        async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(1)
+            writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+            writer.close()
+
+        server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+        client = HttpClient(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", {})
+        with pytest.raises(ModelTrouble) as caught:
+            await client.post("/x", {})
+        await client.aclose()
+        server.close()
+        await asyncio.sleep(0.05)
+        assert (caught.value.retry, caught.value.everybody) == (False, False)
+        return str(caught.value)
+
+    assert asyncio.run(main()) == "unreachable (no secure connection: wrong version number)"
+
+
+def test_a_server_that_speaks_tls_to_plain_http_is_named(trusted: Path) -> None:
+    said = ask("http://localhost:PORT/v1", Secure(trusted))
+    assert said.startswith(("the answer isn't HTTP (", "unreachable (the connection was cut)"))
+
+
+def test_a_call_that_is_cancelled_closes_a_secure_connection(trusted: Path) -> None:
+    async def main() -> None:
+        gone = asyncio.Event()
+
+        async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n{}")
+            task.cancel()
+            assert await reader.read() == b""
+            writer.transport.abort()
+            gone.set()
+
+        server = await asyncio.start_server(hang, "127.0.0.1", 0, ssl=serving(trusted))
+        port = server.sockets[0].getsockname()[1]
+        client = HttpClient(f"https://localhost:{port}", {})
+        task = asyncio.create_task(client.post("/x", {}))
+        async with asyncio.timeout(20):
+            await asyncio.wait({task})
+            await gone.wait()
+        assert task.cancelled()
+        await client.aclose()
+        server.close()
+        await asyncio.sleep(0.05)
+
+    asyncio.run(main())
+
+
+# ---- through a proxy
+
+
+def test_a_proxy_leads_through_to_a_secure_endpoint(trusted: Path) -> None:
+    server, proxy = Secure(trusted), Tunnel(0)
+    assert ask("https://host.invalid/v1", server, proxy=proxy) == "fine"
+    (head,) = proxy.heads
+    assert head.startswith("CONNECT host.invalid:443 HTTP/1.1\r\nHost: host.invalid:443\r\n")
+    assert server.heads[0].startswith("POST /v1/x HTTP/1.1\r\nHost: host.invalid\r\n")
+
+
+def test_a_proxy_gets_its_password_and_the_endpoint_doesnt(trusted: Path) -> None:
+    server, proxy = Secure(trusted), Tunnel(0, wants="me:p/w")
+    assert ask("https://host.invalid/v1", server, proxy=proxy, user="me:p%2Fw@") == "fine"
+    assert "Proxy-Authorization" in proxy.heads[0]
+    assert "uthorization" not in server.heads[0]
+
+
+def test_a_proxy_that_wants_a_password_is_told_apart(trusted: Path) -> None:
+    server, proxy = Secure(trusted), Tunnel(0, wants="me:p/w")
+    said = ask("https://host.invalid/v1", server, proxy=proxy, user="me:geheim@")
+    assert said == "the proxy answers HTTP 407 (final)"
+    assert server.accepted == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (b"HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n", "the proxy answers HTTP 502 (final)"),
+        (b"SSH-2.0\r\n", "the answer isn't HTTP ("),
+        (b"HTTP/1.1 200 OK\r\n\r\nhello", "the answer isn't HTTP (the proxy talks on) (again)"),
+    ],
+)
+def test_a_proxy_that_does_something_else_is_told_apart(
+    trusted: Path, answer: bytes, message: str
+) -> None:
+    proxy = Tunnel(0, answer=answer)
+    assert ask("https://host.invalid/v1", Secure(trusted), proxy=proxy).startswith(message)
+
+
+def test_the_certificate_behind_a_proxy_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = certificate("DNS:localhost")
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    server = Secure(path)
+    said = ask("https://host.invalid/v1", server, proxy=Tunnel(0))
+    assert "no secure connection: Hostname mismatch" in said
+    assert server.heads == []

@@ -1,0 +1,92 @@
+"""Certificates for this machine, and a proxy that leads through to it."""
+
+import asyncio
+import shutil
+import ssl
+import subprocess
+from base64 import b64encode
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+
+def certificate(*names: str) -> Path:
+    """Make a certificate that nobody else trusts; its key is in the same file."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl isn't installed")
+    path = Path("certificate.pem").absolute()
+    kind = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+    whose = ("-subj", "/CN=test", "-addext", f"subjectAltName={','.join(names)}")
+    files = ("-keyout", path, "-out", "public.pem")
+    made = [openssl, "req", "-x509", *kind, *whose, *files]
+    subprocess.run(made, check=True, capture_output=True)
+    path.write_bytes(path.read_bytes() + Path("public.pem").read_bytes())
+    return path
+
+
+def serving(path: Path) -> ssl.SSLContext:
+    """Return what a server with that certificate needs."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return context
+
+
+class Tunnel:
+    """A proxy that leads every CONNECT to one port, or refuses with a status."""
+
+    def __init__(
+        self,
+        port: int,
+        *,
+        wants: str | None = None,
+        answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n",
+    ) -> None:
+        self._to = port
+        self._wants = wants
+        self._answer = answer
+        self.heads: list[str] = []
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._lead(reader, writer))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            self.heads.append(head)
+            wanted = "Basic " + b64encode((self._wants or "").encode()).decode()
+            if self._wants is not None and f"Proxy-Authorization: {wanted}\r\n" not in head:
+                writer.write(b"HTTP/1.1 407 No\r\nContent-Length: 2\r\n\r\nno")
+                return
+            writer.write(self._answer)
+            inner, outer = await asyncio.open_connection("127.0.0.1", self._to)
+            try:
+                await asyncio.gather(_pipe(reader, outer), _pipe(inner, writer))
+            finally:
+                outer.transport.abort()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+
+async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65_536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
