@@ -73,7 +73,7 @@ def ask(url: str, server: Secure, *, proxy: Tunnel | None = None, user: str = ""
             if proxy is not None:
                 proxy._to = server.port
                 await stack.enter_async_context(proxy)
-                address = f"http://{user}127.0.0.1:{proxy.port}"
+                address = f"{proxy.scheme}://{user}127.0.0.1:{proxy.port}"
                 proxies = Proxies(https=address)
             client = HttpClient(
                 url.replace("PORT", str(server.port)), {}, options=HttpOptions(proxies=proxies)
@@ -98,6 +98,20 @@ def test_a_secure_connection_is_made_and_used_again(trusted: Path, host: str) ->
     server = Secure(trusted)
     assert ask(f"https://{host}:PORT/v1", server) == "fine"
     assert (server.accepted, len(server.heads)) == (1, 2)
+
+
+def test_a_large_answer_arrives_whole_over_tls(trusted: Path) -> None:
+    body = b"[" + b"0," * 3_000_000 + b"0]"
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
+
+    async def main() -> bytes:
+        async with Secure(trusted, says=head + body) as server:
+            client = HttpClient(f"https://localhost:{server.port}", {})
+            answer = await client.post("/x", {})
+            await client.aclose()
+            return answer.body
+
+    assert asyncio.run(main()) == body
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
@@ -215,3 +229,22 @@ def test_the_certificate_behind_a_proxy_is_checked_too(monkeypatch: pytest.Monke
     said = ask("https://host.invalid/v1", server, proxy=Tunnel(0))
     assert "no secure connection: Hostname mismatch" in said
     assert server.heads == []
+
+
+def test_a_proxy_may_itself_be_secure(trusted: Path) -> None:
+    server, proxy = Secure(trusted), Tunnel(0, context=serving(trusted))
+    assert ask("https://host.invalid/v1", server, proxy=proxy) == "fine"
+    assert (len(proxy.heads), len(server.heads)) == (1, 2)
+
+
+def test_a_secure_proxy_leads_to_a_plain_endpoint(trusted: Path) -> None:
+    async def main() -> str:
+        async with Secure(trusted) as proxy:
+            proxies = Proxies(http=f"https://127.0.0.1:{proxy.port}")
+            options = HttpOptions(proxies=proxies)
+            client = HttpClient("http://host.invalid/v1", {}, options=options)
+            await client.post("/x", {})
+            await client.aclose()
+            return proxy.heads[0]
+
+    assert asyncio.run(main()).startswith("POST http://host.invalid/v1/x HTTP/1.1\r\n")

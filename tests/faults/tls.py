@@ -42,15 +42,18 @@ class Tunnel:
         *,
         wants: str | None = None,
         answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n",
+        context: ssl.SSLContext | None = None,
     ) -> None:
         self._to = port
         self._wants = wants
         self._answer = answer
+        self._context = context
+        self.scheme = "http" if context is None else "https"
         self.heads: list[str] = []
         self._running: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._context)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
