@@ -158,7 +158,7 @@ def test_a_password_is_in_no_message_no_exception_and_no_log(
     store = open_store(let_in)
     assert isinstance(store, SqlStore)
     seen = [*_shown(caught.value), repr(store), repr(vars(store)), repr(store._database)]
-    seen.append(repr(store._database.engine))
+    seen.append(repr(vars(store._database.pool)))
     store.create_run(run_row())
     with pytest.raises(IncompleteError) as twice:
         store.create_run(run_row())

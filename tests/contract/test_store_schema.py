@@ -1,19 +1,152 @@
-"""How the tables of both stores are made, compared with how the statements name them."""
+"""How the tables of both stores are made, compared with what the statements and rows say."""
 
 from collections.abc import Iterator
+from operator import itemgetter
 
 import msgspec
 import pytest
-from sqlalchemy import Table, inspect, select
 
 from jurybox.errors import IncompleteError, InputError
-from jurybox.running.records import ExchangeRow, RunRow, SampleRow
 from jurybox.storage import statements, tables
 from jurybox.storage.database import Database, reading, writing
 from jurybox.storage.migrations import MIGRATIONS, Migration, bring_up_to_date
 from jurybox.storage.opening import _database, open_database
+from jurybox.storage.pool import Session
+from jurybox.storage.sqlite import SqliteDatabase
 from jurybox.storage.store import SqlStore
 from stores import exchange_row, run_row
+
+TEXT, TEXT_OR_NONE, NUMBER = ("text", False), ("text", True), ("bigint", False)
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """A table as it is: columns in their order with type and nullability, keys and indices."""
+
+    columns: dict[str, tuple[str, bool]]
+    key: tuple[str, ...]
+    references: dict[tuple[str, ...], str] = {}
+    unique: tuple[tuple[str, ...], ...] = ()
+    indices: dict[str, tuple[tuple[str, ...], bool]] = {}
+    """By name: the columns, and whether only some rows are in it."""
+
+
+EXPECTED = {
+    "jurybox_schema": Made(
+        columns={"version": NUMBER, "name": TEXT, "applied_at": TEXT}, key=("version",)
+    ),
+    "runs": Made(
+        columns={
+            "id": TEXT,
+            "suite": TEXT,
+            "status": TEXT,
+            "created_at": TEXT,
+            "finished_at": TEXT_OR_NONE,
+            "plan": TEXT,
+            "metadata": TEXT,
+            "outcome": TEXT_OR_NONE,
+            "digest": TEXT_OR_NONE,
+            "seal": TEXT,
+        },
+        key=("id",),
+        indices={"runs_by_age": (("created_at", "id"), False)},
+    ),
+    "samples": Made(
+        columns={
+            "run_id": TEXT,
+            "number": NUMBER,
+            "sample_id": TEXT,
+            "repeat": NUMBER,
+            "record_sha256": TEXT,
+            "seal": TEXT,
+            "result": TEXT,
+            "notes": TEXT,
+            "automated": TEXT_OR_NONE,
+            "report": TEXT_OR_NONE,
+            "inputs": TEXT,
+            "responses": TEXT,
+        },
+        key=("run_id", "number"),
+        references={("run_id",): "runs"},
+        unique=(("run_id", "sample_id", "repeat"),),
+    ),
+    "exchanges": Made(
+        columns={
+            "run_id": TEXT,
+            "number": NUMBER,
+            "position": NUMBER,
+            "role": TEXT,
+            "key": TEXT,
+            "seal": TEXT,
+            "notes": TEXT,
+            "request": TEXT,
+            "outcome": TEXT,
+        },
+        key=("run_id", "number", "position"),
+        references={("run_id",): "runs"},
+        indices={"exchanges_by_key": (("key",), True)},
+    ),
+}
+
+
+def made_in_sqlite(session: Session, table: str) -> Made:
+    columns = session.rows(f"PRAGMA table_info({table})")
+    indices = session.rows(f"PRAGMA index_list({table})")
+
+    def indexed(index: str) -> tuple[str, ...]:
+        return tuple(name for _, _, name in session.rows(f"PRAGMA index_info({index})"))
+
+    return Made(
+        columns={name: (kind.lower(), not never) for _, name, kind, never, _, _ in columns},
+        key=tuple(
+            name for *_, name, _, _, _, place in sorted(columns, key=itemgetter(-1)) if place
+        ),
+        references={
+            (column,): other
+            for _, _, other, column, *_ in session.rows(f"PRAGMA foreign_key_list({table})")
+        },
+        unique=tuple(indexed(name) for _, name, _, origin, _ in indices if origin == "u"),
+        indices={
+            name: (indexed(name), bool(partial))
+            for _, name, _, origin, partial in indices
+            if origin == "c"
+        },
+    )
+
+
+COLUMNS = """
+SELECT attname, format_type(atttypid, NULL), NOT attnotnull, collname FROM pg_attribute
+LEFT JOIN pg_collation ON pg_collation.oid = attcollation
+WHERE attrelid = ?::regclass AND attnum > 0 ORDER BY attnum
+"""
+CONSTRAINTS = """
+SELECT contype, array(SELECT attname::text FROM unnest(conkey) WITH ORDINALITY AS keys (key, place)
+JOIN pg_attribute ON attrelid = conrelid AND attnum = key ORDER BY place), confrelid::regclass::text
+FROM pg_constraint WHERE conrelid = ?::regclass AND contype IN ('p', 'f', 'u')
+"""
+INDICES = """
+SELECT indexrelid::regclass::text, array(SELECT attname::text FROM unnest(indkey::int2[])
+WITH ORDINALITY AS keys (key, place) JOIN pg_attribute ON attrelid = indrelid AND attnum = key
+ORDER BY place), indpred IS NOT NULL
+FROM pg_index WHERE indrelid = ?::regclass AND NOT indisunique
+"""
+
+
+def made_in_postgres(session: Session, table: str) -> Made:
+    columns = session.rows(COLUMNS, (table,))
+    assert {collation for _, kind, _, collation in columns if kind == "text"} == {"C"}
+    constraints = session.rows(CONSTRAINTS, (table,))
+    (key,) = (tuple(names) for kind, names, _ in constraints if kind == "p")
+    return Made(
+        columns={name: (kind, nullable) for name, kind, nullable, _ in columns},
+        key=key,
+        references={tuple(names): other for kind, names, other in constraints if kind == "f"},
+        unique=tuple(tuple(names) for kind, names, _ in constraints if kind == "u"),
+        indices={
+            name: (tuple(names), partial)
+            for name, names, partial in session.rows(INDICES, (table,))
+        },
+    )
+
 
 NOTES = Migration(
     version=len(MIGRATIONS) + 1,
@@ -31,77 +164,58 @@ BROKEN = Migration(
 def database(url: str) -> Iterator[Database]:
     opened = open_database(url, create=True, patience=10)
     yield opened
-    opened.engine.dispose()
+    opened.pool.close()
 
 
 def versions(database: Database) -> list[tuple[int, str]]:
-    schema = tables.jurybox_schema
-    with reading(database) as connection:
-        found = connection.execute(select(schema.c.version, schema.c.name).order_by("version"))
-        return [tuple(row) for row in found]
+    with reading(database) as session:
+        return session.rows("SELECT version, name FROM jurybox_schema ORDER BY version")
 
 
 def table_names(database: Database) -> set[str]:
-    with reading(database) as connection:
-        return set(inspect(connection).get_table_names())
+    with reading(database) as session:
+        return database.table_names(session)
 
 
-def test_the_migrations_make_the_tables_that_the_statements_name(database: Database) -> None:
-    with reading(database) as connection:
-        found = inspect(connection)
-        assert set(found.get_table_names()) == tables.metadata.tables.keys()
-        for table in tables.metadata.sorted_tables:
-            columns = [
-                (column["name"], column["type"].python_type, column["nullable"])
-                for column in found.get_columns(table.name)
-            ]
-            assert columns == [(c.name, c.type.python_type, c.nullable) for c in table.columns]
-            keys = found.get_pk_constraint(table.name)["constrained_columns"]
-            assert keys == table.primary_key.columns.keys()
-            assert {
-                (tuple(each["constrained_columns"]), each["referred_table"])
-                for each in found.get_foreign_keys(table.name)
-            } == {
-                (tuple(each.column_keys), each.referred_table.name)
-                for each in table.foreign_key_constraints
-            }
-        unique = found.get_unique_constraints("samples")
-        assert [(each["name"], each["column_names"]) for each in unique] == [
-            ("samples_once", ["run_id", "sample_id", "repeat"])
-        ]
-        indices = [each for name in ("runs", "exchanges") for each in found.get_indexes(name)]
-        assert {each["name"]: each["column_names"] for each in indices} == {
-            "runs_by_age": ["created_at", "id"],
-            "exchanges_by_key": ["key"],
-        }
-        assert any("_where" in key for key in indices[1]["dialect_options"])
+def test_the_migrations_make_these_tables_and_no_others(database: Database) -> None:
+    assert table_names(database) == EXPECTED.keys() == tables.NAMES
+    made = made_in_sqlite if isinstance(database, SqliteDatabase) else made_in_postgres
+    with reading(database) as session:
+        assert {name: made(session, name) for name in EXPECTED} == EXPECTED
 
 
-@pytest.mark.parametrize(
-    ("table", "row"),
-    [(tables.runs, RunRow), (tables.samples, SampleRow), (tables.exchanges, ExchangeRow)],
-)
-def test_the_columns_are_those_of_the_rows(table: Table, row: type[msgspec.Struct]) -> None:
-    assert sorted(table.columns.keys()) == sorted(row.__struct_fields__)
+def test_what_is_unique_has_a_name(database: Database) -> None:
+    query = "SELECT conname FROM pg_constraint WHERE contype = 'u' AND conrelid = ?::regclass"
+    if isinstance(database, SqliteDatabase):
+        query = (
+            "SELECT 'samples_once' FROM sqlite_master"
+            " WHERE name = ? AND instr(sql, 'CONSTRAINT samples_once UNIQUE') > 0"
+        )
+    with reading(database) as session:
+        assert session.rows(query, ("samples",)) == [("samples_once",)]
+
+
+@pytest.mark.parametrize("table", tables.ROWS)
+def test_the_columns_are_those_of_the_rows(table: str) -> None:
+    fields = msgspec.structs.fields(tables.ROWS[table])
+    types = {int: NUMBER, str: TEXT, str | None: TEXT_OR_NONE}
+    assert EXPECTED[table].columns == {each.name: types[each.type] for each in fields}
 
 
 def test_a_key_is_looked_up_in_its_index(database: Database) -> None:
-    asked = statements.FIND_EXCHANGE.params(key="x").compile(
-        database.engine, compile_kwargs={"literal_binds": True}
-    )
-    with writing(database) as connection:
+    with writing(database) as session:
         explain = "EXPLAIN QUERY PLAN"
-        if database.engine.dialect.name == "postgresql":
-            connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+        if not isinstance(database, SqliteDatabase):
+            session.execute("SET LOCAL enable_seqscan = off")
             explain = "EXPLAIN"
-        plan = connection.exec_driver_sql(f"{explain} {asked}").all()
+        plan = session.rows(f"{explain} {statements.FIND_EXCHANGE}", ("x",))
     assert "exchanges_by_key" in str(plan)
 
 
 def test_each_step_is_recorded_and_none_is_applied_twice(url: str, database: Database) -> None:
     known = [(step.version, step.name) for step in MIGRATIONS]
     assert versions(database) == known
-    open_database(url, create=True, patience=10).engine.dispose()
+    open_database(url, create=True, patience=10).pool.close()
     assert versions(database) == known
     assert [version for version, _ in known] == list(range(1, len(known) + 1))
 
@@ -112,11 +226,11 @@ def test_an_older_store_is_brought_up_to_date_with_its_rows(url: str, database: 
     store.append([], [exchange_row(0)])
     newer = _database(url, create=False, patience=10)
     bring_up_to_date(newer, create=False, steps=(*MIGRATIONS, NOTES))
-    with reading(newer) as connection:
-        assert connection.exec_driver_sql("SELECT id FROM notes").scalar_one() == "first"
+    with reading(newer) as session:
+        assert session.rows("SELECT id FROM notes") == [("first",)]
     assert versions(newer)[-1] == (NOTES.version, NOTES.name)
     assert SqlStore(newer).find_exchange("key-0-0") == exchange_row(0)
-    newer.engine.dispose()
+    newer.pool.close()
 
 
 def test_a_step_that_fails_leaves_nothing_behind(database: Database) -> None:
@@ -136,7 +250,7 @@ def test_a_store_of_a_newer_jurybox_is_refused(url: str, database: Database) -> 
 
 
 def test_a_store_without_any_record_of_its_version_is_damaged(url: str, database: Database) -> None:
-    with writing(database) as connection:
-        connection.execute(tables.jurybox_schema.delete())
+    with writing(database) as session:
+        session.execute("DELETE FROM jurybox_schema")
     with pytest.raises(IncompleteError, match="it is damaged"):
         open_database(url, create=True, patience=10)

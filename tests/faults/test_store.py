@@ -17,6 +17,7 @@ import stores
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.running.storing import Store
 from jurybox.storage import open_store
+from jurybox.storage.database import reading
 from jurybox.storage.store import SqlStore
 
 run_row, sample_row, exchange_row = stores.run_row, stores.sample_row, stores.exchange_row
@@ -82,9 +83,9 @@ def test_a_full_disk_keeps_what_was_stored_and_nothing_of_the_rest(
 ) -> None:
     assert isinstance(store, SqlStore)
     store.append([sample_row(0)], [exchange_row(0)])
-    with store._database.engine.connect() as connection:
-        (pages,) = connection.exec_driver_sql("PRAGMA page_count").one()
-        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages + 5}")
+    with reading(store._database) as session:
+        ((pages,),) = session.rows("PRAGMA page_count")
+        session.execute(f"PRAGMA max_page_count = {pages + 5}")
     long = "x" * 100_000
     with pytest.raises(IncompleteError) as caught:
         store.append([sample_row(1), sample_row(2, inputs=long)], [exchange_row(1, request=long)])

@@ -24,7 +24,7 @@ _DIGEST: Final = "jurybox digest 1"
 ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
-class RunRow(msgspec.Struct, frozen=True, kw_only=True):
+class RunRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A run; ``plan``, ``metadata`` and ``outcome`` are JSON.
 
     ``outcome`` and ``digest`` are there once the run is finished.
@@ -42,7 +42,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     seal: str = ""
 
 
-class SampleRow(msgspec.Struct, frozen=True, kw_only=True):
+class SampleRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """One sample in one repeat; all but the first four and the hashes are JSON.
 
     ``number`` is the place in the plan. ``notes`` holds what may differ between equal runs: in
@@ -64,7 +64,7 @@ class SampleRow(msgspec.Struct, frozen=True, kw_only=True):
     seal: str = ""
 
 
-class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True):
+class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """One request and what came of it; ``key`` tells equal requests.
 
     ``number`` is the sample's; ``position`` counts its exchanges as they came in, since a run may

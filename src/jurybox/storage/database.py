@@ -1,40 +1,34 @@
 """What a store needs from a database, whichever it is."""
 
-import logging
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final, Protocol
 
-from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-
+from jurybox.storage.pool import Pool, Session
 from jurybox.storage.trouble import Trouble, error_of
 
-WRITING: Final = "jurybox_writing"
 _LONGEST: Final = 200
-
-# What goes wrong while a broken connection is put away is logged with a traceback. Python would
-# print that where nobody has set up a log, though the error itself is told in a line of its own.
-logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
 
 
 class Database(Protocol):
-    """An engine, and what its kind of database does in its own way.
+    """Connections, and what their kind of database does in its own way.
 
     Attributes:
         name: how the store is called in messages; never with a password.
         patience: the seconds to wait for somebody who has locked it.
-        placeholder: what stands for a value in a statement of its driver.
         text_type: how its columns are declared whose texts are compared byte by byte.
-        engine: the pool of connections.
+        pool: the connections.
 
     """
 
     name: str
     patience: float
-    placeholder: str
     text_type: str
-    engine: Engine
+    pool: Pool
+
+    def table_names(self, session: Session) -> set[str]:
+        """Return the names of all tables that a statement would find."""
+        ...
 
     def refuse_strangers(self, tables: set[str]) -> None:
         """Raise `InputError` if something else's tables are there that jurybox must not touch."""
@@ -44,7 +38,7 @@ class Database(Protocol):
         """See to what a store needs before there are tables in it."""
         ...
 
-    def lock_schema(self, connection: Connection) -> None:
+    def lock_schema(self, session: Session) -> None:
         """Let nobody else change the tables until the transaction ends."""
         ...
 
@@ -58,22 +52,26 @@ class Database(Protocol):
 
 
 @contextmanager
-def reading(database: Database) -> Generator[Connection]:
-    """Give a connection for statements that only read."""
-    with telling(database), database.engine.connect() as connection, connection.begin():
-        yield connection
+def reading(database: Database) -> Generator[Session]:
+    """Give a connection for statements that only read; each sees one state of the store."""
+    with telling(database), database.pool.lend() as session:
+        yield session
 
 
 @contextmanager
-def writing(database: Database) -> Generator[Connection]:
+def writing(database: Database) -> Generator[Session]:
     """Give a connection with a transaction that may write from its beginning.
 
     It is committed at the end of the block; after an error nothing of it is left.
     """
-    with telling(database), database.engine.connect() as connection:
-        connection.execution_options(**{WRITING: True})
-        with connection.begin():
-            yield connection
+    with telling(database), database.pool.lend() as session:
+        session.begin()
+        try:
+            yield session
+            session.commit()
+        except BaseException:
+            session.roll_back()
+            raise
 
 
 @contextmanager
@@ -98,11 +96,7 @@ def _trouble(database: Database, error: Exception) -> Trouble | None:
         return Trouble(kind="unstorable")
     if isinstance(error, UnicodeDecodeError):  # so garbled that not even the complaint is text
         return Trouble(kind="damaged")
-    cause = error.orig if isinstance(error, DBAPIError) else None
-    known = database.trouble(cause if isinstance(cause, Exception) else error)
-    if known is None and isinstance(error, SQLAlchemyError):
-        return Trouble(kind="other", said=one_line(str(error)))
-    return known
+    return database.trouble(error)
 
 
 def one_line(text: str) -> str:

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
-from sqlalchemy import Connection, func, inspect, select
 
 from jurybox.errors import InputError
+from jurybox.storage import statements
 from jurybox.storage.database import Database, reading, writing
-from jurybox.storage.tables import jurybox_schema
+from jurybox.storage.pool import Session
+from jurybox.storage.tables import SCHEMA
 from jurybox.storage.trouble import Trouble, error_of
 
 
@@ -99,8 +100,8 @@ def bring_up_to_date(
         IncompleteError: the database is at fault.
 
     """
-    with reading(database) as connection:
-        version = _version(database, connection, steps)
+    with reading(database) as session:
+        version = _version(database, session, steps)
     if version is None and not create:
         raise InputError(
             "there is no store in it yet",
@@ -109,20 +110,18 @@ def bring_up_to_date(
         )
     database.prepare()
     while (version or 0) < len(steps):
-        with writing(database) as connection:
-            database.lock_schema(connection)
-            version = _advance(database, connection, steps)
+        with writing(database) as session:
+            database.lock_schema(session)
+            version = _advance(database, session, steps)
 
 
-def _version(
-    database: Database, connection: Connection, steps: tuple[Migration, ...]
-) -> int | None:
+def _version(database: Database, session: Session, steps: tuple[Migration, ...]) -> int | None:
     """Return the version of the store; None where there is none yet."""
-    tables = set(inspect(connection).get_table_names())
-    if jurybox_schema.name not in tables:
+    tables = database.table_names(session)
+    if SCHEMA not in tables:
         database.refuse_strangers(tables)
         return None
-    found: object = connection.execute(select(func.max(jurybox_schema.c.version))).scalar()
+    found: object = session.rows(statements.VERSION)[0][0]
     if not isinstance(found, int) or found < 1:
         raise error_of(Trouble(kind="damaged"), database.name, database.patience)
     if found > len(steps):
@@ -134,20 +133,14 @@ def _version(
     return found
 
 
-def _advance(database: Database, connection: Connection, steps: tuple[Migration, ...]) -> int:
+def _advance(database: Database, session: Session, steps: tuple[Migration, ...]) -> int:
     """Apply the next step, unless somebody did so while we waited; return the version."""
-    version = _version(database, connection, steps) or 0
+    version = _version(database, session, steps) or 0
     if version == len(steps):
         return version
     step = steps[version]
     for statement in step.statements:
-        connection.exec_driver_sql(statement.format(text=database.text_type))
-    connection.execute(
-        jurybox_schema.insert(),
-        {
-            "version": step.version,
-            "name": step.name,
-            "applied_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        },
-    )
+        session.execute(statement.format(text=database.text_type))
+    applied_at = datetime.now(UTC).isoformat(timespec="seconds")
+    session.execute(statements.RECORD_VERSION, (step.version, step.name, applied_at))
     return step.version

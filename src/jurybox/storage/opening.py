@@ -18,7 +18,7 @@ def open_database(url: str, *, create: bool, patience: float) -> Database:
     try:
         bring_up_to_date(database, create=create)
     except BaseException:
-        database.engine.dispose()
+        database.pool.close()
         raise
     return database
 

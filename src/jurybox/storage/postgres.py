@@ -1,16 +1,15 @@
 """A store in a PostgreSQL database."""
 
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from sqlalchemy import Connection, create_engine, text
-from sqlalchemy.exc import SQLAlchemyError
-
 from jurybox.errors import InputError
-from jurybox.storage.database import one_line, reading, telling
-from jurybox.storage.tables import metadata
+from jurybox.storage.database import one_line, telling
+from jurybox.storage.pool import Pool, Session
+from jurybox.storage.postgres_session import PostgresSession
+from jurybox.storage.tables import NAMES
 from jurybox.storage.trouble import Trouble, TroubleKind
 
 if TYPE_CHECKING:
@@ -35,25 +34,26 @@ _KINDS: Final[dict[str, TroubleKind]] = {
     "57": "unreachable",
     "XX": "damaged",
 }
-_SESSION: Final = "SELECT " + ", ".join(
-    f"set_config('{name}', %({name})s, false)"
-    for name in (
-        "lock_timeout",
-        "tcp_keepalives_idle",
-        "tcp_keepalives_interval",
-        "tcp_keepalives_count",
-    )
+# The server notices within a minute that a machine is gone, and frees what it claimed.
+_SETTINGS: Final = (
+    "SELECT set_config('lock_timeout', ?, false), set_config('tcp_keepalives_idle', '30', false),"
+    " set_config('tcp_keepalives_interval', '10', false),"
+    " set_config('tcp_keepalives_count', '3', false)"
 )
-_KEY: Final = "hashtextextended(coalesce(current_schema(), '') || ' jurybox ' || :what, 0)"
-_TRY: Final = text(f"SELECT pg_try_advisory_lock({_KEY})")
-_RELEASE: Final = text(f"SELECT pg_advisory_unlock({_KEY})")
-_LOCK: Final = text(f"SELECT pg_advisory_xact_lock({_KEY})")
+_TABLES: Final = (
+    "SELECT relname FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace AS schemas"
+    " ON schemas.oid = relnamespace WHERE relkind IN ('r', 'p') AND relpersistence <> 't'"
+    " AND pg_catalog.pg_table_is_visible(pg_class.oid) AND schemas.nspname <> 'pg_catalog'"
+)
+_KEY: Final = "hashtextextended(coalesce(current_schema(), '') || ' jurybox ' || ?, 0)"
+_TRY: Final = f"SELECT pg_try_advisory_lock({_KEY})"
+_RELEASE: Final = f"SELECT pg_advisory_unlock({_KEY})"
+_LOCK: Final = f"SELECT pg_advisory_xact_lock({_KEY})"
 
 
 class PostgresDatabase:
     """A PostgreSQL database; the tables are in the schema that its search path begins with."""
 
-    placeholder = "%s"
     text_type = 'TEXT COLLATE "C"'  # one order of ids and hashes, wherever the server stands
 
     def __init__(self, url: str, *, patience: float) -> None:
@@ -66,39 +66,28 @@ class PostgresDatabase:
         self.patience = patience
         self._parameters = _parameters(url)
         self.name = _name(self._parameters)
-        # The address stays out of the engine, which would show it to whoever prints the engine.
-        self.engine = create_engine(
-            "postgresql+psycopg://",
-            creator=self._connect,
-            pool_pre_ping=True,  # a run may think for minutes, and a server be restarted meanwhile
-            hide_parameters=True,
-            use_native_hstore=False,  # one question less for each connection
-        )
+        self.pool = Pool(self._connect)
 
-    def _connect(self) -> "psycopg.Connection":
+    def _connect(self) -> PostgresSession:
         import psycopg
 
-        connection = psycopg.connect(**self._parameters, autocommit=True)
+        # Transactions begin where we say; what only reads needs none, and no turn to end it.
+        session = PostgresSession(psycopg.connect(**self._parameters, autocommit=True))
         try:
-            # The server notices within a minute that a machine is gone, and frees what it claimed.
-            connection.execute(
-                _SESSION,
-                {
-                    "lock_timeout": f"{max(self.patience * 1000, 1):.0f}ms",  # 0 would be for ever
-                    "tcp_keepalives_idle": "30",
-                    "tcp_keepalives_interval": "10",
-                    "tcp_keepalives_count": "3",
-                },
-            )
-            connection.autocommit = False
+            # 0 would be for ever
+            session.rows(_SETTINGS, (f"{max(self.patience * 1000, 1):.0f}ms",))
         except BaseException:
-            connection.close()
+            session.close()
             raise
-        return connection
+        return session
+
+    def table_names(self, session: Session) -> set[str]:
+        """Return the names of all tables on the search path but the server's own."""
+        return {str(name) for (name,) in session.rows(_TABLES)}
 
     def refuse_strangers(self, tables: set[str]) -> None:
         """Refuse only what is in the way: several programs may share a database."""
-        taken = tables & metadata.tables.keys()
+        taken = tables & NAMES
         if taken:
             raise InputError(
                 f"it has a table `{min(taken)}` of another program",
@@ -108,8 +97,8 @@ class PostgresDatabase:
 
     def prepare(self) -> None:
         """Refuse an encoding that can't hold every text."""
-        with reading(self) as connection:
-            encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
+        with telling(self), self.pool.lend() as session:
+            ((encoding,),) = session.rows("SHOW server_encoding")
         if encoding != "UTF8":
             raise InputError(
                 f"its encoding is {encoding}",
@@ -117,25 +106,26 @@ class PostgresDatabase:
                 f"store {self.name}",
             )
 
-    def lock_schema(self, connection: Connection) -> None:
+    def lock_schema(self, session: Session) -> None:
         """Wait for the right to change the tables."""
-        connection.execute(_LOCK, {"what": "schema"})
+        session.rows(_LOCK, ("schema",))
 
     @contextmanager
     def claim(self, run_id: str) -> Generator[bool]:
         """Hold a run by a lock of the session, which ends with the connection."""
-        what = {"what": f"run {run_id}"}
+        what = (f"run {run_id}",)
         with telling(self):
-            connection = self.engine.connect()
-        with connection:
+            session = self.pool.take()
+        try:
             with telling(self):
-                connection.execution_options(isolation_level="AUTOCOMMIT")
-                held = bool(connection.execute(_TRY, what).scalar_one())
+                held = session.rows(_TRY, what) == [(True,)]
             try:
                 yield held
             finally:
                 if held:
-                    _release(connection, what)
+                    _release(session, what)
+        finally:
+            self.pool.give_back(session)
 
     def trouble(self, error: Exception) -> Trouble | None:
         """Tell errors of PostgreSQL by their states."""
@@ -167,12 +157,14 @@ def _kind(error: "psycopg.Error") -> TroubleKind:
     return known[0] if known else "other"
 
 
-def _release(connection: Connection, what: dict[str, str]) -> None:
-    # Without its connection the lock is gone already; what the block did is what counts.
-    with suppress(SQLAlchemyError):
-        connection.execute(_RELEASE, what)
-        return
-    connection.invalidate()
+def _release(session: Session, what: tuple[str]) -> None:
+    import psycopg
+
+    try:
+        session.rows(_RELEASE, what)
+    except psycopg.Error:
+        # Without its connection the lock is gone, too; what the block did is what counts.
+        session.close()
 
 
 def _parameters(url: str) -> dict[str, Any]:

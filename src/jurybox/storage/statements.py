@@ -1,110 +1,145 @@
-"""The questions that a store asks, each built once."""
+"""What a store says to a database, each said once: both of them understand it.
 
-from typing import Any, Final
+``?`` stands for a value, and ``%`` is in none of them, for one of the drivers would take it for one
+of its own signs. Where there are many answers, the next of them are asked for, after those that are
+known.
+"""
 
-from sqlalchemy import (
-    BigInteger,
-    BindParameter,
-    Integer,
-    Select,
-    Text,
-    bindparam,
-    exists,
-    func,
-    literal_column,
-    select,
-    tuple_,
-)
+from collections.abc import Callable
+from operator import attrgetter, itemgetter
+from typing import Any, Final, Generic, TypeVar
 
-from jurybox.storage.tables import exchanges, runs, samples
+import msgspec
+
+from jurybox.running.records import ExchangeRow, SampleRow
+from jurybox.storage.tables import EXCHANGES, ROWS, RUNS, SAMPLES, SCHEMA
+
+T = TypeVar("T")
+Key = tuple[int, ...]
+Result = tuple[int, int, str, str]
 
 _BEFORE_ALL: Final = -(2**63)
+ALL: Final = 2**63 - 1
+"""A limit that is none, in words that both databases understand."""
 
 
-class Paged:
-    """A question with many answers: the next of them, after those that are known."""
+class Paged(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """A question with many answers.
 
-    def __init__(
-        self, statement: "Select[*tuple[Any, ...]]", keys: tuple[str, ...], size: int
-    ) -> None:
-        self.statement = statement.limit(size)
-        self.keys = keys
-        self.start = (_BEFORE_ALL,) * len(keys)
-        self.size = size
+    Attributes:
+        statement: asks for so many after a key; its values are the run, the key and the size.
+        kind: what a page is made of.
+        key: the key of an answer; each is greater than the one before.
+        width: the length of a key.
+        size: how many answers make a page.
+
+    """
+
+    statement: str
+    kind: type[list[T]]
+    key: Callable[[T], Key]
+    width: int
+    size: int
+
+    @property
+    def start(self) -> Key:
+        """A key before all others."""
+        return (_BEFORE_ALL,) * self.width
 
 
-def _text(name: str) -> "BindParameter[str]":
-    return bindparam(name, type_=Text)
+# ruff: noqa: S608 - the names are ours, and values are never written into a statement
+def _columns(table: str) -> list[str]:
+    return [f"{table}.{name}" for name in ROWS[table].__struct_fields__]
 
 
-def _number(name: str) -> "BindParameter[int]":
-    return bindparam(name, type_=BigInteger)
+def _select(table: str, rest: str) -> str:
+    return f"SELECT {', '.join(_columns(table))} FROM {table} {rest}"
 
 
-_IN_RUN: Final = samples.c.run_id == _text("run_id")
-_NEXT_SAMPLES: Final = (_IN_RUN, samples.c.number > _number("number"))
-_NEXT_EXCHANGES: Final = (
-    exchanges.c.run_id == _text("run_id"),
-    tuple_(exchanges.c.number, exchanges.c.position)
-    > tuple_(_number("number"), _number("position")),
+def _insert(table: str) -> str:
+    names = ROWS[table].__struct_fields__
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' for _ in names)})"
+
+
+def _update(table: str, key: str) -> str:
+    names = ROWS[table].__struct_fields__
+    return f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in names)} WHERE {key} = ?"
+
+
+def _number(row: SampleRow) -> Key:
+    return (row.number,)
+
+
+VERSION: Final = f"SELECT max(version) FROM {SCHEMA}"
+RECORD_VERSION: Final = f"INSERT INTO {SCHEMA} (version, name, applied_at) VALUES (?, ?, ?)"
+
+INSERT_RUN: Final = _insert(RUNS)
+INSERT_SAMPLE: Final = _insert(SAMPLES)
+INSERT_EXCHANGE: Final = _insert(EXCHANGES)
+UPDATE_RUN: Final = _update(RUNS, "id")
+
+_NEWEST: Final = "ORDER BY created_at DESC, id DESC"
+RUN: Final = _select(RUNS, "WHERE id = ?")
+NEWEST_RUNS: Final = _select(RUNS, f"{_NEWEST} LIMIT ?")
+# LIKE wouldn't do: in SQLite it knows no case, and what was typed may have its signs in it.
+FIND_RUNS: Final = _select(RUNS, f"WHERE substr(id, 1, ?) = ? {_NEWEST}")
+
+SAMPLE: Final = _select(SAMPLES, "WHERE run_id = ? AND number = ?")
+EXCHANGES_OF: Final = _select(EXCHANGES, "WHERE run_id = ? AND number = ? ORDER BY position")
+FIND_EXCHANGE: Final = _select(
+    EXCHANGES,
+    "JOIN runs ON runs.id = exchanges.run_id"
+    # The second condition is the index's own, without which no database would use it.
+    " WHERE exchanges.key = ? AND exchanges.key <> ''"
+    " ORDER BY runs.created_at DESC, runs.id DESC, exchanges.number DESC, exchanges.position DESC"
+    " LIMIT 1",
 )
-_EXCHANGES: Final = (
-    select(exchanges).where(*_NEXT_EXCHANGES).order_by(exchanges.c.number, exchanges.c.position)
-)
-_SAMPLE_KEY: Final = ("number",)
-_EXCHANGE_KEY: Final = ("number", "position")
+HASHES: Final = f"SELECT record_sha256 FROM {SAMPLES} WHERE run_id = ? ORDER BY record_sha256"
 
-# Whole rows may have many kilobytes each, and results have some hundred bytes.
+_NEXT_SAMPLES: Final = "WHERE run_id = ? AND number > ? ORDER BY number LIMIT ?"
+_NEXT_EXCHANGES: Final = "WHERE run_id = ? AND (number, position) > (?, ?)"
+_IN_ORDER: Final = "ORDER BY number, position LIMIT ?"
+_WITHOUT_SAMPLE: Final = (
+    f"AND NOT EXISTS (SELECT 1 FROM {SAMPLES}"
+    " WHERE samples.run_id = exchanges.run_id AND samples.number = exchanges.number)"
+)
+_first: Callable[[Any], Key] = itemgetter(slice(1))
+_number_and_position: Callable[[ExchangeRow], Key] = attrgetter("number", "position")
+
+# Whole rows may have many kilobytes each, and results have some hundred bytes. Larger pages save
+# nothing that can be measured: a question costs less than one of its rows.
 NUMBERS: Final = Paged(
-    select(samples.c.number).where(*_NEXT_SAMPLES).order_by(samples.c.number), _SAMPLE_KEY, 5000
+    statement=f"SELECT number FROM {SAMPLES} {_NEXT_SAMPLES}",
+    kind=list[tuple[int]],
+    key=_first,
+    width=1,
+    size=5000,
 )
 RESULTS: Final = Paged(
-    select(samples.c.number, samples.c.repeat, samples.c.record_sha256, samples.c.result)
-    .where(*_NEXT_SAMPLES)
-    .order_by(samples.c.number),
-    _SAMPLE_KEY,
-    500,
+    statement=f"SELECT number, repeat, record_sha256, result FROM {SAMPLES} {_NEXT_SAMPLES}",
+    kind=list[Result],
+    key=_first,
+    width=1,
+    size=500,
 )
-SAMPLES: Final = Paged(
-    select(samples).where(*_NEXT_SAMPLES).order_by(samples.c.number), _SAMPLE_KEY, 100
+WHOLE_SAMPLES: Final = Paged(
+    statement=_select(SAMPLES, _NEXT_SAMPLES),
+    kind=list[SampleRow],
+    key=_number,
+    width=1,
+    size=100,
 )
-EXCHANGES: Final = Paged(_EXCHANGES, _EXCHANGE_KEY, 100)
+WHOLE_EXCHANGES: Final = Paged(
+    statement=_select(EXCHANGES, f"{_NEXT_EXCHANGES} {_IN_ORDER}"),
+    kind=list[ExchangeRow],
+    key=_number_and_position,
+    width=2,
+    size=100,
+)
 UNFINISHED: Final = Paged(
-    _EXCHANGES.where(
-        ~exists().where(
-            samples.c.run_id == exchanges.c.run_id, samples.c.number == exchanges.c.number
-        )
-    ),
-    _EXCHANGE_KEY,
-    100,
-)
-
-HASHES: Final = select(samples.c.record_sha256).where(_IN_RUN).order_by(samples.c.record_sha256)
-HASHES_AT_ONCE: Final = 5000
-
-SAMPLE: Final = select(samples).where(_IN_RUN, samples.c.number == _number("number"))
-EXCHANGES_OF: Final = (
-    select(exchanges)
-    .where(exchanges.c.run_id == _text("run_id"), exchanges.c.number == _number("number"))
-    .order_by(exchanges.c.position)
-)
-FIND_EXCHANGE: Final = (
-    select(exchanges)
-    .join(runs, runs.c.id == exchanges.c.run_id)
-    # The second condition is the index's own, without which no database would use it.
-    .where(exchanges.c.key == _text("key"), exchanges.c.key != literal_column("''"))
-    .order_by(
-        runs.c.created_at.desc(),
-        runs.c.id.desc(),
-        exchanges.c.number.desc(),
-        exchanges.c.position.desc(),
-    )
-    .limit(1)
-)
-
-RUN: Final = select(runs).where(runs.c.id == _text("run_id"))
-RUNS: Final = select(runs).order_by(runs.c.created_at.desc(), runs.c.id.desc())
-# LIKE wouldn't do: in SQLite it knows no case, and what was typed may have its signs in it.
-FIND_RUNS: Final = RUNS.where(
-    func.substr(runs.c.id, 1, bindparam("length", type_=Integer)) == _text("prefix")
+    statement=_select(EXCHANGES, f"{_NEXT_EXCHANGES} {_WITHOUT_SAMPLE} {_IN_ORDER}"),
+    kind=list[ExchangeRow],
+    key=_number_and_position,
+    width=2,
+    size=100,
 )

@@ -12,7 +12,7 @@ from jurybox.storage.database import reading, writing
 from jurybox.storage.migrations import bring_up_to_date
 from jurybox.storage.sqlite import SqliteDatabase
 from jurybox.storage.store import SqlStore
-from jurybox.storage.tables import runs, samples
+from stores import run_row, sample_row
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def database() -> Iterator[SqliteDatabase]:
     opened = SqliteDatabase("store.db", create=True, patience=5)
     bring_up_to_date(opened, create=True)
     yield opened
-    opened.engine.dispose()
+    opened.pool.close()
 
 
 def names() -> list[str]:
@@ -33,8 +33,9 @@ def names() -> list[str]:
 )
 def test_every_connection_is_set_up(database: SqliteDatabase, setting: str, value: object) -> None:
     with reading(database) as first, reading(database) as second:
-        for connection in (first, second):
-            assert connection.exec_driver_sql(f"PRAGMA {setting}").scalar_one() == value
+        assert first is not second
+        for session in (first, second):
+            assert session.rows(f"PRAGMA {setting}") == [(value,)]
 
 
 def test_a_transaction_that_writes_holds_the_right_from_its_beginning(
@@ -59,30 +60,28 @@ def test_a_transaction_that_writes_holds_the_right_from_its_beginning(
 
 
 def test_closing_leaves_one_file(database: SqliteDatabase) -> None:
-    with writing(database) as connection:
-        connection.exec_driver_sql("CREATE TABLE t (id)")
+    with writing(database) as session:
+        session.execute("CREATE TABLE t (id)")
     assert names() == ["store.db", "store.db-shm", "store.db-wal"]
-    database.engine.dispose()
+    database.pool.close()
     assert names() == ["store.db"]
 
 
 def test_reading_in_pages_lets_the_log_be_emptied(database: SqliteDatabase) -> None:
-    with writing(database) as connection:
-        connection.execute(runs.insert(), dict.fromkeys(runs.columns.keys(), "run"))
-        row = {c.name: "run" if c.type.python_type is str else 0 for c in samples.columns}
-        rows = [{**row, "number": number, "sample_id": str(number)} for number in range(300)]
-        connection.execute(samples.insert(), rows)
-    reading_on = SqlStore(database).samples("run")
+    store = SqlStore(database)
+    store.create_run(run_row())
+    store.append([sample_row(number) for number in range(300)], [])
+    reading_on = store.samples("run-1")
     assert next(reading_on).number == 0
-    with reading(database) as connection:
-        busy, *_ = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+    with reading(database) as session:
+        ((busy, *_),) = session.rows("PRAGMA wal_checkpoint(TRUNCATE)")
     assert busy == 0
     assert Path("store.db-wal").stat().st_size == 0
     assert len(list(reading_on)) == 299
 
 
 def test_the_file_of_a_claim_is_removed(database: SqliteDatabase) -> None:
-    database.engine.dispose()
+    database.pool.close()
     with database.claim("run") as held:
         assert held
         assert len(names()) == 2
@@ -93,7 +92,7 @@ def test_the_file_of_a_claim_is_removed(database: SqliteDatabase) -> None:
 
 
 def test_a_file_left_by_somebody_who_was_killed_is_no_hindrance(database: SqliteDatabase) -> None:
-    database.engine.dispose()
+    database.pool.close()
     with database.claim("run"):
         left = next(path for path in Path().iterdir() if "claim" in path.name)
         os.link(left, "kept")
@@ -125,7 +124,7 @@ def test_two_never_hold_a_run_at_once_though_its_file_comes_and_goes(
 
 
 def test_a_file_that_vanished_is_not_made_anew(database: SqliteDatabase) -> None:
-    database.engine.dispose()
+    database.pool.close()
     Path("store.db").unlink()
     with pytest.raises(Exception, match="it can't be opened"), reading(database):
         pass
