@@ -8,6 +8,7 @@ its records, so the order in which samples were finished doesn't matter.
 
 Requests and outcomes are long, and three hashes are over each of them. So each text is hashed once,
 and its hash stands for it in the others.
+Rows are read like arrays: a driver gives tuples, and a page of them is checked in one go.
 """
 
 import hashlib

@@ -5,6 +5,8 @@ of its own signs. Where there are many answers, the next of them are asked for, 
 known.
 """
 
+# ruff: noqa: S608 - the names are ours, and values are never written into a statement
+
 from collections.abc import Callable
 from operator import attrgetter, itemgetter
 from typing import Any, Final, Generic, TypeVar
@@ -47,7 +49,6 @@ class Paged(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         return (_BEFORE_ALL,) * self.width
 
 
-# ruff: noqa: S608 - the names are ours, and values are never written into a statement
 def _columns(table: str) -> list[str]:
     return [f"{table}.{name}" for name in ROWS[table].__struct_fields__]
 
