@@ -73,9 +73,11 @@ def test_a_table_that_is_locked_for_too_long(
     store.append([sample_row(0)], [])
 
 
+@pytest.mark.parametrize("fresh", [1000.0, -1.0], ids=["by its farewell", "by asking"])
 def test_connections_that_the_server_dropped_are_made_anew(
-    postgres: PostgresServer, store: SqlStore
+    postgres: PostgresServer, store: SqlStore, monkeypatch: pytest.MonkeyPatch, fresh: float
 ) -> None:
+    monkeypatch.setattr("jurybox.storage.postgres_session._FRESH", fresh)
     drop = (
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
         "WHERE application_name = 'jurybox' AND backend_type = 'client backend'"
