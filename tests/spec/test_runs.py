@@ -224,6 +224,23 @@ def test_a13_the_digest_doesnt_depend_on_when_or_in_which_order(write: Write) ->
     assert other.digest != first.digest
 
 
+def test_e9_votes_that_cant_change_the_outcome_are_neither_asked_nor_paid_for(
+    write: Write,
+) -> None:
+    suite = write()
+    module = json.loads(suite.read_text().partition("judge: ")[2].partition("\n")[0])["models"]
+    judge = {"models": module, "votes": 3, "stop_when_decided": True}
+    view = jurybox.run(write(judge=judge))
+    assert view.summary["skipped_votes"] == len(ROWS)
+    assert view.summary["unscored_votes"] == 0
+    assert metadata(view)["stop_when_decided"] is True
+    assert view.cost["models"][0]["calls"] == 2 * len(ROWS)
+    assert any("4 votes were not asked for" in note for note in view.notes)
+    store, run = opened()
+    assert audit(store, run).difference is None
+    store.close()
+
+
 def test_a_limit_uses_the_first_rows_and_the_hash_is_of_the_whole_file(write: Write) -> None:
     view = jurybox.run(write(), limit=2)
     store, run = opened()

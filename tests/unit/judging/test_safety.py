@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.judging import safety
-from jurybox.judging.safety import CATEGORIES, LONGEST_QUOTE, SafetyFinding, concerns, scan
+from jurybox.judging.safety import (
+    CATEGORIES,
+    LONGEST_QUOTE,
+    SafetyFinding,
+    concerns,
+    scan,
+    scan_all,
+)
 from jurybox.judging.safety_clauses import Clauses, Span
 from jurybox.judging.safety_patterns import PHRASES
 from jurybox.judging.safety_personal_data import SHAPES
@@ -548,3 +555,15 @@ def test_nothing_is_overlooked_in_a_wounded_text(text: str, data: st.DataObject)
         text = text[:start] + data.draw(st.sampled_from(WOUNDS)) + text[end:]
     text = data.draw(st.sampled_from([text, text.upper(), text.title()]))
     assert scan(text) == thorough_scan(text)
+
+
+@given(st.lists(st.sampled_from(EVERY_TEXT) | TEXTS, max_size=6))
+def test_texts_that_are_looked_at_together_are_each_read_on_their_own(texts: list[str]) -> None:
+    assert list(scan_all(texts)) == [finding for text in texts for finding in scan(text)]
+
+
+@given(st.sampled_from(EVERY_TEXT), st.data())
+def test_a_danger_cut_in_two_texts_is_none(text: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(text)))
+    parts = [text[:place], text[place:]]
+    assert list(scan_all(parts)) == [*scan(parts[0]), *scan(parts[1])]
