@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from jurybox.cli.progress import displayed, line_of, shown_time
-from jurybox.wiring.running import Progress
+from jurybox.wiring.running import BatchProgress, Progress
 
 
 def progress(done: int, **changes: object) -> Progress:
@@ -40,6 +40,21 @@ def test_without_a_speed_nobody_knows_how_long_it_takes(changes: dict[str, objec
 
 def test_a_cost_that_is_not_known_is_not_nothing() -> None:
     assert ", cost unknown, " in line_of(progress(20, dollars=None))
+
+
+def test_a_batch_is_named_with_what_it_holds_and_how_long_it_takes() -> None:
+    batch = BatchProgress(
+        batch_id="batch-7", model="openai/m", requests=300, answered=120, elapsed_s=125.0
+    )
+    other = BatchProgress(
+        batch_id="batch-8", model="openai/m", requests=2, answered=None, elapsed_s=1.0
+    )
+    waiting = progress(20, batches=(batch, other))
+    told = ", 3 failed, batch-7: 120 of 300 requests for 2 min 5 s, batch-8: 2 requests for 1 s"
+    assert line_of(waiting).endswith(told)
+    # When it will be done, nobody knows.
+    assert "left" not in line_of(waiting)
+    assert "batch-7" not in line_of(waiting, ended=True)
 
 
 @pytest.mark.parametrize(

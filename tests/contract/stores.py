@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from jurybox.running.records import (
+    BatchRow,
     ExchangeRow,
     RunRow,
     SampleRow,
+    sealed_batch,
     sealed_exchange,
     sealed_run,
     sealed_sample,
@@ -77,6 +79,21 @@ def exchange_row(
         "notes": "{}",
     }
     return sealed_exchange(ExchangeRow(**{**columns, **changes}))
+
+
+def batch_row(number: int, run_id: str = "run-1", **changes: object) -> BatchRow:
+    columns: dict[str, Any] = {
+        "run_id": run_id,
+        "number": number,
+        "model": "openai/m",
+        "endpoint": "https://api.example/v1",
+        "state": "submitting",
+        "batch_id": "",
+        "requests": 7,
+        "terms": '{"form": "text"}',
+        "submitted_at": "2026-01-02T03:04:05Z",
+    }
+    return sealed_batch(BatchRow(**{**columns, **changes}))
 
 
 _PRELUDE = f"""

@@ -16,7 +16,7 @@ from jurybox.errors import IncompleteError, InputError
 from jurybox.running.records import ExchangeRow, SampleRow
 from jurybox.running.storing import Store
 from jurybox.storage import open_store
-from stores import exchange_row, in_process, kill, line_of, run_row, sample_row
+from stores import batch_row, exchange_row, in_process, kill, line_of, run_row, sample_row
 
 MANY = 230  # more than two pages of whole rows
 CLAIM = """
@@ -68,6 +68,27 @@ def test_a_run_comes_back_as_it_was_stored(store: Store) -> None:
     store.create_run(plain)
     store.create_run(full)
     assert (store.run("a"), store.run("b"), store.run("c")) == (plain, full, None)
+
+
+def test_batches_come_back_in_order_and_as_they_were_noted_last(store: Store, run: str) -> None:
+    store.create_run(run_row("other"))
+    for row in (batch_row(1), batch_row(0), batch_row(0, "other")):
+        store.add_batch(row)
+    named = batch_row(1, state="submitted", batch_id="batch-7")
+    store.update_batch(named)
+    assert store.batches(run) == [batch_row(0), named]
+    assert store.batches("other") == [batch_row(0, "other")]
+    assert store.batches("nobody's") == []
+
+
+def test_a_batch_is_added_once_to_a_run_that_is_there(store: Store, run: str) -> None:
+    store.add_batch(batch_row(0))
+    for wrong in (batch_row(0), batch_row(0, "nobody's")):
+        with pytest.raises(IncompleteError):
+            store.add_batch(wrong)
+    with pytest.raises(IncompleteError):
+        store.update_batch(batch_row(1))
+    assert store.batches(run) == [batch_row(0)]
 
 
 def test_a_run_can_be_replaced(store: Store, run: str) -> None:

@@ -85,6 +85,22 @@ EXPECTED = {
         references={("run_id",): "runs"},
         indices={"exchanges_by_key": (("key",), True)},
     ),
+    "batches": Made(
+        columns={
+            "run_id": TEXT,
+            "number": NUMBER,
+            "model": TEXT,
+            "endpoint": TEXT,
+            "state": TEXT,
+            "batch_id": TEXT,
+            "requests": NUMBER,
+            "terms": TEXT,
+            "submitted_at": TEXT,
+            "seal": TEXT,
+        },
+        key=("run_id", "number"),
+        references={("run_id",): "runs"},
+    ),
 }
 
 

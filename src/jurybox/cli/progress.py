@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-    from jurybox.wiring.running import Progress
+    from jurybox.wiring.running import BatchProgress, Progress
 
 _BETWEEN_LINES: Final = 10.0
 _BETWEEN_DRAWINGS: Final = 0.1
@@ -127,7 +127,8 @@ def _parts(progress: "Progress", *, ended: bool) -> list[str]:
     rate = fresh / progress.elapsed_s if progress.elapsed_s > 0 else 0.0
     parts = [f"{_shown_rate(rate)}/s"]
     left = progress.planned - progress.done
-    if left and rate > 0 and not ended:
+    # How long a provider takes for a batch says nothing about the next one.
+    if left and rate > 0 and not ended and not progress.batches:
         parts.append(f"{shown_time(left / rate)} left")
     dollars = progress.dollars
     parts.append("cost unknown" if dollars is None else f"${dollars:.4f}")
@@ -136,7 +137,14 @@ def _parts(progress: "Progress", *, ended: bool) -> list[str]:
         (progress.flagged, "flagged"),
         (progress.failed, "failed"),
     )
-    return [*parts, *(f"{count} {what}" for count, what in counts)]
+    parts += [f"{count} {what}" for count, what in counts]
+    return parts if ended else [*parts, *map(_shown_batch, progress.batches)]
+
+
+def _shown_batch(batch: "BatchProgress") -> str:
+    answered = "" if batch.answered is None else f"{batch.answered} of "
+    since = shown_time(batch.elapsed_s)
+    return f"{batch.batch_id}: {answered}{batch.requests} requests for {since}"
 
 
 def _shown_rate(rate: float) -> str:

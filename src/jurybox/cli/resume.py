@@ -19,12 +19,20 @@ from jurybox.cli.stores import opened, run_argument, store_option
     metavar="N",
     help="The most calls at once to one endpoint.",
 )
+@click.option(
+    "--forget-batches",
+    "forget",
+    is_flag=True,
+    help="Ask again, and pay again, what open batches were asked; for batches that can't be read"
+    " any more.",
+)
 @store_option
 @json_option
 def command(
     run: str,
     base_url: str | None,
     concurrency: int | None,
+    forget: bool,
     store_url: str | None,
     as_json: bool,
 ) -> int:
@@ -32,7 +40,8 @@ def command(
 
     RUN is a run's id, the beginning of one, or `last`. Finished samples are neither done nor paid
     for again. The run uses the words and settings that it began with, whatever the suite says by
-    now; where the dataset has changed since, it is refused. Exit codes are those of `jurybox run`.
+    now; where the dataset has changed since, it is refused. Batches that it left open are waited
+    for and read, never submitted again. Exit codes are those of `jurybox run`.
 
     \b
     Examples:
@@ -40,11 +49,13 @@ def command(
       jurybox resume 20260301-0914 --concurrency 4
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.cli.working import work
-    from jurybox.wiring.runs import resume_run
+    from jurybox.wiring.runs import forget_batches, resume_run
     from jurybox.wiring.stores import find_run
 
     with opened(store_url) as store:
         row = find_run(store, run)
+        if forget:
+            forget_batches(row, store)
         return work(
             lambda show, hold: resume_run(
                 row,

@@ -56,6 +56,12 @@ from jurybox.cli.stores import opened, store_option
     default=None,
     help="Reuse what models answered to equal requests in earlier runs, or never do.",
 )
+@click.option(
+    "--batch/--no-batch",
+    default=None,
+    help="Ask judges in their providers' batches, for about half the price and within a day, or"
+    " directly; else as the suite says.",
+)
 @store_option
 @json_option
 def command(  # noqa: PLR0917 - click passes them by name
@@ -72,6 +78,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     base_url: str | None,
     allow_unpinned: bool,
     cache: bool | None,
+    batch: bool | None,
     store_url: str | None,
     as_json: bool,
 ) -> int:
@@ -82,8 +89,9 @@ def command(  # noqa: PLR0917 - click passes them by name
 
     Everything is stored as it comes in. Ctrl-C finishes the samples that are under way and stops; a
     second Ctrl-C stops at once. Nothing finished is lost or paid for twice: `jurybox resume` goes
-    on. The exit code is 1 when a gate of the rubric doesn't hold, and 3 when the run was stopped or
-    no sample could be scored.
+    on. With --batch, Ctrl-C stops waiting: what was submitted goes on at the provider, and
+    `jurybox resume` reads it. The exit code is 1 when a gate of the rubric doesn't hold, and 3 when
+    the run was stopped or no sample could be scored.
 
     \b
     Examples:
@@ -91,6 +99,7 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox run suite.yaml --limit 20 --judge openai/gpt-4.1-2025-04-14
       jurybox run companion-scenarios --responses good
       jurybox run companion-scenarios --target openai/gpt-4.1-2025-04-14 --system penpal-v2.md
+      jurybox run suite.yaml --judge openai/gpt-4.1-2025-04-14 --batch
       jurybox run suite.yaml --repeats 3 --store postgresql://db.example/runs --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.cli.working import work
@@ -111,6 +120,7 @@ def command(  # noqa: PLR0917 - click passes them by name
         base_url=base_url,
         allow_unpinned=allow_unpinned,
         cache=cache,
+        batch=batch,
     )
     prepared = prepare(suite, options)
     for warning in prepared.warnings:

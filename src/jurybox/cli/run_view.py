@@ -219,7 +219,8 @@ def _print_cost(out: "Console", cost: Mapping[str, Any]) -> None:
         table = _table("model", "role", *columns, right=columns)
         for use in models:
             values = [_known(use[name]) for name in columns]
-            table.add_row(*(plain(cell) for cell in (use["model"], use["role"], *values)))
+            role = f"{use['role']}, batched" if use.get("batched") else use["role"]
+            table.add_row(*(plain(cell) for cell in (use["model"], role, *values)))
         out.print(table)
     out.print(plain(f"cost  {_dollars(cost['dollars'])}"))
 

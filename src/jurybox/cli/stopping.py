@@ -26,14 +26,17 @@ def stop_on_signals(job: "Job") -> None:
     for number, reason in _SIGNALS.items():
         # Whoever started the command in the background may have had it ignore Ctrl-C.
         if signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, _stop, job.stop, reason)
+            loop.add_signal_handler(number, _stop, job.stop, reason, job.batched)
 
 
-def _stop(stop: Stop, reason: str) -> None:
+def _stop(stop: Stop, reason: str, batched: bool = False) -> None:
     if stop.requested:
         stop.at_once(reason)
         return
     stop.soon(reason)
+    if batched:
+        say("waiting for batches no longer; Ctrl-C again stops at once")
+        return
     count = stop.under_way
     samples = "the sample" if count <= 1 else f"{count} samples"
     say(f"finishing {samples} under way; Ctrl-C again stops at once")

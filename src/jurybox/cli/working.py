@@ -27,6 +27,7 @@ def work(start: Start, store: Store, store_url: str | None, *, as_json: bool) ->
                 plan = read_plan(job.row.plan)
                 begun.append(job.row.id)
                 say(f"run {job.row.id}: {described(plan)}, kept in {shown_store(store_url)}")
+                job.on_notice = lambda text: say(f"warning: {harmless(text)}")
                 display.begin(plan.samples)
                 stop_on_signals(job)
 
@@ -48,4 +49,5 @@ def described(plan: Plan) -> str:
     judges = (
         f"judged by {', '.join(plan.judges)}" if plan.judges else "scored by the rubric's rules"
     )
-    return ", ".join((count, *answered, judges))
+    batched = ["in batches"] if plan.batch else []
+    return ", ".join((count, *answered, judges, *batched))

@@ -55,27 +55,37 @@ class AnthropicModel:
 
     def __init__(self, name: str, client: HttpClient) -> None:
         self._name = name
-        self._client = client
+        self.client = client
         # Its limit of tokens has one name only, and a reply needs one.
-        self._negotiation = Negotiation(client, _PATH, frozenset({"max_tokens"}))
+        self.negotiation = Negotiation(client, _PATH, frozenset({"max_tokens"}))
 
     @property
     def endpoint(self) -> str:
         """The address."""
-        return self._client.address
+        return self.client.address
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Ask once; a parameter that the model won't have is left out and not tried again."""
-        answer, payload = await self._negotiation.post(
-            lambda accepted: self._payload(request, accepted)
+        answer, payload = await self.negotiation.post(
+            lambda accepted: self.payload(request, accepted)
         )
+        return self.reply(answer, payload)
+
+    def reply(self, answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
+        """Return the reply that an answer to a payload holds.
+
+        Raises:
+            ModelTrouble: there is none.
+
+        """
         return _reply(answer, payload)
 
     async def aclose(self) -> None:
         """Let go of connections."""
-        await self._client.aclose()
+        await self.client.aclose()
 
-    def _payload(self, request: ModelRequest, accepted: Accepted) -> dict[str, object]:
+    def payload(self, request: ModelRequest, accepted: Accepted) -> dict[str, object]:
+        """Return what is sent, as far as it is accepted."""
         generation = request.generation
         payload: dict[str, object] = {
             "model": self._name,

@@ -7,7 +7,7 @@ out again without it. What went out in the end is in the reply.
 
 import re
 from collections.abc import Set as AbstractSet
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import msgspec
 
@@ -35,6 +35,17 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     form: ReplyForm = "json_schema"
     token_limit: TokenLimit = "max_tokens"  # noqa: S105 - tokens of text, no secret
     without: frozenset[str] = frozenset()
+
+
+def less_of(one: Accepted, other: Accepted) -> Accepted:
+    """Return what remains where both have given way."""
+    forms: tuple[ReplyForm, ...] = get_args(ReplyForm)
+    limits: tuple[TokenLimit, ...] = get_args(TokenLimit)
+    return Accepted(
+        form=forms[max(forms.index(one.form), forms.index(other.form))],
+        token_limit=limits[max(limits.index(one.token_limit), limits.index(other.token_limit))],
+        without=one.without | other.without,
+    )
 
 
 def concede(accepted: Accepted, trouble: StatusTrouble, sent: AbstractSet[str]) -> Accepted | None:

@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import IO, Final, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
@@ -14,6 +14,7 @@ from jurybox.errors import InputError
 from jurybox.models.proxies import Proxies
 from jurybox.models.trouble import quoted, read_refusal, read_retry_after, status_trouble
 from jurybox.models.wire.address import Address, read_address
+from jurybox.models.wire.connection import Reply
 from jurybox.models.wire.dialing import Dialer, Limits
 from jurybox.models.wire.faults import (
     BrokenOff,
@@ -47,6 +48,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
         read: between two pieces of the answer, and until the first.
         total: for the whole exchange.
         largest_body: the most bytes of an answer, unpacked.
+        largest_file: the same for one that goes into a file.
         proxies: what to go through; none unless told.
 
     """
@@ -55,6 +57,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     read: float = 180.0
     total: float = 600.0
     largest_body: int = 32 * _MEGABYTE
+    largest_file: int = 1000 * _MEGABYTE
     proxies: Proxies = Proxies()
 
 
@@ -74,8 +77,18 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
         return self.headers.get("content-type", "").lower()
 
 
+class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One call; the body of the answer goes into a file where there is one."""
+
+    method: str = "GET"
+    path: str
+    body: bytes | None = None
+    content_type: str = "application/json"
+    into: IO[bytes] | None = None
+
+
 class HttpClient:
-    """Posts JSON to one address.
+    """Talks to one address.
 
     The secrets among ``headers`` go out with every request and appear nowhere else.
     """
@@ -105,6 +118,16 @@ class HttpClient:
         self.address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
 
     async def post(self, path: str, payload: object) -> HttpAnswer:
+        """Make one attempt to send JSON.
+
+        Raises:
+            StatusTrouble: the endpoint says no.
+            ModelTrouble: the attempt came to nothing in another way.
+
+        """
+        return await self.send(HttpCall(method="POST", path=path, body=encoded(payload)))
+
+    async def send(self, call: HttpCall) -> HttpAnswer:
         """Make one attempt.
 
         Raises:
@@ -112,17 +135,9 @@ class HttpClient:
             ModelTrouble: the attempt came to nothing in another way.
 
         """
-        try:
-            body = msgspec.json.encode(payload)
-        except UnicodeEncodeError:
-            # A lone surrogate, from a file that was read with `surrogateescape`.
-            what = "the request holds half a character, which can't be sent"
-            raise ModelTrouble("refused", what, retry=False) from None
         started = self._now()
         try:
-            reply = await self._open().exchange(
-                self._requests.post(path, body), self._options.total
-            )
+            reply = await self._exchange(call)
         except WireFault as fault:
             raise self._trouble(fault) from None
         elapsed = (self._now() - started) * 1000
@@ -149,6 +164,28 @@ class HttpClient:
             )
             self._pool = (loop, Pool(Dialer(*self._way, limits), loop))
         return self._pool[1]
+
+    async def _exchange(self, call: HttpCall) -> Reply:
+        request = self._requests.write(call.method, call.path, call.body, call.content_type)
+        if call.into is None:
+            return await self._open().exchange(request, self._options.total)
+        options = self._options
+        limits = Limits(
+            connect=options.connect, read=options.read, largest_body=options.largest_file
+        )
+        # A connection of its own, which ends with the file.
+        deadline = asyncio.get_running_loop().time() + options.total
+        connection = await Dialer(*self._way, limits).dial(deadline)
+        try:
+            status, headers = await connection.begin(request, deadline)
+            pieces: list[bytes] = []
+            # A refusal is short, and wanted in words.
+            take = call.into.write if status < 300 else pieces.append  # noqa: PLR2004
+            while piece := await connection.read():
+                take(piece)
+        finally:
+            connection.abort()
+        return Reply(status, headers, b"".join(pieces))
 
     def _refused(self, status: int, answer: HttpAnswer) -> ModelTrouble:
         if status < 400:  # noqa: PLR2004 - a redirection
@@ -203,6 +240,21 @@ class HttpClient:
                 return ModelTrouble("unreachable", what, retry=True)
 
 
+def encoded(payload: object) -> bytes:
+    """Return a payload as JSON.
+
+    Raises:
+        ModelTrouble: it can't be sent.
+
+    """
+    try:
+        return msgspec.json.encode(payload)
+    except UnicodeEncodeError:
+        # A lone surrogate, from a file that was read with `surrogateescape`.
+        what = "the request holds half a character, which can't be sent"
+        raise ModelTrouble("refused", what, retry=False) from None
+
+
 def decode(answer: HttpAnswer, kind: type[T]) -> T:
     """Read the JSON of an answer.
 
@@ -216,7 +268,7 @@ def decode(answer: HttpAnswer, kind: type[T]) -> T:
         what = f"the answer is {answer.content_type} instead of JSON"
         raise ModelTrouble("unreadable", quoted(what), retry=True)
     try:
-        return _read_json(answer.body, kind)
+        return read_json(answer.body, kind)
     except (ValueError, RecursionError) as error:
         what = f"the answer can't be read: {quoted(str(error))}"
         raise ModelTrouble("unreadable", what, retry=True) from None
@@ -227,7 +279,7 @@ def count_of(value: object) -> int | None:
     return value if type(value) is int and 0 <= value < _TOO_MANY else None
 
 
-def _read_json(body: bytes, kind: type[T]) -> T:
+def read_json(body: bytes, kind: type[T]) -> T:
     r"""Read JSON, even where msgspec refuses half a character, such as ``\ud83d`` alone.
 
     Models that are cut off in the middle of an emoji send it; the text before it is worth keeping.

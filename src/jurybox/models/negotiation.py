@@ -1,8 +1,9 @@
 """Sending a request, giving way where the endpoint won't have a part of it."""
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 
-from jurybox.models.concessions import Accepted, concede
+from jurybox.models.concessions import Accepted, concede, less_of
 from jurybox.models.http import HttpAnswer, HttpClient
 from jurybox.models.trouble import StatusTrouble
 
@@ -18,6 +19,22 @@ class Negotiation:
         self._path = path
         self._needed = needed
         self._accepted = Accepted()
+
+    @property
+    def accepted(self) -> Accepted:
+        """What is known to be taken."""
+        return self._accepted
+
+    def learn(self, trouble: StatusTrouble, accepted: Accepted, sent: AbstractSet[str]) -> bool:
+        """Give way after a refusal of what was sent under ``accepted``; tell whether that helps.
+
+        Many requests of a batch may be refused for different parts of them.
+        """
+        less = concede(accepted, trouble, sent - self._needed)
+        if less is None:
+            return False
+        self._accepted = less_of(self._accepted, less)
+        return True
 
     async def post(self, build: Callable[[Accepted], Payload]) -> tuple[HttpAnswer, Payload]:
         """Send what ``build`` makes of what is accepted; return the answer and what went out."""

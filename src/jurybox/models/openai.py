@@ -51,26 +51,36 @@ class OpenAIModel:
 
     def __init__(self, name: str, client: HttpClient) -> None:
         self._name = name
-        self._client = client
-        self._negotiation = Negotiation(client, _PATH)
+        self.client = client
+        self.negotiation = Negotiation(client, _PATH)
 
     @property
     def endpoint(self) -> str:
         """The address."""
-        return self._client.address
+        return self.client.address
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Ask once; a parameter that the endpoint won't have is left out and not tried again."""
-        answer, payload = await self._negotiation.post(
-            lambda accepted: self._payload(request, accepted)
+        answer, payload = await self.negotiation.post(
+            lambda accepted: self.payload(request, accepted)
         )
+        return self.reply(answer, payload)
+
+    def reply(self, answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
+        """Return the reply that an answer to a payload holds.
+
+        Raises:
+            ModelTrouble: there is none.
+
+        """
         return _reply(answer, payload)
 
     async def aclose(self) -> None:
         """Let go of connections."""
-        await self._client.aclose()
+        await self.client.aclose()
 
-    def _payload(self, request: ModelRequest, accepted: Accepted) -> dict[str, object]:
+    def payload(self, request: ModelRequest, accepted: Accepted) -> dict[str, object]:
+        """Return what is sent, as far as it is accepted."""
         generation = request.generation
         payload: dict[str, object] = {
             "model": self._name,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -18,19 +19,21 @@ _DATE = re.compile(r"-20\d\d-?\d\d-?\d\d$")
 class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """US dollars for a million tokens; ``date`` is as of when.
 
-    Without a price of its own, cached input costs as much as any other.
+    Without a price of its own, cached input costs as much as any other. ``batch`` is the share of
+    all these that is paid for what is asked in a batch; without one, it is the whole.
     """
 
     input: float
     output: float
     cached_input: float | None = None
+    batch: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     date: str = ""
 
 
 Prices = Mapping[str, Price]
 
 
-def cost(model: str, usage: Usage, prices: Prices) -> float | None:
+def cost(model: str, usage: Usage, prices: Prices, *, batched: bool = False) -> float | None:
     """Return US dollars, or None where the price or the tokens aren't known.
 
     ``model`` is looked up as it is, then without its ``@version``, then without its date: a dated
@@ -46,7 +49,8 @@ def cost(model: str, usage: Usage, prices: Prices) -> float | None:
         + cached * cached_price
         + usage.output_tokens * price.output
     )
-    return total / _MILLION
+    share = price.batch if batched and price.batch is not None else 1.0
+    return total * share / _MILLION
 
 
 def _price(model: str, prices: Prices) -> Price | None:

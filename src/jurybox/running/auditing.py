@@ -6,7 +6,7 @@ gates and the digest of the whole run.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -31,6 +31,8 @@ from jurybox.running.retelling import DifferentError
 from jurybox.running.storing import Store
 from jurybox.scoring.conduct import Procedure
 from jurybox.scoring.summary import RunTally
+
+_CHANGED: Final = "the row was changed after it was written"
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +76,7 @@ def audit(store: Store, run: RunRow, on_sample: Callable[[int], None] | None = N
             auditor.check_sample(sample, exchanges)
             if on_sample is not None:
                 on_sample(auditor.samples)
+        auditor.check_batches(store)
         auditor.check_whole(store)
     except _FoundError as found:
         difference = found.difference
@@ -110,7 +113,7 @@ class _Auditor:
     def check_run(self) -> None:
         where = f"run {self._run.id}"
         if seal_of(self._run) != self._run.seal:
-            raise _FoundError(where, "the row was changed after it was written")
+            raise _FoundError(where, _CHANGED)
         try:
             plan = read_plan(self._run.plan)
             procedure = plan.procedure()
@@ -145,7 +148,7 @@ class _Auditor:
             if exchange_seal(exchange, hashes[exchange.position]) != exchange.seal:
                 name = f"record {exchange.number}" if sample is None else named(sample)
                 where = f"{name}, exchange {exchange.position}"
-                raise _FoundError(where, "the row was changed after it was written")
+                raise _FoundError(where, _CHANGED)
         if sample is None:
             what = "the sample isn't there, only its exchanges are"
             _require(self._run.status != "finished", f"record {exchanges[0].number}", what)
@@ -172,7 +175,7 @@ class _Auditor:
         hashes: Mapping[int, ExchangeHashes],
     ) -> None:
         if seal_of(sample) != sample.seal:
-            raise DifferentError("the row was changed after it was written")
+            raise DifferentError(_CHANGED)
         base, tally = self._known()
         asked = in_order(sample, exchanges)
         told = [hashes[each.position] for each in asked]
@@ -188,6 +191,11 @@ class _Auditor:
             if kept != again:
                 raise DifferentError(first_difference(column, kept, again))
         tally.add(read_result(sample.result), sample.repeat)
+
+    def check_batches(self, store: Store) -> None:
+        for batch in store.batches(self._run.id):
+            where = f"run {self._run.id}, batch {batch.number}"
+            _require(seal_of(batch) == batch.seal, where, _CHANGED)
 
     def check_whole(self, store: Store) -> None:
         if self._run.status != "finished":

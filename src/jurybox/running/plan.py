@@ -81,7 +81,8 @@ class DocumentPlan(msgspec.Struct, frozen=True, kw_only=True):
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """All that decides what a run does.
 
-    ``derived_from`` is the run whose replies a re-scored run reads under another rubric.
+    ``batch`` says that judges are asked in batches. ``derived_from`` is the run whose replies a
+    re-scored run reads under another rubric.
     """
 
     suite: str
@@ -98,6 +99,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int | None = None
     cache: bool = False
     allow_unpinned: bool = False
+    batch: bool = False
     derived_from: str | None = None
     format: int = FORMAT
 
@@ -191,6 +193,8 @@ def planned_metadata(plan: Plan, procedure: Procedure) -> Metadata:
         **({"stop_when_decided": True} if plan.stop_when_decided else {}),
         "allow_unpinned": plan.allow_unpinned,
         **plan.dataset.recorded(),
+        # Only where it is so: a run from before there were batches says nothing of them.
+        **({"batch": True} if plan.batch else {}),
     }
 
 

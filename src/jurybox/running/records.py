@@ -1,6 +1,7 @@
 """What a run stores, as rows of text, and the hashes that show whether any of it was changed.
 
-Three kinds of rows, each written once: the run, its samples, and the exchanges with models. A row
+Three kinds of rows, each written once: the run, its samples, and the exchanges with models; and a
+fourth for what was handed to a provider in a batch, whose state changes. A row
 has a *seal*, the SHA-256 of all its other columns, so that no column can change unseen. A sample
 also has the hash of its *record*: what was asked, answered and concluded, without what differs
 between two equal runs (the run's name, the clock). The run's *digest* is over the sorted hashes of
@@ -83,7 +84,34 @@ class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     seal: str = ""
 
 
-AnyRow = RunRow | SampleRow | ExchangeRow
+class BatchRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """Requests that a provider was given together, to be answered later.
+
+    It is stored before the provider is told, so that nothing that was paid for is forgotten.
+
+    Attributes:
+        number: counts the batches of the run.
+        state: ``submitting`` until the provider has named it, ``submitted`` until all it answered
+            is stored as exchanges, then ``read``; ``gone`` where nothing will come of it.
+        batch_id: the provider's name for it; empty while it is being submitted.
+        requests: how many there are in it.
+        terms: in which form they were sent, as the provider's adapter wrote it down.
+
+    """
+
+    run_id: str
+    number: int
+    model: str
+    endpoint: str
+    state: str
+    batch_id: str
+    requests: int
+    terms: str
+    submitted_at: str
+    seal: str = ""
+
+
+AnyRow = RunRow | SampleRow | ExchangeRow | BatchRow
 
 
 class ExchangeHashes(NamedTuple):
@@ -112,7 +140,7 @@ def seal_of(row: AnyRow) -> str:
             return _sample_seal(row, row.record_sha256)
         case ExchangeRow():
             return exchange_seal(row, hashes_of(row))
-        case RunRow():
+        case RunRow() | BatchRow():
             return _hash(_SEAL, msgspec.structs.astuple(row)[:-1])
 
 
@@ -144,6 +172,11 @@ def hashed_sample(row: SampleRow, exchanges: Iterable[ExchangeHashes]) -> Sample
 
 
 def sealed_exchange(row: ExchangeRow) -> ExchangeRow:
+    """Return the row with its seal."""
+    return msgspec.structs.replace(row, seal=seal_of(row))
+
+
+def sealed_batch(row: BatchRow) -> BatchRow:
     """Return the row with its seal."""
     return msgspec.structs.replace(row, seal=seal_of(row))
 

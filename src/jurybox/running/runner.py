@@ -62,6 +62,7 @@ class Stop:
         self.reason = ""
         self._tasks: dict[asyncio.Task[None], Callable[[], bool]] = {}
         self._one_less: asyncio.Future[None] | None = None
+        self._listeners: list[Callable[[str, bool], None]] = []
 
     @property
     def under_way(self) -> int:
@@ -75,11 +76,23 @@ class Stop:
             self.reason = reason
             # Who only stood in the queue for a model has lost nothing.
             self._cancel(lambda begun: not begun())
+            self._say(at_once=False)
 
     def at_once(self, reason: str) -> None:
         """Leave the samples that are under way; what is finished is stored."""
         self.soon(reason)
         self._cancel(lambda _: True)
+        self._say(at_once=True)
+
+    def listen(self, listener: Callable[[str, bool], None]) -> None:
+        """Have somebody told why the run ends, and whether at once."""
+        self._listeners.append(listener)
+        if self.requested:
+            listener(self.reason, False)  # noqa: FBT003 - nobody is told twice
+
+    def _say(self, *, at_once: bool) -> None:
+        for listener in self._listeners:
+            listener(self.reason, at_once)
 
     def _cancel(self, whom: Callable[[Callable[[], bool]], bool]) -> None:
         for task, begun in self._tasks.items():
@@ -134,6 +147,10 @@ class Runner:
 
         """
         sink = Sink(self._store)
+        if self._stage.batches is not None:
+            self._stage.batches.attach(sink.stored)
+            # The runner itself, who begins further samples.
+            self._stage.batches.attendance.enter()
         try:
             if self._alone:
                 await self._run_alone(work, watch, stop, sink)
@@ -161,6 +178,14 @@ class Runner:
         sink.add(sample)
         watch.finished(work.repeat, conducted.result)
 
+    async def _until(self, stop: Stop, fewer: int) -> None:
+        """Wait until fewer samples are under way; meanwhile no further one is begun."""
+        if self._stage.batches is None:
+            await stop.until(fewer)
+        else:
+            with self._stage.batches.attendance.away():
+                await stop.until(fewer)
+
     async def _run_together(
         self,
         work: Iterator[Work],
@@ -172,11 +197,12 @@ class Runner:
         try:
             while not stop.requested and (each := next(work, None)) is not None:
                 transcript = self._transcript(each, sink, known.get(each.number, ()))
-                task = self._finish(each, watch, stop, sink, transcript)
-                stop.hold(asyncio.create_task(task), lambda held=transcript: held.begun)
-                await stop.until(self._window)
+                task = asyncio.create_task(self._finish(each, watch, stop, sink, transcript))
+                task.add_done_callback(lambda _, held=transcript: held.leave())
+                stop.hold(task, lambda held=transcript: held.begun)
+                await self._until(stop, self._window)
                 await sink.room()
-            await stop.until(1)
+            await self._until(stop, 1)
         except BaseException as error:
             stop.at_once(str(error) or type(error).__name__)
             await stop.until(1)

@@ -28,6 +28,8 @@ class Sink:
         self._urgent = asyncio.Event()
         self._drained = asyncio.Event()
         self._drained.set()
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._closing = False
         self._trouble: BaseException | None = None
         self._task = asyncio.create_task(self._write())
@@ -37,6 +39,7 @@ class Sink:
         if sample is not None:
             self._samples.append(sample)
         self._exchanges += exchanges
+        self._idle.clear()
         self._wake.set()
         if len(self._samples) + len(self._exchanges) >= _FULL:
             self._drained.clear()
@@ -50,6 +53,17 @@ class Sink:
 
         """
         await self._drained.wait()
+        if self._trouble is not None:
+            raise self._trouble
+
+    async def stored(self) -> None:
+        """Wait until all that was taken is stored.
+
+        Raises:
+            IncompleteError: the store is in trouble.
+
+        """
+        await self._idle.wait()
         if self._trouble is not None:
             raise self._trouble
 
@@ -79,6 +93,7 @@ class Sink:
             self._trouble = error
         finally:
             self._drained.set()
+            self._idle.set()
 
     async def _gather(self) -> None:
         """Let some more come together, unless there is enough already."""
@@ -95,3 +110,5 @@ class Sink:
             self._urgent.clear()
         if samples or exchanges:
             await asyncio.to_thread(self._store.append, samples, exchanges)
+        if not self._samples and not self._exchanges:
+            self._idle.set()

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from jurybox.running.records import ExchangeRow, RunRow, SampleRow
+from jurybox.running.records import BatchRow, ExchangeRow, RunRow, SampleRow
 
 
 class Store(Protocol):
@@ -80,6 +80,18 @@ class Store(Protocol):
 
     def find_exchange(self, key: str) -> ExchangeRow | None:
         """Return the newest exchange with that key, in whichever run."""
+        ...
+
+    def add_batch(self, row: BatchRow) -> None:
+        """Store that a batch is about to be submitted."""
+        ...
+
+    def update_batch(self, row: BatchRow) -> None:
+        """Replace the row of a batch: its name and its state become known later."""
+        ...
+
+    def batches(self, run_id: str) -> Sequence[BatchRow]:
+        """Return the batches of a run, in order."""
         ...
 
     def close(self) -> None:

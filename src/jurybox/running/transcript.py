@@ -2,10 +2,12 @@
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Protocol
 
 import msgspec
 
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.running.attendance import Attendance
 from jurybox.running.records import (
     ENCODER,
     ExchangeHashes,
@@ -19,6 +21,23 @@ from jurybox.scoring.result import Role
 from jurybox.scoring.uses import Exchanged
 
 
+class Batches(Protocol):
+    """Judges who are asked together and answer later."""
+
+    @property
+    def attendance(self) -> Attendance:
+        """Who might still ask something."""
+        ...
+
+    def attach(self, stored: Callable[[], Awaitable[None]]) -> None:
+        """Take what waits until all replies that were handed out are stored."""
+        ...
+
+    async def ask(self, request: ModelRequest, key: str) -> tuple[Outcome, str]:
+        """Return what comes of a request, and the name of the batch it was in."""
+        ...
+
+
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """Who answers in a run.
 
@@ -27,12 +46,14 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
         endpoint: says where a model is; equal names elsewhere are other models.
         find: looks for a model's reply to an equal request in earlier runs, where the run may
             use one.
+        batches: where judges are asked instead, if they are asked in batches.
 
     """
 
     ask: Callable[[Role, ModelRequest, Callable[[], None]], Awaitable[Outcome]]
     endpoint: Callable[[str], str]
     find: Callable[[str, str], Awaitable[ModelReply | None]] | None = None
+    batches: Batches | None = None
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +99,23 @@ class Transcript:
         self._hashes: list[ExchangeHashes | None] = []
         self._stored: set[int] = set()
         self.begun = False
+        self._attendance = None if stage.batches is None else stage.batches.attendance
+        self._pending = 0
+        self._busy = 0
+        self._attend(1)
+
+    def _attend(self, change: int) -> None:
+        """Say how many requests may follow from this sample: one, or one for each under way."""
+        if self._attendance is not None:
+            self._busy += change
+            if change > 0:
+                self._attendance.enter(change)
+            else:
+                self._attendance.leave(-change)
+
+    def leave(self) -> None:
+        """Say that nothing more will be asked."""
+        self._attend(-self._busy)
 
     def __call__(self, request: ModelRequest) -> Awaitable[Outcome]:
         """Take the next place in the conversation at once, and answer in due time."""
@@ -85,7 +123,20 @@ class Transcript:
         self._entries.append(None)
         self._rows.append(None)
         self._hashes.append(None)
-        return self._answer(position, request)
+        if self._attendance is None:
+            return self._answer(position, request)
+        self._pending += 1
+        if self._pending > 1:
+            self._attend(1)
+        return self._attended(position, request)
+
+    async def _attended(self, position: int, request: ModelRequest) -> Outcome:
+        try:
+            return await self._answer(position, request)
+        finally:
+            self._pending -= 1
+            if self._pending:
+                self._attend(-1)
 
     async def _answer(self, position: int, request: ModelRequest) -> Outcome:
         role: Role = "target" if self._target and position == 0 else "judge"
@@ -100,9 +151,12 @@ class Transcript:
             self._keep(position, exchanged, row, hashes_of(row))
             self._stored.add(position)
             return reply
-        outcome = await self._reply(role, request, key)
+        if self._stage.batches is not None:
+            # Thousands may wait for hours; it is made anew from the request, which is kept anyway.
+            text = ""
+        outcome, batch = await self._reply(role, request, key)
         exchanged = Exchanged(role=role, request=request, outcome=outcome)
-        row = self._row(exchanged, text, key)
+        row = self._row(exchanged, text or ENCODER.encode(request).decode(), key, batch)
         hashes = ExchangeHashes(role, asked, text_hash(row.outcome))
         row = msgspec.structs.replace(row, seal=exchange_seal(row, hashes))
         self._keep(position, exchanged, row, hashes)
@@ -111,15 +165,21 @@ class Transcript:
             self._stored.add(position)
         return outcome
 
-    async def _reply(self, role: Role, request: ModelRequest, key: str) -> Outcome:
+    async def _reply(self, role: Role, request: ModelRequest, key: str) -> tuple[Outcome, str]:
+        """Return the outcome, and the name of the batch that it came in."""
         if self._stage.find is not None:
             found = await self._stage.find(request.model, key)
             if found is not None:
-                return msgspec.structs.replace(found, cached=True)
-        outcome = await self._stage.ask(role, request, self._begin)
+                return msgspec.structs.replace(found, cached=True), ""
+        batch = ""
+        # The system under test is always asked directly: how long it takes is measured.
+        if self._stage.batches is not None and role == "judge":
+            outcome, batch = await self._stage.batches.ask(request, key)
+        else:
+            outcome = await self._stage.ask(role, request, self._begin)
         if isinstance(outcome, Failure) and outcome.everybody:
             raise HaltedError(outcome)
-        return outcome
+        return outcome, batch
 
     def _begin(self) -> None:
         self.begun = True
@@ -131,7 +191,7 @@ class Transcript:
         self._rows[position] = row
         self._hashes[position] = hashes
 
-    def _row(self, exchanged: Exchanged, text: str, key: str) -> ExchangeRow:
+    def _row(self, exchanged: Exchanged, text: str, key: str, batch: str) -> ExchangeRow:
         arrival, self._arrivals = self._arrivals, self._arrivals + 1
         outcome = exchanged.outcome
         notes: dict[str, object] = {}
@@ -139,6 +199,8 @@ class Transcript:
             # How long a judge took is no part of what it said: two equal runs have equal records.
             notes["latency_ms"] = outcome.latency_ms
             outcome = msgspec.structs.replace(outcome, latency_ms=None)
+        if batch:
+            notes["batch"] = batch
         # Only what was really said now may be told again later.
         fresh = isinstance(outcome, ModelReply) and not outcome.cached
         return ExchangeRow(

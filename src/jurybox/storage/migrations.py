@@ -87,7 +87,28 @@ _FIRST: Final = (
     "CREATE INDEX exchanges_by_key ON exchanges (key) WHERE key <> ''",
 )
 
-MIGRATIONS: Final = (Migration(version=1, name="runs, samples and exchanges", statements=_FIRST),)
+_BATCHES: Final = (
+    """
+    CREATE TABLE batches (
+        run_id {text} NOT NULL REFERENCES runs (id),
+        number BIGINT NOT NULL,
+        model {text} NOT NULL,
+        endpoint {text} NOT NULL,
+        state {text} NOT NULL,
+        batch_id {text} NOT NULL,
+        requests BIGINT NOT NULL,
+        terms {text} NOT NULL,
+        submitted_at {text} NOT NULL,
+        seal {text} NOT NULL,
+        PRIMARY KEY (run_id, number)
+    )
+    """,
+)
+
+MIGRATIONS: Final = (
+    Migration(version=1, name="runs, samples and exchanges", statements=_FIRST),
+    Migration(version=2, name="batches", statements=_BATCHES),
+)
 
 
 def bring_up_to_date(

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from jurybox.running.records import ExchangeRow, SampleRow
-from jurybox.storage.tables import EXCHANGES, ROWS, RUNS, SAMPLES, SCHEMA
+from jurybox.storage.tables import BATCHES, EXCHANGES, ROWS, RUNS, SAMPLES, SCHEMA
 
 T = TypeVar("T")
 Key = tuple[int, ...]
@@ -62,9 +62,10 @@ def _insert(table: str) -> str:
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' for _ in names)})"
 
 
-def _update(table: str, key: str) -> str:
+def _update(table: str, *key: str) -> str:
     names = ROWS[table].__struct_fields__
-    return f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in names)} WHERE {key} = ?"
+    where = " AND ".join(f"{name} = ?" for name in key)
+    return f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in names)} WHERE {where}"
 
 
 def _number(row: SampleRow) -> Key:
@@ -77,7 +78,9 @@ RECORD_VERSION: Final = f"INSERT INTO {SCHEMA} (version, name, applied_at) VALUE
 INSERT_RUN: Final = _insert(RUNS)
 INSERT_SAMPLE: Final = _insert(SAMPLES)
 INSERT_EXCHANGE: Final = _insert(EXCHANGES)
+INSERT_BATCH: Final = _insert(BATCHES)
 UPDATE_RUN: Final = _update(RUNS, "id")
+UPDATE_BATCH: Final = _update(BATCHES, "run_id", "number")
 
 _NEWEST: Final = "ORDER BY created_at DESC, id DESC"
 RUN: Final = _select(RUNS, "WHERE id = ?")
@@ -95,6 +98,7 @@ FIND_EXCHANGE: Final = _select(
     " ORDER BY runs.created_at DESC, runs.id DESC, exchanges.number DESC, exchanges.position DESC"
     " LIMIT 1",
 )
+BATCHES_OF: Final = _select(BATCHES, "WHERE run_id = ? ORDER BY number")
 HASHES: Final = f"SELECT record_sha256 FROM {SAMPLES} WHERE run_id = ? ORDER BY record_sha256"
 
 _NEXT_SAMPLES: Final = "WHERE run_id = ? AND number > ? ORDER BY number LIMIT ?"

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from jurybox.running.records import AnyRow, ExchangeRow, RunRow, SampleRow
+from jurybox.running.records import AnyRow, BatchRow, ExchangeRow, RunRow, SampleRow
 from jurybox.storage import statements
 from jurybox.storage.database import Database, reading, writing
 from jurybox.storage.pool import Found, Values
@@ -118,6 +118,23 @@ class SqlStore:
     def find_exchange(self, key: str) -> ExchangeRow | None:
         """Return the newest exchange with that key, in whichever run."""
         return _first(self._rows(list[ExchangeRow], statements.FIND_EXCHANGE, (key,)))
+
+    def add_batch(self, row: BatchRow) -> None:
+        """Store that a batch is about to be submitted."""
+        values = self._values([row])
+        with writing(self._database) as session:
+            session.insert(statements.INSERT_BATCH, values)
+
+    def update_batch(self, row: BatchRow) -> None:
+        """Replace the row of a batch."""
+        (values,) = self._values([row])
+        with writing(self._database) as session:
+            if session.execute(statements.UPDATE_BATCH, (*values, row.run_id, row.number)) != 1:
+                raise self._error("damaged")
+
+    def batches(self, run_id: str) -> Sequence[BatchRow]:
+        """Return the batches of a run, in order."""
+        return self._rows(list[BatchRow], statements.BATCHES_OF, (run_id,))
 
     def close(self) -> None:
         """Let go of the store."""

@@ -7,16 +7,18 @@ whole request. So a statement names its columns, in the order of the row's field
 
 from typing import Final
 
-from jurybox.running.records import AnyRow, ExchangeRow, RunRow, SampleRow
+from jurybox.running.records import AnyRow, BatchRow, ExchangeRow, RunRow, SampleRow
 
 RUNS: Final = "runs"
 SAMPLES: Final = "samples"
 EXCHANGES: Final = "exchanges"
+BATCHES: Final = "batches"
 SCHEMA: Final = "jurybox_schema"
 
 ROWS: Final[dict[str, type[AnyRow]]] = {
     RUNS: RunRow,
     SAMPLES: SampleRow,
     EXCHANGES: ExchangeRow,
+    BATCHES: BatchRow,
 }
 NAMES: Final = frozenset({*ROWS, SCHEMA})

@@ -30,11 +30,15 @@ class TargetSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgeSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Who judges; where the rest is None the rubric says it."""
+    """Who judges; where the rest is None the rubric says it.
+
+    ``batch`` says that they are asked in their providers' batches: later, and for less.
+    """
 
     models: tuple[str, ...]
     votes: int | None = None
     stop_when_decided: bool | None = None
+    batch: bool = False
 
 
 class Suite(msgspec.Struct, frozen=True, kw_only=True):

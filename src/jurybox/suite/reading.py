@@ -30,7 +30,7 @@ SUITE_KEYS: Final = (
 )
 """Every key of a suite file, in the order to write them in."""
 
-JUDGE_KEYS: Final = ("models", "votes", "stop_when_decided")
+JUDGE_KEYS: Final = ("models", "votes", "stop_when_decided", "batch")
 """Every key of `judge`."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -117,6 +117,7 @@ def _read_judge(fields: Fields) -> JudgeSpec | None:
         models=_read_models(inner),
         votes=inner.whole("votes", 1, _MOST_VOTES),
         stop_when_decided=inner.flag("stop_when_decided"),
+        batch=inner.flag("batch") or False,
     )
 
 

@@ -27,6 +27,7 @@ def run(  # noqa: PLR0913 - what may be said beside the suite, all by keyword
     base_url: str | None = None,
     allow_unpinned: bool = False,
     cache: bool | None = None,
+    batch: bool | None = None,
     store: str | None = None,
     on_progress: "OnProgress | None" = None,
 ) -> "RunView":
@@ -47,6 +48,7 @@ def run(  # noqa: PLR0913 - what may be said beside the suite, all by keyword
         base_url: the address of an OpenAI-compatible endpoint.
         allow_unpinned: accept models whose names don't say which version is meant.
         cache: reuse replies that earlier runs in the store got to equal requests.
+        batch: ask judges in their providers' batches, later and for less; else as the suite says.
         store: a path or the URL of a database; ``.jurybox/jurybox.db`` otherwise.
         on_progress: is called with a `Progress` now and then.
 
@@ -73,6 +75,7 @@ def run(  # noqa: PLR0913 - what may be said beside the suite, all by keyword
         base_url=base_url,
         allow_unpinned=allow_unpinned,
         cache=cache,
+        batch=batch,
     )
     prepared = prepare(suite if isinstance(suite, str) else Path(suite), options)
     opened = open_run_store(store, create=True)

@@ -24,6 +24,7 @@ from jurybox.suite import TargetSpec
 from jurybox.wiring import read_settings, rubric_files
 from jurybox.wiring.embedded_judge import NOTICE, embedded_judge, nobody_judges
 from jurybox.wiring.evaluating import CHECKLIST, missing_rules
+from jurybox.wiring.judge_batches import check_batchable
 from jurybox.wiring.staging import plan_models
 from jurybox.wiring.suites import Chosen, RunOptions, choose_suite
 
@@ -59,6 +60,8 @@ def prepare(name: str | Path, options: RunOptions) -> Prepared:
     plan = read_plan(plan_text(_plan(chosen, options, rubric, dataset.path)))
     procedure = plan.procedure()
     _check_judging(plan, procedure, chosen.origin)
+    if plan.batch:
+        check_batchable(plan.judges, chosen.origin)
     # A missing key or function is better known now than after the first sample.
     plan_models(plan, read_settings(), options.base_url)
     found = survey(
@@ -105,6 +108,7 @@ def _plan(chosen: Chosen, options: RunOptions, rubric: DocumentPlan, dataset: Pa
         concurrency=options.concurrency or suite.concurrency,
         cache=suite.cache if options.cache is None else options.cache,
         allow_unpinned=options.allow_unpinned,
+        batch=_batched(chosen, options),
     )
     parsed = draft.procedure().judging.rubric
     if not judges and missing_rules(parsed) is not None:
@@ -123,6 +127,13 @@ def _plan(chosen: Chosen, options: RunOptions, rubric: DocumentPlan, dataset: Pa
         stop_when_decided=parsed.protocol.stop_when_decided if stop is None else stop,
         repeats=options.repeats or suite.repeats or usual,
     )
+
+
+def _batched(chosen: Chosen, options: RunOptions) -> bool:
+    if options.batch is not None:
+        return options.batch
+    judge = chosen.suite.judge
+    return judge is not None and judge.batch
 
 
 def rubric_document(name: str, folder: Path | None) -> DocumentPlan:

@@ -3,24 +3,28 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from jurybox.errors import IncompleteError
 from jurybox.models.prices import load_prices
+from jurybox.running.batching import Batcher
 from jurybox.running.deriving import StoredOutcome, read_result
+from jurybox.running.ledger import Ledger
 from jurybox.running.plan import Plan
+from jurybox.running.ports import Model
 from jurybox.running.records import ENCODER, ExchangeRow, RunRow, run_digest, sealed_run
 from jurybox.running.runner import Runner, Stop, Work
 from jurybox.running.storing import Store
 from jurybox.scoring.conduct import Procedure
-from jurybox.scoring.result import SampleResult
+from jurybox.scoring.result import ModelUse, SampleResult
 from jurybox.scoring.summary import RunTally
 from jurybox.settings import Settings
+from jurybox.wiring.judge_batches import batch_models
 from jurybox.wiring.spending import run_cost
 from jurybox.wiring.staging import open_stage, window
 
@@ -29,6 +33,16 @@ if TYPE_CHECKING:
 
 # People can't read faster.
 _INTERVAL: Final = 0.1
+
+
+class BatchProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch at a provider; ``answered`` as far as it says, ``elapsed_s`` since its submission."""
+
+    batch_id: str
+    model: str
+    requests: int
+    answered: int | None
+    elapsed_s: float
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +57,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     flagged: int
     failed: int
     dollars: float | None
+    batches: tuple[BatchProgress, ...] = ()
 
 
 OnProgress = Callable[[Progress], None]
@@ -62,6 +77,7 @@ class Job:
         self.row = row
         self.stop = Stop()
         self.broken: dict[str, Exception] = {}
+        self.on_notice: Callable[[str], None] | None = None
         self._store = store
         self._plan = plan
         self._settings = settings
@@ -72,6 +88,7 @@ class Job:
         self._prices = load_prices(settings.prices)
         self._on_progress = on_progress
         self._late: asyncio.TimerHandle | None = None
+        self._batcher: Batcher | None = None
         self._began = self._shown = time.monotonic()
 
     async def work(self, dataset: "Dataset", base_url: str | None = None) -> RunRow:
@@ -85,7 +102,9 @@ class Job:
         """
         try:
             known = self._take_stock()
-            async with open_stage(self._plan, self._settings, self._store, base_url) as stage:
+            async with open_stage(
+                self._plan, self._settings, self._store, base_url, self._batches
+            ) as stage:
                 runner = Runner(
                     run_id=self.row.id,
                     procedure=self._procedure,
@@ -94,17 +113,58 @@ class Job:
                     window=window(self._plan),
                 )
                 await runner.run(self._work(dataset), self, self.stop, known)
+                if self._batcher is not None:
+                    # All replies are stored, so the batches they came in needn't be read again.
+                    await self._batcher.settle(finished=self._complete)
         except IncompleteError as error:
             # All samples may be there and yet be worth nothing: their dataset has changed.
             self.stop.soon(str(error))
             self._report(last=True)
             return self._leave()
         self._report(last=True)
-        if self._tally.samples == self._plan.samples:
+        if self._complete:
             return self._finish()
         if not self.stop.requested:
             self.stop.soon(self._why_broken())
         return self._leave()
+
+    @property
+    def batched(self) -> bool:
+        """Whether judges are asked in batches."""
+        return self._plan.batch
+
+    @property
+    def _complete(self) -> bool:
+        return self._tally.samples == self._plan.samples
+
+    @property
+    def why_stopped(self) -> str:
+        """Why the run isn't finished, and what goes on without it."""
+        reason = self.stop.reason
+        rows = () if self._batcher is None else self._batcher.left_open
+        if not rows:
+            return reason
+        names = [f"{row.batch_id or 'one being submitted'} ({row.requests})" for row in rows]
+        what = "batch" if len(rows) == 1 else "batches"
+        verb = "isn't cancelled, and goes" if len(rows) == 1 else "aren't cancelled, and go"
+        return f"{reason}; {what} {', '.join(names)} {verb} on at the provider: resuming reads it"
+
+    def _batches(self, models: Mapping[str, Model]) -> Batcher:
+        """Make what asks judges in batches."""
+        ledger = Ledger(self._store, self.row.id, now_utc)
+        batcher = Batcher(batch_models(models), ledger, self)
+        self.stop.listen(lambda reason, at_once: batcher.stop(reason, at_once=at_once))
+        self._batcher = batcher
+        return batcher
+
+    def noticed(self, text: str) -> None:
+        """Tell what a person should know about a batch."""
+        if self.on_notice is not None:
+            self.on_notice(text)
+
+    def waited(self) -> None:
+        """Show how far batches are."""
+        self._report()
 
     def _why_broken(self) -> str:
         name, error = next(iter(self.broken.items()))
@@ -180,15 +240,32 @@ class Job:
                 unscored=self._unscored,
                 flagged=self._tally.queued,
                 failed=self._failed,
-                dollars=run_cost(self._tally.uses(), self._prices)["dollars"],
+                dollars=self._cost(self._tally.uses())["dollars"],
+                batches=self._batch_progress(),
             )
+        )
+
+    def _cost(self, uses: Iterable[ModelUse]) -> dict[str, Any]:
+        return run_cost(uses, self._prices, batched=self._plan.batch)
+
+    def _batch_progress(self) -> tuple[BatchProgress, ...]:
+        now = datetime.now(UTC)
+        return tuple(
+            BatchProgress(
+                batch_id=each.row.batch_id,
+                model=each.row.model,
+                requests=each.row.requests,
+                answered=each.answered,
+                elapsed_s=(now - datetime.fromisoformat(each.row.submitted_at)).total_seconds(),
+            )
+            for each in (() if self._batcher is None else self._batcher.waiting)
         )
 
     def _finish(self) -> RunRow:
         conclusion = self._tally.conclude()
         outcome = StoredOutcome(
             conclusion=conclusion,
-            cost=run_cost(conclusion.uses, self._prices),
+            cost=self._cost(conclusion.uses),
             # Of a run that was stopped in between, nobody knows it.
             elapsed_s=None if self._before else round(time.monotonic() - self._began, 3),
         )

@@ -18,6 +18,7 @@ from jurybox.running.storing import Store
 from jurybox.scoring.conduct import Procedure
 from jurybox.wiring import read_settings
 from jurybox.wiring.changes import describe_change
+from jurybox.wiring.judge_batches import forget
 from jurybox.wiring.metadata import run_metadata
 from jurybox.wiring.planning import Prepared
 from jurybox.wiring.running import Job, OnProgress, now_utc
@@ -109,6 +110,20 @@ def resume_run(
         return _work(job, store, dataset, base_url, hold)
 
 
+def forget_batches(row: RunRow, store: Store) -> None:
+    """Wait for no batch of a run any more: what they were asked is asked again.
+
+    Raises:
+        InputError: somebody is at work on the run.
+        IncompleteError: the store is in trouble.
+
+    """
+    with store.claim(row.id) as mine:
+        if not mine:
+            raise InputError("another process is working on the run", "wait for it", row.id)
+        forget(store, row.id)
+
+
 def _work(
     job: Job, store: Store, dataset: "Dataset", base_url: str | None, hold: Hold | None
 ) -> Ended:
@@ -120,7 +135,7 @@ def _work(
     row = asyncio.run(work())
     if row.status == "finished":
         return Ended(view=finished_view(row))
-    return Ended(view=_unfinished(row, store, working=False), stopped=job.stop.reason)
+    return Ended(view=_unfinished(row, store, working=False), stopped=job.why_stopped)
 
 
 def new_run(plan: Plan, procedure: Procedure) -> RunRow:
@@ -176,7 +191,8 @@ def view_run(row: RunRow, store: Store) -> RunView:
 def _unfinished(row: RunRow, store: Store, *, working: bool) -> RunView:
     view = unfinished_view(row, store, working=working)
     prices = load_prices(read_settings().prices)
-    return msgspec.structs.replace(view, cost=run_cost(view.conclusion.uses, prices))
+    cost = run_cost(view.conclusion.uses, prices, batched=_plan_of(row).batch)
+    return msgspec.structs.replace(view, cost=cost)
 
 
 def _plan_of(row: RunRow) -> Plan:

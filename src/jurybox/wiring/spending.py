@@ -35,9 +35,16 @@ class Spending:
         return self._dollars
 
 
-def run_cost(uses: Iterable[ModelUse], prices: Prices) -> dict[str, Any]:
-    """Return what a run cost, by model; cached replies were paid for by another run."""
-    rows = [(_use_as_data(use), _dollars(use, prices)) for use in uses]
+def run_cost(uses: Iterable[ModelUse], prices: Prices, *, batched: bool = False) -> dict[str, Any]:
+    """Return what a run cost, by model; cached replies were paid for by another run.
+
+    Where judges were asked in batches, all of them were; the system under test never is.
+    """
+    rows = [
+        (_use_as_data(use, batched=mine), _dollars(use, prices, batched=mine))
+        for use in uses
+        for mine in [batched and use.role == "judge"]
+    ]
     known = [dollars for _, dollars in rows if dollars is not None]
     whole = len(known) == len(rows)
     return {
@@ -46,19 +53,20 @@ def run_cost(uses: Iterable[ModelUse], prices: Prices) -> dict[str, Any]:
     }
 
 
-def _use_as_data(use: ModelUse) -> dict[str, Any]:
+def _use_as_data(use: ModelUse, *, batched: bool) -> dict[str, Any]:
     return {
         "model": use.model,
         "role": use.role,
         "calls": use.calls,
         "cached": use.cached,
         "failed": use.failed,
+        "batched": batched,
         **msgspec.to_builtins(use.usage),
     }
 
 
-def _dollars(use: ModelUse, prices: Prices) -> float | None:
+def _dollars(use: ModelUse, prices: Prices, *, batched: bool) -> float | None:
     """Return the price of a model's use; unknown where a reply didn't say what it used."""
     if use.calls == use.cached + use.failed:
         return 0.0
-    return None if use.unknown else cost(use.model, use.usage, prices)
+    return None if use.unknown else cost(use.model, use.usage, prices, batched=batched)

@@ -32,6 +32,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str | None = None
     allow_unpinned: bool = False
     cache: bool | None = None
+    batch: bool | None = None
 
 
 class Chosen(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,6 +25,21 @@ def test_cached_input_has_its_own_price_where_there_is_one() -> None:
     assert cost("openai/m-2024-05-13", usage, PRICES) == 4.0
 
 
+def test_what_is_asked_in_a_batch_costs_its_share_of_all_prices() -> None:
+    usage = Usage(input_tokens=1_000_000, output_tokens=500_000, cached_tokens=400_000)
+    halved = {"openai/m": Price(input=2.0, cached_input=0.5, output=8.0, batch=0.5)}
+    whole = cost("openai/m", usage, PRICES)
+    assert whole is not None
+    assert cost("openai/m", usage, halved) == whole
+    assert cost("openai/m", usage, halved, batched=True) == pytest.approx(whole / 2)
+    # A share that nobody gave is the whole: no discount is made up.
+    assert cost("openai/m", usage, PRICES, batched=True) == whole
+
+
+def test_every_bundled_price_says_what_a_batch_costs() -> None:
+    assert {price.batch for price in load_prices().values()} == {0.5}
+
+
 def test_more_cached_than_there_was_is_never_a_negative_price() -> None:
     usage = Usage(input_tokens=10, output_tokens=0, cached_tokens=1000)
     assert cost("openai/m", usage, PRICES) == pytest.approx(10 * 0.5 / 1e6)

@@ -75,8 +75,9 @@ def test_what_is_left_out_has_a_default() -> None:
 def test_every_key_of_a_suite_is_read() -> None:
     text = (
         "suite: A.b_c-1\ndescription: |\n  Two\n  lines.\nrubric: my/rubric.md\n"
-        "dataset: langfuse:questions\ntarget: {model: a/b}\njudge: {models: [a/b, c/d]}\n"
-        "repeats: 1000\nvariance_sensitive: true\nlimit: 5\nconcurrency: 10000\ncache: true\n"
+        "dataset: langfuse:questions\ntarget: {model: a/b}\n"
+        "judge: {models: [a/b, c/d], batch: true}\nrepeats: 1000\n"
+        "variance_sensitive: true\nlimit: 5\nconcurrency: 10000\ncache: true\n"
     )
     suite = read(text)
     assert suite == Suite(
@@ -85,7 +86,7 @@ def test_every_key_of_a_suite_is_read() -> None:
         rubric="my/rubric.md",
         dataset="langfuse:questions",
         target=TargetSpec(model="a/b"),
-        judge=JudgeSpec(models=("a/b", "c/d"), votes=None),
+        judge=JudgeSpec(models=("a/b", "c/d"), votes=None, batch=True),
         repeats=1000,
         variance_sensitive=True,
         limit=5,
@@ -192,6 +193,7 @@ def test_a_command_that_can_not_be_started_is_refused(command: str, problem: str
         (f"{LEAST}judge: {{models: [a, [b]]}}", ["4:18 bad-model", "4:21 wrong-type"]),
         (f"{LEAST}judge: {{models: [a/b], votes: 0}}", ["4:31 out-of-range"]),
         (f"{LEAST}judge: {{models: [a/b], votes: 100}}", ["4:31 out-of-range"]),
+        (f"{LEAST}judge: {{models: [a/b], batch: yes}}", ["4:31 wrong-type"]),
         (f"{LEAST}repeats: 0", ["4:10 out-of-range"]),
         (f"{LEAST}repeats: 1001", ["4:10 out-of-range"]),
         (f"{LEAST}repeats: 2.5", ["4:10 wrong-type"]),

@@ -1,10 +1,13 @@
 """The bytes of requests to one address; most of them are the same each time."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from jurybox.errors import InputError
 from jurybox.models.wire.address import Address, read_address
 from jurybox.models.wire.unpacking import OFFERED
+
+_MOST_HEADS: Final = 100
 
 
 class Requests:
@@ -22,24 +25,29 @@ class Requests:
                 fields["Proxy-Authorization"] = proxy.authorization
         self._to = to
         self._fields = "".join(f"{name}: {_checked(value)}\r\n" for name, value in fields.items())
-        self._heads: dict[str, bytes] = {}
+        self._heads: dict[tuple[str, str, str], bytes] = {}
 
-    def post(self, path: str, body: bytes) -> bytes:
-        """Return a request that posts JSON to a path below the address."""
-        head = self._heads.get(path)
+    def write(self, method: str, path: str, body: bytes | None, kind: str) -> bytes:
+        """Return a request to a path below the address; ``kind`` is what the body is made of."""
+        head = self._heads.get((method, path, kind))
         if head is None:
-            head = self._heads[path] = self._posting(path)
-        return b"%b%d\r\n\r\n%b" % (head, len(body), body)
+            head = self._head(method, path, None if body is None else kind)
+            # Paths with the names of things in them are many, and asked for once.
+            if len(self._heads) < _MOST_HEADS:
+                self._heads[method, path, kind] = head
+        return head + b"\r\n" if body is None else b"%b%d\r\n\r\n%b" % (head, len(body), body)
 
     def get(self) -> bytes:
         """Return a request for what is at the address."""
         line = f"GET {self._origin}{self._to.target} HTTP/1.1\r\n"
         return f"{line}{self._fields}\r\n".encode("latin-1")
 
-    def _posting(self, path: str) -> bytes:
-        line = f"POST {self._origin}{self._to.path}{path} HTTP/1.1\r\n"
-        fields = f"{self._fields}Accept-Encoding: {OFFERED}\r\nContent-Type: application/json\r\n"
-        return f"{line}{fields}Content-Length: ".encode("latin-1")
+    def _head(self, method: str, path: str, kind: str | None) -> bytes:
+        line = f"{method} {self._origin}{self._to.path}{path} HTTP/1.1\r\n"
+        fields = f"{self._fields}Accept-Encoding: {OFFERED}\r\n"
+        if kind is not None:
+            fields += f"Content-Type: {_checked(kind)}\r\nContent-Length: "
+        return f"{line}{fields}".encode("latin-1")
 
 
 def read_proxy(url: str | None) -> Address | None:

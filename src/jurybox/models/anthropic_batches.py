@@ -1,0 +1,143 @@
+"""Batches at Anthropic: requests go up in one piece, and a file of results comes back."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from jurybox.models.batches import read_line
+from jurybox.models.http import HttpCall, HttpClient, decode, encoded
+from jurybox.models.trouble import quoted, read_refusal, status_trouble
+from jurybox.running.batch_model import LapsedTrouble, Look
+from jurybox.running.ports import ModelTrouble
+
+_BATCHES: Final = "/v1/messages/batches"
+_PAGE: Final = 100
+_MOST_PAGES: Final = 100
+# Their clock and ours may differ.
+_SKEW: Final = timedelta(minutes=10)
+
+# What the same trouble would have been as an answer of its own.
+_STATUSES: Final[Mapping[str, int]] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_INTERNAL: Final = 500
+
+
+class _Counts(msgspec.Struct):
+    processing: int = 0
+    succeeded: int = 0
+    errored: int = 0
+    canceled: int = 0
+    expired: int = 0
+
+    @property
+    def answered(self) -> int:
+        return self.succeeded + self.errored + self.canceled + self.expired
+
+
+class _Batch(msgspec.Struct):
+    id: str
+    processing_status: str = ""
+    request_counts: _Counts = msgspec.field(default_factory=_Counts)
+    created_at: str = ""
+
+
+class _Page(msgspec.Struct):
+    data: list[_Batch]
+    has_more: bool = False
+
+
+class _Result(msgspec.Struct):
+    type: str
+    message: msgspec.Raw = msgspec.Raw(b"null")
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Line(msgspec.Struct):
+    result: _Result
+
+
+class AnthropicBatches:
+    """How Anthropic wants batches."""
+
+    def line(self, name: str, payload: Mapping[str, object]) -> bytes:
+        """Return a request as it stands in the list of requests."""
+        return encoded({"custom_id": name, "params": payload})
+
+    async def submit(self, client: HttpClient, lines: Sequence[bytes], mark: str) -> str:
+        """Hand over the requests; there is no room for a mark beside their names."""
+        del mark
+        body = b"".join((b'{"requests":[', b",".join(lines), b"]}"))
+        answer = await client.send(HttpCall(method="POST", path=_BATCHES, body=body))
+        return decode(answer, _Batch).id
+
+    async def find(self, client: HttpClient, mark: str, since: str, requests: int) -> Sequence[str]:
+        """Return the batches since then that have as many requests."""
+        del mark
+        oldest = datetime.fromisoformat(since) - _SKEW
+        found: list[str] = []
+        after: dict[str, str] = {}
+        for _ in range(_MOST_PAGES):
+            query = urlencode({"limit": _PAGE, **after})
+            page = decode(await client.send(HttpCall(path=f"{_BATCHES}?{query}")), _Page)
+            young = [each for each in page.data if _is_since(each, oldest)]
+            for each in young:
+                counts = each.request_counts
+                if counts.processing + counts.answered == requests:
+                    found.append(each.id)
+            # The newest come first.
+            if not page.has_more or not young:
+                break
+            after = {"after_id": page.data[-1].id}
+        return found
+
+    async def look(self, client: HttpClient, batch_id: str) -> Look:
+        """Return how far a batch is."""
+        path = f"{_BATCHES}/{quote(batch_id, safe='')}"
+        batch = decode(await client.send(HttpCall(path=path)), _Batch)
+        answered = batch.request_counts.answered
+        match batch.processing_status:
+            case "in_progress" | "canceling":
+                return Look(state="open", answered=answered)
+            case "ended":
+                # Not the address that it names: our key goes to the endpoint only.
+                return Look(state="ended", answered=answered, places=(f"{path}/results",))
+            case status:
+                said = f"batch {quoted(batch_id)} has the unknown status `{quoted(status)}`"
+                raise ModelTrouble("unreadable", said, retry=False)
+
+    def answer(self, line: bytes) -> bytes:
+        """Return the body of the answer in a line of the results."""
+        result = read_line(line, _Line).result
+        match result.type:
+            case "succeeded":
+                return bytes(result.message)
+            case "errored":
+                refusal = read_refusal(bytes(result.error), "application/json", ())
+                raise status_trouble(_STATUSES.get(refusal.code, _INTERNAL), refusal)
+            case "expired":
+                raise LapsedTrouble("timeout", "the batch expired before it was tried")
+            case "canceled":
+                raise LapsedTrouble("unreachable", "the batch was cancelled before it was tried")
+            case kind:
+                said = f"the answer is of the unknown kind `{quoted(kind)}`"
+                raise ModelTrouble("unreadable", said, retry=True)
+
+
+def _is_since(batch: _Batch, oldest: datetime) -> bool:
+    try:
+        return datetime.fromisoformat(batch.created_at) >= oldest
+    except (ValueError, TypeError):
+        # One that doesn't say may be the one that is looked for.
+        return True
