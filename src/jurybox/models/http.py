@@ -139,7 +139,7 @@ class HttpClient:
         try:
             reply = await self._exchange(call)
         except WireFault as fault:
-            raise self._trouble(fault) from None
+            raise self._trouble(fault, call) from None
         elapsed = (self._now() - started) * 1000
         answer = HttpAnswer(body=reply.body, headers=reply.headers, elapsed_ms=elapsed)
         if reply.status >= 300:  # noqa: PLR2004 - the first status that isn't a success
@@ -202,7 +202,7 @@ class HttpClient:
             retry_after=read_retry_after(answer.headers, self._today()),
         )
 
-    def _trouble(self, fault: WireFault) -> ModelTrouble:  # noqa: PLR0911 - one for each kind
+    def _trouble(self, fault: WireFault, call: HttpCall) -> ModelTrouble:  # noqa: PLR0911 - one for each kind
         options = self._options
         match fault:
             case NoConnectionInTime():
@@ -228,7 +228,8 @@ class HttpClient:
                 what = "the answer broke off, or can't be unpacked"
                 return ModelTrouble("unreadable", what, retry=True)
             case TooLarge():
-                what = f"the answer is larger than {options.largest_body / _MEGABYTE:.0f} MB"
+                largest = options.largest_body if call.into is None else options.largest_file
+                what = f"the answer is larger than {largest / _MEGABYTE:.0f} MB"
                 return ModelTrouble("unreadable", what, retry=False)
             case NotHttp():
                 what = f"the answer isn't HTTP ({quoted(fault.reason, self._secrets)})"

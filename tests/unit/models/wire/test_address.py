@@ -9,7 +9,8 @@ from jurybox.models.wire.requests import Requests, read_proxy
 
 def head(to: str, proxy: str | None = None, **headers: str) -> list[str]:
     requests = Requests(read_address(to), read_proxy(proxy), headers)
-    return requests.post("/chat", b"{}").decode("latin-1").split("\r\n")
+    written = requests.write("POST", "/chat", b"{}", "application/json")
+    return written.decode("latin-1").split("\r\n")
 
 
 @pytest.mark.parametrize(
