@@ -6,11 +6,16 @@ import msgspec
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens; None where the model didn't say."""
+    """Tokens; None where the model didn't say.
+
+    Of the input, ``cached_tokens`` were read from a provider's cache of prompts, and
+    ``written_tokens`` were written into it, where a provider tells and charges for that.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
+    written_tokens: int | msgspec.UnsetType = msgspec.UNSET
 
     def __add__(self, other: "Usage") -> "Usage":
         """Add what is known; a sum is unknown only where both parts are."""
@@ -18,6 +23,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
             input_tokens=_sum(self.input_tokens, other.input_tokens),
             output_tokens=_sum(self.output_tokens, other.output_tokens),
             cached_tokens=_sum(self.cached_tokens, other.cached_tokens),
+            written_tokens=_told(self.written_tokens, other.written_tokens),
         )
 
 
@@ -91,6 +97,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
             response=response,
             response_b=self.response_b,
         )
+
+
+def _told(a: int | msgspec.UnsetType, b: int | msgspec.UnsetType) -> int | msgspec.UnsetType:
+    if a is msgspec.UNSET or b is msgspec.UNSET:
+        return a if b is msgspec.UNSET else b
+    return a + b
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

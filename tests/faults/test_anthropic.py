@@ -91,6 +91,38 @@ def test_a_reply_tells_what_was_sent_and_what_it_took() -> None:
     assert reply.usage == Usage(input_tokens=12, output_tokens=3, cached_tokens=4)
 
 
+def test_what_many_requests_share_is_marked_for_the_cache_of_prompts() -> None:
+    asked = ModelRequest(
+        model="anthropic/m",
+        messages=(Turn(role="user", content="The rubric. The sample."),),
+        generation=Generation(),
+        shared=(len("The rubric."),),
+    )
+    _, (exchange,) = ask(good(message()), request=asked)
+    mark = {"cache_control": {"type": "ephemeral"}}
+    assert exchange.body["messages"] == [
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "The rubric.", **mark},
+                {"type": "text", "text": " The sample."},
+            ],
+        }
+    ]
+
+
+def test_what_was_written_into_the_cache_is_input_and_told_apart() -> None:
+    body = msgspec.json.decode(message())
+    body["usage"] = {
+        "input_tokens": 8,
+        "output_tokens": 3,
+        "cache_read_input_tokens": 4,
+        "cache_creation_input_tokens": 100,
+    }
+    usage = reply_to(msgspec.json.encode(body)).usage
+    assert usage == Usage(input_tokens=112, output_tokens=3, cached_tokens=4, written_tokens=100)
+
+
 def test_blocks_of_text_are_joined_and_others_left_out() -> None:
     blocks = [
         {"type": "thinking", "thinking": "hm"},

@@ -80,7 +80,8 @@ def _with_defect(request: ModelRequest, reply: ModelReply, defect: Defect) -> Mo
         Turn(role="assistant", content=reply.text or "(empty)"),
         Turn(role="user", content=complaint),
     )
-    return msgspec.structs.replace(request, messages=messages)
+    # What is shared is the beginning of a single message.
+    return msgspec.structs.replace(request, messages=messages, shared=())
 
 
 def together(*flows: Flow[Any]) -> Flow[tuple[Any, ...]]:

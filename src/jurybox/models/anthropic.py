@@ -1,6 +1,7 @@
 """``anthropic/NAME``: the Messages API."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, Final, cast
 
 import msgspec
@@ -37,6 +38,8 @@ _REASONS: Final[Mapping[str, str]] = {
 }
 # Reasons to stop that explain why there is no text: the reply stands, and its reader will object.
 _SAYS_WHY: Final = {"length", "refusal"}
+
+_MOST_MARKS: Final = 4
 
 
 def anthropic_client(
@@ -91,11 +94,7 @@ class AnthropicModel:
             "model": self._name,
             "max_tokens": generation.max_tokens,
             "temperature": generation.temperature,
-            "messages": [
-                {"role": turn.role, "content": turn.content}
-                for turn in request.messages
-                if turn.role != "system"
-            ],
+            "messages": _messages(request),
         }
         system = [turn.content for turn in request.messages if turn.role == "system"]
         if system:
@@ -104,6 +103,28 @@ class AnthropicModel:
         if generation.top_p != _DEFAULT_TOP_P:
             payload["top_p"] = generation.top_p
         return {name: value for name, value in payload.items() if name not in accepted.without}
+
+
+def _messages(request: ModelRequest) -> list[dict[str, object]]:
+    """Return what was said, with a mark behind what many requests begin with alike.
+
+    Their cache of prompts remembers what stands before a mark, and nothing without one.
+    """
+    told: list[dict[str, object]] = [
+        {"role": turn.role, "content": turn.content}
+        for turn in request.messages
+        if turn.role != "system"
+    ]
+    if request.shared and told:
+        text = request.messages[-1].content
+        ends = request.shared[:_MOST_MARKS]
+        pieces = [text[start:end] for start, end in pairwise((0, *ends, len(text)))]
+        blocks = [
+            {"type": "text", "text": piece, "cache_control": {"type": "ephemeral"}}
+            for piece in pieces[:-1]
+        ]
+        told[-1]["content"] = [*blocks, {"type": "text", "text": pieces[-1]}]
+    return told
 
 
 class _Answer(msgspec.Struct):
@@ -148,4 +169,9 @@ def _usage(usage: object) -> Usage:
     written = count("cache_creation_input_tokens")
     # Their input leaves out what the cache gave or took; ours is all of it, as with others.
     whole = None if fresh is None else fresh + (cached or 0) + (written or 0)
-    return Usage(input_tokens=whole, output_tokens=count("output_tokens"), cached_tokens=cached)
+    return Usage(
+        input_tokens=whole,
+        output_tokens=count("output_tokens"),
+        cached_tokens=cached,
+        written_tokens=written or msgspec.UNSET,
+    )

@@ -19,13 +19,15 @@ _DATE = re.compile(r"-20\d\d-?\d\d-?\d\d$")
 class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """US dollars for a million tokens; ``date`` is as of when.
 
-    Without a price of its own, cached input costs as much as any other. ``batch`` is the share of
+    Without a price of its own, input that is read from a cache or written into one costs as much as
+    any other. ``batch`` is the share of
     all these that is paid for what is asked in a batch; without one, it is the whole.
     """
 
     input: float
     output: float
     cached_input: float | None = None
+    written_input: float | None = None
     batch: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     date: str = ""
 
@@ -43,10 +45,14 @@ def cost(model: str, usage: Usage, prices: Prices, *, batched: bool = False) -> 
     if price is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
     cached = min(usage.cached_tokens or 0, usage.input_tokens)
+    told = usage.written_tokens
+    written = 0 if told is msgspec.UNSET else min(told, usage.input_tokens - cached)
     cached_price = price.input if price.cached_input is None else price.cached_input
+    written_price = price.input if price.written_input is None else price.written_input
     total = (
-        (usage.input_tokens - cached) * price.input
+        (usage.input_tokens - cached - written) * price.input
         + cached * cached_price
+        + written * written_price
         + usage.output_tokens * price.output
     )
     share = price.batch if batched and price.batch is not None else 1.0

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from jurybox.errors import InputError
@@ -23,6 +24,22 @@ def test_cached_input_has_its_own_price_where_there_is_one() -> None:
     usage = Usage(input_tokens=1_000_000, output_tokens=0, cached_tokens=400_000)
     assert cost("openai/m", usage, PRICES) == pytest.approx(0.6 * 2 + 0.4 * 0.5)
     assert cost("openai/m-2024-05-13", usage, PRICES) == 4.0
+
+
+def test_input_that_is_written_into_a_cache_has_its_own_price_too() -> None:
+    prices = {"anthropic/m": Price(input=2.0, cached_input=0.2, written_input=2.5, output=8.0)}
+    usage = Usage(
+        input_tokens=1_000_000, output_tokens=0, cached_tokens=400_000, written_tokens=100_000
+    )
+    assert cost("anthropic/m", usage, prices) == pytest.approx(0.5 * 2 + 0.4 * 0.2 + 0.1 * 2.5)
+    assert cost("openai/m", usage, PRICES) == pytest.approx(0.6 * 2 + 0.4 * 0.5)
+
+
+def test_use_that_nobody_told_of_stays_untold_in_a_sum() -> None:
+    told = Usage(input_tokens=5, output_tokens=1, written_tokens=3)
+    assert (told + told).written_tokens == 6
+    assert (told + Usage()).written_tokens == 3
+    assert "written_tokens" not in msgspec.to_builtins(Usage() + Usage())
 
 
 def test_what_is_asked_in_a_batch_costs_its_share_of_all_prices() -> None:
