@@ -90,7 +90,7 @@ def test_unknown_tokens_have_an_unknown_price(usage: Usage) -> None:
 def test_the_bundled_table_makes_sense() -> None:
     prices = load_prices()
     assert prices["openai/gpt-4.1"] == Price(
-        input=2.0, cached_input=0.5, output=8.0, date="2025-08-01"
+        input=2.0, cached_input=0.5, output=8.0, batch=0.5, date="2025-08-01"
     )
     for name, price in prices.items():
         assert name.startswith(("openai/", "anthropic/"))
