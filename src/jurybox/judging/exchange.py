@@ -21,13 +21,14 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     share once. It changes what a reply costs, never what is asked.
     """
 
+    # What differs between samples stands last, so that requests begin alike as texts too.
     model: str
-    messages: tuple[Turn, ...]
     generation: Generation
     schema: str | None = None
     vote: int = 0
     logprobs: int = 0
     shared: tuple[int, ...] = ()
+    messages: tuple[Turn, ...]
 
 
 class ModelReply(msgspec.Struct, frozen=True, kw_only=True):

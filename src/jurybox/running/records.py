@@ -18,6 +18,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from jurybox.running.hashing import Hasher, encoded
+
 _SEAL: Final = "jurybox seal 2"
 _RECORD: Final = "jurybox record 2"
 _KEY: Final = "jurybox request 2"
@@ -124,13 +126,16 @@ class ExchangeHashes(NamedTuple):
 
 def hashes_of(row: ExchangeRow) -> ExchangeHashes:
     """Return what stands for an exchange in other hashes."""
-    return ExchangeHashes(row.role, text_hash(row.request), text_hash(row.outcome))
+    return ExchangeHashes(row.role, request_hash(row.request), text_hash(row.outcome))
+
+
+request_hash: Final = Hasher()
+"""Returns the SHA-256 of a request, faster than that of any text."""
 
 
 def text_hash(text: str) -> str:
     """Return the SHA-256 of a text."""
-    # A damaged store may hold what is no text at all; it has to be told, not to break us.
-    return hashlib.sha256(str(text).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(encoded(text)).hexdigest()
 
 
 def seal_of(row: AnyRow) -> str:

@@ -14,6 +14,7 @@ from jurybox.running.records import (
     ExchangeRow,
     exchange_seal,
     hashes_of,
+    request_hash,
     request_key,
     text_hash,
 )
@@ -141,7 +142,7 @@ class Transcript:
     async def _answer(self, position: int, request: ModelRequest) -> Outcome:
         role: Role = "target" if self._target and position == 0 else "judge"
         text = ENCODER.encode(request).decode()
-        asked = text_hash(text)
+        asked = request_hash(text)
         key = request_key(asked, self._stage.endpoint(request.model), self._place.repeat)
         stored = self._known.get(key)
         if stored:
