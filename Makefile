@@ -10,7 +10,7 @@ READY := $(VENV)/.ready-$(subst /,_,$(PYTHON))
 PYRIGHT := PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-model lint bench bench-judge picture lock clean
+.PHONY: help demo test test-model lint bench bench-quick bench-judge picture lock clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -39,12 +39,17 @@ lint: $(READY) ## Check style, format, types and architecture
 	@$(PYRIGHT)
 	@$(BIN)/lint-imports --no-logo --cache-dir .cache/import-linter
 
-bench: $(READY) ## Measure start-up, rubric handling and runs
+# Other tools are installed into .cache/peers the first time. BENCH passes options on, such as
+# BENCH='--only floor jurybox inspect --sizes 1000 --repeats 1'.
+bench: $(READY) ## Measure jurybox, and other tools side by side (takes about 25 minutes)
 	@$(BIN)/python benchmarks/startup.py
 	@$(BIN)/python benchmarks/rubric.py
 	@$(BIN)/python benchmarks/safety.py
 	@$(BIN)/python benchmarks/companion.py
-	@$(BIN)/python benchmarks/runs.py
+	@$(BIN)/python benchmarks/side_by_side.py $(BENCH)
+
+bench-quick: $(READY) ## Measure jurybox alone, against a fake endpoint (takes a minute)
+	@$(BIN)/python benchmarks/quick.py
 
 bench-judge: $(READY) ## Measure how often the embedded judge is right (fetches 1.1 GB once)
 	@$(call pull,$(JUDGE_MODEL))
