@@ -42,6 +42,20 @@ def ask(
     return asyncio.run(main())
 
 
+def marked(*script: Fault, request: ModelRequest) -> list[Any]:
+    """Ask twice, and return what went out."""
+
+    async def main() -> list[Any]:
+        async with Loopback(*script) as server:
+            model = AnthropicModel("m", anthropic_client("key-123", server.url))
+            for _ in range(2):
+                await model.complete(request)
+            await model.aclose()
+            return server.requests
+
+    return asyncio.run(main())
+
+
 def reply_to(body: bytes) -> ModelReply:
     outcome, _ = ask(good(body))
     assert isinstance(outcome, ModelReply), outcome
@@ -98,9 +112,11 @@ def test_what_many_requests_share_is_marked_for_the_cache_of_prompts() -> None:
         generation=Generation(),
         shared=(len("The rubric."),),
     )
-    _, (exchange,) = ask(good(message()), request=asked)
+    first, second = marked(good(message()), good(message()), request=asked)
+    # To write into the cache costs more than to send: what may come only once isn't written.
+    assert first.body["messages"] == [{"role": "user", "content": "The rubric. The sample."}]
     mark = {"cache_control": {"type": "ephemeral"}}
-    assert exchange.body["messages"] == [
+    assert second.body["messages"] == [
         {
             "role": "user",
             "content": [
@@ -109,6 +125,19 @@ def test_what_many_requests_share_is_marked_for_the_cache_of_prompts() -> None:
             ],
         }
     ]
+
+
+def test_an_endpoint_without_such_a_cache_gets_no_marks() -> None:
+    asked = ModelRequest(
+        model="anthropic/m",
+        messages=(Turn(role="user", content="The rubric. The sample."),),
+        generation=Generation(),
+        shared=(len("The rubric."),),
+    )
+    refusal = {"message": "messages.0.content.0.cache_control: Extra inputs are not permitted"}
+    sent = marked(good(message()), status(400, refusal), good(message()), request=asked)
+    contents = [type(each.body["messages"][0]["content"]) for each in sent]
+    assert contents == [str, list, str]
 
 
 def test_what_was_written_into_the_cache_is_input_and_told_apart() -> None:

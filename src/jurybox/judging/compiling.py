@@ -243,7 +243,11 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
         if each.lost is not None
     )
     findings = tuple(_safety_findings(outcomes))[:_MOST]
-    unscored = any(all(isinstance(ballot, Unscored) for ballot in cast) for cast in ballots)
+    unscored_votes = [sum(isinstance(each, Unscored) for each in cast) for cast in ballots]
+    given = [len(cast) - lost for cast, lost in zip(ballots, unscored_votes, strict=True)]
+    # Of two responses, the one with fewer votes says how far the report can be trusted.
+    valid = min(given)
+    unscored = not valid
     reasons = _review_reasons(
         safety=bool(findings), unscored=unscored, unstable=stable is False, confidence=confidence
     )
@@ -259,10 +263,9 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
         overall=overall,
         confidence=confidence,
         votes_independent=independent(heard),
-        # Of two responses, the one with fewer votes says how far the report can be trusted.
-        votes_valid=min(sum(not isinstance(each, Unscored) for each in cast) for cast in ballots),
+        votes_valid=valid,
         votes_requested=len(panel),
-        votes_skipped=len(panel) - min(map(len, ballots)),
+        votes_skipped=len(panel) - valid - max(unscored_votes),
         bias_checklist=_checklist(judging, outcomes),
         safety_flag=bool(findings),
         safety_findings=findings,

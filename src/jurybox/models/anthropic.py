@@ -39,7 +39,10 @@ _REASONS: Final[Mapping[str, str]] = {
 # Reasons to stop that explain why there is no text: the reply stands, and its reader will object.
 _SAYS_WHY: Final = {"length", "refusal"}
 
+# In which the cache of prompts is told what to remember; no more of them are taken.
+_MARK: Final = "cache_control"
 _MOST_MARKS: Final = 4
+_MOST_BEGUN: Final = 100
 
 
 def anthropic_client(
@@ -60,7 +63,10 @@ class AnthropicModel:
         self._name = name
         self.client = client
         # Its limit of tokens has one name only, and a reply needs one.
-        self.negotiation = Negotiation(client, _PATH, frozenset({"max_tokens"}))
+        self.negotiation = Negotiation(
+            client, _PATH, needed=frozenset({"max_tokens"}), within=frozenset({_MARK})
+        )
+        self._begun: set[str] = set()
 
     @property
     def endpoint(self) -> str:
@@ -69,8 +75,9 @@ class AnthropicModel:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Ask once; a parameter that the model won't have is left out and not tried again."""
+        again = self._comes_again(request)
         answer, payload = await self.negotiation.post(
-            lambda accepted: self.payload(request, accepted)
+            lambda accepted: self._marked(request, accepted, again=again)
         )
         return self.reply(answer, payload)
 
@@ -87,6 +94,29 @@ class AnthropicModel:
         """Let go of connections."""
         await self.client.aclose()
 
+    def _comes_again(self, request: ModelRequest) -> bool:
+        """Tell whether the request begins like an earlier one.
+
+        Their cache of prompts remembers what stands before a mark. To write it costs more than to
+        send it, so nothing is marked that may be sent only once.
+        """
+        if not request.shared:
+            return False
+        beginning = request.messages[-1].content[: request.shared[0]]
+        known = beginning in self._begun
+        if len(self._begun) < _MOST_BEGUN:
+            self._begun.add(beginning)
+        return known
+
+    def _marked(
+        self, request: ModelRequest, accepted: Accepted, *, again: bool
+    ) -> dict[str, object]:
+        payload = self.payload(request, accepted)
+        if again and _MARK not in accepted.without:
+            *earlier, last = cast("list[dict[str, object]]", payload["messages"])
+            payload["messages"] = [*earlier, {**last, "content": _blocks(request)}]
+        return payload
+
     def payload(self, request: ModelRequest, accepted: Accepted) -> dict[str, object]:
         """Return what is sent, as far as it is accepted."""
         generation = request.generation
@@ -94,7 +124,11 @@ class AnthropicModel:
             "model": self._name,
             "max_tokens": generation.max_tokens,
             "temperature": generation.temperature,
-            "messages": _messages(request),
+            "messages": [
+                {"role": turn.role, "content": turn.content}
+                for turn in request.messages
+                if turn.role != "system"
+            ],
         }
         system = [turn.content for turn in request.messages if turn.role == "system"]
         if system:
@@ -105,26 +139,15 @@ class AnthropicModel:
         return {name: value for name, value in payload.items() if name not in accepted.without}
 
 
-def _messages(request: ModelRequest) -> list[dict[str, object]]:
-    """Return what was said, with a mark behind what many requests begin with alike.
-
-    Their cache of prompts remembers what stands before a mark, and nothing without one.
-    """
-    told: list[dict[str, object]] = [
-        {"role": turn.role, "content": turn.content}
-        for turn in request.messages
-        if turn.role != "system"
+def _blocks(request: ModelRequest) -> list[dict[str, object]]:
+    """Return the last message, with a mark behind what many requests begin with alike."""
+    text = request.messages[-1].content
+    ends = request.shared[:_MOST_MARKS]
+    *before, last = (text[start:end] for start, end in pairwise((0, *ends, len(text))))
+    marked: list[dict[str, object]] = [
+        {"type": "text", "text": each, _MARK: {"type": "ephemeral"}} for each in before
     ]
-    if request.shared and told:
-        text = request.messages[-1].content
-        ends = request.shared[:_MOST_MARKS]
-        pieces = [text[start:end] for start, end in pairwise((0, *ends, len(text)))]
-        blocks = [
-            {"type": "text", "text": piece, "cache_control": {"type": "ephemeral"}}
-            for piece in pieces[:-1]
-        ]
-        told[-1]["content"] = [*blocks, {"type": "text", "text": pieces[-1]}]
-    return told
+    return [*marked, {"type": "text", "text": last}]
 
 
 class _Answer(msgspec.Struct):

@@ -18,7 +18,7 @@ ReplyForm = Literal["json_schema", "json_object", "text"]
 
 # Bad request, and the same as some frameworks say it.
 _NEGOTIABLE: Final = {400, 422}
-_OPTIONAL: Final = ("temperature", "top_p", "seed", "top_logprobs", "logprobs")
+_OPTIONAL: Final = ("temperature", "top_p", "seed", "top_logprobs", "logprobs", "cache_control")
 _FORM = re.compile(r"response.?format|json.?schema|json.?object|structured.output", re.IGNORECASE)
 # A value out of range, or a prompt that is too long, is the user's to mend, so naming isn't enough.
 _NOT_TAKEN = re.compile(

@@ -13,11 +13,22 @@ Payload = dict[str, object]
 class Negotiation:
     """What one model at an endpoint takes; learned once, and not tried again."""
 
-    def __init__(self, client: HttpClient, path: str, needed: frozenset[str] = frozenset()) -> None:
-        """Post to ``path``; the parameters in ``needed`` are never given up."""
+    def __init__(
+        self,
+        client: HttpClient,
+        path: str,
+        *,
+        needed: frozenset[str] = frozenset(),
+        within: frozenset[str] = frozenset(),
+    ) -> None:
+        """Post to ``path``.
+
+        The parameters in ``needed`` are never given up; those in ``within`` stand inside others.
+        """
         self._client = client
         self._path = path
         self._needed = needed
+        self._within = within
         self._accepted = Accepted()
 
     @property
@@ -44,7 +55,8 @@ class Negotiation:
             try:
                 answer = await self._client.post(self._path, payload)
             except StatusTrouble as trouble:
-                less = concede(accepted, trouble, payload.keys() - self._needed)
+                sent = payload.keys() | (self._within - accepted.without)
+                less = concede(accepted, trouble, sent - self._needed)
                 if less is None:
                     raise
                 accepted = less

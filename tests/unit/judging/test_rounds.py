@@ -136,6 +136,28 @@ def test_of_two_responses_each_stops_when_it_is_decided() -> None:
     assert report.winner == "tie"
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "skipped", "lost"),
+    [
+        ([None, (3, 2), (3, 2)], [(3, 2)] * 3, 0, 1),
+        ([(1, 2), (3, 2), (3, 2)], [(3, 2)] * 3, 1, 0),
+        ([None, None, (3, 2)], [(3, 2)] * 3, 0, 2),
+        ([(3, 2)] * 3, [(3, 2)] * 3, 1, 0),
+    ],
+)
+def test_e6_of_two_responses_no_lost_vote_passes_for_one_that_was_not_asked_for(
+    first: list[Vote | None], second: list[Vote | None], skipped: int, lost: int
+) -> None:
+    def answer(request: ModelRequest) -> Outcome:
+        shown = request.messages[0].content
+        return _scores((first if "It is 4." in shown else second)[request.vote])
+
+    judging = Judging(rubric=RUBRIC, checklist=CHECKLIST, stop_when_decided=True)
+    report = drive_sync(jury(judging, REFERENCED, ["openai/a-1"], 3), answer)
+    assert report.votes_skipped == skipped
+    assert report.votes_requested - report.votes_skipped - report.votes_valid == lost
+
+
 SCORES = st.tuples(st.integers(1, 3), st.integers(1, 3))
 SIDE = st.sampled_from(["A", "B", "tie"])
 
