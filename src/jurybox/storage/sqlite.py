@@ -36,10 +36,10 @@ _PAUSE: Final = 0.02
 _AT_ONCE: Final = 5000
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
 # The log is written through to the disk at each commit: what is stored survives a power cut.
-# Requests are long: a row of 20 KB takes half of the processor's time in pages of 16 KB. A file that
-# is there keeps its pages. The rest is left as SQLite has it. A longer log or a larger cache gained nothing in 24,000
-# rows. With the file mapped into memory, rows of 9 KB are read in half of the time, some 10 us
-# each; but then a disk that can't be read ends the process, and nobody is told why.
+# Requests are long: in pages of 16 KB a row of 20 KB takes half of the time. A file that is there
+# keeps its own. The rest is left as SQLite has it. A longer log or a larger cache gained nothing in
+# 24,000 rows. With the file mapped into memory, rows of 9 KB are read in half of the time, some
+# 10 us each; but then a disk that can't be read ends the process, and nobody is told why.
 _SETTINGS: Final = (
     "PRAGMA page_size = 16384",
     "PRAGMA synchronous = FULL",
