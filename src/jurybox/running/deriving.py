@@ -9,7 +9,7 @@ import msgspec
 from jurybox.running.drive import drive_sync
 from jurybox.running.plan import Plan
 from jurybox.running.records import ExchangeHashes, ExchangeRow, SampleRow
-from jurybox.running.retelling import ByThread, Exactly
+from jurybox.running.retelling import ByThread, Exactly, role_of
 from jurybox.running.runner import Work, sample_row
 from jurybox.running.storing import Store
 from jurybox.running.transcript import read_outcome, read_request
@@ -100,16 +100,13 @@ def derive(
         exactly = Exactly(exchanges)
         conducted = drive_sync(conduct(procedure, row), exactly)
         exactly.finish()
+        told = exactly.told
     else:
         conducted = drive_sync(conduct(procedure, row), ByThread(exchanges))
-    told = (
-        Exchanged(
-            role="target" if each.role == "target" else "judge",
-            request=read_request(each),
-            outcome=read_outcome(each),
-        )
-        for each in exchanges
-    )
+        told = [
+            Exchanged(role=role_of(each), request=read_request(each), outcome=read_outcome(each))
+            for each in exchanges
+        ]
     result = with_uses(conducted.result, told)
     work = Work(number=sample.number, repeat=sample.repeat, row=row)
     conducted = msgspec.structs.replace(conducted, result=result)

@@ -6,18 +6,28 @@ from collections.abc import Iterable
 from jurybox.judging.exchange import Failure, ModelRequest, Outcome
 from jurybox.running.records import ENCODER, ExchangeRow
 from jurybox.running.transcript import read_outcome, read_request
+from jurybox.scoring.result import Role
+from jurybox.scoring.uses import Exchanged
 
 
 class DifferentError(Exception):
     """What is stored isn't what follows from the replies."""
 
 
+def role_of(row: ExchangeRow) -> Role:
+    """Return who was asked."""
+    return "target" if row.role == "target" else "judge"
+
+
 class Exactly:
-    """Gives back what was answered, and insists that exactly the same is asked."""
+    """Gives back what was answered, and insists that exactly the same is asked.
+
+    ``told`` is what was asked and answered so far.
+    """
 
     def __init__(self, exchanges: Iterable[ExchangeRow]) -> None:
         self._left = deque(exchanges)
-        self._asked = 0
+        self.told: list[Exchanged] = []
 
     def __call__(self, request: ModelRequest) -> Outcome:
         """Answer the next request.
@@ -26,13 +36,15 @@ class Exactly:
             DifferentError: it isn't the one that was asked then.
 
         """
-        self._asked += 1
+        number = len(self.told) + 1
         if not self._left:
-            raise DifferentError(f"request {self._asked} was never asked")
+            raise DifferentError(f"request {number} was never asked")
         row = self._left.popleft()
         if ENCODER.encode(request).decode() != row.request:
-            raise DifferentError(f"request {self._asked} isn't the one that the rubric asks")
-        return read_outcome(row)
+            raise DifferentError(f"request {number} isn't the one that the rubric asks")
+        outcome = read_outcome(row)
+        self.told.append(Exchanged(role=role_of(row), request=request, outcome=outcome))
+        return outcome
 
     def finish(self) -> None:
         """See that nothing is left over.
