@@ -158,20 +158,28 @@ def test_bytes_that_nobody_asked_for_end_a_connection() -> None:
     assert connections_of(ask(says(FINE), scenario=scenario)) == 2
 
 
+def hang_up(writer: asyncio.StreamWriter) -> None:
+    writer.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+
+
+def answer_once_more(writer: asyncio.StreamWriter) -> None:
+    writer.write(FINE.replace(b"{}", b"[]"))
+
+
+def run_out_of_patience(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
+
+
+@pytest.mark.parametrize("happens", [hang_up, answer_once_more, run_out_of_patience])
 def test_what_the_loop_had_no_time_to_see_is_seen_before_a_connection_is_used(
-    monkeypatch: pytest.MonkeyPatch,
+    happens: Callable[[asyncio.StreamWriter], None],
 ) -> None:
-    """The server hangs up while the program does something else for a second."""
+    """What comes between two requests is no answer to the second, however soon that follows."""
 
     async def scenario(client: HttpClient, server: Loopback) -> None:
         await post(client)
-        writer = server.requests[0].writer
-        os_socket = writer.get_extra_info("socket")
-        os_socket.shutdown(socket.SHUT_RDWR)
-        later = asyncio.get_running_loop().time() + 1
-        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: later)
+        happens(server.requests[0].writer)
         await post(client)
-        monkeypatch.undo()
 
     assert connections_of(ask(says(FINE), scenario=scenario)) == 2
 
@@ -230,6 +238,10 @@ def test_chunks_may_come_in_odd_pieces() -> None:
         (
             b"HTTP/1.1 200 OK\r\nX: " + b"y" * 200_000,
             "the answer isn't HTTP (its head is too large)",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: " + b"y" * 200_000,
+            "the answer isn't HTTP (too much comes around its body)",
         ),
         (b"HTTP/1.1 101 X\r\n\r\n", "the answer isn't HTTP (it changes the protocol)"),
         (b"HTTP/1.1 200 OK\r\nX: y", "unreachable (the connection was cut)"),

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import socket
+import tempfile
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -11,14 +12,15 @@ import pytest
 
 import loopback
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.models.http import HttpClient, HttpOptions
+from jurybox.models.http import HttpCall, HttpClient, HttpOptions
 from jurybox.models.openai import OpenAIModel, openai_client
 from jurybox.models.proxies import Proxies
+from jurybox.models.trouble import LARGEST_REFUSAL, StatusTrouble
 from jurybox.rubric.model import Generation
 from jurybox.running.caller import Callers
 from jurybox.running.limits import Limits
 from jurybox.sample import Turn, Usage
-from loopback import Fault, Loopback, completion, good, html, status
+from loopback import Exchange, Fault, Loopback, completion, good, html, status
 
 REQUEST = ModelRequest(
     model="openai/m",
@@ -366,6 +368,64 @@ def test_a_long_refusal_is_cut() -> None:
     message = ask(status(400, {"message": "x" * 5000})).failure.message
     assert "x" * 300 + "..." in message
     assert len(message) < 400
+
+
+def refused(fault: Fault, *, secret: str = "", into_file: bool = False) -> StatusTrouble:
+    async def main() -> StatusTrouble:
+        async with Loopback(fault) as server:
+            options = HttpOptions(largest_file=20_000_000)
+            client = HttpClient(server.url, {}, secrets=(secret,), options=options)
+            with tempfile.TemporaryFile() as file, pytest.raises(StatusTrouble) as caught:
+                await client.send(HttpCall(path="/x", into=file if into_file else None))
+            await client.aclose()
+            return caught.value
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("into_file", [False, True])
+def test_no_more_of_a_refusal_is_looked_at_than_its_beginning(into_file: bool) -> None:  # noqa: FBT001
+    said = b"no, " * 5_000_000
+    found = refused(
+        lambda exchange: exchange.answer(said, status=404, content_type="text/plain"),
+        into_file=into_file,
+    )
+    assert str(found).startswith("HTTP 404: no, no, no")
+    assert 1000 < len(found.refusal.message) <= LARGEST_REFUSAL
+
+
+def test_a_refusal_without_end_is_not_read_to_its_end() -> None:
+    sent = 0
+
+    async def endless(exchange: Exchange) -> None:
+        nonlocal sent
+        await exchange.answer(b"no", status=404, content_type="text/plain", length=10**12)
+        while True:
+            await exchange.send(b" no" * 100_000)
+            sent += 300_000
+
+    assert str(refused(endless, into_file=True)).startswith("HTTP 404: no no")
+    # The rest is in the buffers of the system.
+    assert sent < 15_000_000
+
+
+@pytest.mark.parametrize("into_file", [False, True])
+def test_a_secret_that_is_cut_in_two_is_not_shown_by_half(into_file: bool) -> None:  # noqa: FBT001
+    secret = "geheim" * 200
+    for kept in (4, 10, 700, len(secret) - 1):
+        said = b"\n" * (LARGEST_REFUSAL - kept) + secret.encode() + b"\n" * 1000
+        found = refused(
+            lambda exchange, said=said: exchange.answer(said, status=404, content_type="x/y"),
+            secret=secret,
+            into_file=into_file,
+        )
+        assert "gehe" not in f"{found} {found.refusal}"
+
+
+def test_a_large_page_is_still_a_page_and_not_quoted() -> None:
+    page = b"<html>" + b"sorry " * 50_000
+    found = refused(lambda exchange: exchange.answer(page, status=404, content_type="text/html"))
+    assert str(found).startswith("HTTP 404: an HTML page")
 
 
 @pytest.mark.parametrize("code", [301, 302, 307, 308])

@@ -1,6 +1,7 @@
 """TLS and proxies, over loopback with certificates made on the spot."""
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -39,7 +40,11 @@ class Secure:
         self._context = None if path is None else serving(path)
         self._says = says
         self.heads: list[str] = []
-        self.accepted = 0
+        self.writers: list[asyncio.StreamWriter] = []
+
+    @property
+    def accepted(self) -> int:
+        return len(self.writers)
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._context)
@@ -51,7 +56,7 @@ class Secure:
         await asyncio.sleep(0.05)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.accepted += 1
+        self.writers.append(writer)
         try:
             while True:
                 self.heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
@@ -112,6 +117,114 @@ def test_a_large_answer_arrives_whole_over_tls(trusted: Path) -> None:
             return answer.body
 
     assert asyncio.run(main()) == body
+
+
+def test_what_nobody_asked_for_is_no_answer_over_tls_either(trusted: Path) -> None:
+    async def main() -> int:
+        async with Secure(trusted) as server:
+            client = HttpClient(f"https://localhost:{server.port}", {})
+            await client.post("/x", {})
+            # The loop has no time to see it before the next request.
+            server.writers[0].write(FINE.replace(b"{}", b"[]"))
+            assert (await client.post("/x", {})).body == b"{}"
+            await client.aclose()
+            return server.accepted
+
+    assert asyncio.run(main()) == 2
+
+
+def narrow() -> socket.socket:
+    """Let the system hold little, so that most of a request waits in the client."""
+    made = socket.create_server(("127.0.0.1", 0))
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32_768)
+    return made
+
+
+@pytest.mark.parametrize("proxied", [False, True], ids=["directly", "through a secure proxy"])
+def test_a_request_that_goes_out_slowly_over_tls_is_not_silence(
+    trusted: Path,
+    proxied: bool,  # noqa: FBT001
+) -> None:
+    size = 12_000_000
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        taken = 0
+        while taken < size:
+            taken += len(await reader.read(100_000))
+            await asyncio.sleep(0.03)
+        writer.write(FINE)
+        await writer.drain()
+        writer.transport.abort()
+
+    async def main() -> float:
+        async with AsyncExitStack() as stack:
+            sock, context = narrow(), serving(trusted)
+            server = await asyncio.start_server(handle, sock=sock, ssl=context)
+            proxies = Proxies()
+            if proxied:
+                proxy = Tunnel(sock.getsockname()[1], context=context)
+                await stack.enter_async_context(proxy)
+                proxies = Proxies(https=f"https://127.0.0.1:{proxy.port}")
+            url = f"https://localhost:{sock.getsockname()[1]}"
+            client = HttpClient(url, {}, options=HttpOptions(read=2, proxies=proxies))
+            answer = await client.post("/x", "x" * size)
+            await client.aclose()
+            server.close()
+            await asyncio.sleep(0.05)
+            return answer.elapsed_ms
+
+    # It took longer than anybody waits for a sign of life.
+    assert asyncio.run(main()) > 2100
+
+
+def test_a_secure_connection_whose_request_is_not_quite_out_is_not_used_again(
+    trusted: Path,
+) -> None:
+    accepted = 0
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal accepted
+        accepted += 1
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Too large\r\nContent-Length: 0\r\n\r\n")
+        await left.wait()
+        writer.transport.abort()
+
+    async def main() -> None:
+        sock = narrow()
+        server = await asyncio.start_server(handle, sock=sock, ssl=serving(trusted))
+        url = f"https://localhost:{sock.getsockname()[1]}"
+        client = HttpClient(url, {}, options=HttpOptions(read=5))
+        for body in ("x" * 20_000_000, "x"):
+            with pytest.raises(ModelTrouble, match="HTTP 413"):
+                await client.post("/x", body)
+        await client.aclose()
+        left.set()
+        server.close()
+        await asyncio.sleep(0.05)
+
+    left = asyncio.Event()
+    asyncio.run(main())
+    assert accepted == 2
+
+
+def test_a_server_that_speaks_first_and_no_tls_is_named() -> None:
+    async def main() -> str:
+        async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"220 mail.invalid ESMTP\r\n")
+            await reader.read(1)
+            writer.close()
+
+        server = await asyncio.start_server(greet, "127.0.0.1", 0)
+        client = HttpClient(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", {})
+        with pytest.raises(ModelTrouble) as caught:
+            await client.post("/x", {})
+        await client.aclose()
+        server.close()
+        await asyncio.sleep(0.05)
+        return str(caught.value)
+
+    assert asyncio.run(main()) == "unreachable (no secure connection: wrong version number)"
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:

@@ -12,7 +12,13 @@ import msgspec
 
 from jurybox.errors import InputError
 from jurybox.models.proxies import Proxies
-from jurybox.models.trouble import quoted, read_refusal, read_retry_after, status_trouble
+from jurybox.models.trouble import (
+    LARGEST_REFUSAL,
+    quoted,
+    read_refusal,
+    read_retry_after,
+    status_trouble,
+)
 from jurybox.models.wire.address import Address, read_address
 from jurybox.models.wire.connection import Reply
 from jurybox.models.wire.dialing import Dialer, Limits
@@ -36,6 +42,8 @@ T = TypeVar("T")
 
 _MEGABYTE: Final = 1_000_000
 _ALWAYS: Final = {"Accept": "application/json", "User-Agent": "jurybox"}
+# The first status that isn't a success.
+_FIRST_REFUSAL: Final = 300
 # More than a store can hold.
 _TOO_MANY: Final = 2**63
 
@@ -142,7 +150,7 @@ class HttpClient:
             raise self._trouble(fault, call) from None
         elapsed = (self._now() - started) * 1000
         answer = HttpAnswer(body=reply.body, headers=reply.headers, elapsed_ms=elapsed)
-        if reply.status >= 300:  # noqa: PLR2004 - the first status that isn't a success
+        if reply.status >= _FIRST_REFUSAL:
             raise self._refused(reply.status, answer)
         return answer
 
@@ -178,14 +186,16 @@ class HttpClient:
         connection = await Dialer(*self._way, limits).dial(deadline)
         try:
             status, headers = await connection.begin(request, deadline)
-            pieces: list[bytes] = []
-            # A refusal is short, and wanted in words.
-            take = call.into.write if status < 300 else pieces.append  # noqa: PLR2004
-            while piece := await connection.read():
-                take(piece)
+            refusal = bytearray()
+            while len(refusal) <= LARGEST_REFUSAL and (piece := await connection.read()):
+                if status < _FIRST_REFUSAL:
+                    call.into.write(piece)
+                else:
+                    # Short, and wanted in words.
+                    refusal += piece
         finally:
             connection.abort()
-        return Reply(status, headers, b"".join(pieces))
+        return Reply(status, headers, bytes(refusal))
 
     def _refused(self, status: int, answer: HttpAnswer) -> ModelTrouble:
         if status < 400:  # noqa: PLR2004 - a redirection

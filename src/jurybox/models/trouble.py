@@ -14,6 +14,8 @@ from jurybox.judging.exchange import FailureKind
 from jurybox.running.ports import ModelTrouble
 
 LONGEST_QUOTE: Final = 300
+# Of what an endpoint says against a request; to look through more of it would hold up all others.
+LARGEST_REFUSAL: Final = 65_536
 HIDDEN: Final = "[hidden]"
 
 # Keys that look like keys are hidden even where they aren't ours: an endpoint may echo another one.
@@ -82,15 +84,19 @@ def quoted(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def read_refusal(body: bytes, content_type: str, secrets: Iterable[str]) -> Refusal:
-    """Find the reason in an error's body, whatever the endpoint's habit."""
-    found = _reason(body, content_type)
+    """Find the reason in the beginning of an error's body, whatever the endpoint's habit."""
+    text = body[:LARGEST_REFUSAL].decode("utf-8", "replace")
+    found, secrets = _reason(text, content_type), tuple(secrets)
     # Hidden at once, so that no secret gets into an exception.
     hidden = {name: redacted(getattr(found, name), secrets) for name in Refusal.__struct_fields__}
+    if len(body) > LARGEST_REFUSAL and found.message == text:
+        # Half a secret isn't recognised; where one was cut in two, that half is at the very end.
+        half = max((LONGEST_QUOTE, *map(len, secrets)))
+        hidden["message"] = hidden["message"][:-half]
     return Refusal(**hidden)
 
 
-def _reason(body: bytes, content_type: str) -> Refusal:
-    text = body.decode("utf-8", "replace")
+def _reason(text: str, content_type: str) -> Refusal:
     try:
         data = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):

@@ -33,7 +33,6 @@ _SERVER: Final = 500
 # A connection that is cut is taken up again, as long as every one of them brings something.
 _MOST_BARREN: Final = 3
 _MOST_ATTEMPTS: Final = 100
-_UNREADABLE: Final = "its answer can't be read (ClientResponseError)"
 _RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
@@ -124,7 +123,7 @@ class _Fetching:
             case Silent():
                 return _Again(f"nothing came for {self._options.read:g} s")
             case NotHttp():
-                return SourceTrouble(_UNREADABLE)
+                return SourceTrouble(f"its answer can't be read ({fault.reason})")
             case _:
                 return _Again("the connection was cut")
 

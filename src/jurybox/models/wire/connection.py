@@ -53,6 +53,8 @@ class Connection(asyncio.BufferedProtocol):
         self._reader = AnswerReader(largest)
         self._lost = lost
         self._transport: asyncio.Transport | None = None
+        self._beneath: tuple[asyncio.Transport, ...] = ()
+        self._news = select.poll()
         self._waiter: asyncio.Future[None] | None = None
         self._gone: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -136,8 +138,9 @@ class Connection(asyncio.BufferedProtocol):
         transport, age = self._transport, now - self.idle_since
         if transport is None or transport.is_closing() or age > longest:
             return False
-        # While the program did something else, the loop could not see that the server hung up.
-        return age < 0.5 or not _has_news(transport)  # noqa: PLR2004 - a call to the system
+        # The loop may not have seen yet that the server hung up, or said more than it was asked
+        # for; that would be taken for the next answer.
+        return not self._news.poll(0)
 
     def abort(self) -> None:
         """Close at once; more than once is fine."""
@@ -148,12 +151,17 @@ class Connection(asyncio.BufferedProtocol):
             # Not `close`: that would go on sending, and over TLS wait for a farewell.
             self._transport.abort()
 
-    def release(self) -> asyncio.Transport:
-        """Give away what it runs over, and hear no more of it."""
-        transport = self._standing()
+    def release(self) -> tuple[asyncio.Transport, ...]:
+        """Give away what it runs over, the topmost first, and hear no more of it."""
+        layers = (self._standing(), *self._beneath)
         self._transport, self._lost = None, None
         self.abort()
-        return transport
+        return layers
+
+    def stand(self, *layers: asyncio.Transport) -> None:
+        """Run over a transport that others carry, the topmost first."""
+        self.connection_made(layers[0])
+        self._beneath = layers[1:]
 
     async def gone(self) -> None:
         """Wait until its socket is closed."""
@@ -169,12 +177,19 @@ class Connection(asyncio.BufferedProtocol):
         self._is_busy, self._wants_head = True, wants_head
         self._heard, self._deadline = self._loop.time(), deadline
         transport.write(request)
-        self._unsent = transport.get_write_buffer_size()
+        self._unsent = self._left_to_send(transport)
 
     def _standing(self) -> asyncio.Transport:
         if self._transport is None or self._transport.is_closing():
             raise Cut
         return self._transport
+
+    def _left_to_send(self, transport: asyncio.Transport) -> int:
+        """Return how many bytes wait here; what TLS has locked up waits in the layer beneath."""
+        size: int = transport.get_write_buffer_size()
+        for layer in self._beneath:
+            size += layer.get_write_buffer_size()
+        return size
 
     def _expect(self) -> asyncio.Future[None]:
         """Return what is done when there is news; whoever gives up waiting has to abort."""
@@ -191,7 +206,7 @@ class Connection(asyncio.BufferedProtocol):
         self.idle_since = self._loop.time()
         # An answer may come before the request is out; the rest of that can't be taken back.
         transport = self._transport
-        if not self._reader.keeps_alive or transport is None or transport.get_write_buffer_size():
+        if not self._reader.keeps_alive or transport is None or self._left_to_send(transport):
             self.abort()
 
     # ---- what the loop calls
@@ -199,6 +214,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
         self._transport = cast("asyncio.Transport", transport)
+        self._news.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Say where bytes are to be put."""
@@ -268,7 +284,7 @@ class Connection(asyncio.BufferedProtocol):
         if transport is None or self._waiter is None or self._waiter.done():
             return
         now = self._loop.time()
-        unsent: int = transport.get_write_buffer_size()
+        unsent = self._left_to_send(transport)
         if unsent != self._unsent:
             # A large request on a slow line: nothing can be heard while it still goes out.
             self._unsent, self._heard = unsent, now
@@ -277,10 +293,3 @@ class Connection(asyncio.BufferedProtocol):
             self._timer = self._loop.call_at(due, self._ring)
         else:
             self._fail(TookTooLong() if now >= self._deadline else Silent())
-
-
-def _has_news(transport: asyncio.Transport) -> bool:
-    """Tell whether something has come that the loop hasn't seen, even if it is only the end."""
-    poll = select.poll()
-    poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
-    return bool(poll.poll(0))

@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import cast
 
 import msgspec
 
@@ -81,15 +82,18 @@ class Dialer:
     async def _over(self, made: socket.socket, to: Address, lost: Lost | None) -> Connection:
         """Speak over a socket: TLS if that is what the other side speaks."""
         connection = self._connection(lost)
-        trust, name = (trusting(), to.host) if to.is_secure else (None, None)
+        first = _Waiting() if to.is_secure else connection
         try:
             with _named():
-                await asyncio.get_running_loop().create_connection(
-                    lambda: connection, sock=made, ssl=trust, server_hostname=name
+                transport, _ = await asyncio.get_running_loop().create_connection(
+                    lambda: first, sock=made
                 )
         except BaseException:
             made.close()
             raise
+        if to.is_secure:
+            # In two steps, because only who holds what is beneath TLS can see how much is sent.
+            await self._secure(connection, to, transport)
         return connection
 
     async def _through(self, plain: Connection, proxy: Address, lost: Lost | None) -> Connection:
@@ -100,14 +104,20 @@ class Dialer:
             plain.abort()
             raise ProxyRefused(status) if status not in _SUCCESS else NotHttp("the proxy talks on")
         connection = self._connection(lost)
+        await self._secure(connection, self._address, *plain.release())
+        return connection
+
+    async def _secure(
+        self, connection: Connection, to: Address, *layers: asyncio.Transport
+    ) -> None:
+        """Speak TLS over what stands, the topmost first."""
         with _named():
             transport = await asyncio.get_running_loop().start_tls(
-                plain.release(), connection, trusting(), server_hostname=self._address.host
+                layers[0], connection, trusting(), server_hostname=to.host
             )
         if transport is None:
             raise Cut
-        connection.connection_made(transport)
-        return connection
+        connection.stand(transport, *layers)
 
     def _introduction(self, proxy: Address) -> bytes:
         to = self._address.netloc
@@ -119,6 +129,14 @@ class Dialer:
     def _connection(self, lost: Lost | None) -> Connection:
         loop, limits = asyncio.get_running_loop(), self._limits
         return Connection(loop, self._room, limits.read, limits.largest_body, lost)
+
+
+class _Waiting(asyncio.Protocol):
+    """Leaves all that comes to TLS, even from a server that speaks first."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Read nothing."""
+        cast("asyncio.Transport", transport).pause_reading()
 
 
 @functools.cache

@@ -14,6 +14,7 @@ KEPT: Final = 10.0
 _HEAD_START: Final = 0.25
 
 Info = tuple[socket.AddressFamily, tuple[object, ...]]
+_Attempt = asyncio.Task[socket.socket]
 
 
 class Names:
@@ -110,12 +111,16 @@ async def _connect(info: Info) -> socket.socket:
 
 async def _race(infos: list[Info]) -> socket.socket:
     """Try one address after the other, each with a head start; the first that stands wins."""
-    waiting, running = list(infos), set[asyncio.Task[socket.socket]]()
+    waiting, started = list(infos), set[_Attempt]()
+    running = set[_Attempt]()
+    won: _Attempt | None = None
     first_error: OSError | None = None
     try:
         while waiting or running:
             if waiting:
-                running.add(asyncio.create_task(_connect(waiting.pop(0))))
+                attempt = asyncio.create_task(_connect(waiting.pop(0)))
+                started.add(attempt)
+                running.add(attempt)
             done, running = await asyncio.wait(
                 running,
                 timeout=_HEAD_START if waiting else None,
@@ -124,22 +129,36 @@ async def _race(infos: list[Info]) -> socket.socket:
             for task in done:
                 error = task.exception()
                 if error is None:
-                    running |= done - {task}
+                    won = task
                     return task.result()
                 if not isinstance(error, OSError):
                     raise error
                 first_error = first_error or error
     finally:
-        await _withdraw(running)
+        await _withdraw(started, won)
     raise first_error or OSError("no address")
 
 
-async def _withdraw(running: set[asyncio.Task[socket.socket]]) -> None:
-    for task in running:
+async def _withdraw(started: set[_Attempt], won: _Attempt | None) -> None:
+    """End all attempts but one, and that one too if whoever wanted it gives up meanwhile."""
+    others = [task for task in started if task is not won]
+    for task in others:
         task.cancel()
-    for made in await asyncio.gather(*running, return_exceptions=True):
-        if isinstance(made, socket.socket):
-            made.close()
+        # Not left to whoever waits below, who may be cancelled.
+        task.add_done_callback(_close)
+    ending = [task for task in others if not task.done()]
+    try:
+        if ending:
+            await asyncio.wait(ending)
+    except BaseException:
+        if won is not None:
+            won.result().close()
+        raise
+
+
+def _close(task: _Attempt) -> None:
+    if not task.cancelled() and task.exception() is None:
+        task.result().close()
 
 
 def reason(error: OSError) -> str:

@@ -10,7 +10,8 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from jurybox.models.wire.faults import BrokenOff, Cut, NotHttp, TooLarge, WireFault
 from jurybox.models.wire.unpacking import Unpacking, unpacking
 
-# A parser joins the pieces of one header, however long, so somebody has to count.
+# A parser joins the pieces of one header, however long, so somebody has to count; and of one that
+# follows the body too.
 LARGEST_HEAD: Final = 65_536
 _FIRST_INTERIM: Final = 100
 _SWITCHING: Final = 101
@@ -39,12 +40,12 @@ class AnswerReader:
 
     __slots__ = (
         "_fault",
-        "_head_size",
         "_largest",
         "_parser",
         "_pieces",
         "_size",
         "_unpacking",
+        "_without_body",
         "buffered",
         "has_head",
         "headers",
@@ -70,7 +71,7 @@ class AnswerReader:
         self.has_head = self.is_whole = self.keeps_alive = False
         self.buffered = 0
         self._pieces: list[bytes] = []
-        self._size = self._head_size = 0
+        self._size = self._without_body = 0
         self._unpacking: Unpacking | None = None
         self._fault: WireFault | None = None
 
@@ -81,8 +82,7 @@ class AnswerReader:
             WireFault: they are no answer, or more of one than is permitted.
 
         """
-        if not self.has_head:
-            self._head_size += len(data)
+        self._without_body += len(data)
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
@@ -94,8 +94,10 @@ class AnswerReader:
                 self._fault = NotHttp(str(error))
         if self._fault is not None:
             raise self._fault
-        if not self.has_head and self._head_size > LARGEST_HEAD:
-            raise NotHttp("its head is too large")
+        if self._without_body > LARGEST_HEAD and not self.is_whole:
+            raise NotHttp(
+                "too much comes around its body" if self.has_head else "its head is too large"
+            )
 
     def finish(self) -> None:
         """Take note that nothing more comes; for some answers that is the end.
@@ -148,6 +150,7 @@ class AnswerReader:
             return
         self.status = status
         self.has_head = True
+        self._without_body = 0
         encoding = self.headers.get("content-encoding")
         if encoding is not None and self._largest is not None:
             try:
@@ -157,6 +160,7 @@ class AnswerReader:
 
     def on_body(self, piece: bytes) -> None:
         """Take a piece of the body."""
+        self._without_body = 0
         if self._fault is not None:
             return
         if self._unpacking is not None:

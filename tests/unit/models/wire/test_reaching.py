@@ -32,9 +32,20 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def with_server(visit: Callable[[int], "asyncio.Future[None] | object"]) -> None:
     async def main() -> None:
-        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+        writers: list[asyncio.StreamWriter] = []
+        server = await asyncio.start_server(
+            lambda _, writer: writers.append(writer), "127.0.0.1", 0
+        )
         await visit(server.sockets[0].getsockname()[1])  # type: ignore[misc]
+        # A server that is closed while it accepts somebody leaves that connection open.
+        seen = -1
+        while len(writers) > seen:
+            seen = len(writers)
+            await asyncio.sleep(0.1)
         server.close()
+        for writer in writers:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
 
     asyncio.run(main())
 
@@ -168,3 +179,54 @@ def test_the_next_address_is_tried_where_the_first_leads_nowhere(
 def test_where_none_stands_the_first_error_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConnectionRefusedError):
         race(monkeypatch, {V6: REFUSED, V4: OSError(101, "unreachable")})
+
+
+# ---- giving up while the others are withdrawn
+
+
+def left_open(monkeypatch: pytest.MonkeyPatch, *, cancels: int) -> int:
+    """Cancel a race that is won, so often; return how many of the sockets stay open."""
+    made: list[socket.socket] = []
+
+    def stands() -> socket.socket:
+        made.append(socket.socket())
+        return made[-1]
+
+    async def connect(info: Info) -> socket.socket:
+        if info is V6:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                # It stood in the very moment in which it was given up.
+                await asyncio.sleep(0.05)
+        return stands()
+
+    async def main() -> None:
+        racing = asyncio.create_task(reaching._race([V6, V4]))
+        while not made:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0.01)
+        for _ in range(cancels):
+            racing.cancel()
+        await asyncio.wait({racing})
+        assert racing.cancelled() == (cancels > 0)
+        await asyncio.sleep(0.1)
+
+    monkeypatch.setattr(reaching, "_connect", connect)
+    monkeypatch.setattr(reaching, "_HEAD_START", 0.01)
+    asyncio.run(main())
+    assert len(made) == 2
+    is_open = [each for each in made if each.fileno() >= 0]
+    for each in is_open:
+        each.close()
+    return len(is_open)
+
+
+def test_of_a_race_one_socket_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert left_open(monkeypatch, cancels=0) == 1
+
+
+def test_of_a_race_that_is_given_up_when_it_is_won_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert left_open(monkeypatch, cancels=1) == 0

@@ -200,6 +200,30 @@ def test_a_head_without_end_is_refused(line: bytes) -> None:
         read(begin, *[line] * (2 * LARGEST_HEAD // len(line)))
 
 
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "more"),
+    [
+        (b"0\r\nX: ", b"y" * 1000),
+        (b"0\r\n", b"X: y\r\n"),
+        (b"1;", b"y" * 1000),
+        (b"0", b"0" * 1000),
+    ],
+)
+def test_what_comes_around_a_body_is_bounded_too(begin: bytes, more: bytes) -> None:
+    with pytest.raises(NotHttp, match="too much comes around its body"):
+        read(CHUNKED + begin, *[more] * (2 * LARGEST_HEAD // len(more)))
+
+
+def test_a_body_in_small_chunks_may_take_more_than_a_head_around_them() -> None:
+    count = LARGEST_HEAD // 2
+    chunk = b"1;extension\r\na\r\n"
+    trailer = b"0\r\nX: %b\r\n\r\n" % (b"y" * 30_000)
+    assert read(CHUNKED, *[chunk * 64] * (count // 64), trailer).body == b"a" * (count + 1)
+
+
 def test_names_that_a_server_makes_up_are_not_kept_for_ever() -> None:
     for begin in range(0, 5000, 500):
         head = b"".join(b"X-%d: y\r\n" % number for number in range(begin, begin + 500))
