@@ -58,6 +58,7 @@ class BatchServer:
         refuse: a status for each path, in place of any answer.
         cut: cuts the connection behind what it was asked to do, so many times.
         silent_on: what it does at once and answers only when it may ``speak``.
+        foreign: batches of other programs, which the lists show first, on a page of their own.
 
     """
 
@@ -73,6 +74,7 @@ class BatchServer:
         self.refuse: Callable[[str, str], int | None] = lambda _method, _path: None
         self.cut: Counter[str] = Counter()
         self.silent_on = ""
+        self.foreign: list[Any] = []
         self.speak = threading.Event()
         self.calls: Counter[str] = Counter()
         self.usage: Data = {"prompt_tokens": 100, "completion_tokens": 20}
@@ -139,7 +141,7 @@ class BatchServer:
         return actions.get(call, _missing)()
 
     def _answer_one(self, body: bytes, *, anthropic: bool) -> Answer:
-        request = json.loads(body)
+        request = _unmarked(json.loads(body))
         self.direct[json.dumps(request)] += 1
         status, data = self._one(request, anthropic=anthropic)
         return status, json.dumps(data).encode()
@@ -181,7 +183,9 @@ class BatchServer:
 
     def _list(self, after: list[str] | None, *, openai: bool) -> Answer:
         mine = list(reversed(self.batches.values()))
-        if after:
+        if not after and self.foreign:
+            return _ok({"data": self.foreign, "has_more": True})
+        if after and after[0] != "foreign":
             names = [each.name for each in mine]
             mine = mine[names.index(after[0]) + 1 :]
         shown = self._openai if openai else self._anthropic
@@ -327,6 +331,14 @@ class BatchServer:
             self._server.shutdown()
             self._server.server_close()
             thread.join()
+
+
+def _unmarked(request: Data) -> Data:
+    """Return a request without the marks of a cache, which change nothing of what is asked."""
+    for message in request["messages"]:
+        if isinstance(message["content"], list):
+            message["content"] = "".join(block["text"] for block in message["content"])
+    return request
 
 
 def _uploaded(form: bytes) -> bytes:

@@ -14,6 +14,7 @@ from batch_server import BatchServer, Data
 from judge_server import general_verdict
 from jurybox.cli.app import run as command
 from jurybox.models.http import HttpAnswer, HttpCall, HttpClient, HttpOptions
+from jurybox.running.batch_post import Pace
 from jurybox.running.ports import ModelTrouble
 
 SAMPLES = 24
@@ -422,6 +423,49 @@ def test_a_batch_whose_name_never_arrived_is_found_and_not_paid_for_twice(
     assert done.json["status"] == "finished"
     assert bench.once
     assert bench.server.calls[f"GET {path}"] >= 1
+
+
+@MODELS
+def test_batches_of_others_may_look_as_they_like(
+    bench: Bench, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jurybox.running.batching.Pace", lambda: Pace(patience=2.0))
+    path = "/v1/batches" if model == OPENAI else "/v1/messages/batches"
+    odd = {"created_at": 1.5e10, "request_counts": "many", "metadata": {"jurybox_batch": 7}}
+    bench.server.foreign = [{"id": "foreign", **odd}, {"id": 7}, {"metadata": ["x"]}, None]
+    bench.server.cut[f"POST {path}"] = 1
+    done = bench.run("--batch", model=model)
+    assert done.json["status"] == "finished"
+    assert bench.once
+
+
+def test_a_list_in_which_nothing_can_be_read_is_not_taken_for_an_empty_one(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch may be behind it, and would be paid for twice."""
+    monkeypatch.setattr("jurybox.running.batching.Pace", lambda: Pace(patience=0.5))
+    bench.server.foreign = [None]
+    bench.server.cut["POST /v1/batches"] = 1
+    done = bench.run("--batch")
+    assert done.code == 3
+    assert "the list of batches can't be read" in done.err
+    assert bench.once
+
+
+@MODELS
+def test_a_refusal_of_everybody_throws_away_nothing_that_was_paid_for(
+    bench: Bench, model: str
+) -> None:
+    refusal = 402, {"error": {"type": "billing_error", "message": "pay"}}
+    bench.server.item = lambda body, _count: refusal if "Add 20." in json.dumps(body) else None
+    done = bench.run("--batch", model=model)
+    assert done.code == 3
+    assert "HTTP 402: pay" in done.err
+    assert select("select count(*) from exchanges") == [(SAMPLES - 1,)]
+    assert select("select state from batches") == [("read",)]
+    bench.server.item = lambda _body, _count: None
+    assert bench.resume().json["status"] == "finished"
+    assert [count for count in bench.server.batched.values() if count > 1] == [2]
 
 
 def test_batches_of_others_are_left_alone(bench: Bench) -> None:

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from jurybox.models.batches import read_line
+from jurybox.models.batches import read_line, read_listed
 from jurybox.models.http import HttpCall, HttpClient, decode, encoded
 from jurybox.models.trouble import quoted, read_refusal, status_trouble
 from jurybox.running.batch_model import LapsedTrouble, Look
@@ -50,11 +50,26 @@ class _Batch(msgspec.Struct):
     id: str
     processing_status: str = ""
     request_counts: _Counts = msgspec.field(default_factory=_Counts)
-    created_at: str = ""
+
+
+class _Listed(msgspec.Struct):
+    """A batch in the list, which may be anybody's."""
+
+    id: str
+    request_counts: object = None
+    created_at: object = None
+
+    @property
+    def requests(self) -> int | None:
+        try:
+            counts = msgspec.convert(self.request_counts, _Counts)
+        except msgspec.ValidationError:
+            return None
+        return counts.processing + counts.answered
 
 
 class _Page(msgspec.Struct):
-    data: list[_Batch]
+    data: list[msgspec.Raw]
     has_more: bool = False
 
 
@@ -91,15 +106,13 @@ class AnthropicBatches:
         for _ in range(_MOST_PAGES):
             query = urlencode({"limit": _PAGE, **after})
             page = decode(await client.send(HttpCall(path=f"{_BATCHES}?{query}")), _Page)
-            young = [each for each in page.data if _is_since(each, oldest)]
-            for each in young:
-                counts = each.request_counts
-                if counts.processing + counts.answered == requests:
-                    found.append(each.id)
+            listed = read_listed(page.data, _Listed)
+            young = [each for each in listed if _is_since(each, oldest)]
+            found += [each.id for each in young if each.requests == requests]
             # The newest come first.
             if not page.has_more or not young:
                 break
-            after = {"after_id": page.data[-1].id}
+            after = {"after_id": listed[-1].id}
         return found
 
     async def look(self, client: HttpClient, batch_id: str) -> Look:
@@ -135,9 +148,9 @@ class AnthropicBatches:
                 raise ModelTrouble("unreadable", said, retry=True)
 
 
-def _is_since(batch: _Batch, oldest: datetime) -> bool:
+def _is_since(batch: _Listed, oldest: datetime) -> bool:
     try:
-        return datetime.fromisoformat(batch.created_at) >= oldest
+        return datetime.fromisoformat(str(batch.created_at)) >= oldest
     except (ValueError, TypeError):
         # One that doesn't say may be the one that is looked for.
         return True

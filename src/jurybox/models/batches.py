@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from http import HTTPStatus
 from typing import IO, Final, Protocol, TypeVar
 
@@ -158,6 +158,24 @@ def _name(line: bytes) -> str:
         return read_json(line, _Named).custom_id
     except (ValueError, RecursionError):
         return ""
+
+
+def read_listed(rows: Sequence[msgspec.Raw], kind: type[T]) -> list[T]:
+    """Read a page of a list of batches, and leave out what isn't of this kind.
+
+    Other programs have batches there as well, and one of theirs must not hide ours.
+
+    Raises:
+        ModelTrouble: nothing in it is of this kind, so nobody can say what comes behind it.
+
+    """
+    listed: list[T] = []
+    for row in rows:
+        with suppress(ValueError, RecursionError):
+            listed.append(read_json(bytes(row), kind))
+    if rows and not listed:
+        raise ModelTrouble("unreadable", "the list of batches can't be read", retry=True)
+    return listed
 
 
 def read_line(line: bytes, kind: type[T]) -> T:

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from jurybox.models.batches import read_line
+from jurybox.models.batches import read_line, read_listed
 from jurybox.models.http import HttpCall, HttpClient, decode, encoded
 from jurybox.models.trouble import quoted, read_refusal, status_trouble
 from jurybox.running.batch_model import LapsedTrouble, Look
@@ -53,12 +53,24 @@ class _Batch(msgspec.Struct):
     error_file_id: str | None = None
     errors: _Errors | None = None
     request_counts: _Counts | None = None
-    metadata: dict[str, str] | None = None
-    created_at: int = 0
+
+
+class _Listed(msgspec.Struct):
+    """A batch in the list, which may be anybody's."""
+
+    id: str
+    metadata: dict[str, object] | None = None
+    created_at: object = None
+
+    def has(self, mark: str) -> bool:
+        return (self.metadata or {}).get(_MARK) == mark
+
+    def is_before(self, oldest: float) -> bool:
+        return isinstance(self.created_at, int | float) and self.created_at < oldest
 
 
 class _Page(msgspec.Struct):
-    data: list[_Batch]
+    data: list[msgspec.Raw]
     has_more: bool = False
 
 
@@ -106,13 +118,14 @@ class OpenAIBatches:
         for _ in range(_MOST_PAGES):
             query = urlencode({"limit": _PAGE, **after})
             page = decode(await client.send(HttpCall(path=f"{_BATCHES}?{query}")), _Page)
-            found = [each.id for each in page.data if (each.metadata or {}).get(_MARK) == mark]
+            listed = read_listed(page.data, _Listed)
+            found = [each.id for each in listed if each.has(mark)]
             if found:
                 return found
             # The newest come first.
-            if not page.has_more or all(each.created_at < oldest for each in page.data):
+            if not page.has_more or all(each.is_before(oldest) for each in listed):
                 return []
-            after = {"after": page.data[-1].id}
+            after = {"after": listed[-1].id}
         return []
 
     async def look(self, client: HttpClient, batch_id: str) -> Look:

@@ -12,7 +12,7 @@ from jurybox.errors import IncompleteError
 from jurybox.judging.exchange import Failure, ModelRequest, Outcome
 from jurybox.running.attendance import Attendance
 from jurybox.running.batch_model import BatchModel, LapsedTrouble, Look, Results
-from jurybox.running.batch_post import GivenUpError, Pace, Post, RefusedError
+from jurybox.running.batch_post import GivenUpError, Pace, Parcel, Post, RefusedError, usable_names
 from jurybox.running.ledger import Ledger, key_in, name_of, short_key
 from jurybox.running.ports import ModelTrouble
 from jurybox.running.records import BatchRow
@@ -36,6 +36,8 @@ class Asked:
         self.future: asyncio.Future[Delivered] = asyncio.get_running_loop().create_future()
         self.attempts = 0
         self.lapses = 0
+        # The batch in which the reply was, once there is one.
+        self.row: BatchRow | None = None
         words = sum(len(turn.content.encode("utf-8", "replace")) for turn in request.messages)
         self.size = words + len(request.schema or "") + _FRAME
 
@@ -47,7 +49,6 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     attendance: Attendance
     pace: Pace
     tell: Callable[[str], None]
-    gate: asyncio.Lock
 
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,10 +72,11 @@ class Lane:
         # There once a provider has said that fewer requests at once would do.
         self._turn: asyncio.Lock | None = None
         self._found: dict[str, deque[_Found]] = {}
+        # How many replies of a batch nobody has heard yet, and one while they are handed out.
         self._left: dict[int, int] = {}
         self._read: list[BatchRow] = []
         self._sent: dict[asyncio.Task[None], Sequence[Asked]] = {}
-        self._submitting: set[asyncio.Task[None] | None] = set()
+        self._recovering = False
         self._halt: Failure | None = None
         self.left_open: dict[int, BatchRow] = {}
 
@@ -93,8 +95,9 @@ class Lane:
         if self._halt is not None:
             self._answer(asked, self._halt, "")
             return
-        # Where a provider wants fewer at once, batches go one by one, and when nothing more comes.
-        if self._turn is None and self._full(asked):
+        # Where a provider wants fewer at once, batches go one by one, and when nothing more comes;
+        # and what an open batch may answer isn't asked again.
+        if self._turn is None and not self._recovering and self._full(asked):
             self.send()
         self._queue.append(asked)
         self._size += asked.size
@@ -147,17 +150,43 @@ class Lane:
     async def _carry(self, part: Sequence[Asked]) -> None:
         async with self._turn or nullcontext():
             sent: dict[str, Asked] = {}
-            # One after the other: what is being submitted stands in memory as it is sent.
-            async with self._means.gate:
-                row = None if self._halt is not None else await self._submit(part, sent)
+            row = await self._submit(part, sent)
             if row is not None and self._halt is None:
                 look = await self._post.wait(row)
                 with self._means.attendance.held():
                     await self._end(row, look, sent)
 
     async def _submit(self, part: Sequence[Asked], sent: dict[str, Asked]) -> BatchRow | None:
-        """Submit what can be sent, and fill in under which name; None where nothing can."""
+        """Submit what can be sent, and fill in under which name; None where nothing is."""
         draft = self._means.ledger.draft(self._name, self._model.endpoint, self._model.terms())
+
+        async def pack() -> Parcel | None:
+            if self._halt is not None:
+                return None
+            lines = self._lines(draft, part, sent)
+            row = self.left_open.get(draft.number)
+            if row is None and lines:
+                row = await self._intend(draft, len(lines))
+            return None if row is None else Parcel(row, lines)
+
+        try:
+            row = await self._post.submit(pack)
+        except RefusedError:
+            await self._let_go(self.left_open[draft.number])
+            raise
+        if row is not None:
+            self.left_open[row.number] = row
+        return row
+
+    async def _intend(self, draft: BatchRow, requests: int) -> BatchRow | None:
+        row = self.left_open[draft.number] = await self._means.ledger.intend(draft, requests)
+        if self._halt is None:
+            return row
+        # The provider never hears of it.
+        await self._let_go(row)
+        return None
+
+    def _lines(self, draft: BatchRow, part: Sequence[Asked], sent: dict[str, Asked]) -> list[bytes]:
         lines: list[bytes] = []
         for index, each in enumerate(part):
             name = name_of(draft, each.key, index)
@@ -166,23 +195,7 @@ class Lane:
                 sent[name] = each
             except ModelTrouble as trouble:
                 self._fail(each, trouble, "")
-        return await self._hand_over(draft, lines) if lines else None
-
-    async def _hand_over(self, draft: BatchRow, lines: list[bytes]) -> BatchRow:
-        task = asyncio.current_task()
-        self._submitting.add(task)
-        try:
-            row = await self._means.ledger.intend(draft, len(lines))
-            self.left_open[row.number] = row
-            try:
-                row = await self._post.submit(row, lines)
-            except RefusedError:
-                await self._let_go(row)
-                raise
-            self.left_open[row.number] = row
-        finally:
-            self._submitting.discard(task)
-        return row
+        return lines
 
     async def _end(self, row: BatchRow, look: Look, sent: dict[str, Asked]) -> None:
         if look.state == "ended":
@@ -207,13 +220,15 @@ class Lane:
 
     async def _hand_out(self, row: BatchRow, look: Look, sent: dict[str, Asked]) -> None:
         results = await self._post.fetch(row, look)
-        heard = True
+        self._left[row.number] = 1
+        halting: list[tuple[Asked, ModelTrouble]] = []
         try:
-            usable = self._usable(row, results, sent)
+            usable = usable_names(row, results, sent, self._means.tell)
             for count, result in enumerate(results):
                 asked = sent.pop(result.name, None) if result.name in usable else None
-                if asked is not None:
-                    heard &= self._deliver(asked, result.line, row)
+                trouble = None if asked is None else self._deliver(asked, result.line, row)
+                if asked is not None and trouble is not None:
+                    halting.append((asked, trouble))
                 if count % _STRETCH == 0:
                     await asyncio.sleep(0)
         finally:
@@ -222,66 +237,65 @@ class Lane:
             self._means.tell(f"batch {row.batch_id}: requests without an answer: {len(sent)}")
         for asked in sent.values():
             self._lapse(asked, LapsedTrouble("unreadable", _UNANSWERED), row)
-        # What nobody heard is read again when the run goes on.
-        if heard:
+        if halting:
+            # Who hears of it ends the run: all others have what was paid for before that.
+            await asyncio.sleep(0)
+        for asked, trouble in halting:
+            self._fail(asked, trouble, row.batch_id)
+        self._one_less(row)
+
+    def _one_less(self, row: BatchRow) -> None:
+        """Note that a reply was heard; a batch with others is read again when the run goes on."""
+        self._left[row.number] -= 1
+        if not self._left[row.number]:
             self._read.append(row)
 
-    def _usable(self, row: BatchRow, results: Results, sent: dict[str, Asked] | None) -> set[str]:
-        """Return the names under which there is one answer to one request; tell of the others."""
-        seen: dict[str, int] = {}
-        twice: set[str] = set()
-        unreadable = strange = 0
-        for each in results:
-            if not each.name:
-                unreadable += 1
-            elif key_in(each.name, row) is None or (sent is not None and each.name not in sent):
-                strange += 1
-            elif seen.setdefault(each.name, hash(each.line)) != hash(each.line):
-                twice.add(each.name)
-        told = (
-            (unreadable, "lines that can't be read"),
-            (strange, "answers to requests that weren't in it"),
-            (len(twice), "requests with different answers, none of which is used"),
-        )
-        for count, what in told:
-            if count:
-                self._means.tell(f"batch {row.batch_id}: {what}: {count}")
-        return seen.keys() - twice
+    def heard(self, asked: Asked) -> None:
+        """Note that who asked has the reply, which is stored from now on."""
+        if asked.row is not None:
+            self._one_less(asked.row)
 
-    def _deliver(self, asked: Asked, line: bytes, row: BatchRow) -> bool:
-        """Hand out what a line says; False where nobody waits for it any more."""
+    def _deliver(self, asked: Asked, line: bytes, row: BatchRow) -> ModelTrouble | None:
+        """Hand out what a line says; return trouble of everybody, which is told to nobody yet."""
         try:
             reply = self._model.read(line, asked.request, row.terms)
         except LapsedTrouble as trouble:
-            return self._lapse(asked, trouble, row)
+            self._lapse(asked, trouble, row)
+            return None
         except ModelTrouble as trouble:
-            if self._model.concede(trouble, asked.request, row.terms):
-                return self._again(asked)
-            asked.attempts += 1
-            if trouble.retry and asked.attempts < self._means.pace.attempts:
-                return self._again(asked)
-            return self._fail(asked, trouble, row.batch_id)
-        return self._answer(asked, reply, row.batch_id)
+            conceded = self._model.concede(trouble, asked.request, row.terms)
+            asked.attempts += not conceded
+            if conceded or (trouble.retry and asked.attempts < self._means.pace.attempts):
+                self._again(asked)
+                return None
+            if trouble.everybody:
+                return trouble
+            self._fail(asked, trouble, row.batch_id)
+            return None
+        # Also where nobody waits for it any more: then nobody ever hears it.
+        self._left[row.number] += 1
+        if self._answer(asked, reply, row.batch_id):
+            asked.row = row
+        return None
 
-    def _lapse(self, asked: Asked, trouble: LapsedTrouble, row: BatchRow) -> bool:
+    def _lapse(self, asked: Asked, trouble: LapsedTrouble, row: BatchRow) -> None:
         asked.lapses += 1
         if asked.lapses <= self._means.pace.lapses:
-            return self._again(asked)
-        return self._fail(asked, trouble, row.batch_id)
+            self._again(asked)
+        else:
+            self._fail(asked, trouble, row.batch_id)
 
-    def _again(self, asked: Asked) -> bool:
-        if asked.future.done():
-            return False
-        self._queue.append(asked)
-        self._size += asked.size
-        return True
+    def _again(self, asked: Asked) -> None:
+        if not asked.future.done():
+            self._queue.append(asked)
+            self._size += asked.size
 
-    def _fail(self, asked: Asked, trouble: ModelTrouble, batch: str) -> bool:
+    def _fail(self, asked: Asked, trouble: ModelTrouble, batch: str) -> None:
         tries = max(asked.attempts, asked.lapses)
         often = f" after {tries} attempts" if tries > 1 else ""
         message = f"{self._model.endpoint}: {trouble}{often}"
         failure = Failure(kind=trouble.kind, message=message, everybody=trouble.everybody)
-        return self._answer(asked, failure, batch)
+        self._answer(asked, failure, batch)
 
     def _answer(self, asked: Asked, outcome: Outcome, batch: str) -> bool:
         if asked.future.done():
@@ -295,6 +309,7 @@ class Lane:
         for row in rows:
             self.left_open[row.number] = row
         if rows:
+            self._recovering = True
             self._means.attendance.enter()
             self._start(self._recover(rows), ())
 
@@ -303,6 +318,7 @@ class Lane:
             for row in rows:
                 await self._recover_one(row)
         finally:
+            self._recovering = False
             self._means.attendance.leave()
 
     async def _recover_one(self, row: BatchRow) -> None:
@@ -325,14 +341,14 @@ class Lane:
         finally:
             results.close()
         for asked in tuple(self._queue):
-            found = self.known(asked)
+            found = None if asked.future.done() else self.known(asked)
             if found is not None:
                 self.forget(asked)
                 self._answer(asked, *found)
 
     def _keep(self, row: BatchRow, results: Results) -> None:
-        usable = self._usable(row, results, None)
-        self._left[row.number] = 0
+        usable = usable_names(row, results, None, self._means.tell)
+        self._left[row.number] = 1
         for each in results:
             key = key_in(each.name, row)
             if key is not None and each.name in usable:
@@ -340,42 +356,43 @@ class Lane:
                 found = self._found.setdefault(key, deque())
                 found.append(_Found(line=each.line, row=row))
                 self._left[row.number] += 1
-        if not self._left[row.number]:
-            self._read.append(row)
+        self._one_less(row)
 
     def known(self, asked: Asked) -> Delivered | None:
         """Return what a batch of an earlier process says to an equal request."""
         key = short_key(asked.key)
         while found := self._found.get(key):
             each = found.popleft()
-            self._left[each.row.number] -= 1
-            if not self._left[each.row.number]:
-                self._read.append(each.row)
             try:
                 reply = self._model.read(each.line, asked.request, each.row.terms)
             except ModelTrouble:
                 # That time it failed; it is asked again like any other.
+                self._one_less(each.row)
                 continue
+            asked.row = each.row
             return reply, each.row.batch_id
         self._found.pop(key, None)
         return None
 
-    async def settle(self, *, finished: bool) -> None:
-        """Note that what was read is stored, and in a finished run also what nobody needed."""
-        read, self._read = self._read, []
-        if finished:
-            read = list(self.left_open.values())
-        for row in read:
+    def read(self, *, finished: bool) -> Sequence[BatchRow]:
+        """Return what was heard to its end, and in a finished run also what nobody needed."""
+        return tuple(self.left_open.values() if finished else self._read)
+
+    async def settle(self, rows: Sequence[BatchRow]) -> None:
+        """Note that all that anybody heard of these is stored."""
+        for row in rows:
             await self._means.ledger.note(row, "read")
             self.left_open.pop(row.number, None)
+            self._read = [each for each in self._read if each.number != row.number]
 
     def stop(self, failure: Failure, *, at_once: bool = False) -> None:
         """Wait for nothing more; what is being submitted is noted first, unless at once."""
         self._halt = self._halt or failure
+        self._post.stopped = True
         waiting = [*self._queue, *(each for sent in self._sent.values() for each in sent)]
         self._queue, self._size = [], 0
         for each in waiting:
             self._answer(each, self._halt, "")
         for task in self._sent:
-            if at_once or task not in self._submitting:
+            if at_once or task not in self._post.uploading:
                 task.cancel()

@@ -1,7 +1,8 @@
 """Dealing with a provider about one batch: hand it over, wait for it, get what it came to."""
 
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+import asyncio
+from collections.abc import Awaitable, Callable, Container
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -50,12 +51,26 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     answered: int | None = None
 
 
+class Parcel(NamedTuple):
+    """A batch that the ledger knows, and its requests as they are sent."""
+
+    row: BatchRow
+    lines: list[bytes]
+
+
 class GivenUpError(Exception):
     """Nobody in the run gets on by asking; the message says why."""
 
 
 class RefusedError(GivenUpError):
     """The provider won't have a batch."""
+
+
+class _Lost(NamedTuple):
+    """An attempt to hand over a batch that came to nothing, as far as one knows."""
+
+    row: BatchRow
+    trouble: ModelTrouble
 
 
 class Post:
@@ -68,6 +83,7 @@ class Post:
         pace: Pace,
         clock: Clock,
         draw: Callable[[], float],
+        gate: asyncio.Lock,
     ) -> None:
         self._model = model
         self._ledger = ledger
@@ -77,12 +93,17 @@ class Post:
         self._limits = Limits(longest_delay=pace.longest)
         self.waiting: dict[int, Waiting] = {}
         self.on_change: Callable[[], None] = lambda: None
+        # One after the other, also with other models: what is sent stands in memory meanwhile.
+        self._gate = gate
+        self.stopped = False
+        self.uploading: set[asyncio.Task[None] | None] = set()
 
-    async def submit(self, row: BatchRow, lines: list[bytes]) -> BatchRow:
-        """Hand over a batch and write down its name.
+    async def submit(self, pack: Callable[[], Awaitable[Parcel | None]]) -> BatchRow | None:
+        """Hand over a batch and write down its name; None where there is nothing to hand over.
 
         Where it isn't known whether the provider took it, it is looked for before it is handed
-        over again: a batch that is submitted twice is paid for twice.
+        over again: a batch that is submitted twice is paid for twice. ``pack`` is called for each
+        attempt, so that nothing of the batch stands in memory between two.
 
         Raises:
             RefusedError: the provider won't have it.
@@ -93,14 +114,14 @@ class Post:
         began, attempts = self._clock.now(), 0
         while True:
             attempts += 1
-            try:
-                batch_id = await self._model.submit(lines, mark_of(row))
-                return await self._ledger.note(row, "submitted", batch_id)
-            except ModelTrouble as error:
-                trouble = error
+            async with self._gate:
+                tried = await self._upload(pack)
+            if not isinstance(tried, _Lost):
+                return tried
+            row, trouble = tried
             if trouble.kind == "refused":
                 raise RefusedError(self._why(trouble))
-            if not self._may_retry(trouble, began):
+            if self.stopped or not self._may_retry(trouble, began):
                 raise GivenUpError(self._why(trouble))
             await self._pause(trouble, attempts)
             if trouble.kind != "rate-limit":
@@ -108,16 +129,35 @@ class Post:
                 if found is not None:
                     return found
 
+    async def _upload(
+        self, pack: Callable[[], Awaitable[Parcel | None]]
+    ) -> "BatchRow | _Lost | None":
+        """Try once, and say which task does so: it is cancelled only by who leaves at once."""
+        task = asyncio.current_task()
+        self.uploading.add(task)
+        try:
+            parcel = await pack()
+            if parcel is None:
+                return None
+            try:
+                batch_id = await self._model.submit(parcel.lines, mark_of(parcel.row))
+            except ModelTrouble as trouble:
+                return _Lost(parcel.row, trouble)
+            return await self._ledger.note(parcel.row, "submitted", batch_id)
+        finally:
+            self.uploading.discard(task)
+
     async def find(self, row: BatchRow) -> BatchRow | None:
         """Look for a batch of which only the intention is known; write down its name.
 
         A provider may list nothing by which to tell, so a batch that may be the one is waited for:
-        the names of its requests say whether it is.
+        the names of its requests say whether it is. One that the run
+        knows under another number isn't.
         """
 
         async def find() -> list[str]:
             found = await self._model.find(mark_of(row), row.submitted_at, row.requests)
-            return list(found)
+            return [each for each in found if each not in self._ledger.names]
 
         for batch_id in await self._patiently(find, row):
             candidate = msgspec.structs.replace(row, batch_id=batch_id)
@@ -190,3 +230,31 @@ class Post:
             return said
         name = row.batch_id or f"{row.number}, which may have been submitted or not"
         return f"{said}; it was asked about batch {name}; {_FORGET}"
+
+
+def usable_names(
+    row: BatchRow,
+    results: Results,
+    sent: Container[str] | None,
+    tell: Callable[[str], None],
+) -> set[str]:
+    """Return the names under which there is one answer to one request; tell of the others."""
+    seen: dict[str, int] = {}
+    twice: set[str] = set()
+    unreadable = strange = 0
+    for each in results:
+        if not each.name:
+            unreadable += 1
+        elif key_in(each.name, row) is None or (sent is not None and each.name not in sent):
+            strange += 1
+        elif seen.setdefault(each.name, hash(each.line)) != hash(each.line):
+            twice.add(each.name)
+    told = (
+        (unreadable, "lines that can't be read"),
+        (strange, "answers to requests that weren't in it"),
+        (len(twice), "requests with different answers, none of which is used"),
+    )
+    for count, what in told:
+        if count:
+            tell(f"batch {row.batch_id}: {what}: {count}")
+    return seen.keys() - twice

@@ -56,13 +56,13 @@ class Batcher:
             attendance=self.attendance,
             pace=pace,
             tell=watch.noticed,
-            gate=asyncio.Lock(),
         )
+        gate = asyncio.Lock()
         self._ledger = ledger
         self._posts: list[Post] = []
         self._lanes: dict[str, Lane] = {}
         for name, model in models.items():
-            post = Post(model, ledger, pace, clock, draw)
+            post = Post(model, ledger, pace, clock, draw, gate)
             post.on_change = watch.waited
             self._posts.append(post)
             self._lanes[name] = Lane(name, model, post, means)
@@ -91,9 +91,12 @@ class Batcher:
         if self._halt is not None:
             return self._halt, ""
         asked = Asked(request, key)
-        found = lane.known(asked)
-        if found is not None:
-            return found
+        delivered = lane.known(asked) or await self._wait(lane, asked)
+        # From here to the store's queue nobody is waited for, so nothing can come between.
+        lane.heard(asked)
+        return delivered
+
+    async def _wait(self, lane: Lane, asked: Asked) -> Delivered:
         lane.add(asked)
         self.attendance.leave()
         try:
@@ -112,9 +115,11 @@ class Batcher:
 
     async def _flush(self) -> None:
         try:
-            # What the last batches said is on the disk before they are forgotten.
+            # What the last batches said is on the disk before they are forgotten. What is heard
+            # while the store is waited for may not be.
+            read = self._read(finished=False)
             await self._stored()
-            await self.settle()
+            await self._settle(read)
         except Exception as error:  # noqa: BLE001 - told to everybody who waits
             self.stop(str(error) or type(error).__name__)
         finally:
@@ -130,8 +135,14 @@ class Batcher:
             IncompleteError: the store is in trouble.
 
         """
-        for lane in self._lanes.values():
-            await lane.settle(finished=finished)
+        await self._settle(self._read(finished=finished))
+
+    def _read(self, *, finished: bool) -> Sequence[tuple[Lane, Sequence[BatchRow]]]:
+        return [(lane, lane.read(finished=finished)) for lane in self._lanes.values()]
+
+    async def _settle(self, read: Sequence[tuple[Lane, Sequence[BatchRow]]]) -> None:
+        for lane, rows in read:
+            await lane.settle(rows)
 
     def stop(self, reason: str, *, at_once: bool = False) -> None:
         """Wait for nothing more and submit nothing more; what is submitted stays so."""
@@ -139,11 +150,15 @@ class Batcher:
             self._halt = Failure(kind="unreachable", message=reason, everybody=True)
         for lane in self._lanes.values():
             lane.stop(self._halt, at_once=at_once)
+        if at_once and self._flushing is not None:
+            self._flushing.cancel()
 
     async def aclose(self) -> None:
         """Let what is being submitted be noted, and leave the rest."""
         self.stop("the run ended")
         flushing = () if self._flushing is None else (self._flushing,)
+        for task in flushing:
+            task.cancel()
         tasks = [task for lane in self._lanes.values() for task in lane.tasks]
         await asyncio.gather(*tasks, *flushing, return_exceptions=True)
 

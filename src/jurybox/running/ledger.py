@@ -27,11 +27,14 @@ class Ledger:
         self._run_id = run_id
         self._now = now
         self._next = 0
+        self.names: set[str] = set()
+        """What providers call the batches of the run."""
 
     async def open_rows(self) -> Sequence[BatchRow]:
         """Return what was submitted and not read yet."""
         rows = await asyncio.to_thread(self._store.batches, self._run_id)
         self._next = 1 + max((row.number for row in rows), default=-1)
+        self.names |= {row.batch_id for row in rows if row.batch_id}
         return [row for row in rows if row.state in OPEN]
 
     def draft(self, model: str, endpoint: str, terms: str) -> BatchRow:
@@ -62,6 +65,7 @@ class Ledger:
         named = row.batch_id if batch_id is None else batch_id
         changed = sealed_batch(msgspec.structs.replace(row, state=state, batch_id=named))
         await asyncio.to_thread(self._store.update_batch, changed)
+        self.names |= {named} - {""}
         return changed
 
 

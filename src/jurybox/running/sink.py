@@ -35,7 +35,9 @@ class Sink:
         self._task = asyncio.create_task(self._write())
 
     def add(self, sample: SampleRow | None, exchanges: Sequence[ExchangeRow] = ()) -> None:
-        """Take rows without waiting."""
+        """Take rows without waiting; after trouble with the store nobody stores them any more."""
+        if self._trouble is not None:
+            return
         if sample is not None:
             self._samples.append(sample)
         self._exchanges += exchanges

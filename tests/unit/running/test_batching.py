@@ -224,9 +224,13 @@ class Bench:
             await batcher.aclose()
 
 
-async def until_waiting(batcher: Batcher) -> None:
-    while not batcher.waiting:  # noqa: ASYNC110 - nothing tells of it
+async def until(true: Callable[[], object]) -> None:
+    while not true():  # noqa: ASYNC110 - nothing tells of it
         await asyncio.sleep(0)
+
+
+async def until_waiting(batcher: Batcher) -> None:
+    await until(lambda: batcher.waiting)
 
 
 def text_of(outcome: Outcome) -> str:
@@ -328,6 +332,73 @@ def test_a_batch_counts_as_read_only_once_its_replies_are_stored() -> None:
         await batcher.aclose()
 
     asyncio.run(main())
+
+
+def test_a_batch_that_is_heard_while_the_store_is_waited_for_counts_as_read_only_later() -> None:
+    bench = Bench(requests=1)
+    ended = {"b1"}
+    look = bench.model.look
+
+    async def looked(batch_id: str) -> Look:
+        return await look(batch_id) if batch_id in ended else Look(state="open")
+
+    async def main() -> None:
+        reached, stored = asyncio.Event(), asyncio.Event()
+        stored.set()
+
+        async def wait() -> None:
+            reached.set()
+            await stored.wait()
+
+        batcher = bench.batcher()
+        batcher.attach(wait)
+        await batcher.open()
+        batcher.attendance.enter(2)
+        first, second = (asyncio.create_task(batcher.ask(request(q), key(q))) for q in "ab")
+        await first
+        stored.clear()
+        reached.clear()
+        again = asyncio.create_task(batcher.ask(request("c"), key("c")))
+        await reached.wait()
+        ended.add("b2")
+        await second
+        stored.set()
+        await until(lambda: bench.store.rows[0].state == "read")
+        await asyncio.sleep(0.05)
+        assert bench.store.rows[1].state == "submitted"
+        again.cancel()
+        await batcher.aclose()
+
+    bench.model.look = looked  # type: ignore[method-assign]
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_store_that_never_answers_keeps_nobody(at_once: bool) -> None:  # noqa: FBT001
+    bench = Bench()
+
+    async def main() -> None:
+        reached = asyncio.Event()
+
+        async def wait() -> None:
+            reached.set()
+            await asyncio.Event().wait()
+
+        batcher = bench.batcher()
+        batcher.attach(wait)
+        await batcher.open()
+        batcher.attendance.enter()
+        asked = asyncio.create_task(batcher.ask(request("a"), key("a")))
+        await reached.wait()
+        if at_once:
+            batcher.stop("enough", at_once=True)
+            await asyncio.sleep(0)
+            assert batcher._flushing is None
+        await asyncio.wait_for(batcher.aclose(), 10)
+        assert failure_of((await asked)[0]).everybody
+
+    asyncio.run(main())
+    assert bench.model.submitted == []
 
 
 @pytest.mark.parametrize("kind", ["rate-limit", "timeout", "unreachable"])
@@ -493,6 +564,15 @@ def test_what_failed_for_an_earlier_process_is_asked_again() -> None:
     assert text_of(bench.ask("a")[0]) == "x on terms 0"
 
 
+def test_what_an_open_batch_may_answer_is_not_sent_while_it_is_waited_for() -> None:
+    model = Model()
+    bench = Bench(model, Store(left_behind(model, *"abcd")), requests=2)
+    model.looks = [Look(state="open")] * 5
+    outcomes = bench.ask(*"abcdefg")
+    assert [text_of(each)[0] for each in outcomes] == list("ABCDEFG")
+    assert model.submitted[1:] == [["e", "f"], ["g"]]
+
+
 def test_a_batch_that_never_arrived_is_forgotten() -> None:
     model = Model()
     row = left_behind(model, "a", state="submitting")
@@ -548,6 +628,118 @@ def test_stopping_answers_everybody_and_submits_nothing() -> None:
 
     asyncio.run(main())
     assert bench.model.submitted == [["a"]]
+
+
+def test_nothing_is_submitted_after_a_stop() -> None:
+    class Down(Model):
+        tries = 0
+
+        async def submit(self, lines: Sequence[bytes], mark: str) -> str:
+            self.tries += 1
+            if self.tries > 1:
+                return await super().submit(lines, mark)
+            asyncio.get_running_loop().call_soon(batchers[0].stop, "enough")
+            await asyncio.sleep(0.01)
+            raise ModelTrouble("timeout", "no answer", retry=True)
+
+    async def sample(batcher: Batcher) -> Outcome:
+        batchers.append(batcher)
+        return (await batcher.ask(request("a"), key("a")))[0]
+
+    async def main() -> None:
+        batcher = bench.batcher()
+        await batcher.open()
+        batcher.attendance.enter()
+        assert failure_of(await sample(batcher)).message == "enough"
+        await batcher.aclose()
+        assert [row.state for row in batcher.left_open] == ["submitting"]
+
+    batchers: list[Batcher] = []
+    bench = Bench(Down())
+    asyncio.run(asyncio.wait_for(main(), 20))
+    assert bench.model.submitted == []
+    assert bench.clock.waits == []
+
+
+def test_a_stop_ends_the_search_for_a_batch_which_keeps_no_other_model_waiting() -> None:
+    """What may be ours or a stranger's can take a day to end."""
+    away, other = Model(), Model()
+    away.troubles = [ModelTrouble("timeout", "no answer", retry=True)]
+    away.looks = [Look(state="open")] * 1_000_000
+    away.marks = ["run.0"]
+    bench = Bench(away)
+
+    async def main() -> None:
+        batcher = Batcher(
+            {"m": away, "n": other},
+            Ledger(bench.store, "run", lambda: NOW),  # type: ignore[arg-type]
+            bench.watch,
+            clock=bench.clock,
+        )
+        await batcher.open()
+        batcher.attendance.enter(2)
+        lost = asyncio.create_task(batcher.ask(request("a"), key("a")))
+        fine = await batcher.ask(request("b", "n"), key("b"))
+        assert text_of(fine[0]) == "B on terms 0"
+        assert away.looks
+        batcher.stop("enough")
+        assert failure_of((await lost)[0]).everybody
+        await batcher.aclose()
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+    assert away.submitted == []
+
+
+def test_a_batch_that_the_run_knows_is_not_taken_for_a_lost_one() -> None:
+    model = Model()
+    bench = Bench(model, requests=1)
+    find, looked = model.find, list[str]()
+
+    async def found(mark: str, since: str, requests: int) -> Sequence[str]:
+        return ["b1", *await find(mark, since, requests)]
+
+    look = model.look
+
+    async def counted(batch_id: str) -> Look:
+        looked.append(batch_id)
+        return await look(batch_id)
+
+    async def sample(batcher: Batcher) -> Outcome:
+        await batcher.ask(request("a"), key("a"))
+        model.troubles = [ModelTrouble("timeout", "no answer", retry=True)]
+        return (await batcher.ask(request("b"), key("b")))[0]
+
+    model.find, model.look = found, counted  # type: ignore[method-assign]
+    asyncio.run(bench.samples(sample))
+    assert looked == ["b1", "b2"]
+
+
+def test_a_sample_that_is_cancelled_when_its_answer_is_there_leaves_it_to_be_read_again() -> None:
+    bench = Bench()
+
+    async def main() -> None:
+        batcher = bench.batcher()
+        await batcher.open()
+        batcher.attendance.enter(2)
+        first = asyncio.create_task(batcher.ask(request("a"), key("a")))
+        second = asyncio.create_task(batcher.ask(request("b"), key("b")))
+        enter = batcher.attendance.enter
+
+        def entered(count: int = 1) -> None:
+            enter(count)
+            # This is the second's answer, of which it will know only after it was cancelled.
+            if first.done():
+                asyncio.get_running_loop().call_soon(second.cancel)
+
+        batcher.attendance.enter = entered  # type: ignore[method-assign]
+        assert text_of((await first)[0])
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        await batcher.settle()
+        assert bench.store.rows[0].state == "submitted"
+        await batcher.aclose()
+
+    asyncio.run(asyncio.wait_for(main(), 20))
 
 
 def test_a_sample_that_is_cancelled_leaves_its_answer_to_be_read_again() -> None:

@@ -1,0 +1,45 @@
+"""The sink: what it can't store it says, to everybody who waits for it."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from jurybox.errors import IncompleteError
+from jurybox.running.records import ExchangeRow, SampleRow
+from jurybox.running.sink import Sink
+
+
+class Full:
+    def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
+        raise IncompleteError(f"no room for {len(samples)} and {len(exchanges)}")
+
+
+def exchange(number: int) -> ExchangeRow:
+    return ExchangeRow(
+        run_id="r",
+        number=number,
+        position=0,
+        role="judge",
+        key="",
+        request="{}",
+        outcome="{}",
+        notes="{}",
+    )
+
+
+@pytest.mark.parametrize("rows", [1, 2000])
+def test_trouble_is_told_to_whoever_comes_later_and_nobody_waits_for_ever(rows: int) -> None:
+    async def main() -> None:
+        sink = Sink(Full())  # type: ignore[arg-type]
+        sink.add(None, (exchange(0),))
+        for wait in (sink.stored, sink.room):
+            with pytest.raises(IncompleteError, match="no room for 0 and 1"):
+                await asyncio.wait_for(wait(), 10)
+            for number in range(rows):
+                sink.add(None, (exchange(number),))
+        for wait in (sink.stored, sink.room, sink.close):
+            with pytest.raises(IncompleteError, match="no room for 0 and 1"):
+                await asyncio.wait_for(wait(), 10)
+
+    asyncio.run(main())
