@@ -19,7 +19,7 @@ import pytest
 from judge_server import JudgeServer, general_verdict
 
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
-SAMPLES = 70
+SAMPLES = 300
 RUNS, KILLS = 5, 10
 
 
