@@ -19,7 +19,7 @@ import pytest
 from judge_server import JudgeServer, general_verdict
 
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
-SAMPLES = 300
+SAMPLES = 400
 RUNS, KILLS = 5, 10
 
 
@@ -107,7 +107,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(
     suite = write_suite(tmp_path)
     path = tmp_path / "store.db"
     store = ("--store", str(path))
-    with JudgeServer(general_verdict, latency=0.01).running() as server:
+    with JudgeServer(general_verdict, latency=0.02).running() as server:
         kept = Kept(path)
         for _ in range(KILLS):
             before, paid = asked_so_far(server), kept.paid()
