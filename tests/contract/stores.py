@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import msgspec
+
 from jurybox.running.records import (
     BatchRow,
     ExchangeRow,
     RunRow,
     SampleRow,
+    seal_of,
     sealed_batch,
     sealed_exchange,
     sealed_run,
-    sealed_sample,
 )
 
 if TYPE_CHECKING:
@@ -62,7 +64,8 @@ def sample_row(number: int, run_id: str = "run-1", **changes: object) -> SampleR
         "notes": "{}",
         "record_sha256": f"{number * 7919 % 10007:064x}",
     }
-    return sealed_sample(SampleRow(**{**columns, **changes}))
+    row = SampleRow(**{**columns, **changes})
+    return msgspec.structs.replace(row, seal=seal_of(row))
 
 
 def exchange_row(

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import loopback
+from clocks import Clock
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.models.http import HttpCall, HttpClient, HttpOptions
 from jurybox.models.openai import OpenAIModel, openai_client
@@ -28,22 +29,6 @@ REQUEST = ModelRequest(
     generation=Generation(),
 )
 TODAY = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-
-
-class Clock:
-    """Waits take no time and are written down."""
-
-    def __init__(self) -> None:
-        self.time = 0.0
-        self.waits: list[float] = []
-
-    def now(self) -> float:
-        return self.time
-
-    async def sleep(self, seconds: float) -> None:
-        self.waits.append(seconds)
-        self.time += seconds
-        await asyncio.sleep(0)
 
 
 class Result(msgspec.Struct):

@@ -165,11 +165,6 @@ def sealed_run(row: RunRow) -> RunRow:
     return msgspec.structs.replace(row, seal=seal_of(row))
 
 
-def sealed_sample(row: SampleRow) -> SampleRow:
-    """Return the row with its seal."""
-    return msgspec.structs.replace(row, seal=seal_of(row))
-
-
 def hashed_sample(row: SampleRow, exchanges: Iterable[ExchangeHashes]) -> SampleRow:
     """Return the row with the hash of its record and its seal."""
     record = record_hash(row, exchanges)

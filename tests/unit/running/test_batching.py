@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 import msgspec
 import pytest
 
+from clocks import Clock
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.rubric.model import Generation
 from jurybox.running.attendance import Attendance
@@ -19,20 +20,6 @@ from jurybox.running.records import BatchRow, request_key, seal_of, sealed_batch
 from jurybox.sample import Turn
 
 NOW = "2026-01-02T03:04:05.000Z"
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.time = 0.0
-        self.waits: list[float] = []
-
-    def now(self) -> float:
-        return self.time
-
-    async def sleep(self, seconds: float) -> None:
-        self.waits.append(seconds)
-        self.time += seconds
-        await asyncio.sleep(0)
 
 
 class Store:

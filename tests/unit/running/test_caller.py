@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from clocks import Clock
 from jurybox.judging.exchange import Failure, FailureKind, ModelReply, ModelRequest, Outcome
 from jurybox.models.scripted import Line, ScriptedModel
 from jurybox.rubric.model import Generation
@@ -19,20 +20,6 @@ REQUEST = ModelRequest(
 )
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.time = 100.0
-        self.waits: list[float] = []
-
-    def now(self) -> float:
-        return self.time
-
-    async def sleep(self, seconds: float) -> None:
-        self.waits.append(seconds)
-        self.time += seconds
-        await asyncio.sleep(0)
-
-
 def passing(kind: FailureKind = "unreachable", after: float | None = None) -> ModelTrouble:
     return ModelTrouble(kind, "no luck", retry=True, retry_after=after)
 
@@ -44,7 +31,7 @@ def call(
     times: int = 1,
     clock: Clock | None = None,
 ) -> tuple[list[Outcome], ScriptedModel, Clock]:
-    clock = clock or Clock()
+    clock = clock or Clock(100.0)
     model = ScriptedModel(script)
     caller = Callers(limits, clock=clock, draw=lambda: 1.0).caller(model)
 
@@ -121,7 +108,7 @@ class SlowModel(ScriptedModel):
 
 
 def test_latency_is_that_of_the_successful_attempt_alone() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     model = SlowModel(clock, [passing(), passing("rate-limit", after=60), "fine"])
     caller = Callers(clock=clock, draw=lambda: 1.0).caller(model)
     reply = asyncio.run(caller(REQUEST))
@@ -131,7 +118,7 @@ def test_latency_is_that_of_the_successful_attempt_alone() -> None:
 
 
 def test_latency_leaves_out_the_wait_for_a_place() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     model = SlowModel(clock, ["a", "b", "c"])
     caller = Callers(Limits(concurrency=1), clock=clock).caller(model)
 
@@ -143,7 +130,7 @@ def test_latency_leaves_out_the_wait_for_a_place() -> None:
 
 
 def test_a_reply_that_was_measured_keeps_what_was_measured() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     measured = ModelReply(text="fine", latency_ms=5.0, latency_model_ms=3.0)
     caller = Callers(clock=clock).caller(SlowModel(clock, [measured]))
     assert asyncio.run(caller(REQUEST)) == measured
@@ -157,7 +144,7 @@ def test_the_latency_of_a_failure_is_that_of_the_last_attempt_alone() -> None:
             clock.time += 1 + len(self.requests)
             return await super().complete(request)
 
-    clock = Clock()
+    clock = Clock(100.0)
     model = Slower(lambda _: passing("unreadable", after=60))
     failure = asyncio.run(Callers(clock=clock, draw=lambda: 1.0).caller(model)(REQUEST))
     assert failure_of(failure).latency_ms == 4000
@@ -165,7 +152,7 @@ def test_the_latency_of_a_failure_is_that_of_the_last_attempt_alone() -> None:
 
 
 def test_the_latency_of_a_failure_leaves_out_the_wait_for_a_place() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     refused: list[Line] = [ModelTrouble("refused", "no", retry=False) for _ in range(3)]
     caller = Callers(Limits(concurrency=1), clock=clock).caller(SlowModel(clock, refused))
 
@@ -176,7 +163,7 @@ def test_the_latency_of_a_failure_leaves_out_the_wait_for_a_place() -> None:
 
 
 def test_who_finds_the_endpoint_down_has_made_no_attempt_to_measure() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     limits = Limits(retry_reserve=0, attempts=1)
     caller = Callers(limits, clock=clock).caller(SlowModel(clock, [passing(), passing()]))
 
@@ -187,7 +174,7 @@ def test_who_finds_the_endpoint_down_has_made_no_attempt_to_measure() -> None:
 
 
 def test_who_finds_the_endpoint_down_on_the_second_try_has_measured_the_first() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     caller = Callers(clock=clock).caller(
         SlowModel(clock, [passing(), passing("rate-limit", after=3600)])
     )
@@ -242,7 +229,7 @@ def test_a7_a_time_out_of_a_system_under_test_is_a_measurement() -> None:
 
 
 def test_a7_a_time_out_that_the_model_itself_tells_of_is_one_too() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     model = SlowModel(clock, [passing("timeout"), "too late"])
     failure = asyncio.run(Callers(clock=clock).caller(model, retry_timeouts=False)(REQUEST))
     expected = Failure(kind="timeout", message="scripted: no luck", latency_ms=2000)
@@ -253,13 +240,13 @@ def test_a7_a_time_out_that_the_model_itself_tells_of_is_one_too() -> None:
 @pytest.mark.parametrize("kind", ["rate-limit", "unreachable", "unreadable"])
 def test_other_trouble_of_a_system_under_test_is_waited_out(kind: FailureKind) -> None:
     model = ScriptedModel([passing(kind), "fine"])
-    caller = Callers(clock=Clock()).caller(model, retry_timeouts=False, timeout=20)
+    caller = Callers(clock=Clock(100.0)).caller(model, retry_timeouts=False, timeout=20)
     assert isinstance(asyncio.run(caller(REQUEST)), ModelReply)
 
 
 def test_time_outs_that_are_measured_say_nothing_about_the_endpoint() -> None:
     """Else the first connection that is cut after many slow answers would end a run."""
-    clock = Clock()
+    clock = Clock(100.0)
     script: list[Line] = [*(passing("timeout") for _ in range(9)), passing(), "fine"]
     limits = Limits(retry_reserve=2, attempts=1)
     caller = Callers(limits, clock=clock).caller(ScriptedModel(script), retry_timeouts=False)
@@ -312,7 +299,7 @@ def test_trouble_that_may_pass_is_nobodys_but_the_requests(kind: FailureKind) ->
 
 def test_an_endpoint_that_is_down_is_everybodys_trouble() -> None:
     limits = Limits(retry_reserve=3, attempts=1)
-    clock = Clock()
+    clock = Clock(100.0)
     model = ScriptedModel(lambda _: passing())
     caller = Callers(limits, clock=clock).caller(model)
 
@@ -328,7 +315,7 @@ def test_an_endpoint_that_is_down_is_everybodys_trouble() -> None:
 
 
 def test_an_endpoint_that_is_back_is_nobodys_trouble() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     model = ScriptedModel([passing(), "fine", passing()])
     caller = Callers(Limits(retry_reserve=0, attempts=1), clock=clock).caller(model)
 
@@ -353,7 +340,7 @@ def test_an_endpoint_that_asks_for_an_hour_is_everybodys_trouble() -> None:
 
 
 def test_a_pause_holds_for_every_request_at_the_endpoint() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     seen: list[float] = []
 
     def script(_: ModelRequest) -> Line:
@@ -373,7 +360,7 @@ def test_rate_limits_cost_nothing_of_the_retry_budget() -> None:
 
 
 def test_an_endpoint_that_asks_for_an_hour_is_left_alone_for_it() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     model = ScriptedModel([passing("rate-limit", after=3600), "fine"])
     caller = Callers(clock=clock).caller(model)
 
@@ -389,7 +376,7 @@ def test_an_endpoint_that_asks_for_an_hour_is_left_alone_for_it() -> None:
 
 
 def test_models_at_one_endpoint_share_its_limits() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     callers = Callers(clock=clock, draw=lambda: 0.0)
     first = callers.caller(ScriptedModel([passing("rate-limit", after=10), "a"], "here"))
     second = callers.caller(ScriptedModel(["b"], "here"))
@@ -417,7 +404,7 @@ def test_a_dead_endpoint_costs_its_reserve_and_says_one_thing() -> None:
 
 
 def test_an_endpoint_that_is_down_is_left_alone_and_tried_again_later() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     answers: list[Line] = [passing() for _ in range(6)]
     model = ScriptedModel([*answers, "fine", "fine"])
     limits = Limits(retry_reserve=4, rest=30)
@@ -434,7 +421,7 @@ def test_an_endpoint_that_is_down_is_left_alone_and_tried_again_later() -> None:
 
 
 def test_a_short_outage_of_an_endpoint_that_has_answered_is_not_the_end_of_it() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     outage: list[Line] = [passing() for _ in range(10)]
     model = ScriptedModel(["fine", *outage, "fine"])
     caller = Callers(Limits(retry_reserve=2), clock=clock, draw=lambda: 0.0).caller(model)

@@ -86,11 +86,7 @@ class Connection(asyncio.BufferedProtocol):
 
         """
         self._send(request, deadline, wants_head=False)
-        try:
-            await self._expect()
-        except BaseException:
-            self.abort()
-            raise
+        await self._expect()
         reader = self._reader
         reply = Reply(reader.status, reader.headers, reader.take())
         self._rest()
@@ -104,11 +100,7 @@ class Connection(asyncio.BufferedProtocol):
 
         """
         self._send(request, deadline, wants_head=True)
-        try:
-            await self._expect()
-        except BaseException:
-            self.abort()
-            raise
+        await self._expect()
         return self._reader.status, self._reader.headers
 
     async def read(self) -> bytes:
@@ -126,11 +118,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._is_paused = False
                 self._standing().resume_reading()
             self._heard = self._loop.time()
-            try:
-                await self._expect()
-            except BaseException:
-                self.abort()
-                raise
+            await self._expect()
         return reader.take()
 
     def is_fit(self, now: float, longest: float) -> bool:
@@ -191,14 +179,18 @@ class Connection(asyncio.BufferedProtocol):
             size += layer.get_write_buffer_size()
         return size
 
-    def _expect(self) -> asyncio.Future[None]:
-        """Return what is done when there is news; whoever gives up waiting has to abort."""
+    async def _expect(self) -> None:
+        """Wait for news; whoever gives up waiting closes the connection."""
         self._waiter = self._loop.create_future()
         if self._timer is None:
             # It outlives the exchange. Every later one ends later, so it never rings too late; and
             # what rings too early is set anew.
             self._timer = self._loop.call_at(self._due(), self._ring)
-        return self._waiter
+        try:
+            await self._waiter
+        except BaseException:
+            self.abort()
+            raise
 
     def _rest(self) -> None:
         """End an exchange; the connection is closed unless it can be used again."""
