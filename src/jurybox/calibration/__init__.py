@@ -1,0 +1,1 @@
+"""Judges held against people: what people said, and how a judge's instructions get better by it."""

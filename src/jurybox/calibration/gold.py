@@ -1,0 +1,133 @@
+"""What people say of a sample: its gold.
+
+A dataset's row may carry ``gold``, scores by criterion, and ``gold_winner`` for two responses. Each
+of them is one value, or several people's: a list, in which a place is a person, or an object by
+their names. They ride with the row as metadata, which no judge ever sees.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeVar, cast
+
+import msgspec
+
+from jurybox.errors import InputError
+from jurybox.judging.verdict import SIDES, Side
+from jurybox.rubric.model import Rubric
+from jurybox.rubric.scale import Scale
+
+GOLD: Final = "gold"
+GOLD_WINNER: Final = "gold_winner"
+
+_ONE: Final = "1"
+_OVERALL: Final = Scale(low=0.0, high=1.0, continuous=True)
+
+T = TypeVar("T")
+
+
+class Gold(msgspec.Struct, frozen=True, kw_only=True):
+    """What people say of one sample.
+
+    Attributes:
+        scores: by criterion, then by person; people without a name are numbered from 1.
+        winners: by person, which of two responses is better.
+
+    """
+
+    scores: dict[str, dict[str, float]] = {}
+    winners: dict[str, Side] = {}
+
+    def score(self, criterion: str) -> float | None:
+        """Return the mean of what people gave; None where nobody gave anything."""
+        given = self.scores.get(criterion)
+        return math.fsum(given.values()) / len(given) if given else None
+
+    @property
+    def winner(self) -> Side | None:
+        """What most people say; where as many say something else, it is a tie."""
+        ranked = Counter(self.winners.values()).most_common(2)
+        if not ranked:
+            return None
+        is_shared = len(ranked) > 1 and ranked[0][1] == ranked[1][1]
+        return "tie" if is_shared else ranked[0][0]
+
+
+def gold_scales(rubric: Rubric) -> dict[str, Scale]:
+    """Return what people can score, and on which scale: the criteria, and the response overall."""
+    return {rubric.overall_name: _OVERALL} | {each.id: each.scale for each in rubric.criteria}
+
+
+def read_gold(metadata: Mapping[str, object], scales: Mapping[str, Scale]) -> Gold | None:
+    """Read what a row's metadata say; None where it carries no gold at all.
+
+    People may give a mean of several as one number, so that numbers between two points of a scale
+    are fine.
+
+    Raises:
+        InputError: what is there can't be gold; the caller knows where it stands.
+
+    """
+    scores, winners = metadata.get(GOLD), metadata.get(GOLD_WINNER)
+    if scores is None and winners is None:
+        return None
+    return Gold(
+        scores={} if scores is None else _read_scores(scores, scales),
+        winners={} if winners is None else dict(_read_winners(winners)),
+    )
+
+
+def _read_scores(value: object, scales: Mapping[str, Scale]) -> dict[str, dict[str, float]]:
+    if not isinstance(value, Mapping):
+        raise InputError(
+            f"`{GOLD}` is {_shown(value)}", 'write scores by criterion: {"clarity": 4}'
+        )
+    found: dict[str, dict[str, float]] = {}
+    for name, given in cast("Mapping[str, object]", value).items():
+        scale = scales.get(name)
+        if scale is None:
+            names = ", ".join(scales)
+            raise InputError(f"`{GOLD}` names `{name}`, which isn't judged", f"name one of {names}")
+        people = {
+            rater: _score(each, name, scale) for rater, each in _people(given) if each is not None
+        }
+        if people:
+            found[name] = people
+    return found
+
+
+def _score(value: object, name: str, scale: Scale) -> float:
+    is_bool = isinstance(value, bool)
+    if isinstance(value, (int, float)) and not is_bool and scale.low <= value <= scale.high:
+        return value
+    span = f"a number from {scale.low:g} to {scale.high:g}"
+    raise InputError(f"`{GOLD}` gives `{name}` {_shown(value)}", f"give {span}")
+
+
+def _read_winners(value: object) -> Iterable[tuple[str, Side]]:
+    for rater, each in _people(value):
+        if each is None:
+            continue
+        if each not in SIDES:
+            sides = ", ".join(f'"{side}"' for side in SIDES)
+            raise InputError(f"`{GOLD_WINNER}` is {_shown(each)}", f"give one of {sides}")
+        yield rater, each
+
+
+def _people(value: object) -> Iterable[tuple[str, object]]:
+    """Return who says what; a value alone is one person's."""
+    match value:
+        case Mapping():
+            return cast("Mapping[str, object]", value).items()
+        case list() | tuple():
+            return (
+                (str(place), each)
+                for place, each in enumerate(cast("Iterable[object]", value), start=1)
+            )
+        case _:
+            return ((_ONE, value),)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."  # noqa: PLR2004 - as much as fits in a line

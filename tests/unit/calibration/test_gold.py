@@ -1,0 +1,84 @@
+import pytest
+
+from jurybox.calibration.gold import Gold, gold_scales, read_gold
+from jurybox.errors import InputError
+from jurybox.rubric.scale import Scale
+from jurybox.wiring import load_rubric
+
+SCALES = {"clarity": Scale(low=1, high=5), "tone": Scale(low=0.0, high=1.0, continuous=True)}
+
+
+def test_a_row_without_gold_has_none() -> None:
+    assert read_gold({"topic": "bread"}, SCALES) is None
+
+
+def test_e14_one_score_a_criterion_is_one_persons() -> None:
+    gold = read_gold({"gold": {"clarity": 4, "tone": 0.5}}, SCALES)
+    assert gold == Gold(scores={"clarity": {"1": 4}, "tone": {"1": 0.5}})
+    assert gold.score("clarity") == 4
+    assert gold.score("absent") is None
+
+
+@pytest.mark.parametrize(
+    ("given", "people"),
+    [
+        ([4, 5], {"1": 4, "2": 5}),
+        ([4, None, 5], {"1": 4, "3": 5}),
+        ({"anna": 4, "ben": 5}, {"anna": 4, "ben": 5}),
+    ],
+)
+def test_e14_several_people_are_kept_apart_and_their_mean_counts(
+    given: object, people: dict[str, float]
+) -> None:
+    gold = read_gold({"gold": {"clarity": given}}, SCALES)
+    assert gold is not None
+    assert gold.scores == {"clarity": people}
+    assert gold.score("clarity") == 4.5
+
+
+@pytest.mark.parametrize(
+    ("given", "winner"),
+    [
+        ("A", "A"),
+        (["A", "B", "A"], "A"),
+        (["A", "B"], "tie"),
+        ({"anna": "tie", "ben": "tie", "cleo": "B"}, "tie"),
+        ([None, "B"], "B"),
+    ],
+)
+def test_e14_a_winner_is_what_most_people_say(given: object, winner: str) -> None:
+    gold = read_gold({"gold_winner": given}, SCALES)
+    assert gold is not None
+    assert gold.winner == winner
+
+
+def test_nobody_who_says_anything_is_no_winner() -> None:
+    gold = read_gold({"gold_winner": [None, None]}, SCALES)
+    assert gold is not None
+    assert gold.winner is None
+
+
+@pytest.mark.parametrize(
+    ("metadata", "says"),
+    [
+        ({"gold": 4}, "`gold` is 4; write scores by criterion"),
+        ({"gold": {"clearness": 4}}, "names `clearness`, which isn't judged; name one of clarity"),
+        ({"gold": {"clarity": 6}}, "gives `clarity` 6; give a number from 1 to 5"),
+        ({"gold": {"clarity": True}}, "gives `clarity` True"),
+        ({"gold": {"clarity": "4"}}, "gives `clarity` '4'"),
+        ({"gold": {"clarity": [4, float("nan")]}}, "gives `clarity` nan"),
+        ({"gold_winner": "a"}, "`gold_winner` is 'a'; give one of"),
+        ({"gold_winner": ["A", 1]}, "`gold_winner` is 1"),
+    ],
+)
+def test_what_cannot_be_gold_is_refused_with_what_could_be(
+    metadata: dict[str, object], says: str
+) -> None:
+    with pytest.raises(InputError, match=says.replace("(", r"\(")):
+        read_gold(metadata, SCALES)
+
+
+def test_people_score_criteria_and_the_whole() -> None:
+    scales = gold_scales(load_rubric("general"))
+    assert scales["correctness"] == Scale(low=1, high=5)
+    assert scales["overall"] == Scale(low=0.0, high=1.0, continuous=True)
