@@ -1,0 +1,147 @@
+"""One figure of two runs, sample by sample: the entry to everything in this room."""
+
+from collections.abc import Hashable, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from jurybox.statistics.bootstrap import DEFAULT, Resampling
+from jurybox.statistics.interval import Interval
+from jurybox.statistics.multiplicity import holm
+from jurybox.statistics.paired.effects import (
+    EffectSize,
+    cohens_dz,
+    cohens_g,
+    minimal_detectable,
+    odds_ratio,
+    rank_biserial,
+)
+from jurybox.statistics.paired.intervals import Units, gather, mean_interval, rates_interval
+from jurybox.statistics.paired.result import POWER, PairedComparison, Verdict
+from jurybox.statistics.paired.significance import Significance, mcnemar, permutation, wilcoxon
+from jurybox.statistics.paired.wording import sentence
+
+Values = NDArray[np.float64]
+
+# A p value near 5% must be known better than the ends of an interval: 10,000 flips by default.
+_FLIPS_A_RESAMPLE = 5
+
+
+def compare_paired(
+    a: Sequence[float] | Values,
+    b: Sequence[float] | Values,
+    *,
+    binary: bool = False,
+    clusters: Sequence[Hashable] | None = None,
+    resampling: Resampling = DEFAULT,
+) -> PairedComparison:
+    """Compare one figure of two runs on the same samples, in the same order.
+
+    Scores are tested by permutation of signs, with Wilcoxon's test beside it; yes-or-no figures
+    (``binary``, 0 and 1) by McNemar's, with the interval of Bonett and Price. With clusters both
+    are tested by flipping whole clusters, and drawn as whole clusters for the interval.
+
+    Raises:
+        ValueError: they have different lengths, something isn't finite, or isn't 0 or 1.
+
+    """
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    _check(first, second, clusters, binary=binary)
+    # Sums of decimal fractions differ in the last digit where the fractions don't.
+    differences = np.round(second - first, 12)
+    n = len(differences)
+    if n == 0:
+        return _worded(PairedComparison(n=0, reason="no sample has the figure in both"))
+    units = gather(differences, clusters)
+    only_a, only_b = int(np.sum(differences < 0)), int(np.sum(differences > 0))
+    plain = binary and clusters is None
+    interval: Interval | str
+    if plain:
+        interval = rates_interval(only_a, only_b, n, resampling.level)
+        main, *others = mcnemar(only_a, only_b), _flipped(units, resampling)
+    else:
+        interval = mean_interval(units, resampling)
+        main = _flipped(units, resampling)
+        others = [wilcoxon(differences)] if clusters is None else []
+    made = PairedComparison(
+        n=n,
+        clusters=None if clusters is None else len(units.sums),
+        differing=only_a + only_b,
+        mean_a=float(first.mean()),
+        mean_b=float(second.mean()),
+        difference=units.mean,
+        interval=None if isinstance(interval, str) else interval,
+        p_value=main.p_value,
+        test=main.test,
+        others=tuple(others),
+        effects=_effects(differences, binary=binary),
+        detectable=_detectable(units, resampling.level),
+        reason=interval if isinstance(interval, str) else None,
+    )
+    return _worded(made)
+
+
+def adjusted(comparisons: Sequence[PairedComparison]) -> tuple[PairedComparison, ...]:
+    """Return the comparisons with Holm's correction over all of them that have a p value."""
+    tested = [each.p_value for each in comparisons if each.p_value is not None]
+    corrected = iter(holm(tested))
+    return tuple(
+        each
+        if each.p_value is None
+        else _worded(msgspec.structs.replace(each, p_adjusted=next(corrected)))
+        for each in comparisons
+    )
+
+
+def _check(
+    first: Values, second: Values, clusters: Sequence[Hashable] | None, *, binary: bool
+) -> None:
+    if first.ndim != 1 or first.shape != second.shape:
+        raise ValueError(f"{first.shape} and {second.shape} values are no pairs")
+    if clusters is not None and len(clusters) != len(first):
+        raise ValueError(f"{len(clusters)} clusters for {len(first)} pairs")
+    both = np.concatenate([first, second])
+    if not np.isfinite(both).all():
+        raise ValueError("a value isn't finite; leave samples without the figure out")
+    if binary and not np.isin(both, (0.0, 1.0)).all():
+        raise ValueError("a yes-or-no figure must be 0 or 1")
+
+
+def _flipped(units: Units, resampling: Resampling) -> Significance:
+    return permutation(
+        units.sums, resamples=_FLIPS_A_RESAMPLE * resampling.resamples, seed=resampling.seed
+    )
+
+
+def _effects(differences: Values, *, binary: bool) -> tuple[EffectSize, ...]:
+    if not binary:
+        return cohens_dz(differences), rank_biserial(differences)
+    only_a, only_b = int(np.sum(differences < 0)), int(np.sum(differences > 0))
+    return cohens_g(only_a, only_b), odds_ratio(only_a, only_b)
+
+
+def _detectable(units: Units, level: float) -> float | None:
+    """Return it where the differences have a spread to go by."""
+    count = len(units.sums)
+    if count < 2 or units.alike:  # noqa: PLR2004 - one value has no spread
+        return None
+    return minimal_detectable(units.standard_error, count - 1, level=level, power=POWER)
+
+
+def _worded(made: PairedComparison) -> PairedComparison:
+    verdict = _verdict(made)
+    said = msgspec.structs.replace(made, verdict=verdict)
+    return msgspec.structs.replace(said, sentence=sentence(said))
+
+
+def _verdict(made: PairedComparison) -> Verdict:
+    """Go by both, because they are made differently and may disagree near the border."""
+    interval = made.interval
+    p = made.p_value if made.p_adjusted is None else made.p_adjusted
+    # 1 - 0.95 is a little more than 0.05; a p value of just 0.05 must not hang on that.
+    if interval is None or p is None or p > round(1 - interval.level, 12):
+        return "undecided"
+    if interval.low > 0:
+        return "higher"
+    return "lower" if interval.high < 0 else "undecided"

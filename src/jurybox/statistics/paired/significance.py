@@ -1,0 +1,158 @@
+"""Whether differences within pairs could be chance: three tests, each two-sided."""
+
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from jurybox.statistics.distributions import binomial_cdf, normal_tail
+from jurybox.statistics.paired.ranks import signed_ranks
+
+Values = NDArray[np.float64]
+
+MOST_EXACT_DISCORDANT: Final = 25
+"""McNemar's test counts exactly up to here, and uses the mid-p beyond."""
+
+MOST_EXACT_RANKS: Final = 50
+"""Wilcoxon's test counts exactly up to so many differences, and takes the normal curve beyond."""
+
+MOST_ENUMERATED: Final = 18
+"""The permutation test tries all sign flips of so many units; of more, a sample."""
+
+_NEAR: Final = 1e-9
+_PIECE: Final = 2_000_000
+
+
+class Significance(msgspec.Struct, frozen=True, kw_only=True):
+    """What a test says.
+
+    Attributes:
+        test: its name and variant.
+        n: how many pairs (or clusters) it could use; equal ones say nothing about a direction.
+        p_value: how often chance alone makes a difference as large as this or larger.
+
+    """
+
+    test: str
+    n: int
+    p_value: float
+
+
+def mcnemar(only_a: int, only_b: int) -> Significance:
+    """Test whether two yes-or-no figures differ on the same samples.
+
+    Only the discordant pairs count: ``only_a`` where A alone says yes, ``only_b`` where B alone
+    does. Without a difference either is as likely, so with ``n`` of them
+    ``p = min(1, 2 P(X <= min(only_a, only_b)))``, X binomial with n and 1/2. Up to 25 discordant
+    pairs this exact value is given. It is too careful (its true level is below its nominal one),
+    so beyond that half the probability of the observed split is taken off on either side: the
+    mid-p, ``2 P(X <= k) - P(X = k)``.
+
+    Reference: Q. McNemar (1947), "Note on the sampling error of the difference between correlated
+    proportions or percentages", Psychometrika 12, 153-157; M. W. Fagerland, S. Lydersen and
+    P. Laake (2013), "The McNemar test for binary matched-pairs data: mid-p and asymptotic are
+    better than exact conditional", BMC Medical Research Methodology 13, 91.
+    """
+    n = only_a + only_b
+    exact = n <= MOST_EXACT_DISCORDANT
+    kind = "exact" if exact else "mid-p"
+    return Significance(
+        test=f"McNemar, {kind}", n=n, p_value=mcnemar_p(only_a, only_b, exact=exact)
+    )
+
+
+def mcnemar_p(only_a: int, only_b: int, *, exact: bool) -> float:
+    """Return McNemar's p value, exact or mid-p."""
+    n, fewer = only_a + only_b, min(only_a, only_b)
+    if exact:
+        return min(1.0, 2 * binomial_cdf(fewer, n, 0.5))
+    here = binomial_cdf(fewer, n, 0.5) - binomial_cdf(fewer - 1, n, 0.5)
+    return min(1.0, 2 * binomial_cdf(fewer, n, 0.5) - here)
+
+
+def wilcoxon(differences: Values) -> Significance:
+    """Test whether differences are centred at zero, by their signed ranks.
+
+    ``W`` is the sum of the ranks of the positive differences, ranked by size. Zeros are dropped
+    (Wilcoxon's own way) and equal sizes share the mean of their ranks. Up to 50 differences, p
+    is counted over all ``2^n`` ways to give the ranks signs, ties included; beyond that, W is
+    taken for normal with mean ``S/2`` and variance ``sum(rank^2)/4``, S the sum of the ranks,
+    without a correction for continuity.
+
+    Reference: F. Wilcoxon (1945), "Individual comparisons by ranking methods", Biometrics
+    Bulletin 1, 80-83; W. J. Conover (1999), "Practical Nonparametric Statistics", section 5.7.
+    """
+    ranks, positive = signed_ranks(differences)
+    n = len(ranks)
+    exact = n <= MOST_EXACT_RANKS
+    test = f"Wilcoxon signed-rank, {'exact' if exact else 'normal approximation'}"
+    above = float(ranks[positive].sum())
+    if n == 0:
+        p = 1.0
+    elif exact:
+        p = _exact_ranks(ranks, above)
+    else:
+        apart = abs(above - float(ranks.sum()) / 2)
+        p = min(1.0, 2 * normal_tail(apart / float(np.sqrt(np.sum(ranks**2) / 4))))
+    return Significance(test=test, n=n, p_value=p)
+
+
+def _exact_ranks(ranks: Values, above: float) -> float:
+    # Shared ranks are halves, so that twice a rank is always whole and sums can be counted.
+    doubled = np.rint(2 * ranks).astype(np.int64)
+    ways = np.zeros(int(doubled.sum()) + 1)
+    ways[0] = 1.0
+    for rank in doubled.tolist():
+        ways[rank:] = (ways[rank:] + ways[: len(ways) - rank]) / 2
+        ways[:rank] /= 2
+    observed = round(2 * above)
+    fewer = min(observed, len(ways) - 1 - observed)
+    return min(1.0, 2 * float(ways[: fewer + 1].sum()))
+
+
+def permutation(units: Values, *, resamples: int = 10_000, seed: int = 0) -> Significance:
+    """Test whether differences sum to zero but for chance, by flipping their signs.
+
+    If the runs don't differ, each unit's difference is as likely to have the other sign; p is the
+    share of all sign flips whose absolute sum is at least the one seen. A unit is a pair, or the
+    sum over a whole cluster, which flips as one because its pairs are not independent. Up to 18
+    units that differ, all ``2^n`` flips are tried. Of more, ``resamples`` are drawn, and the data
+    themselves count as one more: ``p = (1 + as extreme) / (1 + resamples)``, never zero.
+
+    Reference: R. A. Fisher (1935), "The Design of Experiments", section 21; B. Phipson and
+    G. K. Smyth (2010), "Permutation p-values should never be zero", Statistical Applications in
+    Genetics and Molecular Biology 9, 39.
+    """
+    moved = np.abs(units[units != 0])
+    bound = abs(float(units.sum())) - _NEAR * float(moved.sum())
+    if len(moved) <= MOST_ENUMERATED:
+        sums = np.zeros(1)
+        for value in moved.tolist():
+            sums = np.concatenate([sums - value, sums + value])
+        p, how = float(np.mean(np.abs(sums) >= bound)), "exact"
+    else:
+        extreme = _extreme_flips(moved, bound, resamples, seed)
+        p, how = (1 + extreme) / (1 + resamples), f"{resamples:,} sign flips"
+    return Significance(test=f"paired permutation, {how}", n=len(moved), p_value=p)
+
+
+def _extreme_flips(moved: Values, bound: float, resamples: int, seed: int) -> int:
+    """Count the random flips with an absolute sum of at least ``bound``.
+
+    Units of equal size are flipped together: how many of them stay positive is binomial. Scores
+    have few different values, so that this takes a fraction of the time.
+    """
+    rng = np.random.default_rng(seed)
+    sizes, counts = np.unique(moved, return_counts=True)
+    whole = float(moved.sum())
+    step = max(1, _PIECE // len(sizes))
+    extreme = 0
+    for start in range(0, resamples, step):
+        shape = (min(step, resamples - start), len(sizes))
+        if len(sizes) == len(moved):
+            positive = rng.integers(0, 2, shape, dtype=np.int8).astype(np.float64)
+        else:
+            positive = rng.binomial(counts, 0.5, shape)
+        extreme += int(np.sum(np.abs(2 * (positive @ sizes) - whole) >= bound))
+    return extreme
