@@ -33,16 +33,22 @@ def open_dataset(path: Path, responses: Path | None = None, *, limit: int | None
         DatasetError: the recorded responses have faults.
 
     """
-    read = _reader(path)
+    read = reader_of(path)
     recorded = None
     if responses is not None:
-        recorded = read_recorded(responses, _reader(responses))
+        recorded = read_recorded(responses, reader_of(responses))
         read = joined(read, recorded)
     unit = "row" if path.suffix.lower() == ".parquet" else "line"
     return Dataset(path, read, unit=unit, recorded=recorded, limit=limit)
 
 
-def _reader(path: Path) -> Format:
+def reader_of(path: Path) -> Format:
+    """Return what reads a file's records.
+
+    Raises:
+        InputError: it is of no known kind, it can't be read, or its reader isn't installed.
+
+    """
     # Before its ending is looked at: a folder has none either.
     with open_source(path):
         ending = path.suffix.lower()
