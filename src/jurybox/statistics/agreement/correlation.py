@@ -1,0 +1,102 @@
+"""Correlations of two raters: Pearson, Spearman, Kendall's tau-b.
+
+They ask whether the raters go up and down together, not whether they give the same scores: a rater
+who is always two points lower correlates perfectly.
+
+References: K. Pearson (1895), "Note on regression and inheritance in the case of two parents",
+Proceedings of the Royal Society 58, 240-242; C. Spearman (1904), "The proof and measurement of
+association between two things", American Journal of Psychology 15, 72-101; M. G. Kendall (1945),
+"The treatment of ties in ranking problems", Biometrika 33, 239-251; E. C. Fieller, H. O. Hartley
+and E. S. Pearson (1957), "Tests for rank correlation coefficients I", Biometrika 44, 470-481.
+"""
+
+import importlib
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from jurybox.statistics.agreement.cells import Cells, Codes, Values, Weighted, divided
+from jurybox.statistics.agreement.kappa import centred
+from jurybox.statistics.distributions import normal_quantile
+from jurybox.statistics.interval import Interval
+
+# Up to this many cells of a whole table, or pairs of scores, each draw of Kendall's tau is counted.
+_TABLE: Final = 20_000
+_PAIRS: Final = 1_500
+
+
+def pearson(draws: Weighted) -> Values:
+    """Return ``sum((x - mx)(y - my)) / sqrt(sum((x - mx)^2) sum((y - my)^2))``.
+
+    Undefined where a rater gave one score only.
+    """
+    cells, weights, n = draws.cells, draws.weights, draws.n
+    v = centred(cells.values)
+    x, y = v[cells.x], v[cells.y]
+    sx, sy = weights @ x, weights @ y
+    above = n * (weights @ (x * y)) - sx * sy
+    left, right = n * (weights @ x**2) - sx**2, n * (weights @ y**2) - sy**2
+    return _ratio(above, left * right, draws)
+
+
+def spearman(draws: Weighted) -> Values:
+    """Return Pearson's correlation of the ranks; equal scores share the mean of their ranks."""
+    cells, left, right = draws.cells, draws.left, draws.right
+    middle = draws.n[:, None] / 2
+    x, y = (np.cumsum(each, axis=1) - each / 2 - middle for each in (left, right))
+    above = np.sum(draws.weights * x[:, cells.x] * y[:, cells.y], axis=1)
+    below = np.sum(left * x**2, axis=1) * np.sum(right * y**2, axis=1)
+    return _ratio(above, below, draws)
+
+
+def kendall(draws: Weighted) -> Values | None:
+    """Return tau-b, ``(P - Q) / sqrt((N - X)(N - Y))``.
+
+    ``P`` and ``Q`` count the pairs of items that the raters order alike and oppositely, ``N`` all
+    pairs, ``X`` and ``Y`` those with equal scores of the one and the other rater. ``None`` where
+    there are too many different scores to count this for every draw.
+    """
+    cells, weights = draws.cells, draws.weights
+    rows, x = np.unique(cells.x, return_inverse=True)
+    columns, y = np.unique(cells.y, return_inverse=True)
+    if len(rows) * len(columns) <= _TABLE:
+        alike = _in_table(weights, x, y, (len(rows), len(columns)))
+    elif len(cells.x) <= _PAIRS:
+        signs = np.sign(x[:, None] - x) * np.sign(y[:, None] - y)
+        alike = np.sum((weights @ signs.astype(np.float64)) * weights, axis=1) / 2
+    else:
+        return None
+    left, right = ((draws.n**2 - np.sum(each**2, axis=1)) / 2 for each in (draws.left, draws.right))
+    return _ratio(alike, left * right, draws)
+
+
+def kendall_of_many(cells: Cells, level: float) -> tuple[float | None, Interval | None]:
+    """Return tau-b of very many different scores, with the interval of Fieller and others.
+
+    ``atanh(tau)`` has nearly the variance ``0.437 / (n - 4)``, which holds for many items with few
+    equal scores; and only such come here.
+    """
+    stats: Any = importlib.import_module("scipy.stats")
+    x, y = cells.x[cells.cell_of], cells.y[cells.cell_of]
+    tau = float(stats.kendalltau(x, y).statistic)
+    if math.isnan(tau) or abs(tau) >= 1:
+        return (None if math.isnan(tau) else tau), None
+    half = normal_quantile((1 + level) / 2) * math.sqrt(0.437 / (cells.n - 4))
+    ends = [math.tanh(math.atanh(tau) + side * half) for side in (-1, 1)]
+    return tau, Interval(low=ends[0], high=ends[1], level=level, method="Fieller")
+
+
+def _in_table(weights: Values, x: Codes, y: Codes, shape: tuple[int, int]) -> Values:
+    """Return P - Q from whole tables: of each cell, what is above left of it and above right."""
+    table = np.zeros((len(weights), *shape))
+    table[:, x, y] = weights
+    above = np.cumsum(table, axis=1) - table
+    left = np.cumsum(above, axis=2)
+    right = left[:, :, -1:] - left
+    return np.sum(table * (left - above - right), axis=(1, 2))
+
+
+def _ratio(above: Values, squared: Values, draws: Weighted) -> Values:
+    below = np.sqrt(np.maximum(squared, 0))
+    return np.clip(divided(above, below, where=draws.both_vary & (squared > 0)), -1, 1)

@@ -1,0 +1,169 @@
+"""Two raters: every figure of how far they agree, from the items that both rated."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from jurybox.rubric.scale import Scale
+from jurybox.statistics.agreement import chance, correlation, kappa
+from jurybox.statistics.agreement.cells import Cells, Values, Weighted, cells_of
+from jurybox.statistics.agreement.draws import Drawing, Figures, intervals
+from jurybox.statistics.agreement.prevalence import prevalence_note
+from jurybox.statistics.bootstrap import DEFAULT, Resampling
+from jurybox.statistics.figure import Figure
+from jurybox.statistics.interval import Interval
+from jurybox.statistics.proportion import wilson
+
+Measure = Callable[[Weighted], Values | None]
+
+_NO_ITEMS: Final = "the two raters have no item in common"
+_CONTINUOUS: Final = "a continuous scale has no categories; see the weighted kappas"
+_NO_INTERVAL: Final = "too few items, or too little variation, for resampling to tell an interval"
+
+
+class PairAgreement(msgspec.Struct, frozen=True, kw_only=True):
+    """How far two raters agree.
+
+    Attributes:
+        n: how many items both rated.
+        figures: by name: ``exact``, ``kappa``, ``kappa_linear``, ``kappa_quadratic``, ``spearman``,
+            ``kendall``, ``pearson``, ``ac1``, ``ac2``.
+        note: a sentence where high agreement and a kappa near zero need explaining.
+
+    """
+
+    n: int
+    figures: Mapping[str, Figure]
+    note: str | None = None
+
+    def __getitem__(self, name: str) -> Figure:
+        """Return a figure by its name."""
+        return self.figures[name]
+
+
+FIGURES: Final = (
+    "exact",
+    "kappa",
+    "kappa_linear",
+    "kappa_quadratic",
+    "spearman",
+    "kendall",
+    "pearson",
+    "ac1",
+    "ac2",
+)
+
+
+def agree(
+    a: Sequence[float],
+    b: Sequence[float],
+    scale: Scale,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    resampling: Resampling | None = DEFAULT,
+) -> PairAgreement:
+    """Return how far two raters agree on the items that both rated, in the same order.
+
+    The interval of exact agreement is Wilson's where items are independent, and all others are BCa;
+    without ``resampling`` there are none. Scores must be on the scale.
+    """
+    cells = cells_of(a, b)
+    if not cells.n:
+        nothing = Figure(value=None, n=0, reason=_NO_ITEMS)
+        return PairAgreement(n=0, figures=dict.fromkeys(FIGURES, nothing))
+    measures = _measures(scale)
+    once = Weighted(cells, cells.counts[None, :])
+    whole = {name: measure(once) for name, measure in measures.items()}
+    known = {name: float(each[0]) for name, each in whole.items() if each is not None}
+    made: dict[str, Interval | None] = {}
+    if resampling is not None:
+        made = _intervals(cells, measures, known, clusters, resampling)
+    if "kendall" not in known:
+        level = DEFAULT.level if resampling is None else resampling.level
+        tau, around = correlation.kendall_of_many(cells, level)
+        known["kendall"] = float("nan") if tau is None else tau
+        made |= {"kendall": around} if resampling is not None else {}
+    figures = {
+        name: _figure(name, known.get(name), made.get(name), cells, asked=resampling is not None)
+        for name in FIGURES
+    }
+    return PairAgreement(n=cells.n, figures=figures, note=_note(cells, figures, scale))
+
+
+def _measures(scale: Scale) -> dict[str, Measure]:
+    measures: dict[str, Measure] = {
+        "exact": kappa.exact,
+        "kappa_linear": kappa.kappa_linear,
+        "kappa_quadratic": kappa.kappa_quadratic,
+        "spearman": correlation.spearman,
+        "kendall": correlation.kendall,
+        "pearson": correlation.pearson,
+    }
+    points = chance.points_of(scale)
+    if points is not None:
+        measures["kappa"] = kappa.kappa
+        measures["ac1"] = partial(chance.ac1, points=points)
+        measures["ac2"] = partial(chance.ac2, points=points)
+    return measures
+
+
+def _intervals(
+    cells: Cells,
+    measures: Mapping[str, Measure],
+    known: Mapping[str, float],
+    clusters: Sequence[Hashable] | None,
+    resampling: Resampling,
+) -> dict[str, Interval | None]:
+    drawing = Drawing(pattern_of=cells.cell_of, patterns=len(cells.x), clusters=clusters)
+    wanted = {name: measures[name] for name in known}
+    if clusters is None:
+        del wanted["exact"]
+
+    def figures(weights: Values) -> Figures:
+        draws = Weighted(cells, weights)
+        each = {name: measure(draws) for name, measure in wanted.items()}
+        return {name: values for name, values in each.items() if values is not None}
+
+    made = intervals(figures, drawing, resampling)
+    if clusters is None:
+        agreed = float(cells.counts[cells.x == cells.y].sum())
+        made["exact"] = wilson(agreed, cells.n, resampling.level)
+    return made
+
+
+def _figure(
+    name: str, value: float | None, made: Interval | None, cells: Cells, *, asked: bool
+) -> Figure:
+    if value is None:
+        return Figure(value=None, n=cells.n, reason=_CONTINUOUS)
+    if np.isnan(value):
+        return Figure(value=None, n=cells.n, reason=_undefined(name, cells))
+    reason = _NO_INTERVAL if asked and made is None else None
+    return Figure(value=value, n=cells.n, interval=made, reason=reason)
+
+
+def _undefined(name: str, cells: Cells) -> str:
+    if name in {"spearman", "kendall", "pearson"}:
+        one = [len(np.unique(side)) == 1 for side in (cells.x, cells.y)]
+        who = "both raters" if all(one) else "the first rater" if one[0] else "the second rater"
+        return f"{who} gave one score only, which can't go up or down with another"
+    return "every score is the same, so agreement can't be told from chance"
+
+
+def _note(cells: Cells, figures: Mapping[str, Figure], scale: Scale) -> str | None:
+    agreed = figures["exact"].value
+    if agreed is None or scale.continuous:
+        return None
+    both = np.bincount(cells.x, cells.counts, len(cells.values)) + np.bincount(
+        cells.y, cells.counts, len(cells.values)
+    )
+    most = int(np.argmax(both))
+    return prevalence_note(
+        agreed=agreed,
+        kappa=figures["kappa"].value,
+        common=float(cells.values[most]),
+        share=float(both[most]) / (2 * cells.n),
+    )
