@@ -1,0 +1,1 @@
+"""Models in order of strength, from verdicts on pairs of their answers."""

@@ -1,0 +1,165 @@
+"""The ranking of models from verdicts on pairs."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jurybox.statistics.interval import Interval
+from jurybox.statistics.ranking.cautions import cautions
+from jurybox.statistics.ranking.graph import cycles, parts, reachable
+from jurybox.statistics.ranking.result import Difference, RankedModel, Ranking, TieParameter
+from jurybox.statistics.ranking.scales import Scales, scale
+from jurybox.statistics.ranking.tally import Tally, tally
+from jurybox.statistics.ranking.verdict import Verdict
+
+Links = NDArray[np.bool_]
+
+_SAME = 1e-9
+
+
+def rank(verdicts: Sequence[Verdict], *, level: float = 0.95) -> Ranking:
+    """Rank models by Davidson's extension of the Bradley-Terry model.
+
+    Strengths are logarithms with the mean 0. Nothing is added to the data: a model that won (or
+    lost) every verdict has no finite strength, and gets none. Where all verdicts name their item
+    and items repeat, intervals are clustered by item.
+
+    Raises:
+        ValueError: there are no verdicts, or a model is compared with itself.
+
+    """
+    if not verdicts:
+        raise ValueError("there are no verdicts")
+    counted = tally(verdicts)
+    items = {row.item for row in verdicts}
+    clustered = None not in items and len(items) < len(verdicts)
+    scales = scale(counted, verdicts, level, clustered=clustered)
+    groups = parts(counted.met > 0)
+    found, complete = cycles(counted)
+    # Two judges of one answer are not two answers.
+    once = tally(tuple(set(verdicts))) if clustered else counted
+    models = _models(counted, once, scales, groups, level)
+    return Ranking(
+        n=counted.n,
+        items=len(items) if clustered else None,
+        level=level,
+        models=models,
+        differences=_differences(counted, scales),
+        cycles=found,
+        ties=_tie_parameter(counted, scales),
+        warnings=cautions(counted, scales, groups, found, complete=complete),
+        tally=counted,
+    )
+
+
+def _models(
+    counted: Tally,
+    once: Tally,
+    scales: Scales,
+    groups: tuple[tuple[int, ...], ...],
+    level: float,
+) -> tuple[RankedModel, ...]:
+    above = _above(counted, scales)
+    told = _told(once, scales, level)
+    group_of = {model: number for number, group in enumerate(groups, 1) for model in group}
+    size_of = {model: len(group) for group in groups for model in group}
+    scale_of = {model: number for number, part in enumerate(scales.parts, 1) for model in part}
+    made: list[RankedModel] = []
+    for i, name in enumerate(counted.names):
+        known = not np.isnan(scales.strengths[i])
+        wins, losses = int(counted.wins[i].sum()), int(counted.wins[:, i].sum())
+        ties = int(counted.ties[i].sum())
+        made.append(
+            RankedModel(
+                name=name,
+                strength=float(scales.strengths[i]) if known else None,
+                interval=scales.interval(i),
+                reason=scales.reasons[i],
+                rank=1 + int(above[:, i].sum()),
+                rank_interval=(1 + int(told[:, i].sum()), size_of[i] - int(told[i].sum())),
+                group=group_of[i],
+                scale=scale_of[i] if known else None,
+                wins=wins,
+                losses=losses,
+                ties=ties,
+                win_rate=(wins + ties / 2) / (wins + losses + ties),
+            )
+        )
+    return tuple(sorted(made, key=lambda each: (each.group, each.rank, each.name)))
+
+
+def _above(counted: Tally, scales: Scales) -> Links:
+    """Return which model is above which by what was seen, sure or not."""
+    reach = reachable((counted.wins > 0) | (counted.ties > 0))
+    one_way = reach & ~reach.T
+    gap = scales.strengths[:, None] - scales.strengths[None, :]
+    # A comparison with NaN is false: models without a strength are above by wins alone.
+    above = one_way | (_one_scale(scales) & (gap > _SAME))
+    if scales.fitted is None:
+        # Then wins alone never go round, and ties, which leave the order open, are set aside.
+        won = reachable(counted.wins > 0)
+        above |= won & ~won.T
+    return above
+
+
+def _told(counted: Tally, scales: Scales, level: float) -> Links:
+    """Return which model is surely above which.
+
+    On one scale, where the interval of their difference excludes 0. Between scales no difference
+    is finite; there, n wins and no loss tell two models apart where a fair coin would show one
+    side only with probability ``2^(1 - n) <= 1 - level``.
+    """
+    together = _one_scale(scales)
+    told = (counted.wins.T == 0) & ~together
+    told &= 2.0 ** (1 - np.minimum(counted.wins, 1000)) <= round(1 - level, 12)
+    for i, j in zip(*np.nonzero(together), strict=True):
+        interval = scales.between(int(i), int(j)) if i != j else None
+        told[i, j] = interval is not None and interval.low > 0
+    return told
+
+
+def _one_scale(scales: Scales) -> Links:
+    same = np.zeros((len(scales.strengths),) * 2, dtype=np.bool_)
+    for part in scales.parts:
+        same[np.ix_(part, part)] = True
+    return same & ~np.isnan(scales.strengths)[:, None]
+
+
+def _differences(counted: Tally, scales: Scales) -> tuple[Difference, ...]:
+    made: list[Difference] = []
+    together = _one_scale(scales)
+    order: list[int] = np.argsort(-scales.strengths, kind="stable").tolist()
+    for place, i in enumerate(order):
+        for j in order[place + 1 :]:
+            if together[i, j]:
+                interval: Interval | None = scales.between(i, j)
+                made.append(
+                    Difference(
+                        a=counted.names[i],
+                        b=counted.names[j],
+                        difference=float(scales.strengths[i] - scales.strengths[j]),
+                        interval=interval,
+                        told_apart=interval is not None and interval.low > 0,
+                    )
+                )
+    return tuple(made)
+
+
+def _tie_parameter(counted: Tally, scales: Scales) -> TieParameter:
+    ties = int(counted.ties.sum()) // 2
+    if not ties:
+        return TieParameter(parameter=0.0, ties=0)
+    if scales.fitted is None or scales.fitted.log_tie is None:
+        return TieParameter(parameter=None, ties=ties)
+    log = scales.fitted.log_tie
+    interval = None
+    if scales.spread is not None:
+        logs = scales.spread.interval(log, float(scales.spread.covariance[-1, -1]))
+        interval = Interval(
+            low=float(np.exp(logs.low)),
+            high=float(np.exp(logs.high)),
+            level=logs.level,
+            method=logs.method,
+        )
+    return TieParameter(parameter=float(np.exp(log)), interval=interval, ties=ties)
