@@ -1,0 +1,168 @@
+"""The prediction-powered mean (PPI++)."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurybox.statistics.corrected.mean import Labels, corrected_mean, labels
+
+
+def judged(
+    rng: np.random.Generator, n: int, more: int, rate: float, right: tuple[float, float]
+) -> Labels:
+    """Draw people's yes and no, and a judge that is right on so much of either."""
+    human = rng.random(n + more) < rate
+    judge = np.where(rng.random(n + more) < np.where(human, *right), human, ~human)
+    return labels(human[:n], judge[:n], judge[n:])
+
+
+def scored(rng: np.random.Generator, n: int, more: int) -> Labels:
+    """Draw scores of people around 3, and a judge that is milder and noisy."""
+    human = rng.normal(3, 1, n + more)
+    judge = 0.7 * human + rng.normal(1.5, 0.6, n + more)
+    return labels(human[:n], judge[:n], judge[n:])
+
+
+def test_it_is_the_published_formula() -> None:
+    data = scored(np.random.default_rng(1), 40, 400)
+    y, f, g = data.human, data.judge, data.rest
+    tuning = np.cov(y, f)[0, 1] / ((1 + 40 / 400) * np.concatenate([f, g]).var(ddof=1))
+    value = y.mean() + tuning * (g.mean() - f.mean())
+    error = np.sqrt((y - tuning * f).var(ddof=1) / 40 + tuning**2 * g.var(ddof=1) / 400)
+    made = corrected_mean(data)
+    assert made.tuning == pytest.approx(tuning, abs=1e-12)
+    assert made.corrected.value == pytest.approx(value, abs=1e-12)
+    # Student's t with 39 degrees.
+    assert made.corrected.interval.high - value == pytest.approx(2.0226909200367604 * error)
+    assert made.bias == pytest.approx(f.mean() - y.mean())
+
+
+def test_a_useless_judge_is_left_out() -> None:
+    rng = np.random.default_rng(2)
+    human = rng.normal(3, 1, 50)
+    made = corrected_mean(labels(human, -human, rng.normal(-3, 1, 500)))
+    assert made.tuning == 0
+    assert made.corrected.value == pytest.approx(human.mean())
+    assert made.effective_labels == pytest.approx(50)
+
+
+def test_a_good_judge_is_worth_many_labels() -> None:
+    made = corrected_mean(judged(np.random.default_rng(3), 100, 2000, 0.4, (0.95, 0.95)))
+    assert made.effective_labels > 200
+    assert f"are worth {made.effective_labels:,.0f}" in made.sentence
+    width = made.corrected.interval.high - made.corrected.interval.low
+    assert width < made.human.interval.high - made.human.interval.low
+
+
+def test_as_many_more_labels_as_it_says_do_halve_the_interval() -> None:
+    rng = np.random.default_rng(4)
+    whole = scored(rng, 2000, 0)
+    y, f = whole.human, whole.judge
+    first = corrected_mean(labels(y[:50], f[:50], f[50:]))
+    n = 50 + first.labels_to_halve
+    then = corrected_mean(labels(y[:n], f[:n], f[n:]))
+    widths = [each.corrected.interval.high - each.corrected.interval.low for each in (first, then)]
+    assert widths[1] / widths[0] == pytest.approx(0.5, abs=0.06)
+
+
+def test_where_samples_are_the_limit_no_number_of_labels_is_named() -> None:
+    made = corrected_mean(scored(np.random.default_rng(5), 50, 60))
+    assert made.labels_to_halve is None
+    assert "can't halve" in made.sentence
+
+
+def test_a_judge_that_was_right_on_every_label_is_not_taken_for_infallible() -> None:
+    human = np.arange(20) % 2
+    made = corrected_mean(labels(human, human, np.tile([0, 1], 5000)))
+    # The judge's own interval is 0.02 wide; twenty labels can't promise that.
+    assert made.corrected.interval.high - made.corrected.interval.low > 0.2
+
+
+@pytest.mark.parametrize(
+    ("data", "word"),
+    [
+        (labels([1, 0, 1], [1, 0, 0], [1] * 50), "3 labels are too few"),
+        (labels([], [], [1, 0]), "0 labels are too few"),
+        (labels([1, 0] * 10, [1, 0] * 10, []), "every sample has a label"),
+        (labels([3] * 20, [3] * 20, [3] * 50), "no spread"),
+        (
+            labels([1, 0] * 10, [1, 0] * 10, [1] * 9, clusters=[1] * 20, rest_clusters=range(9)),
+            "from 1 clusters",
+        ),
+    ],
+)
+def test_what_can_not_be_corrected_is_said_in_words(data: Labels, word: str) -> None:
+    made = corrected_mean(data)
+    assert made.corrected.interval is None
+    assert word in made.reason
+    assert word in made.sentence
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (([1], [1, 0], [1]), {}),
+        (([float("nan")], [1], [1]), {}),
+        (([1], [1], [1]), {"clusters": ["x"]}),
+        (([1], [1], [1]), {"clusters": ["x"], "rest_clusters": ["x", "y"]}),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: tuple, options: dict) -> None:
+    with pytest.raises(ValueError, match=r"label|finite|cluster"):
+        labels(*arguments, **options)
+
+
+def test_copies_in_clusters_add_no_knowledge() -> None:
+    data = scored(np.random.default_rng(6), 40, 300)
+    copied = labels(
+        np.repeat(data.human, 5),
+        np.repeat(data.judge, 5),
+        np.repeat(data.rest, 5),
+        clusters=[i // 5 for i in range(200)],
+        rest_clusters=[1000 + i // 5 for i in range(1500)],
+    )
+    one, other = corrected_mean(data), corrected_mean(copied)
+    assert other.corrected.value == pytest.approx(one.corrected.value, abs=5e-3)
+    widths = [each.corrected.interval.high - each.corrected.interval.low for each in (one, other)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.03)
+    assert other.corrected.interval.method.endswith("clustered")
+
+
+@given(st.integers(0, 1000), st.floats(-5, 5), st.floats(0.1, 10))
+def test_another_unit_changes_the_figures_and_nothing_else(
+    seed: int, shift: float, factor: float
+) -> None:
+    data = scored(np.random.default_rng(seed), 20, 60)
+    moved = labels(*(factor * part + shift for part in (data.human, data.judge, data.rest)))
+    one, other = corrected_mean(data), corrected_mean(moved)
+    assert other.tuning == pytest.approx(one.tuning)
+    assert other.corrected.value == pytest.approx(factor * one.corrected.value + shift)
+    assert other.effective_labels == pytest.approx(one.effective_labels)
+    assert other.labels_to_halve == one.labels_to_halve
+
+
+@pytest.mark.parametrize(("n", "more"), [(15, 400), (60, 1000)])
+def test_intervals_of_scores_cover_at_their_level(n: int, more: int) -> None:
+    rng = np.random.default_rng(30 + n)
+    covered = 0
+    for _ in range(1000):
+        interval = corrected_mean(scored(rng, n, more)).corrected.interval
+        covered += interval.low <= 3 <= interval.high
+    assert 0.93 <= covered / 1000 <= 0.97
+
+
+@pytest.mark.parametrize(
+    ("n", "rate", "right"), [(60, 0.24, (0.6, 0.9)), (200, 0.3, (0.8, 0.8)), (40, 0.5, (0.8, 0.7))]
+)
+def test_intervals_of_rates_cover_at_their_level(
+    n: int, rate: float, right: tuple[float, float]
+) -> None:
+    rng = np.random.default_rng(40 + n)
+    covered, alone = 0, 0
+    for _ in range(1000):
+        made = corrected_mean(judged(rng, n, 1000, rate, right))
+        covered += made.corrected.interval.low <= rate <= made.corrected.interval.high
+        alone += made.judge.interval.low <= rate <= made.judge.interval.high
+    assert 0.93 <= covered / 1000 <= 0.97
+    assert alone / 1000 < 0.75
