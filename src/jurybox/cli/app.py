@@ -28,6 +28,7 @@ from jurybox.wiring import read_settings
         "report": ("jurybox.cli.report", "Write a report of a run to a file."),
         "export": ("jurybox.cli.export", "Write the samples of a run to a file."),
         "diff": ("jurybox.cli.diff", "Compare two runs."),
+        "rank": ("jurybox.cli.rank", "Rank models by verdicts on pairs of their answers."),
         "evaluate": ("jurybox.cli.evaluate", "Judge one response, or compare two."),
         "rubric": ("jurybox.cli.rubric", "List, show, check and start rubric documents."),
         "model": ("jurybox.cli.model", "Pull, list and remove embedded models."),

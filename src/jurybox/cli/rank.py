@@ -1,0 +1,163 @@
+"""``jurybox rank``."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from jurybox.cli.output import json_option, plain, print_json, wide_console
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from jurybox.statistics.interval import Interval
+    from jurybox.statistics.ranking.result import Difference, RankedModel, Ranking
+
+_MOST_IN_MATRIX: Final = 12
+_MOST_LINES: Final = 20
+
+
+@click.command("rank")
+@click.argument("verdicts", metavar="VERDICTS.jsonl", type=click.Path(path_type=Path))
+@click.option(
+    "--level",
+    type=click.FloatRange(0.5, 0.999),
+    default=0.95,
+    show_default=True,
+    help="How often intervals shall cover the true figure.",
+)
+@json_option
+def command(verdicts: Path, level: float, as_json: bool) -> None:
+    """Rank models by verdicts on pairs of their answers.
+
+    A row is {"a": NAME, "b": NAME, "winner": "a", "b", "tie" or a name, "item": ID}; the item is
+    what both answered, and may be left out. Strengths are those of the Bradley-Terry model with
+    ties, logarithms with the mean 0. Two models count as ranked only where the interval of their
+    difference excludes 0. A model that won or lost everything gets no strength, since the verdicts
+    set none a bound.
+
+    \b
+    Examples:
+      jurybox rank verdicts.jsonl
+      jurybox rank verdicts.jsonl --level 0.9
+      jurybox rank verdicts.jsonl --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.datasets.verdicts import read_verdicts
+    from jurybox.statistics.ranking.ranking import rank
+
+    read = read_verdicts(verdicts)
+    ranking = rank(read.rows, level=level)
+    without = [_without(read.without)] if read.without else []
+    warnings = [*without, *ranking.warnings]
+    if as_json:
+        print_json({**ranking.as_data(), "warnings": warnings})
+    else:
+        _print(ranking, warnings)
+
+
+def _without(count: int) -> str:
+    rows = "1 row has" if count == 1 else f"{count:,} rows have"
+    return f"{rows} no winner (null) and {'is' if count == 1 else 'are'} left out"
+
+
+def _print(ranking: "Ranking", warnings: list[str]) -> None:
+    out = wide_console()
+    head = f"{_counted(ranking.n, 'verdict')} on {_counted(len(ranking.models), 'model')}"
+    if ranking.items is not None:
+        head += f", {_counted(ranking.items, 'item')}"
+    out.print(plain(f"{head}, {_counted(ranking.ties.ties, 'tie')}", style="bold"))
+    for warning in warnings:
+        out.print(plain(f"warning  {warning}", style="yellow"))
+    out.print()
+    out.print(_models(ranking))
+    out.print()
+    for line in _sentences(ranking):
+        out.print(plain(line))
+    if len(ranking.models) <= _MOST_IN_MATRIX:
+        out.print()
+        out.print(plain("win rate of the row against the column, ties as half", style="bold"))
+        out.print(_matrix(ranking))
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
+def _models(ranking: "Ranking") -> "Table":
+    level = f"{100 * ranking.level:g}% interval"
+    headings = ("rank", "may be", "model", "strength", level, "won", "lost", "tied", "win rate")
+    grouped = any(model.group > 1 for model in ranking.models)
+    scaled = len({model.scale for model in ranking.models} - {None}) > 1
+    extra = (*(["group"] if grouped else []), *(["scale"] if scaled else []))
+    table = _table((*headings, *extra), left="model")
+    for model in ranking.models:
+        cells = [*_cells(model)]
+        cells += [str(model.group)] if grouped else []
+        cells += ["-" if model.scale is None else str(model.scale)] if scaled else []
+        table.add_row(*(plain(cell) for cell in cells))
+    return table
+
+
+def _cells(model: "RankedModel") -> Iterator[str]:
+    first, last = model.rank_interval
+    yield str(model.rank)
+    yield str(first) if first == last else f"{first} to {last}"
+    yield model.name
+    yield "none" if model.strength is None else f"{model.strength:+.3f}"
+    yield "-" if model.interval is None else _ends(model.interval)
+    yield from (f"{count:,}" for count in (model.wins, model.losses, model.ties))
+    yield f"{model.win_rate:.3f}"
+
+
+def _ends(interval: "Interval") -> str:
+    return f"{interval.low:+.3f} to {interval.high:+.3f}"
+
+
+def _sentences(ranking: "Ranking") -> Iterator[str]:
+    """Say of neighbours whether they can be told apart, and which majorities go round."""
+    between = {(each.a, each.b): each for each in ranking.differences}
+    known = [model.name for model in ranking.models if model.strength is not None]
+    neighbours = [
+        between.get((one, other)) or between.get((other, one))
+        for one, other in itertools.pairwise(known)
+    ]
+    lines = [_sentence(each) for each in neighbours if each is not None]
+    yield from lines[:_MOST_LINES]
+    if len(lines) > _MOST_LINES:
+        yield f"{len(lines) - _MOST_LINES} more pairs of neighbours are in --json"
+    for cycle in ranking.cycles[:_MOST_LINES]:
+        yield f"circle: {' beats '.join((*cycle, cycle[0]))}"
+    if len(ranking.cycles) > _MOST_LINES:
+        yield f"{len(ranking.cycles) - _MOST_LINES} more circles are in --json"
+
+
+def _sentence(each: "Difference") -> str:
+    if each.interval is None:
+        return f"{each.a} and {each.b} can't be told apart: there is no interval"
+    basis = f"{each.difference:.3f}, {100 * each.interval.level:g}% interval {_ends(each.interval)}"
+    if each.told_apart:
+        return f"{each.a} is ranked above {each.b} (difference {basis})"
+    return f"{each.a} and {each.b} can't be told apart (difference {basis})"
+
+
+def _matrix(ranking: "Ranking") -> "Table":
+    names = [model.name for model in ranking.models]
+    rates = ranking.matrix()
+    table = _table(("", *names), left="")
+    for name in names:
+        cells = [rates[name].get(other) for other in names]
+        shown = ("-" if cell is None else f"{cell:.2f}" for cell in cells)
+        table.add_row(plain(name), *(plain(cell) for cell in shown))
+    return table
+
+
+def _table(headings: tuple[str, ...], left: str) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        justify = "left" if heading == left else "right"
+        table.add_column(plain(heading), overflow="fold", justify=justify)
+    return table

@@ -1,0 +1,171 @@
+"""Verdicts on pairs of models, one JSON object a line: the input of a ranking."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, cast
+
+import msgspec
+
+from jurybox.datasets.json_lines import read_json_lines
+from jurybox.datasets.row_reader import Record
+from jurybox.datasets.source import open_source
+from jurybox.datasets.values import Refused
+from jurybox.documents.findings import Findings, Place
+from jurybox.errors import InputError
+from jurybox.statistics.ranking.verdict import Outcome, Verdict
+from jurybox.wording import printable
+
+_SIDES: Final[dict[str, Outcome]] = {
+    "a": "a",
+    "model_a": "a",
+    "b": "b",
+    "model_b": "b",
+    "tie": "tie",
+    "draw": "tie",
+    "tie (bothbad)": "tie",
+}
+_LONGEST: Final = 60
+_MEND: Final = 'write "a", "b", "tie" or a model\'s name as `winner`'
+_MEND_ROW: Final = 'write `{"a": NAME, "b": NAME, "winner": "a"}`'
+
+
+class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdicts of a file, and how many of its rows have none: their winner is null."""
+
+    rows: tuple[Verdict, ...]
+    without: int
+
+
+class _Refusals(Findings):
+    """Counts all refused rows, and keeps the first; the usual list ends at a hundred."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first: tuple[int, str, str] | None = None
+        self.lines: set[int] = set()
+
+    def add(self, place: Place, code: str, problem: str, mend: str) -> None:
+        del code
+        if '"task"' in mend:
+            # The reader of lines speaks of the rows of datasets.
+            mend = _MEND_ROW
+        if self.first is None:
+            self.first = (place.line, printable(" ".join(problem.split())), mend)
+        self.lines.add(place.line)
+
+
+def read_verdicts(path: Path) -> Verdicts:
+    """Read ``{"a": NAME, "b": NAME, "winner": "a" | "b" | "tie", "item"?: ID}`` rows.
+
+    Raises:
+        InputError: the file can't be read or holds no verdicts, or rows of it are faulty; then it
+            names the first and says how many there are.
+
+    """
+    refusals = _Refusals()
+    rows: list[Verdict] = []
+    without = 0
+    with open_source(path) as source:
+        for line, record in read_json_lines(source, refusals, _ignore):
+            verdict = _verdict(line, record, refusals)
+            if verdict is not None:
+                rows.append(verdict)
+            elif line not in refusals.lines:
+                without += 1
+        origin = source.origin
+    if refusals.first is not None:
+        line, problem, mend = refusals.first
+        more = len(refusals.lines) - 1
+        rest = f" ({more} more row{'s' if more > 1 else ''} can't be used either)" if more else ""
+        raise InputError(problem, mend + rest, f"{origin}:{line}")
+    if not rows:
+        problem = "no row has a winner" if without else "the file has no rows"
+        raise InputError(problem, f"{_MEND_ROW} rows", origin)
+    return Verdicts(rows=tuple(rows), without=without)
+
+
+def _ignore(*_: object) -> None:
+    """Take warnings of the reader of rows, of which JSON lines have none."""
+
+
+def _verdict(line: int, record: Record, refusals: Findings) -> Verdict | None:
+    """Return a row's verdict; None where it has no winner, or was refused."""
+    try:
+        a, b = _names(record)
+        item = _item(record)
+        winner = _winner(record, [a, b])
+    except Refused as refused:
+        refusals.add(Place(line), refused.code, refused.problem, refused.mend)
+        return None
+    if winner is None:
+        return None
+    return Verdict(a=a, b=b, winner=winner, item=item)
+
+
+def _item(record: Record) -> str | float | None:
+    item = _field(record, "item", "id")
+    if isinstance(item, dict | list):
+        problem = "`item` is neither a text nor a number"
+        raise Refused("wrong-value", problem, "write the id of what was answered")
+    return cast("str | float | None", item)
+
+
+def _names(record: Record) -> tuple[str, str]:
+    names: list[str] = []
+    for side in ("a", "b"):
+        name = _field(record, side, f"model_{side}")
+        if not isinstance(name, str) or not name.strip():
+            what = "has no" if name is None else "has no text as"
+            problem = f"the row {what} `{side}`, the name of a model"
+            raise Refused("missing", problem, f'add `"{side}": NAME`')
+        names.append(name)
+    if names[0] == names[1]:
+        problem = f"`{_short(names[0])}` is compared with itself"
+        raise Refused("wrong-value", problem, "name two models")
+    return names[0], names[1]
+
+
+def _winner(record: Record, names: list[str]) -> Outcome | None:
+    if "winner" not in record:
+        raise Refused("missing", "the row has no `winner`", _MEND)
+    winner = record["winner"]
+    if winner is None:
+        return None
+    meant = _outcomes(winner, names)
+    if not meant:
+        problem = f"the winner {_short(str(winner))!r} is none of the two models and no tie"
+        raise Refused("wrong-value", problem, _MEND)
+    if len(meant) > 1:
+        problem = f"the winner {_short(str(winner))!r} is a side and the other side's model"
+        raise Refused("wrong-value", problem, "rename the models")
+    return meant.pop()
+
+
+def _outcomes(winner: object, names: list[str]) -> set[Outcome]:
+    """Return all that a winner may mean; a model may be called `b` and stand on the other side."""
+    if not isinstance(winner, str):
+        return set()
+    sides: tuple[Outcome, Outcome] = ("a", "b")
+    meant: set[Outcome] = {side for side, name in zip(sides, names, strict=True) if winner == name}
+    side = _SIDES.get(winner.strip().lower())
+    if side is not None:
+        meant.add(side)
+    return meant
+
+
+def _field(record: Record, *names: str) -> object:
+    """Return the first of these fields that a row, or else its metadata, has."""
+    return next(_found(record, names), None)
+
+
+def _found(record: Record, names: tuple[str, ...]) -> Iterator[object]:
+    metadata = record.get("metadata")
+    places = [record, cast("Record", metadata)] if isinstance(metadata, dict) else [record]
+    for place in places:
+        for name in names:
+            if place.get(name) is not None:
+                yield place[name]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -1,0 +1,85 @@
+"""``jurybox rank`` on files of verdicts."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+def write(*rows: tuple[str, str, str, int]) -> str:
+    lines = [
+        json.dumps({"a": a, "b": b, "winner": winner})
+        for a, b, winner, times in rows
+        for _ in range(times)
+    ]
+    Path("verdicts.jsonl").write_text("\n".join(lines) + "\n")
+    return "verdicts.jsonl"
+
+
+def test_models_are_ranked_where_they_can_be_told_apart(jurybox: Callable) -> None:
+    name = write(
+        ("red", "grey", "a", 40),
+        ("red", "grey", "b", 8),
+        ("blue", "grey", "a", 40),
+        ("blue", "grey", "grey", 8),
+        ("red", "blue", "a", 13),
+        ("red", "blue", "tie", 4),
+        ("red", "blue", "b", 11),
+    )
+    done = jurybox("rank", name)
+    assert done.code == 0, done.err
+    assert "blue is ranked above grey (difference" in done.out
+    assert "red and blue can't be told apart (difference" in done.out
+    assert "red is ranked" not in done.out
+    assert "124 verdicts on 3 models, 4 ties" in done.out
+
+
+def test_json_holds_strengths_matrix_circles_and_ties(jurybox: Callable) -> None:
+    name = write(("A", "B", "a", 2), ("B", "C", "a", 2), ("C", "A", "a", 2), ("A", "B", "tie", 1))
+    data = jurybox("rank", name, "--level", "0.9", "--json").json
+    assert data["n"] == 7
+    assert {model["name"] for model in data["models"]} == {"A", "B", "C"}
+    assert set(data["models"][0]) >= {
+        "name",
+        "strength",
+        "interval",
+        "rank",
+        "rank_interval",
+        "wins",
+        "losses",
+        "ties",
+        "win_rate",
+    }
+    assert data["models"][0]["interval"]["level"] == 0.9
+    assert data["matrix"]["A"]["B"] == pytest.approx(2.5 / 3)
+    assert data["cycles"] == [["A", "B", "C"]]
+    assert data["ties"]["parameter"] > 0
+    assert any("round in 1 circle" in warning for warning in data["warnings"])
+
+
+def test_a_model_that_won_everything_is_named_without_a_strength(jurybox: Callable) -> None:
+    name = write(("A", "B", "a", 7), ("B", "C", "a", 2), ("B", "C", "b", 2))
+    done = jurybox("rank", name)
+    assert "`A` won every verdict: its strength has no upper bound" in done.out
+    data = jurybox("rank", name, "--json").json
+    assert data["models"][0]["strength"] is None
+
+
+def test_groups_that_never_met_are_named(jurybox: Callable) -> None:
+    name = write(("A", "B", "a", 2), ("A", "B", "b", 1), ("C", "D", "a", 1), ("C", "D", "b", 1))
+    assert "no verdict links `A`, `B` and `C`, `D`" in jurybox("rank", name).out
+
+
+def test_a_bad_row_is_one_line_with_its_number(jurybox: Callable) -> None:
+    Path("bad.jsonl").write_text('{"a": "x", "b": "y", "winner": "z"}\n{"a": "x"}\n')
+    done = jurybox("rank", "bad.jsonl")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("bad.jsonl:1: the winner 'z'")
+    assert "(1 more row can't be used either)" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_missing_file_is_one_line(jurybox: Callable) -> None:
+    done = jurybox("rank", "none.jsonl")
+    assert (done.code, done.err) == (2, "none.jsonl: no such file; check the path\n")

@@ -1,0 +1,82 @@
+"""Rows of verdicts on pairs of models."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jurybox.datasets.verdicts import Verdicts, read_verdicts
+from jurybox.errors import InputError
+
+
+def read(*rows: object) -> Verdicts:
+    path = Path("verdicts.jsonl")
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    path.write_text("\n".join(lines))
+    return read_verdicts(path)
+
+
+@pytest.mark.parametrize(
+    ("winner", "meant"),
+    [
+        ("a", "a"),
+        ("B", "b"),
+        ("x-1", "a"),
+        ("y-2", "b"),
+        ("tie", "tie"),
+        ("Tie", "tie"),
+        ("model_b", "b"),
+        ("tie (bothbad)", "tie"),
+    ],
+)
+def test_a_winner_may_be_a_side_or_a_name(winner: str, meant: str) -> None:
+    (row,) = read({"a": "x-1", "b": "y-2", "winner": winner}).rows
+    assert (row.a, row.b, row.winner, row.item) == ("x-1", "y-2", meant, None)
+
+
+def test_rows_as_an_arena_or_a_run_writes_them() -> None:
+    """A run's export has the models in the metadata of its samples, if anywhere."""
+    arena = {"model_a": "x", "model_b": "y", "winner": "model_a", "id": "q1"}
+    exported = {"id": "q2", "metadata": {"a": "x", "b": "y"}, "winner": "B", "response": "..."}
+    one, other = read(arena, exported).rows
+    assert (one.a, one.winner, one.item) == ("x", "a", "q1")
+    assert (other.b, other.winner, other.item) == ("y", "b", "q2")
+
+
+def test_a_row_without_a_winner_is_counted_and_left_out() -> None:
+    read_rows = read({"a": "x", "b": "y", "winner": None}, {"a": "x", "b": "y", "winner": "a"})
+    assert (len(read_rows.rows), read_rows.without) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({"a": "x", "b": "y"}, "no `winner`"),
+        ({"a": "x", "winner": "a"}, "no `b`"),
+        ({"a": 3, "b": "y", "winner": "a"}, "no text as `a`"),
+        ({"a": "x", "b": "x", "winner": "a"}, "with itself"),
+        ({"a": "x", "b": "y", "winner": "z"}, "none of the two"),
+        ({"a": "x", "b": "y", "winner": 1}, "none of the two"),
+        ({"a": "b", "b": "a", "winner": "a"}, "the other side's model"),
+        ({"a": "x", "b": "y", "winner": "a", "item": [1]}, "`item` is neither"),
+        ("[1]", "not an object"),
+        ('{"a": ', "breaks off"),
+    ],
+)
+def test_a_faulty_row_is_named_by_its_line(row: object, problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read({"a": "x", "b": "y", "winner": "a"}, row)
+    assert str(caught.value).startswith("verdicts.jsonl:2: ")
+    assert problem in str(caught.value)
+    assert "task" not in str(caught.value)
+
+
+def test_all_faulty_rows_are_counted() -> None:
+    with pytest.raises(InputError, match=r"verdicts.jsonl:1: .* \(149 more rows can't be used"):
+        read(*[{"a": "x", "b": "y", "winner": "z"}] * 150)
+
+
+@pytest.mark.parametrize("rows", [[], [{"a": "x", "b": "y", "winner": None}]])
+def test_a_file_without_verdicts_is_refused(rows: list[object]) -> None:
+    with pytest.raises(InputError, match="no row"):
+        read(*rows)
