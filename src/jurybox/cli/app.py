@@ -27,6 +27,7 @@ from jurybox.wiring import read_settings
         "rescore": ("jurybox.cli.rescore", "Read a run's replies again under another rubric."),
         "report": ("jurybox.cli.report", "Write a report of a run to a file."),
         "export": ("jurybox.cli.export", "Write the samples of a run to a file."),
+        "agree": ("jurybox.cli.agree", "Tell how far raters agree."),
         "diff": ("jurybox.cli.diff", "Compare two runs."),
         "rank": ("jurybox.cli.rank", "Rank models by verdicts on pairs of their answers."),
         "evaluate": ("jurybox.cli.evaluate", "Judge one response, or compare two."),

@@ -7,7 +7,7 @@ is the same as drawing the counts from their multinomial distribution, so the in
 
 Where thousands of items all look different, drawing them thousands of times would take minutes.
 With so many, bias and skewness no longer matter, and the interval is that of a jackknife: 200
-groups of items are left out in turn, and the figure is ``value -+ t sqrt(199/200 sum((f -
+groups of items are left out in turn, and the figure is ``value -+ t sqrt(99/100 sum((f -
 mean(f))^2))`` over the figures ``f`` that result (B. Efron and C. Stein (1981), "The jackknife
 estimate of variance", Annals of Statistics 9, 586-596; K. M. Wolter (2007), "Introduction to
 Variance Estimation", chapter 4). Its method says so.
@@ -33,7 +33,7 @@ _PIECE: Final = 2_000_000
 _JACKKNIFED: Final = 1_000
 # More numbers than this are not drawn; so many groups are left out instead.
 _MOST: Final = 3_000_000
-_GROUPS: Final = 200
+_GROUPS: Final = 100
 # Counting patterns outright is quicker than drawing the count of each where most items differ.
 _ALIKE: Final = 4
 

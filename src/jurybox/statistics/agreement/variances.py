@@ -32,17 +32,19 @@ def icc(scores: Values, weights: Values) -> dict[str, Values]:
     """
     k = scores.shape[1]
     x = scores - scores.mean()
-    n = weights.sum(axis=1)
+    n: Values = np.maximum(weights.sum(axis=1), 1)
     grand = weights @ x.mean(axis=1) / n
     items = k * (weights @ x.mean(axis=1) ** 2 - n * grand**2)
     total = weights @ np.sum(x**2, axis=1) - n * k * grand**2
     within = np.maximum(weights @ (k * x.var(axis=1)), 0)
     raters = n * np.sum((weights @ x / n[:, None] - grand[:, None]) ** 2, axis=1)
     rest = np.maximum(within - raters, 0)
-    r, w = items / (n - 1), within / (n * (k - 1))
-    c, e = raters / (k - 1), rest / ((n - 1) * (k - 1))
+    # A draw of one item has no variance between items; it is undefined below.
+    free = np.maximum(n - 1, 1)
+    r, w = items / free, within / (n * (k - 1))
+    c, e = raters / (k - 1), rest / (free * (k - 1))
     # Below this, what is left of the sum of squares is rounding.
-    vary = total > 1e-12 * max(float(np.sum(x**2)), 1e-300)
+    vary = (n > 1) & (total > 1e-12 * max(float(np.sum(x**2)), 1e-300))
     forms = {
         "icc_1_1": (r - w, r + (k - 1) * w),
         "icc_2_1": (r - e, r + (k - 1) * e + k * (c - e) / n),
