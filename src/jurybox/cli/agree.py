@@ -63,7 +63,7 @@ _PAIR: Final = (
     help="Where drawing starts; the same seed gives the same intervals.",
 )
 @json_option
-def command(  # noqa: PLR0917 - click passes every option by keyword
+def command(  # noqa: PLR0917 - click passes them by name
     ratings: Path,
     scale_text: str,
     continuous: bool,

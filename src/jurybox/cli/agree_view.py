@@ -27,8 +27,8 @@ _FIGURES: Final = (
 )
 _MEANING: Final = (
     "Kappa, alpha and AC1: 1 is full agreement, 0 is what guessing gives. Correlations: 1 is the "
-    "same order, whatever the level. Where scores are labels without an order, only exact agreement, "
-    "plain kappa, AC1, Fleiss' kappa and nominal alpha mean something."
+    "same order, whatever the level. Where scores are labels without an order, only exact "
+    "agreement, plain kappa, AC1, Fleiss' kappa and nominal alpha mean something."
 )
 # K. Krippendorff (2004), "Content Analysis", 2nd edition, page 241.
 _RELIABLE: Final = 0.8

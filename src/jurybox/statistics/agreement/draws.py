@@ -122,8 +122,9 @@ def _draws(
 def _draw(drawing: Drawing, codes: Codes | None, units: int, rng: np.random.Generator) -> Values:
     chosen = rng.integers(0, units, units)
     if codes is None:
-        drawn = np.bincount(drawing.pattern_of[chosen], minlength=drawing.patterns)
-        return drawn.astype(np.float64)
+        # By pattern, so that the order of the items changes nothing.
+        in_order = np.searchsorted(np.cumsum(drawing.counts), chosen, side="right")
+        return np.bincount(in_order, minlength=drawing.patterns).astype(np.float64)
     times = np.bincount(chosen, minlength=units).astype(np.float64)
     return _counted(drawing, times[codes])
 
