@@ -106,7 +106,7 @@ def _item(record: Record) -> str | float | None:
     item = _field(record, "item", "id")
     if isinstance(item, dict | list):
         problem = "`item` is neither a text nor a number"
-        raise Refused("wrong-value", problem, "write the id of what was answered")
+        raise Refused("wrong-type", problem, "write the id of what was answered")
     return cast("str | float | None", item)
 
 
@@ -121,7 +121,7 @@ def _names(record: Record) -> tuple[str, str]:
         names.append(name)
     if names[0] == names[1]:
         problem = f"`{_short(names[0])}` is compared with itself"
-        raise Refused("wrong-value", problem, "name two models")
+        raise Refused("wrong-type", problem, "name two models")
     return names[0], names[1]
 
 
@@ -134,10 +134,10 @@ def _winner(record: Record, names: list[str]) -> Outcome | None:
     meant = _outcomes(winner, names)
     if not meant:
         problem = f"the winner {_short(str(winner))!r} is none of the two models and no tie"
-        raise Refused("wrong-value", problem, _MEND)
+        raise Refused("wrong-type", problem, _MEND)
     if len(meant) > 1:
         problem = f"the winner {_short(str(winner))!r} is a side and the other side's model"
-        raise Refused("wrong-value", problem, "rename the models")
+        raise Refused("wrong-type", problem, "rename the models")
     return meant.pop()
 
 
