@@ -1,0 +1,190 @@
+"""``jurybox agree``: its figures, and what it refuses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Jurybox = Callable[..., Any]
+
+QUICK = ("--resamples", "200")
+
+
+def lines(*rows: tuple[object, ...]) -> bytes:
+    names = ("item", "rater", "score", "criterion")
+    return b"".join(
+        json.dumps(dict(zip(names, row, strict=False))).encode() + b"\n" for row in rows
+    )
+
+
+RATED = lines(
+    *((i, "anna", score) for i, score in enumerate([1, 2, 3, 4, 5, 5, 4, 2])),
+    *((i, "ben", score) for i, score in enumerate([1, 2, 4, 4, 5, 4, 4, 1])),
+    *((i, "judge", score) for i, score in enumerate([2, 2, 3, 5, 5, 5, None, 1])),
+)
+
+
+def test_json_has_the_fields_that_are_promised(jurybox: Jurybox) -> None:
+    Path("ratings.jsonl").write_bytes(RATED)
+    done = jurybox("agree", "ratings.jsonl", "--scale", "1-5", "--json", *QUICK)
+    assert (done.code, done.err) == (0, "")
+    (criterion,) = done.json["criteria"]
+    found: dict[str, Any] = criterion
+    assert list(found)[:6] == [
+        "criterion",
+        "n_items",
+        "raters",
+        "alpha",
+        "fleiss_kappa",
+        "pairs",
+    ]
+    assert found["criterion"] is None
+    assert found["n_items"] == 8
+    assert found["raters"] == ["anna", "ben", "judge"]
+    assert set(found["alpha"]) >= {"nominal", "ordinal", "interval"}
+    assert [pair["raters"] for pair in found["pairs"]] == [
+        ["anna", "ben"],
+        ["anna", "judge"],
+        ["ben", "judge"],
+    ]
+    pair = found["pairs"][0]
+    figures = ["exact", "kappa", "kappa_linear", "kappa_quadratic"]
+    figures += ["spearman", "kendall", "pearson"]
+    assert list(pair)[:10] == ["raters", "n", *figures, "interval"]
+    assert (pair["n"], pair["exact"]) == (8, 0.625)
+    assert set(pair["interval"]) >= set(figures)
+    assert set(pair["interval"]["kappa"]) == {"low", "high", "level", "method"}
+    assert found["pairs"][1]["n"] == 7
+
+
+def test_a_seed_gives_the_same_figures_again_and_another_one_other_intervals(
+    jurybox: Jurybox,
+) -> None:
+    def out(seed: str) -> str:
+        arguments = ("agree", "-", "--scale", "1-5", "--json", *QUICK, "--seed", seed)
+        return jurybox(*arguments, stdin=RATED).out.replace(f'"seed": {seed}', "")
+
+    assert out("1") == out("1")
+    assert out("1") != out("2")
+
+
+def test_people_get_a_sentence_and_tables(jurybox: Jurybox) -> None:
+    done = jurybox("agree", "-", "--scale", "1..5", "--level", "0.9", *QUICK, stdin=RATED)
+    assert done.code == 0
+    assert done.out.startswith("ratings  8 items, 3 raters, 23 ratings, scale 1-5\n")
+    assert "Krippendorff's alpha (ordinal) is 0." in done.out
+    assert "90% interval" in done.out
+    assert "anna | ben" in done.out
+
+
+def test_every_criterion_has_its_own_figures(jurybox: Jurybox) -> None:
+    rows = lines(
+        *((i, rater, score, "tone") for rater in "ab" for i, score in enumerate([0, 1, 2])),
+        *((i, rater, 0, "facts") for rater in "ab" for i in range(3)),
+    )
+    done = jurybox("agree", "-", "--scale", "0-2", "--json", *QUICK, stdin=rows)
+    tone, facts = done.json["criteria"]
+    assert (tone["criterion"], tone["pairs"][0]["kappa"]) == ("tone", 1.0)
+    assert (facts["criterion"], facts["pairs"][0]["kappa"]) == ("facts", None)
+    assert "every score is" in facts["pairs"][0]["reasons"]["kappa"]
+
+
+@pytest.mark.parametrize("scale", ["-1..1", "-1-1", "-1.0..1.0"])
+def test_scales_may_go_below_zero(jurybox: Jurybox, scale: str) -> None:
+    rows = lines((1, "a", -1), (1, "b", 1), (2, "a", 0), (2, "b", 0))
+    done = jurybox("agree", "-", "--scale", scale, "--json", *QUICK, stdin=rows)
+    assert done.code == 0
+    assert done.json["criteria"][0]["pairs"][0]["n"] == 2
+
+
+@pytest.mark.parametrize("scale", ["0-1", "0.0-1.0", "0..1.5"])
+def test_fractional_scores_are_fine_where_the_scale_is_continuous(
+    jurybox: Jurybox, scale: str
+) -> None:
+    rows = lines((1, "a", 0.25), (1, "b", 0.5), (2, "a", 1), (2, "b", 0.75), (3, "a", 0.1))
+    done = jurybox("agree", "-", "--scale", scale, "--continuous", "--json", *QUICK, stdin=rows)
+    assert done.code == 0
+    assert done.json["criteria"][0]["pairs"][0]["pearson"] == pytest.approx(1)
+
+
+def refusal(jurybox: Jurybox, rows: bytes, scale: str = "1-5") -> str:
+    done = jurybox("agree", "-", "--scale", scale, stdin=rows)
+    assert (done.code, done.out) == (2, "")
+    return done.err.strip()
+
+
+def test_scores_off_the_scale_are_refused_with_their_lines(jurybox: Jurybox) -> None:
+    said = refusal(jurybox, lines((1, "a", 7), (1, "b", 3), (2, "a", 0)))
+    assert "2 scores are off the scale 1-5 (line 1: 7, line 3: 0)" in said
+    assert "\n" not in said
+
+
+def test_many_bad_scores_are_counted_and_the_first_are_listed(jurybox: Jurybox) -> None:
+    said = refusal(jurybox, lines(*((i, "a", 9) for i in range(30))))
+    assert "30 scores are off the scale" in said
+    assert "line 10: 9, and 20 more)" in said
+
+
+def test_fractional_scores_are_refused_where_the_scale_has_steps(jurybox: Jurybox) -> None:
+    said = refusal(jurybox, lines((1, "a", 2.5), (1, "b", 3.0)))
+    assert "1 score is fractional (line 1: 2.5)" in said
+    assert "--continuous" in said
+
+
+def test_a_rating_given_twice_is_refused_with_both_lines(jurybox: Jurybox) -> None:
+    said = refusal(jurybox, lines((1, "a", 2), (1, "b", 2), (1, "a", 3)))
+    assert "(lines 1 and 3)" in said
+
+
+def test_the_same_item_under_two_criteria_is_no_double(jurybox: Jurybox) -> None:
+    rows = lines((1, "a", 2, "x"), (1, "a", 3, "y"))
+    assert jurybox("agree", "-", "--scale", "1-5", *QUICK, stdin=rows).code == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (b"nope", "1:1: not valid JSON"),
+        (b"[1]", "the line is a list, not an object"),
+        (b'{"item": 1, "rater": "a"}', "the row has no `score`"),
+        (b'{"item": 1, "rator": "a", "score": 1}', "if `rator` is meant, call it `rater`"),
+        (b'{"item": 1, "rater": "a", "score": true}', "`score` is `true`"),
+        (b'{"item": 1, "rater": "a", "score": "3"}', '`score` is the text "3"'),
+        (b'{"item": 1, "rater": "a", "score": NaN}', "NaN is not a JSON number"),
+        (b'{"item": null, "rater": "a", "score": 1}', "`item` is null"),
+        (b'{"item": 1, "rater": "", "score": 1}', "`rater` is the text"),
+        (b'{"item": 1, "rater": "a", "score": 1, "criterion": []}', "`criterion` is a list"),
+        (b"", "there are no ratings"),
+        (b'{"item": 1, "rater": "a", "score": null}', "every score is null"),
+    ],
+)
+def test_rows_that_cannot_be_used_are_named(jurybox: Jurybox, row: bytes, said: str) -> None:
+    assert said in refusal(jurybox, row + b"\n")
+
+
+@pytest.mark.parametrize("scale", ["five", "5-1", "3-3", "1-5.0"])
+def test_what_is_no_scale_is_refused(jurybox: Jurybox, scale: str) -> None:
+    assert "--scale" in refusal(jurybox, RATED, scale)
+
+
+def test_a_file_that_is_not_there_is_named(jurybox: Jurybox) -> None:
+    done = jurybox("agree", "none.jsonl", "--scale", "1-5")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "none.jsonl: no such file; check the path\n"
+
+
+def test_high_agreement_with_a_kappa_near_zero_is_explained(jurybox: Jurybox) -> None:
+    rows = lines(
+        *((i, "a", int(i == 0)) for i in range(40)), *((i, "b", int(i == 1)) for i in range(40))
+    )
+    done = jurybox("agree", "-", "--scale", "0-1", *QUICK, stdin=rows)
+    assert "95% of the items have the same score, yet kappa is -0.03" in done.out
+    assert "98% of the scores are 0" in done.out
+
+
+def test_one_rater_is_told_that_there_is_nothing_to_compare(jurybox: Jurybox) -> None:
+    done = jurybox("agree", "-", "--scale", "1-5", stdin=lines((1, "a", 2), (2, "a", 3)))
+    assert done.code == 0
+    assert "no item was rated by two raters or more" in done.out
