@@ -109,9 +109,109 @@ def test_the_limit_says_how_many_are_left(jurybox: Callable, runs: tuple[str, ..
     assert jurybox("diff", one, other, "--limit", "0", "--json").json["samples"] == []
 
 
+MANY = """
+import re
+
+
+def before(prompt):
+    return said(prompt, 0)
+
+
+def after(prompt):
+    return said(prompt, 1)
+
+
+def said(prompt, less):
+    number = int(re.search(r"sum ([0-9]+)", prompt)[1])
+    score = 2 - less * (number % 3 == 0)
+    return '{"accuracy_score": %d, "faithfulness_score": 2, "rationale": "Seen."}' % score
+"""
+
+
+@pytest.fixture(scope="module")
+def fallen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder in which the store of two longer runs is kept."""
+    return tmp_path_factory.mktemp("fallen") / "store"
+
+
+@pytest.fixture
+def longer(tmp_path: Path, jurybox: Callable, fallen: Path) -> tuple[str, str]:
+    """Return the ids of two runs; in the second a third of sixty samples has less accuracy."""
+    store = tmp_path / ".jurybox"
+    if fallen.exists():
+        shutil.copytree(fallen, store)
+    else:
+        (tmp_path / "many.py").write_text(MANY)
+        (tmp_path / "suite.yaml").write_text(SUITE)
+        rows = [
+            {"id": f"s{n}", "task": f"sum {n}", "response": "x", "talk": f"t{n % 4}", **USED}
+            for n in range(60)
+        ]
+        (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        for judge in ("before", "after"):
+            model = f"python/many:{judge}"
+            done = jurybox("run", "suite.yaml", "--allow-unpinned", "--judge", model, "--json")
+            assert done.json["status"] == "finished", done.err
+        shutil.copytree(store, fallen)
+    found = jurybox("runs", "--json").json["runs"]
+    return found[1]["run_id"], found[0]["run_id"]
+
+
+def test_a_regression_beyond_chance_is_named_and_can_fail_a_build(
+    jurybox: Callable, longer: tuple[str, str]
+) -> None:
+    before, after = longer
+    done = jurybox("diff", before, after)
+    assert done.code == 0
+    assert "regression at 95%: accuracy_score, overall, sample_score" in done.out
+    assert jurybox("diff", before, after, "--fail-on", "regression").code == 1
+    back = jurybox("diff", after, before, "--fail-on", "regression")
+    assert back.code == 0
+    assert "gained at 95%: accuracy_score, overall, sample_score; no regression" in back.out
+
+
+def test_every_tested_figure_has_its_interval_and_what_could_have_been_found(
+    jurybox: Callable, longer: tuple[str, str]
+) -> None:
+    data = jurybox("diff", *longer, "--json", "--level", "0.9", "--seed", "3").json
+    assert data["regressions"] == ["accuracy_score", "overall", "sample_score"]
+    accuracy = data["tested"][0]
+    assert (accuracy["figure"], accuracy["n"], accuracy["verdict"]) == (
+        "accuracy_score",
+        60,
+        "lower",
+    )
+    assert accuracy["difference"] == pytest.approx(-1 / 3)
+    assert accuracy["interval"]["level"] == 0.9
+    assert accuracy["interval"]["low"] < -1 / 3 < accuracy["interval"]["high"] < 0
+    assert accuracy["p_value"] <= accuracy["p_adjusted"] < 0.01
+    assert accuracy["detectable"] > 0
+    assert accuracy["sentence"].startswith("B is lower than A by 0.3333 (90% interval")
+    again = jurybox("diff", *longer, "--json", "--level", "0.9", "--seed", "3").json
+    assert again["tested"] == data["tested"]
+
+
+def test_samples_of_one_conversation_are_not_independent(
+    jurybox: Callable, longer: tuple[str, str]
+) -> None:
+    done = jurybox("diff", *longer, "--cluster", "talk", "--fail-on", "regression", "--json")
+    assert done.code == 0
+    assert done.json["tested"][0]["clusters"] == 4
+    assert done.json["tested"][0]["verdict"] == "undecided"
+
+
+def test_a_field_that_no_sample_has_is_one_line_and_2(
+    jurybox: Callable, longer: tuple[str, str]
+) -> None:
+    done = jurybox("diff", *longer, "--cluster", "chat")
+    assert done.code == 2
+    assert "no sample has a field `chat` to cluster by" in done.err
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
+        (("last", "last", "--level", "95"), "`95` is no level"),
         (("last", "nosuch"), "nosuch: no such run"),
         (("last",), "missing argument 'RUN_B'"),
         (("last", "last", "--all", "--limit", "3"), "exclude each other"),

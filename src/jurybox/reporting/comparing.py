@@ -1,7 +1,7 @@
 """Two runs held against each other, sample by sample and figure by figure (A13).
 
-Values are said to be higher or lower, never better or worse: whether a difference is more than
-chance is a question for statistics.
+Single values are said to be higher or lower and no more than that; whether the runs differ by more
+than chance is tested for each figure over all samples that have it in both.
 """
 
 import heapq
@@ -11,6 +11,7 @@ from typing import Final, cast
 import msgspec
 
 from jurybox.reporting.attention import LATENCY, Place
+from jurybox.reporting.clustering import Clustering
 from jurybox.reporting.figures import difference, figures_of, headline
 from jurybox.reporting.group_diff import group_values
 from jurybox.reporting.pairing import Outcome, pairs
@@ -25,6 +26,7 @@ from jurybox.reporting.run_diff import (
     RunValues,
     Values,
 )
+from jurybox.reporting.significance import JUDGE_SCORE, Differences, comparable_scores
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.figures import SAMPLE_SCORE
@@ -33,10 +35,10 @@ from jurybox.running.plan import Metadata
 from jurybox.running.records import RunRow
 from jurybox.running.storing import Store
 from jurybox.scoring.result import SampleResult
+from jurybox.statistics.bootstrap import DEFAULT, Resampling
 
 # What tells two runs apart anyway.
 _ALWAYS: Final = frozenset({"run_id", "timestamp_utc"})
-_JUDGE_SCORE: Final = "judge_score"
 _DECIMALS: Final = 6
 
 
@@ -47,22 +49,43 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     view: RunView
 
 
-def compare(
-    store: Store, one: Side, other: Side, *, limit: int | None = 20, same: bool = False
-) -> RunDiff:
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What a comparison shall tell.
+
+    Attributes:
+        limit: how many changed samples are listed; None for all.
+        same: whether those that are the same are listed too.
+        cluster: the field by which samples belong together, where they aren't independent.
+        resampling: how intervals and p values are made.
+
+    """
+
+    limit: int | None = 20
+    same: bool = False
+    cluster: str | None = None
+    resampling: Resampling = DEFAULT
+
+
+_USUAL: Final = Wish()
+
+
+def compare(store: Store, one: Side, other: Side, wish: Wish = _USUAL) -> RunDiff:
     """Hold two runs against each other.
 
-    The samples that changed come first, those that changed most before the others, and as many as
-    ``limit``; those that are the same follow where they are asked for.
+    The samples that changed come first, those that changed most before the others; those that are
+    the same follow where they are asked for.
 
     Raises:
+        InputError: no sample has the field to cluster by.
         IncompleteError: what is stored can't be read.
 
     """
     rubrics = (rubric_of(one.row), rubric_of(other.row))
-    comparing = _Comparing(rubrics, _headline((one.view, other.view), rubrics), limit, same=same)
-    for left, right in pairs(store, one.row, other.row):
+    comparing = _Comparing(rubrics, _headline((one.view, other.view), rubrics), wish)
+    clustering = Clustering(wish.cluster)
+    for left, right in pairs(store, one.row, other.row, clustering):
         comparing.add(left, right)
+    clustering.check(one.row.id)
     digests = (one.row.digest, other.row.digest)
     return RunDiff(
         a=one.view,
@@ -71,6 +94,7 @@ def compare(
         headline=comparing.headline,
         fields=tuple(_fields(one.view, other.view)),
         figures=tuple(_figures((one.view, other.view), rubrics)),
+        tested=comparing.testing.tested(wish.resampling, clustered=clustering.needed),
         gates=tuple(_gates(one.view, other.view)),
         counts=comparing.counts(),
         samples=comparing.samples(),
@@ -97,16 +121,15 @@ class _Comparing:
         self,
         rubrics: tuple[Rubric, Rubric],
         headline: str | None,
-        limit: int | None,
-        *,
-        same: bool,
+        wish: Wish,
     ) -> None:
         one, other = rubrics
         self.headline = headline
+        self.testing = Differences(comparable_scores(one, other))
         self._names = tuple(dict.fromkeys((*_names(one), *_names(other))))
-        self._largest = _Largest(limit)
-        self._same: list[Change] | None = [] if same else None
-        self._limit = limit
+        self._largest = _Largest(wish.limit)
+        self._same: list[Change] | None = [] if wish.same else None
+        self._limit = wish.limit
         self._counts = dict.fromkeys(Counts.__struct_fields__, 0)
         self.only_in_a: list[Place] = []
         self.only_in_b: list[Place] = []
@@ -126,6 +149,7 @@ class _Comparing:
 
     def _add_pair(self, left: Outcome, right: Outcome) -> None:
         change = self._change(left, right)
+        self.testing.add(left.result, right.result, left.cluster)
         self._counts[change.change] += 1
         self._counts["identical_records"] += change.identical
         if change.change != "same":
@@ -184,12 +208,12 @@ def _names(rubric: Rubric) -> Iterator[str]:
     yield rubric.overall_name
     if rubric.components:
         yield SAMPLE_SCORE
-    yield _JUDGE_SCORE
+    yield JUDGE_SCORE
     yield LATENCY
 
 
 def _value(result: SampleResult, name: str) -> float | None:
-    return result.judge_score if name == _JUDGE_SCORE else result.figures.get(name)
+    return result.judge_score if name == JUDGE_SCORE else result.figures.get(name)
 
 
 def _kind(change: Change, headline: str | None) -> ChangeKind:

@@ -1,10 +1,11 @@
 """The samples of two runs side by side, matched by id and repeat, without holding either run."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import TypeVar
 
 import msgspec
 
+from jurybox.reporting.clustering import Clustering
 from jurybox.reporting.stored import damaged
 from jurybox.running.deriving import read_result
 from jurybox.running.records import RunRow
@@ -20,13 +21,14 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     key: Key
     sha256: str
+    cluster: Hashable
     result: SampleResult
 
 
 Pair = tuple[Outcome | None, Outcome | None]
 
 
-def pairs(store: Store, one: RunRow, other: RunRow) -> Iterator[Pair]:
+def pairs(store: Store, one: RunRow, other: RunRow, clustering: Clustering) -> Iterator[Pair]:
     """Yield what two runs say of every sample; what only one has comes without the other.
 
     Both runs are read in step. What has no counterpart yet waits for it, so that memory grows with
@@ -38,7 +40,7 @@ def pairs(store: Store, one: RunRow, other: RunRow) -> Iterator[Pair]:
     """
     waiting: dict[Key, Outcome] = {}
     late: dict[Key, Outcome] = {}
-    first, second = _outcomes(store, one), _outcomes(store, other)
+    first, second = _outcomes(store, one, clustering), _outcomes(store, other, clustering)
     left, right = next(first, None), next(second, None)
     while left is not None or right is not None:
         if left is not None:
@@ -65,12 +67,13 @@ def pairs(store: Store, one: RunRow, other: RunRow) -> Iterator[Pair]:
         yield None, outcome
 
 
-def _outcomes(store: Store, run: RunRow) -> Iterator[Outcome]:
+def _outcomes(store: Store, run: RunRow, clustering: Clustering) -> Iterator[Outcome]:
     try:
         for sample in store.samples(run.id):
             yield Outcome(
                 key=(sample.sample_id, sample.repeat),
                 sha256=sample.record_sha256,
+                cluster=clustering.of(sample),
                 result=read_result(sample.result),
             )
     except msgspec.DecodeError as error:

@@ -5,6 +5,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from jurybox.reporting.attention import Place
+from jurybox.reporting.significance import Difference
 from jurybox.reporting.view import RunView
 from jurybox.scoring.summary import GateOutcome
 
@@ -108,7 +109,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     ``identical`` says that all records are equal, to the hash; it is None where a run isn't
     finished. ``headline`` is the figure by which samples are higher or lower, None where the two
-    rubrics have none in common.
+    rubrics have none in common. ``tested`` says which figures differ by more than chance.
     """
 
     a: RunView
@@ -117,6 +118,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     headline: str | None
     fields: tuple[FieldChange, ...]
     figures: tuple[RunValues, ...]
+    tested: tuple[Difference, ...]
     gates: tuple[GateValues, ...]
     counts: Counts
     samples: tuple[Change, ...]
@@ -125,10 +127,26 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     scenarios: tuple[GroupValues, ...] = ()
     demographics: tuple[GroupValues, ...] = ()
 
+    @property
+    def regressions(self) -> tuple[str, ...]:
+        """The figures that went the wrong way from A to B, by more than chance."""
+        return tuple(each.figure for each in self.tested if each.regression)
+
     def as_data(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
         data: dict[str, Any] = msgspec.to_builtins(self)
-        return data | {"a": _run_as_data(self.a), "b": _run_as_data(self.b)}
+        return data | {
+            "a": _run_as_data(self.a),
+            "b": _run_as_data(self.b),
+            "tested": [_tested_as_data(each) for each in self.tested],
+            "regressions": list(self.regressions),
+        }
+
+
+def _tested_as_data(tested: Difference) -> dict[str, Any]:
+    data: dict[str, Any] = msgspec.to_builtins(tested)
+    comparison = data.pop("comparison")
+    return {**data, "regression": tested.regression, **comparison}
 
 
 def _run_as_data(view: RunView) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.errors import IncompleteError
-from jurybox.reporting.comparing import Side, compare
+from jurybox.reporting.clustering import Clustering
+from jurybox.reporting.comparing import Side, Wish, compare
 from jurybox.reporting.pairing import Key, pairs
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.running.records import RunRow, SampleRow
@@ -32,7 +33,7 @@ def by_text(**replies: int | str) -> Callable[[str], str]:
 
 def compared(one: object, other: object, **more: object) -> RunDiff:
     sides = [Side(row=made.row, view=made.view) for made in (one, other)]
-    return compare(one.store, *sides, **more)
+    return compare(one.store, *sides, Wish(**more))
 
 
 def changes(diff: RunDiff) -> list[tuple[str, str]]:
@@ -222,7 +223,7 @@ _KEYS = st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 2)), unique
 def test_every_sample_is_paired_with_its_like_whatever_the_order(
     one: list[Key], other: list[Key]
 ) -> None:
-    found = list(pairs(_Lists(x=one, y=other), _named("x"), _named("y")))
+    found = list(pairs(_Lists(x=one, y=other), _named("x"), _named("y"), Clustering()))
     assert all(left is None or left.sha256 == "x" for left, _ in found)
     assert all(right is None or right.sha256 == "y" for _, right in found)
     seen = sorted(
@@ -238,7 +239,7 @@ def test_every_sample_is_paired_with_its_like_whatever_the_order(
 
 def test_runs_of_one_dataset_are_paired_at_once() -> None:
     keys = [(str(place), 0) for place in range(100)]
-    held = pairs(_Lists(x=keys, y=keys[:60]), _named("x"), _named("y"))
+    held = pairs(_Lists(x=keys, y=keys[:60]), _named("x"), _named("y"), Clustering())
     assert [(left or right).key for left, right in held] == keys
 
 
