@@ -211,7 +211,7 @@ def test_a_field_that_no_sample_has_is_one_line_and_2(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("last", "last", "--level", "95"), "`95` is no level"),
+        (("last", "last", "--level", "95"), "95.0 is not in the range"),
         (("last", "nosuch"), "nosuch: no such run"),
         (("last",), "missing argument 'RUN_B'"),
         (("last", "last", "--all", "--limit", "3"), "exclude each other"),

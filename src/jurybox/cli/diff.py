@@ -7,7 +7,7 @@ import click
 from jurybox.cli.exits import FAILED, FINE
 from jurybox.cli.output import json_option, print_json
 from jurybox.cli.stores import opened, store_option
-from jurybox.cli.sureness import level_option, seed_option
+from jurybox.cli.sureness import cluster_option, level_option, seed_option
 
 _LIMIT: Final = 20
 
@@ -27,11 +27,7 @@ _LIMIT: Final = 20
     type=click.Choice(["regression"]),
     help="Exit with 1 where a figure of B is worse than A's by more than chance.",
 )
-@click.option(
-    "--cluster",
-    metavar="FIELD",
-    help="Samples with the same value of this field aren't independent, such as: scenario.",
-)
+@cluster_option
 @level_option
 @seed_option
 @store_option

@@ -1,42 +1,33 @@
 """The options of commands that say how sure a figure is."""
 
-from typing import Any
-
 import click
-
-
-class _Level(click.ParamType[float]):
-    """A share between 0 and 1, neither of them: no interval covers nothing or everything."""
-
-    name = "level"
-
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - whatever click passes
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> float:
-        """Read a level."""
-        try:
-            level = float(value)
-        except ValueError:
-            level = 0.0
-        if not 0 < level < 1:
-            self.fail(f"`{value}` is no level; give one between 0 and 1, such as 0.95", param, ctx)
-        return level
-
 
 level_option = click.option(
     "--level",
-    type=_Level(),
+    type=click.FloatRange(0.5, 0.999),
     default=0.95,
+    show_default=True,
     metavar="P",
-    help="How often intervals made like these cover the true figure; 0.95 where nothing is said.",
+    help="How often intervals shall cover the true figure.",
+)
+resamples_option = click.option(
+    "--resamples",
+    type=click.IntRange(100, 100_000),
+    default=2000,
+    show_default=True,
+    metavar="N",
+    help="How often the data are drawn anew for an interval.",
 )
 seed_option = click.option(
     "--seed",
     type=click.IntRange(0),
     default=0,
+    show_default=True,
     metavar="N",
-    help="Where resampling begins; the same seed gives the same figures.",
+    help="Where drawing starts; the same seed gives the same intervals.",
+)
+cluster_option = click.option(
+    "--cluster",
+    metavar="FIELD",
+    help="Samples with the same value of this field aren't independent, such as: scenario.",
 )

@@ -17,7 +17,7 @@ from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.errors import InputError
 from jurybox.rubric.scale import Scale
 
-_CODE: Final = "gold"
+_CODE: Final = "bad-gold"
 
 
 class GoldFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,8 +28,8 @@ _YES_OR_NO: Final[Mapping[str, Wanted]] = {
     "unscored": "lower",
     "target_error": "lower",
 }
-_POINTS_OF_B: Final = "points_of_b"
-_POINTS: Final = {"A": 0.0, "tie": 0.5, "B": 1.0}
+POINTS_OF_B: Final = "points_of_b"
+POINTS: Final = {"A": 0.0, "tie": 0.5, "B": 1.0}
 
 
 JUDGE_SCORE: Final = "judge_score"
@@ -121,7 +121,7 @@ class Differences:
             "safety_flag": float(result.safety_flag) if result.judged else None,
             "unscored": float(result.evaluator_error is not None),
             "target_error": float(result.target_error is not None),
-            _POINTS_OF_B: None if result.winner is None else _POINTS[result.winner],
+            POINTS_OF_B: None if result.winner is None else POINTS[result.winner],
         }
 
     def tested(
@@ -144,10 +144,10 @@ class Differences:
         )
 
     def _order(self) -> list[str]:
-        return [name for name in (*self._scores, *_YES_OR_NO, _POINTS_OF_B) if name in self._pairs]
+        return [name for name in (*self._scores, *_YES_OR_NO, POINTS_OF_B) if name in self._pairs]
 
     def _wanted(self, name: str) -> Wanted:
-        if name == _POINTS_OF_B:
+        if name == POINTS_OF_B:
             return "neither"  # which of two responses ought to win is nobody's to say here
         return _YES_OR_NO.get(name, "higher")
 

@@ -138,13 +138,19 @@ def _refusal(data: Labels) -> str | None:
     """Return why nothing can be corrected."""
     n = len(data.human)
     if n < FEWEST_LABELS:
-        return f"{n} labels are too few to know the judge's errors; {FEWEST_LABELS} are needed"
+        return too_few(n)
     if data.clusters is not None and len(set(data.clusters)) < FEWEST_LABELS:
         found = len(set(data.clusters))
         return f"the labels come from {found} clusters; {FEWEST_LABELS} are needed"
     if not len(data.rest):
         return "every sample has a label: people's own figure needs no correction"
     return None
+
+
+def too_few(n: int) -> str:
+    """Say that so many labels are too few."""
+    found = "1 label is" if n == 1 else f"{n} labels are"
+    return f"{found} too few to know the judge's errors; {FEWEST_LABELS} are needed"
 
 
 def _tuning(data: Labels) -> float:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jurybox.statistics.corrected.mean import FEWEST_LABELS, Labels
+from jurybox.statistics.corrected.mean import FEWEST_LABELS, Labels, too_few
 from jurybox.statistics.corrected.result import CorrectedRate
 from jurybox.statistics.distributions import normal_quantile
 from jurybox.statistics.figure import Figure
@@ -65,8 +65,7 @@ def _rate(yes: int, n: int, level: float) -> Figure:
 
 def _refusal(apparent: Figure, sensitivity: Figure, specificity: Figure) -> str | None:
     if sensitivity.n + specificity.n < FEWEST_LABELS:
-        found = sensitivity.n + specificity.n
-        return f"{found} labels are too few to know the judge's errors; {FEWEST_LABELS} are needed"
+        return too_few(sensitivity.n + specificity.n)
     for figure, what in ((sensitivity, "yes"), (specificity, "no")):
         if not figure.n:
             return f"no label is {what}, so the judge's errors there are unknown"

@@ -1,0 +1,146 @@
+"""``jurybox estimate``."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from jurybox.cli.output import json_option, plain, print_json, say, wide_console
+from jurybox.cli.stores import opened, run_argument, store_option
+from jurybox.cli.sureness import cluster_option, level_option
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from jurybox.reporting.estimating import Estimate, Estimates
+    from jurybox.statistics.corrected.result import CorrectedRate
+    from jurybox.statistics.figure import Figure
+
+_MISSING: Final = "-"
+
+
+@click.command("estimate")
+@run_argument
+@click.option(
+    "--gold",
+    "gold_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="People's labels: rows with `id` and `gold` or `gold_winner`; else those that the run's"
+    " own rows carry.",
+)
+@cluster_option
+@level_option
+@store_option
+@json_option
+def command(
+    run: str,
+    gold_file: Path | None,
+    cluster: str | None,
+    level: float,
+    store_url: str | None,
+    as_json: bool,
+) -> None:
+    """Correct the figures of a RUN by what people said of some of its samples.
+
+    A judge's mean over thousands of samples has a narrow interval around a wrong value: it knows
+    nothing of the judge's errors. A few labels, drawn at random from the samples, tell how wrong it
+    is. Each figure is shown as the judge alone has it, as people alone have it, and corrected
+    (prediction-powered, PPI++), with intervals, and with how many more labels would halve the last
+    one. Figures that are yes or no are also corrected by the judge's sensitivity and specificity
+    (Rogan-Gladen). RUN is a run's id, the beginning of one, or `last`.
+
+    \b
+    Examples:
+      jurybox estimate last --gold labels.jsonl
+      jurybox estimate last --gold labels.jsonl --cluster conversation
+      jurybox estimate last --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.reporting.estimating import Question, estimate
+    from jurybox.wiring.estimating import read_labels
+    from jurybox.wiring.stores import find_run
+
+    with opened(store_url) as store:
+        row = find_run(store, run)
+        gold = None if gold_file is None else read_labels(gold_file, row)
+        found = estimate(store, row, Question(gold=gold, cluster=cluster, level=level))
+    for line in _cautions(found):
+        say(f"warning: {line}")
+    if as_json:
+        print_json(_as_data(found, level))
+    else:
+        _print(found)
+
+
+def _cautions(found: "Estimates") -> Iterator[str]:
+    if found.strangers:
+        what = "1 label is of a sample" if found.strangers == 1 else f"{found.strangers} labels are"
+        samples = "" if found.strangers == 1 else " of samples"
+        yield f"{what}{samples} that the run doesn't have"
+    for each in found.estimates:
+        if each.unscored:
+            what = "sample has" if each.unscored == 1 else "samples have"
+            yield f"{each.figure}: {each.unscored} labelled {what} no figure of the judge"
+
+
+def _print(found: "Estimates") -> None:
+    out = wide_console()
+    head = f"run {found.run_id}  {found.samples:,} samples, {found.labelled:,} of them with labels"
+    out.print(plain(head, style="bold"))
+    out.print(_table(found))
+    for each in found.estimates:
+        out.print(plain(f"{each.figure}  {each.mean.sentence}"))
+        if each.rate is not None:
+            out.print(plain(f"{each.figure}  {_rate(each.rate)}", style="dim"))
+
+
+def _table(found: "Estimates") -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("figure", overflow="fold")
+    for name in ("judge alone", "people alone", "labels", "corrected", "more labels to halve it"):
+        table.add_column(plain(name), justify="right")
+    for each in found.estimates:
+        table.add_row(*(plain(cell) for cell in _cells(each)))
+    return table
+
+
+def _cells(each: "Estimate") -> Iterator[str]:
+    from jurybox.reporting.figures import shown
+
+    mean = each.mean
+    yield each.figure
+    yield from (_ranged(mean.judge), _ranged(mean.human), str(mean.human.n))
+    yield _ranged(mean.corrected)
+    yield shown(mean.labels_to_halve)
+
+
+def _ranged(figure: "Figure") -> str:
+    from jurybox.reporting.figures import shown
+
+    if figure.value is None:
+        return _MISSING
+    made = figure.interval
+    ends = "" if made is None else f" ({shown(made.low)} to {shown(made.high)})"
+    return f"{shown(figure.value)}{ends}"
+
+
+def _rate(rate: "CorrectedRate") -> str:
+    right = f"sensitivity {_ranged(rate.sensitivity)}, specificity {_ranged(rate.specificity)}"
+    if rate.corrected.value is None:
+        return f"by sensitivity and specificity: {rate.reason} ({right})"
+    return f"by sensitivity and specificity: {_ranged(rate.corrected)} ({right})"
+
+
+def _as_data(found: "Estimates", level: float) -> dict[str, Any]:
+    import msgspec
+
+    data: dict[str, Any] = msgspec.to_builtins(found)
+    estimates = [_flat(**each) for each in data.pop("estimates")]
+    return {**data, "level": level, "estimates": estimates}
+
+
+def _flat(*, figure: str, mean: dict[str, Any], **rest: object) -> dict[str, Any]:
+    return {"figure": figure, **mean, **rest}

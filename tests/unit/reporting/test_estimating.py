@@ -1,0 +1,179 @@
+"""A judge's figures, corrected by people's labels (E14)."""
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+
+from jurybox.calibration.gold import Gold
+from jurybox.errors import InputError
+from jurybox.reporting.estimating import Estimate, Question, estimate
+from jurybox.sample import Response
+
+YES_OR_NO = """---
+id: right
+version: 1.0.0
+scale: 0-1
+votes: 1
+reply_format: strict-json
+---
+# Right or not
+
+## Criteria
+
+### Right
+It is right.
+
+## Judge prompt
+
+```text
+{{task}} {{response}}
+```
+"""
+
+
+def generous(prompt: str) -> str:
+    """Give everything but every fifth full marks."""
+    number = int(re.search(r"Task s(\d+)", prompt)[1])
+    score = 1 if number % 5 == 0 else 2
+    scores = {"accuracy_score": score, "faithfulness_score": 2}
+    return json.dumps({**scores, "rationale": "Because."})
+
+
+def people(number: int) -> float:
+    """Be one point stricter on half of the samples."""
+    return (1 if number % 5 == 0 else 2) - (number % 2)
+
+
+def found(made: object, **question: object) -> dict[str, Estimate]:
+    estimates = estimate(made.store, made.row, Question(**question)).estimates
+    return {each.figure: each for each in estimates}
+
+
+@pytest.fixture
+def run(make_run: Callable, row: Callable) -> object:
+    rows = [
+        row(f"s{number}", f"[s{number}]", metadata={"talk": number // 5}) for number in range(100)
+    ]
+    return make_run(rows, generous)
+
+
+def labelled(*numbers: int) -> dict[str, Gold]:
+    return {
+        f"s{number}": Gold(scores={"accuracy_score": {"1": people(number)}}) for number in numbers
+    }
+
+
+def test_the_corrected_interval_covers_what_people_would_say_and_the_judges_does_not(
+    run: object,
+) -> None:
+    truth = sum(people(number) for number in range(100)) / 100
+    mean = found(run, gold=labelled(*range(0, 100, 3)))["accuracy_score"].mean
+    assert mean.judge.value == pytest.approx(1.8)
+    assert mean.judge.interval.low > truth
+    assert mean.corrected.interval.low < truth < mean.corrected.interval.high
+    assert mean.human.n == 34
+    assert mean.corrected.n == 100
+    assert "which the labels contradict" in mean.sentence
+
+
+def test_a_run_whose_own_rows_carry_labels_needs_no_file(make_run: Callable, row: Callable) -> None:
+    rows = [
+        row(f"s{number}", metadata={"gold": {"accuracy_score": people(number)}})
+        if number < 20
+        else row(f"s{number}")
+        for number in range(60)
+    ]
+    mean = found(make_run(rows, generous))["accuracy_score"].mean
+    assert (mean.human.n, mean.corrected.n) == (20, 60)
+
+
+def test_the_overall_figure_follows_where_people_gave_all_criteria(run: object) -> None:
+    whole = {
+        f"s{number}": Gold(
+            scores={
+                "accuracy_score": {"anna": 1, "ben": 2},
+                "faithfulness_score": {"anna": 1},
+            }
+        )
+        for number in range(12)
+    }
+    assert found(run, gold=whole)["overall"].mean.human.value == pytest.approx(0.625)
+    assert "overall" not in found(run, gold=labelled(*range(12)))
+
+
+def test_repeats_of_a_sample_are_one(make_run: Callable, row: Callable) -> None:
+    made = make_run([row(f"s{number}") for number in range(30)], generous, repeats=3)
+    mean = found(made, gold=labelled(*range(15)))["accuracy_score"].mean
+    assert (mean.judge.n, mean.human.n) == (30, 15)
+
+
+def test_samples_of_one_conversation_are_not_independent(run: object) -> None:
+    gold = labelled(*range(0, 100, 2))
+    alone = found(run, gold=gold)["accuracy_score"].mean.corrected.interval
+    clustered = found(run, gold=gold, cluster="talk")["accuracy_score"].mean.corrected.interval
+    assert clustered.method.endswith("clustered")
+    assert (clustered.low, clustered.high) != (alone.low, alone.high)
+
+
+def test_two_responses_are_corrected_by_who_wins(make_run: Callable, row: Callable) -> None:
+    def judge(prompt: str) -> str:
+        return "[[A]]" if prompt.index("[one]") < prompt.index("[two]") else "[[B]]"
+
+    rubric = YES_OR_NO.replace("strict-json", "bracket-verdict").replace(
+        "{{response}}", "{{response}} {{response_b}}"
+    )
+    rows = [
+        row(f"s{number}", "[one]", response_b=Response(text="[two]"), metadata={"gold_winner": "B"})
+        for number in range(12)
+    ] + [row(f"s{number}", "[one]", response_b=Response(text="[two]")) for number in range(12, 40)]
+    made = make_run(rows, judge, rubric=rubric)
+    points = found(made)["points_of_b"]
+    assert points.mean.judge.value == 0
+    assert points.mean.human.value == 1
+    assert points.rate is not None
+    assert "no label is no" in points.rate.reason
+
+
+def test_few_labels_correct_nothing_and_say_why(run: object) -> None:
+    mean = found(run, gold=labelled(1, 2, 3))["accuracy_score"].mean
+    assert mean.corrected.value is None
+    assert "3 labels are too few" in mean.sentence
+
+
+def test_labels_of_other_samples_are_counted(run: object) -> None:
+    gold = {**labelled(*range(20)), "stranger": Gold(scores={"accuracy_score": {"1": 1}})}
+    assert estimate(run.store, run.row, Question(gold=gold)).strangers == 1
+
+
+def test_labels_without_a_figure_of_the_judge_are_counted(
+    make_run: Callable, row: Callable
+) -> None:
+    rows = [row(f"s{number}") for number in range(30)]
+    made = make_run(rows, lambda prompt: "no" if "Task s3" in prompt else generous(prompt))
+    told = found(made, gold=labelled(*range(15)))["accuracy_score"]
+    assert (told.unscored, told.mean.human.n) == (1, 14)
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ({"gold": {}}, "no sample of the run has a label; check that the ids"),
+        ({}, "no sample of the run has a label; give some with --gold"),
+        ({"gold": labelled(1), "cluster": "chat"}, "no sample has a field `chat`"),
+    ],
+)
+def test_what_cannot_be_corrected_is_refused(
+    run: object, question: dict[str, object], says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        estimate(run.store, run.row, Question(**question))
+
+
+def test_a_rows_own_label_that_cannot_be_one_is_told_with_its_sample(
+    make_run: Callable, row: Callable
+) -> None:
+    made = make_run([row("s1", metadata={"gold": {"accuracy_score": 9}})], generous)
+    with pytest.raises(InputError, match=r"sample s1: `gold` gives `accuracy_score` 9"):
+        estimate(made.store, made.row, Question())
