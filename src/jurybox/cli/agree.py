@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from jurybox.cli.output import json_option, print_json
+from jurybox.cli.sureness import level_option, resamples_option, seed_option
 from jurybox.errors import Unreadable
 
 if TYPE_CHECKING:
@@ -39,29 +40,9 @@ _PAIR: Final = (
 @click.option(
     "--continuous", is_flag=True, help="The scale has no steps; scores may be fractional."
 )
-@click.option(
-    "--level",
-    type=click.FloatRange(0.5, 0.999),
-    default=0.95,
-    show_default=True,
-    help="How often intervals shall cover the true figure.",
-)
-@click.option(
-    "--resamples",
-    type=click.IntRange(100, 100_000),
-    default=2000,
-    show_default=True,
-    metavar="N",
-    help="How often items are drawn anew for an interval.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Where drawing starts; the same seed gives the same intervals.",
-)
+@level_option
+@resamples_option
+@seed_option
 @json_option
 def command(  # noqa: PLR0917 - click passes them by name
     ratings: Path,

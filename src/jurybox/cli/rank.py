@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from jurybox.cli.output import json_option, plain, print_json, wide_console
+from jurybox.cli.sureness import level_option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,13 +22,7 @@ _MOST_LINES: Final = 20
 
 @click.command("rank")
 @click.argument("verdicts", metavar="VERDICTS.jsonl", type=click.Path(path_type=Path))
-@click.option(
-    "--level",
-    type=click.FloatRange(0.5, 0.999),
-    default=0.95,
-    show_default=True,
-    help="How often intervals shall cover the true figure.",
-)
+@level_option
 @json_option
 def command(verdicts: Path, level: float, as_json: bool) -> None:
     """Rank models by verdicts on pairs of their answers.

@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -16,8 +15,6 @@ from jurybox.datasets.values import Refused, read_id
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.errors import InputError
 from jurybox.rubric.scale import Scale
-
-_CODE: Final = "bad-gold"
 
 
 class GoldFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,9 +67,11 @@ class _Labels:
         try:
             row_id = None if record.get("id") is None else read_id(record["id"], "id")
             gold = read_gold(_unpacked(record), self._scales)
-        except (Refused, InputError) as error:
-            code = error.code if isinstance(error, Refused) else _CODE
-            self._findings.add(Place(line), code, error.problem, error.mend)
+        except Refused as refused:
+            self._findings.add(Place(line), refused.code, refused.problem, refused.mend)
+            return
+        except InputError as error:
+            self._findings.add(Place(line), "bad-gold", error.problem, error.mend)
             return
         if gold is None:
             self.without += 1

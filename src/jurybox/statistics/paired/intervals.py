@@ -61,12 +61,15 @@ def mean_interval(units: Units, resampling: Resampling) -> Interval | str:
     error. Where all units have the same mean difference, there is no spread to go by. From six on
     (at the level 95%), the same value at both ends is still an interval for the middle of the
     differences: were it elsewhere, n draws would fall on one side of it with probability
-    ``2^(1 - n)`` at most (the interval of the sign test).
+    ``2^(1 - n)`` at most (the interval of the sign test). There is none where nothing differs:
+    from zero to zero would promise that nothing ever will.
     """
     count, level = len(units.sums), resampling.level
     if count < 2:  # noqa: PLR2004 - one value has no spread
         return "one independent difference has no spread" if count else "there are no pairs"
     if units.alike:
+        if not units.mean:
+            return "the runs are equal on every sample"
         if 2.0 ** (1 - count) > 1 - level:
             return f"all {count} independent differences are equal, and too few to go by that"
         method = "sign test, all differences equal"
