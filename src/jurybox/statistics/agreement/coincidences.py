@@ -99,13 +99,16 @@ class Coincidences:
 
     def figures(self, weights: Values) -> dict[str, Values]:
         """Return every figure, a value a row; NaN where it is undefined."""
-        rows = [self._of(row) for row in weights]
-        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+        paired = np.where(self._paired, weights, 0.0)
+        totals = np.array([self._totals(row) for row in paired])
+        rows = [self._of(*row) for row in zip(weights, paired, totals, strict=True)]
+        found = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+        if self._ratio is not None:
+            found["alpha_ratio"] = _alpha_ratio(*self._ratio, paired, totals)
+        return found
 
-    def _of(self, w: Values) -> dict[str, float]:
+    def _of(self, w: Values, paired: Values, totals: Values) -> dict[str, float]:
         counts = self._counts
-        paired = np.where(self._paired, w, 0.0)
-        totals = self._totals(paired)
         n = float(totals.sum())
         alphas = dict.fromkeys(("nominal", "ordinal", "interval"), _NAN)
         varied = np.count_nonzero(totals) > 1
@@ -118,10 +121,6 @@ class Coincidences:
                 "interval": _alpha(paired @ self._interval, _spread(totals, self._v), n),
             }
         found = {f"alpha_{name}": value for name, value in alphas.items()}
-        if self._ratio is not None:
-            among, within = self._ratio
-            expected = float(totals @ among @ totals) if varied else 0.0
-            found["alpha_ratio"] = _alpha(paired @ within, expected, n)
         if self._points is not None:
             shares = np.bincount(
                 counts.column, w[counts.row] * counts.times / counts.ratings[counts.row]
@@ -180,6 +179,14 @@ class Coincidences:
 
 def _alpha(seen: NDArray[np.float64] | float, spread: float, n: float) -> float:
     return 1 - (n - 1) * float(seen) / spread if spread > 0 else _NAN
+
+
+def _alpha_ratio(among: Values, within: Values, paired: Values, totals: Values) -> Values:
+    """Return alpha by the ratio of scores, of all rows at once: each needs all distances."""
+    expected = ((totals @ among) * totals).sum(axis=1)
+    seen, n = paired @ within, totals.sum(axis=1)
+    rows = zip(seen.tolist(), expected.tolist(), n.tolist(), strict=True)
+    return np.array([_alpha(*row) for row in rows])
 
 
 def _spread(totals: Values, v: Values) -> float:

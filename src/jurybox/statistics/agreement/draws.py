@@ -6,8 +6,9 @@ is the same as drawing the counts from their multinomial distribution, so the in
 `jurybox.statistics.bootstrap`, only sooner.
 
 Where thousands of items all look different, drawing them thousands of times would take minutes.
-With so many, bias and skewness no longer matter, and the interval is that of a jackknife: 200
-groups of items are left out in turn, and the figure is ``value -+ t sqrt(99/100 sum((f -
+So would drawing hundreds of them for each of hundreds of pairs of raters. There the interval is
+that of a jackknife, for which bias and skewness don't matter: up to 100 groups of items are left
+out in turn, and the figure is ``value -+ t sqrt(99/100 sum((f -
 mean(f))^2))`` over the figures ``f`` that result (B. Efron and C. Stein (1981), "The jackknife
 estimate of variance", Annals of Statistics 9, 586-596; K. M. Wolter (2007), "Introduction to
 Variance Estimation", chapter 4). Its method says so.
@@ -31,19 +32,25 @@ Figures = Mapping[str, Values]
 # How many numbers a piece of the work holds at once, and how many items are left out one by one.
 _PIECE: Final = 2_000_000
 _JACKKNIFED: Final = 1_000
-# More numbers than this are not drawn; so many groups are left out instead.
+# More numbers than this are not drawn, for one drawing or for all; so many groups are left out
+# instead.
 _MOST: Final = 3_000_000
+_MOST_TOGETHER: Final = 30_000_000
 _GROUPS: Final = 100
 # Counting patterns outright is quicker than drawing the count of each where most items differ.
 _ALIKE: Final = 4
 
 
 class Drawing(msgspec.Struct, frozen=True, kw_only=True):
-    """What is drawn: the pattern of each item, how many patterns there are, and the clusters."""
+    """What is drawn: the pattern of each item, how many patterns there are, and the clusters.
+
+    ``among`` says how many drawings like it are wanted, so that all of them end in time.
+    """
 
     pattern_of: Codes
     patterns: int
     clusters: Sequence[Hashable] | None = None
+    among: int = 1
 
     @property
     def counts(self) -> Values:
@@ -60,7 +67,8 @@ def intervals(
     codes, units = (None, n) if drawing.clusters is None else codes_of(drawing.clusters, n)
     if units < 2:  # noqa: PLR2004 - one item can't vary
         return dict.fromkeys(whole)
-    if drawing.patterns * resampling.resamples > _MOST:
+    numbers = drawing.patterns * resampling.resamples
+    if numbers > _MOST or numbers * drawing.among > _MOST_TOGETHER:
         return _jackknifed(figures, drawing, codes, units, resampling.level)
     drawn = _computed(figures, _draws(drawing, codes, units, resampling))
     pieces, weights = _left_out(drawing, codes, units)
@@ -97,7 +105,9 @@ def _jackknifed(
         half = quantile * float(np.sqrt((groups - 1) * np.var(left_out)))
         known = half > 0 and not np.isnan(value)
         method = f"jackknife, {groups} groups"
-        around = Interval(low=value - half, high=value + half, level=level, method=method)
+        # All of these figures end at 1.
+        top = min(1.0, value + half)
+        around = Interval(low=value - half, high=top, level=level, method=method)
         made[name] = around if known else None
     return made
 

@@ -130,10 +130,13 @@ class _Table:
 
     def pairs(self, scale: Scale, resampling: Resampling | None) -> tuple[RaterPair, ...]:
         found: list[RaterPair] = []
-        for one, other in combinations(range(len(self._raters)), 2):
+        every = list(combinations(range(len(self._raters)), 2))
+        for one, other in every:
             (left, a), (right, b) = self._of(one), self._of(other)
             _, i, j = np.intersect1d(left, right, assume_unique=True, return_indices=True)
-            agreement = agree(a[i].tolist(), b[j].tolist(), scale, resampling=resampling)
+            agreement = agree(
+                a[i].tolist(), b[j].tolist(), scale, resampling=resampling, among=len(every)
+            )
             names = (self._raters[one], self._raters[other])
             found.append(RaterPair(raters=names, agreement=agreement))
         return tuple(found)
