@@ -1,0 +1,141 @@
+"""One kind of response against another in pairs: how often it wins, and how often people say so."""
+
+from collections.abc import Hashable, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from jurybox.statistics.bias.figure import (
+    BiasFigure,
+    number,
+    percent,
+    side_of,
+    too_few,
+    untold,
+)
+from jurybox.statistics.bias.regression import coefficient
+from jurybox.statistics.clusters import codes_of
+from jurybox.statistics.interval import Interval
+from jurybox.statistics.mean import mean_of
+from jurybox.statistics.proportion import proportion, wilson
+
+TIE: Final = 0.5
+_FAIR: Final = 0.5
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """Which of two responses is looked at, in words: ``the longer response``."""
+
+    name: str
+    which: str
+    favour: str
+    pairs: str
+
+
+def win_rate(
+    shares: Sequence[float], samples: Sequence[Hashable], kind: Kind, *, level: float = 0.95
+) -> BiasFigure:
+    """Return how often a kind of response wins, of the votes that name a winner.
+
+    ``shares`` has 1 for each vote it wins, 0 for each it loses, and 0.5 for ties, which are left
+    out. The interval is Wilson's over samples.
+    """
+    decided = [(each > TIE, s) for each, s in zip(shares, samples, strict=True) if each != TIE]
+    found = proportion([won for won, _ in decided], clusters=[s for _, s in decided], level=level)
+    count = found.clusters or 0
+    why = too_few(count, f"{kind.pairs} and a winner")
+    if why is not None or found.value is None:
+        return untold(kind.name, why or "", n=found.n, samples=count)
+    shown = percent(found.value, found.interval)
+    sentence = f"Of two responses, {kind.which} wins {shown} of the decided votes"
+    sentence += _judged(side_of(found.interval, _FAIR), kind)
+    return BiasFigure(
+        name=kind.name,
+        value=found.value,
+        n=found.n,
+        samples=count,
+        interval=found.interval,
+        sentence=sentence,
+    )
+
+
+def win_rate_at_equal(
+    shares: Sequence[float],
+    difference: Sequence[float],
+    samples: Sequence[Hashable],
+    kind: Kind,
+    *,
+    level: float = 0.95,
+) -> BiasFigure:
+    """Return how often a kind of response wins where the two don't differ in something else.
+
+    The intercept of ``share = b0 + b1 difference`` by least squares over clusters, kept within 0
+    and 1; ties count as half.
+    """
+    n, m = len(shares), codes_of(samples, len(shares))[1]
+    why = too_few(m, kind.pairs)
+    if why is not None:
+        return untold(kind.name, why, n=n, samples=m)
+    if len(set(shares)) == 1:
+        # Nothing varies, so that nothing can go with the difference.
+        value, interval = shares[0], wilson(shares[0] * m, m, level)
+    else:
+        columns = [np.ones(n), np.asarray(difference, dtype=np.float64)]
+        varied = columns if np.ptp(columns[1]) else columns[:1]
+        found = coefficient(shares, varied, samples, intercept=False, level=level)
+        if found.value is None or found.interval is None:
+            return untold(kind.name, found.reason or "", n=n, samples=m)
+        value, interval = _share(found.value), _within(found.interval)
+    sentence = f"At equal length, {kind.which} wins {percent(value, interval)} of the votes"
+    sentence += _judged(side_of(interval, _FAIR), kind)
+    return BiasFigure(
+        name=kind.name, value=value, n=n, samples=m, interval=interval, sentence=sentence
+    )
+
+
+def win_excess(
+    shares: Sequence[float],
+    people: Sequence[float],
+    samples: Sequence[Hashable],
+    kind: Kind,
+    *,
+    level: float = 0.95,
+) -> BiasFigure:
+    """Return how much more often the judge prefers a kind of response than people do.
+
+    The mean of the judge's share minus people's over the same votes, ties as half, with Student's
+    interval over samples; 0 is fair whatever people prefer.
+    """
+    apart = [one - other for one, other in zip(shares, people, strict=True)]
+    found = mean_of(apart, clusters=samples, level=level)
+    count = found.clusters or 0
+    why = too_few(count, f"{kind.pairs} and a winner by people")
+    if why is not None or found.value is None:
+        return untold(kind.name, why or "", n=found.n, samples=count)
+    shown = number(found.value, found.interval)
+    sentence = f"{kind.which.capitalize()} wins more often with the judge than with people by"
+    sentence += f" {shown} of the votes{_judged(side_of(found.interval, 0.0), kind)}"
+    return BiasFigure(
+        name=kind.name,
+        value=found.value,
+        n=found.n,
+        samples=count,
+        interval=found.interval,
+        reason=found.reason,
+        sentence=sentence,
+    )
+
+
+def _judged(side: int, kind: Kind) -> str:
+    if side == 0:
+        return ": no bias can be told."
+    return f": the judge favours {kind.favour}." if side > 0 else f": it disfavours {kind.favour}."
+
+
+def _share(value: float) -> float:
+    return min(1.0, max(0.0, value))
+
+
+def _within(interval: Interval) -> Interval:
+    return msgspec.structs.replace(interval, low=_share(interval.low), high=_share(interval.high))

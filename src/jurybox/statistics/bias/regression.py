@@ -1,0 +1,102 @@
+"""How much a score goes with one thing at equal others: least squares over clusters.
+
+References: J. G. MacKinnon, M. O. Nielsen and M. D. Webb (2023), "Fast and reliable jackknife and
+bootstrap methods for cluster-robust inference", Journal of Applied Econometrics 38, 671-694: the
+variance from leaving each cluster out (CV3), which is reliable with few clusters.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from jurybox.statistics.clusters import codes_of
+from jurybox.statistics.distributions import t_quantile
+from jurybox.statistics.interval import Interval
+
+Values = NDArray[np.float64]
+
+_SAME: Final = 1e-12
+_SINGULAR: Final = 1e10
+
+
+class Coefficient(msgspec.Struct, frozen=True, kw_only=True):
+    """How much the outcome goes up with one unit of the first column; ``reason``: why unknown."""
+
+    value: float | None
+    n: int
+    clusters: int
+    interval: Interval | None = None
+    reason: str | None = None
+
+
+def coefficient(
+    outcome: Sequence[float] | Values,
+    columns: Sequence[Sequence[float] | Values],
+    clusters: Sequence[Hashable],
+    *,
+    intercept: bool = True,
+    level: float = 0.95,
+) -> Coefficient:
+    """Return the coefficient of the first column, at equal values of the others.
+
+    ``b = (X'X)^-1 X'y`` with an intercept among the columns unless it is left out. Its variance is
+    ``(m - 1)/m sum((b_g - b)^2)`` over the estimates ``b_g`` without each of the ``m`` clusters,
+    its interval ``b -+ t`` times the root of that, with ``m - 1`` degrees of freedom.
+    """
+    y = np.asarray(outcome, dtype=np.float64)
+    n = len(y)
+    codes, m = codes_of(clusters, n)
+    given = [np.asarray(each, dtype=np.float64) for each in columns]
+    x = np.stack([*given, *([np.ones(n)] if intercept else [])], axis=1)
+    known = Coefficient(value=None, n=n, clusters=m)
+    if m <= x.shape[1]:
+        return msgspec.structs.replace(known, reason=f"{m} samples are too few")
+    if _varies_not(y):
+        return msgspec.structs.replace(known, reason="all of them were judged the same")
+    scale = np.sqrt(np.mean(x**2, axis=0))
+    if not scale.all() or np.linalg.cond(x / scale) > _SINGULAR:
+        return msgspec.structs.replace(known, reason="they all have the same of it")
+    x = x / scale
+    squares, products = _sums(x, y, codes, m)
+    whole, crossed = squares.sum(axis=0), products.sum(axis=0)
+    value = float(_solved(whole[None], crossed[None])[0])
+    try:
+        without = _solved(whole - squares, crossed - products)
+    except np.linalg.LinAlgError:
+        why = "it hangs on a single sample"
+        return msgspec.structs.replace(known, reason=why)
+    error = float(((m - 1) / m * np.sum((without - value) ** 2)) ** 0.5)
+    half = t_quantile((1 + level) / 2, m - 1) * error
+    unit = float(scale[0])
+    interval = Interval(
+        low=(value - half) / unit,
+        high=(value + half) / unit,
+        level=level,
+        method=f"t, jackknife over {m:,} clusters",
+    )
+    return msgspec.structs.replace(known, value=value / unit, interval=interval)
+
+
+def _solved(squares: Values, products: Values) -> Values:
+    """Return the first coefficient of each of some sums."""
+    found = np.linalg.solve(squares, products[..., None])
+    return found[:, 0, 0].astype(np.float64)
+
+
+def _varies_not(values: Values) -> bool:
+    return float(np.ptp(values)) <= _SAME * max(1.0, float(np.max(np.abs(values))))
+
+
+def _sums(x: Values, y: Values, codes: NDArray[np.intp], m: int) -> tuple[Values, Values]:
+    """Return X'X and X'y of every cluster."""
+    k = x.shape[1]
+    squares = np.empty((m, k, k))
+    products = np.empty((m, k))
+    for i in range(k):
+        products[:, i] = np.bincount(codes, x[:, i] * y, m)
+        for j in range(i, k):
+            squares[:, i, j] = squares[:, j, i] = np.bincount(codes, x[:, i] * x[:, j], m)
+    return squares, products
