@@ -31,6 +31,7 @@ from jurybox.wiring import read_settings
         "diff": ("jurybox.cli.diff", "Compare two runs."),
         "rank": ("jurybox.cli.rank", "Rank models by verdicts on pairs of their answers."),
         "estimate": ("jurybox.cli.estimate", "Correct a run's figures by people's labels."),
+        "bias": ("jurybox.cli.bias", "Tell what moves a run's judges beside quality."),
         "evaluate": ("jurybox.cli.evaluate", "Judge one response, or compare two."),
         "rubric": ("jurybox.cli.rubric", "List, show, check and start rubric documents."),
         "model": ("jurybox.cli.model", "Pull, list and remove embedded models."),

@@ -19,6 +19,12 @@ Start = Callable[[OnProgress, Hold], Ended]
 
 def work(start: Start, store: Store, store_url: str | None, *, as_json: bool) -> int:
     """Start or go on with a run, show how it goes, print how it ended; return the exit code."""
+    ended = watched(start, store_url)
+    return INCOMPLETE if ended is None else end(ended, store, store_url, as_json=as_json)
+
+
+def watched(start: Start, store_url: str | None) -> Ended | None:
+    """Start or go on with a run and show how it goes; None where the store was in trouble."""
     begun: list[str] = []
     try:
         with displayed() as display:
@@ -31,13 +37,12 @@ def work(start: Start, store: Store, store_url: str | None, *, as_json: bool) ->
                 display.begin(plan.samples)
                 stop_on_signals(job)
 
-            ended = start(display.show, hold)
+            return start(display.show, hold)
     except IncompleteError as error:
-        code = fail(harmless(str(error)), INCOMPLETE)
+        fail(harmless(str(error)), INCOMPLETE)
         for run_id in begun:
             say(resume_line(run_id, store_url))
-        return code
-    return end(ended, store, store_url, as_json=as_json)
+        return None
 
 
 def described(plan: Plan) -> str:

@@ -104,7 +104,7 @@ def _plan(chosen: Chosen, options: RunOptions, rubric: DocumentPlan, dataset: Pa
         votes=1,
         repeats=1,
         folder=str(chosen.home.resolve()),
-        base_url=_without_secrets(options.base_url),
+        base_url=without_secrets(options.base_url),
         concurrency=options.concurrency or suite.concurrency,
         cache=suite.cache if options.cache is None else options.cache,
         allow_unpinned=options.allow_unpinned,
@@ -252,7 +252,7 @@ def _dataset_plan(
     )
 
 
-def _without_secrets(url: str | None) -> str | None:
+def without_secrets(url: str | None) -> str | None:
     """Return an address without a user name, a password or a query: plans are stored."""
     if url is None:
         return None

@@ -1,0 +1,192 @@
+"""``jurybox bias``."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from jurybox.cli.exits import FAILED, FINE, INCOMPLETE
+from jurybox.cli.output import json_option, print_json, say
+from jurybox.cli.stores import opened, run_argument, store_option
+from jurybox.errors import InputError
+
+if TYPE_CHECKING:
+    from jurybox.calibration.bias import Bias
+    from jurybox.calibration.bias_report import Probed
+    from jurybox.running.storing import Store
+    from jurybox.wiring.probing import Probe, ProbeOptions, Trial
+
+_LEVEL: Final = 0.95
+
+
+@click.command("bias")
+@run_argument
+@click.option(
+    "--gold",
+    metavar="FILE",
+    help="What people say, rows of id and gold or gold_winner, in place of what the rows carry.",
+)
+@click.option(
+    "--probe",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Judge N samples again, with harmless and with injected changes; this asks the judges.",
+)
+@click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    metavar="MODEL",
+    help="Who judges the samples again, in place of the run's judges; may be given repeatedly.",
+)
+@click.option("--base-url", metavar="URL", help="The address of an OpenAI-compatible endpoint.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Which samples are judged again, and how data are drawn anew for intervals.",
+)
+@click.option(
+    "--level",
+    type=click.FloatRange(0.5, 0.999),
+    default=_LEVEL,
+    show_default=True,
+    metavar="P",
+    help="How often intervals shall cover the true figure.",
+)
+@click.option(
+    "--gate",
+    "gates",
+    multiple=True,
+    metavar='"NAME OP NUMBER"',
+    help="Fail where a figure doesn't hold this; may be given repeatedly.",
+)
+@store_option
+@json_option
+def command(  # noqa: PLR0917 - click passes them by name
+    run: str,
+    gold: str | None,
+    probe: int | None,
+    judges: tuple[str, ...],
+    base_url: str | None,
+    seed: int,
+    level: float,
+    gates: tuple[str, ...],
+    store_url: str | None,
+    as_json: bool,
+) -> int:
+    """Tell what moves the judges of a RUN beside quality.
+
+    RUN is a run's id, the beginning of one, or `last`: the last one that isn't a probe. Position,
+    verbosity, self-preference and formatting are measured on what is stored, and nobody is asked.
+    With --probe some samples are judged again, unchanged, with harmless changes and with injected
+    ones; how many calls that takes is said before, and what was judged again once is never paid
+    for twice. Every figure has an interval and a sentence. The exit code is 1 when a gate doesn't
+    hold; a figure that can't be told holds none.
+
+    \b
+    Examples:
+      jurybox bias last
+      jurybox bias last --gold labels.jsonl --json
+      jurybox bias last --gate "position.swap_consistency >= 0.9"
+      jurybox bias 20260301-0914 --probe 20 --gate "injection.flattery.change <= 0.05"
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    import msgspec
+
+    from jurybox.calibration.bias_report import check_gates, hold, read_gates
+    from jurybox.reporting.stored import rubric_of
+    from jurybox.statistics.bootstrap import Resampling
+    from jurybox.wiring.bias import examine, find_judged_run
+    from jurybox.wiring.probing import ProbeOptions
+
+    wanted = read_gates(gates)
+    for option, given in (("--judge", judges), ("--base-url", base_url)):
+        if given and probe is None:
+            problem = "nobody is asked without --probe"
+            raise InputError(problem, "add --probe N, or leave it out", option)
+    with opened(store_url) as store:
+        row = find_judged_run(store, run)
+        criteria = [each.id for each in rubric_of(row).criteria]
+        report = examine(store, row, Resampling(seed=seed, level=level), gold)
+        check_gates(wanted, criteria, report.figures())
+        if probe is not None:
+            options = ProbeOptions(
+                count=probe, seed=seed, judges=judges, base_url=base_url, store_url=store_url
+            )
+            found = _probed(store, row.id, options, level)
+            if found is None:
+                return INCOMPLETE
+            biases, probed = found
+            report = msgspec.structs.replace(report, biases=(*report.biases, *biases), probe=probed)
+    report = msgspec.structs.replace(report, gates=hold(wanted, report.figures()))
+    if as_json:
+        print_json(report.as_data())
+    else:
+        from jurybox.cli.bias_view import print_bias
+
+        print_bias(report)
+    return FINE if report.passed else FAILED
+
+
+def _probed(
+    store: "Store", run_id: str, options: "ProbeOptions", level: float
+) -> "tuple[tuple[Bias, ...], Probed] | None":
+    """Judge samples again and return the figures; None where that was stopped."""
+    from jurybox.calibration.bias_report import Probed, ProbeRun
+    from jurybox.wiring.bias import find_judged_run
+    from jurybox.wiring.probe_results import read_probe
+    from jurybox.wiring.probing import plan_probe
+
+    probe = plan_probe(store, find_judged_run(store, run_id), options)
+    say(_announced(probe))
+    runs: list[ProbeRun] = []
+    for trial in probe.trials:
+        kinds = tuple(kind.id for kind in trial.kinds)
+        done = trial.known if trial.is_done else None
+        run = done.id if done is not None else _run(store, trial, options)
+        if run is None:
+            return None
+        runs.append(ProbeRun(run_id=run, kinds=kinds))
+    probed = Probed(
+        samples=len(probe.picked),
+        judges=probe.judges,
+        baseline="run" if probe.same_judges else "same",
+        runs=tuple(runs),
+    )
+    return read_probe(store, probe, [each.run_id for each in runs], level), probed
+
+
+def _announced(probe: "Probe") -> str:
+    count = len(probe.picked)
+    samples = "1 sample" if count == 1 else f"{count} samples"
+    left = [trial for trial in probe.trials if not trial.is_done]
+    who = ", ".join(probe.judges)
+    if not left:
+        return f"probe: {samples} were judged again by {who} before; nobody is asked"
+    kinds = sum(len(trial.kinds) for trial in left)
+    calls = "many short questions" if probe.calls is None else f"at least {probe.calls} calls"
+    return f"probe: judging {samples} again in {kinds} ways asks {who}: {calls}"
+
+
+def _run(store: "Store", trial: "Trial", options: "ProbeOptions") -> str | None:
+    """Run a trial, or go on with it; return its id, None where it was stopped."""
+    from jurybox.cli.working import watched
+    from jurybox.wiring.runs import resume_run, start_run
+
+    known, base_url = trial.known, options.base_url
+    ended = watched(
+        lambda show, hold: (
+            start_run(trial.prepared, store, base_url=base_url, on_progress=show, hold=hold)
+            if known is None
+            else resume_run(known, store, base_url=base_url, on_progress=show, hold=hold)
+        ),
+        options.store_url,
+    )
+    if ended is None:
+        return None
+    if ended.stopped is not None:
+        say(f"stopped: {ended.stopped}")
+        say("the same command goes on with the probe where it was stopped")
+        return None
+    return ended.view.run_id

@@ -1,0 +1,277 @@
+"""Judging samples of a run again, with something changed, as runs of their own."""
+
+import hashlib
+import heapq
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from jurybox.calibration.probes import (
+    KINDS,
+    SWAPPED,
+    Kind,
+    changed_rubric,
+    changed_sample,
+    favoured,
+    probe_id,
+    share_won,
+)
+from jurybox.errors import IncompleteError, InputError
+from jurybox.judging.verdict import Side
+from jurybox.models.names import ModelName
+from jurybox.reporting.judge_conduct import Stored, read_stored
+from jurybox.reporting.output_file import whole_file
+from jurybox.reporting.stored import damaged, plan_of
+from jurybox.rubric import render_rubric
+from jurybox.running.plan import DatasetPlan, DocumentPlan, Plan, plan_text, read_plan
+from jurybox.running.records import ENCODER, RunRow, SampleRow
+from jurybox.running.storing import Store
+from jurybox.sample import Sample
+from jurybox.wiring import read_settings
+from jurybox.wiring.bias import PROBE
+from jurybox.wiring.planning import Prepared, without_secrets
+from jurybox.wiring.staging import plan_models
+from jurybox.wiring.stores import DEFAULT
+
+if TYPE_CHECKING:
+    from jurybox.scoring.conduct import Procedure
+
+_FOLDER: Final = "probes"
+
+
+class ProbeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How many samples are judged again, which ones (by the seed), and by whom."""
+
+    count: int
+    seed: int = 0
+    judges: tuple[str, ...] = ()
+    base_url: str | None = None
+    store_url: str | None = None
+
+
+class Picked(msgspec.Struct, frozen=True, kw_only=True):
+    """A sample to judge again, on which side it is looked at, and what that side had."""
+
+    sample: Sample
+    side: Side
+    before: float
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of changed samples; ``known`` is the same one from before, finished or not."""
+
+    kinds: tuple[Kind, ...]
+    prepared: Prepared
+    known: RunRow | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it needn't be run any more."""
+        return self.known is not None and self.known.status == "finished"
+
+
+class Probe(msgspec.Struct, frozen=True, kw_only=True):
+    """All that will be judged again; ``skipped`` says which kinds can't be, and why.
+
+    ``calls`` is how many calls that takes at least; None where it can't be said before.
+    """
+
+    picked: tuple[Picked, ...]
+    trials: tuple[Trial, ...]
+    judges: tuple[str, ...]
+    same_judges: bool
+    skipped: dict[str, str]
+    calls: int | None
+
+
+def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> Probe:
+    """Choose samples, change them, and prepare the runs; nobody is asked yet.
+
+    Raises:
+        InputError: there is nothing to judge again, or nobody to judge.
+        IncompleteError: something stored can't be read.
+
+    """
+    plan = plan_of(row)
+    judges = _judges(plan, options, row.id)
+    try:
+        picked = tuple(_pick(store, row.id, options))
+    except msgspec.DecodeError as error:
+        raise damaged(row, error) from None
+    if not picked:
+        raise InputError("no sample of it was scored", "leave --probe out", row.id)
+    base = msgspec.structs.replace(
+        plan,
+        suite=f"{plan.suite}{PROBE}",
+        judges=judges,
+        votes=max(plan.votes, len(judges)),
+        repeats=1,
+        target=None,
+        base_url=without_secrets(options.base_url) or plan.base_url,
+        # An answer from before would hide how much a judge varies.
+        cache=False,
+        batch=False,
+        derived_from=None,
+    )
+    procedure = base.procedure()
+    samples = [each.sample for each in picked]
+    trials: list[Trial] = []
+    skipped: dict[str, str] = {}
+    together = [kind for kind in KINDS if kind.changes != "rubric"]
+    if not any(_is_pair(sample) for sample in samples):
+        together.remove(SWAPPED)
+        skipped[SWAPPED.id] = "the run compares no pairs"
+    trials.append(_trial(store, base, together, picked, options))
+    for kind in KINDS:
+        if kind.changes != "rubric":
+            continue
+        if not procedure.judging.asks_for_verdicts(judges):
+            skipped[kind.id] = "the judge is asked narrow questions, never shown the whole rubric"
+            continue
+        rubric = changed_rubric(procedure.judging.rubric, kind, samples)
+        if isinstance(rubric, str):
+            skipped[kind.id] = rubric
+            continue
+        document = DocumentPlan(origin=f"{plan.rubric.origin}{PROBE}", text=render_rubric(rubric))
+        changed = msgspec.structs.replace(base, rubric=document)
+        trials.append(_trial(store, changed, [kind], picked, options))
+    return Probe(
+        picked=picked,
+        trials=tuple(trials),
+        judges=judges,
+        same_judges=judges == plan.judges,
+        skipped=skipped,
+        calls=_calls(trials, procedure, picked),
+    )
+
+
+def _judges(plan: Plan, options: ProbeOptions, run_id: str) -> tuple[str, ...]:
+    judges = tuple(dict.fromkeys(options.judges)) or plan.judges
+    if not judges:
+        raise InputError("no judge scored the run", "name one with --judge", run_id)
+    for name in judges:
+        known = name in plan.judges or plan.allow_unpinned
+        if not ModelName.parse(name).is_pinned and not known:
+            problem = "the name doesn't say which version is meant"
+            raise InputError(problem, "name one with a date, or as `provider/name@version`", name)
+    return judges
+
+
+def _pick(store: Store, run_id: str, options: ProbeOptions) -> Iterator[Picked]:
+    """Choose samples by the hash of seed and id: the same ones whatever their order."""
+    from jurybox.datasets.values import MAX_ID
+
+    longest = max(len(probe_id("", kind)) for kind in KINDS)
+
+    def eligible() -> Iterator[tuple[str, str, SampleRow]]:
+        for sample in store.samples(run_id):
+            fits = len(sample.sample_id) + longest <= MAX_ID
+            if sample.repeat == 0 and fits and _before(read_stored(sample)) is not None:
+                text = f"{options.seed}:{sample.sample_id}"
+                digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+                yield digest, sample.sample_id, sample
+
+    chosen = heapq.nsmallest(options.count, eligible(), key=lambda each: each[:2])
+    for _, _, sample in sorted(chosen, key=lambda each: each[2].number):
+        stored = read_stored(sample)
+        before = _before(stored)
+        if stored is not None and before is not None:
+            row = msgspec.structs.replace(stored.row, response_b=stored.responses.response_b)
+            whole = row.sample(stored.responses.response)
+            yield Picked(sample=whole, side=favoured(stored.report), before=before)
+
+
+def _before(stored: Stored | None) -> float | None:
+    return None if stored is None else share_won(stored.report, favoured(stored.report))
+
+
+def _is_pair(sample: Sample) -> bool:
+    return sample.response_b is not None and sample.reference is None
+
+
+def _trial(
+    store: Store,
+    plan: Plan,
+    kinds: Sequence[Kind],
+    picked: Sequence[Picked],
+    options: ProbeOptions,
+) -> Trial:
+    from jurybox.datasets import open_dataset, survey
+
+    procedure = plan.procedure()
+    data = b"".join(_lines(kinds, picked, procedure))
+    path = _write(data, options)
+    dataset = open_dataset(path)
+    plan_models(plan, read_settings(), options.base_url)
+    found = survey(dataset, needs_response=True)
+    described = DatasetPlan(
+        id=path.name,
+        path=str(path.resolve()),
+        sha256=found.sha256,
+        bytes=found.bytes,
+        rows=found.rows,
+    )
+    plan = read_plan(plan_text(msgspec.structs.replace(plan, dataset=described)))
+    for each in picked:
+        if procedure.judging.asks_for_verdicts(plan.judges):
+            procedure.judging.check(each.sample)
+    text = plan_text(plan)
+    known = next(
+        (row for row in store.runs() if row.suite == plan.suite and row.plan == text), None
+    )
+    prepared = Prepared(plan=plan, procedure=procedure, dataset=dataset)
+    return Trial(kinds=tuple(kinds), prepared=prepared, known=known)
+
+
+def _lines(
+    kinds: Sequence[Kind], picked: Sequence[Picked], procedure: "Procedure"
+) -> Iterator[bytes]:
+    for each in picked:
+        for kind in kinds:
+            if kind.pairs_only and not _is_pair(each.sample):
+                continue
+            changed = changed_sample(each.sample, kind, procedure.judging, each.side)
+            second = changed.response_b
+            row = {
+                "id": probe_id(changed.id, kind),
+                "task": changed.task,
+                "reference": changed.reference,
+                "context": changed.context,
+                "messages": changed.messages,
+                "response": changed.response.text,
+                "response_b": None if second is None else second.text,
+            }
+            told = {name: value for name, value in row.items() if value is not None}
+            yield ENCODER.encode(told) + b"\n"
+
+
+def _write(data: bytes, options: ProbeOptions) -> Path:
+    """Write changed samples beside the store; the same ones are the same file."""
+    where = options.store_url or read_settings().store or DEFAULT
+    is_file = not where.lower().startswith("postgres")
+    home = Path(where.removeprefix("sqlite:///") if is_file else DEFAULT).parent / _FOLDER
+    path = home / f"{hashlib.sha256(data).hexdigest()[:16]}.jsonl"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        if path.is_file() and path.read_bytes() == data:
+            return path
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise IncompleteError(f"{home}: can't be used ({reason}); make room for it") from None
+    with whole_file(path) as file:
+        file.write(data)
+    return path
+
+
+def _calls(trials: Sequence[Trial], procedure: "Procedure", picked: Sequence[Picked]) -> int | None:
+    if not all(procedure.judging.asks_for_verdicts([judge]) for judge in procedure.judges):
+        return None
+    total = 0
+    for trial in trials:
+        for each in picked if not trial.is_done else ():
+            pair = _is_pair(each.sample)
+            kinds = sum(pair or not kind.pairs_only for kind in trial.kinds)
+            total += kinds * procedure.votes * (1 if each.sample.response_b is None else 2)
+    return total
