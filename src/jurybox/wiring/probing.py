@@ -123,7 +123,7 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> Probe:
     if not any(_is_pair(sample) for sample in samples):
         together.remove(SWAPPED)
         skipped[SWAPPED.id] = "the run compares no pairs"
-    trials.append(_trial(store, base, together, picked, options))
+    trials.append(_trial(store, base, together, picked, run_id=row.id, options=options))
     for kind in KINDS:
         if kind.changes != "rubric":
             continue
@@ -136,7 +136,7 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> Probe:
             continue
         document = DocumentPlan(origin=f"{plan.rubric.origin}{PROBE}", text=render_rubric(rubric))
         changed = msgspec.structs.replace(base, rubric=document)
-        trials.append(_trial(store, changed, [kind], picked, options))
+        trials.append(_trial(store, changed, [kind], picked, run_id=row.id, options=options))
     return Probe(
         picked=picked,
         trials=tuple(trials),
@@ -196,13 +196,15 @@ def _trial(
     plan: Plan,
     kinds: Sequence[Kind],
     picked: Sequence[Picked],
+    *,
+    run_id: str,
     options: ProbeOptions,
 ) -> Trial:
     from jurybox.datasets import open_dataset, survey
 
     procedure = plan.procedure()
     data = b"".join(_lines(kinds, picked, procedure))
-    path = _write(data, options)
+    path = _write(data, run_id, options)
     dataset = open_dataset(path)
     plan_models(plan, read_settings(), options.base_url)
     found = survey(dataset, needs_response=True)
@@ -247,12 +249,13 @@ def _lines(
             yield ENCODER.encode(told) + b"\n"
 
 
-def _write(data: bytes, options: ProbeOptions) -> Path:
-    """Write changed samples beside the store; the same ones are the same file."""
+def _write(data: bytes, run_id: str, options: ProbeOptions) -> Path:
+    """Write changed samples of a run beside the store; the same ones are the same file."""
     where = options.store_url or read_settings().store or DEFAULT
     is_file = not where.lower().startswith("postgres")
     home = Path(where.removeprefix("sqlite:///") if is_file else DEFAULT).parent / _FOLDER
-    path = home / f"{hashlib.sha256(data).hexdigest()[:16]}.jsonl"
+    # By the run too: an equal run may have had another version of the judge.
+    path = home / f"{run_id}-{hashlib.sha256(data).hexdigest()[:12]}.jsonl"
     try:
         home.mkdir(parents=True, exist_ok=True)
         if path.is_file() and path.read_bytes() == data:

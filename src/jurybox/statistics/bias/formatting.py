@@ -31,7 +31,7 @@ def formatted(mark: str) -> Kind:
         name=f"{FORMATTING}.{mark}.win_rate",
         which=f"the response with {mark}",
         favour=mark,
-        pairs=f"one response with {mark} and one without",
+        pairs="one response with it and one without",
     )
 
 
@@ -50,7 +50,7 @@ def difference_by_mark(
     """
     name = difference_name(mark)
     n, m = len(scores), codes_of(samples, len(scores))[1]
-    why = too_few(m, "a score") or _too_alike(mark, has, samples)
+    why = too_few(m, "a score") or _too_alike(has, samples)
     if why is not None:
         return untold(name, why, n=n, samples=m)
     length = np.asarray(words, dtype=np.float64)
@@ -68,14 +68,14 @@ def difference_by_mark(
         samples=m,
         interval=found.interval,
         sentence=f"At equal length, responses with {mark} get"
-        f" {number(found.value, found.interval)} of the scale more: {told}.",
+        f" {number(found.value, found.interval)} of the scale beside others: {told}.",
     )
 
 
-def _too_alike(mark: str, has: Sequence[bool], samples: Sequence[Hashable]) -> str | None:
+def _too_alike(has: Sequence[bool], samples: Sequence[Hashable]) -> str | None:
     for kind, what in ((True, "with"), (False, "without")):
         count = len({s for s, each in zip(samples, has, strict=True) if each is kind})
         if count < FEWEST_OF_A_KIND:
-            few = f"{count or 'no'} {'sample has' if count < 2 else 'samples have'} a response"  # noqa: PLR2004
-            return f"{few} {what} {mark}, and {FEWEST_OF_A_KIND} are needed"
+            few = f"responses of only {count} samples are" if count else "no response is"
+            return f"{few} {what} it, and {FEWEST_OF_A_KIND} samples of each kind are needed"
     return None

@@ -114,8 +114,8 @@ def win_excess(
     if why is not None or found.value is None:
         return untold(kind.name, why or "", n=found.n, samples=count)
     shown = number(found.value, found.interval)
-    sentence = f"{kind.which.capitalize()} wins more often with the judge than with people by"
-    sentence += f" {shown} of the votes{_judged(side_of(found.interval, 0.0), kind)}"
+    sentence = f"Beyond what people say, the judge prefers {kind.which} by {shown} of the votes"
+    sentence += _judged(side_of(found.interval, 0.0), kind)
     return BiasFigure(
         name=kind.name,
         value=found.value,

@@ -79,7 +79,7 @@ def own_against_others(
         n=n,
         samples=m,
         interval=found.interval,
-        sentence=f"Responses of the judge's own family get {shown} of the scale more than"
+        sentence=f"Responses of the judge's own family get {shown} of the scale beside"
         f" others{beyond}: {told}.",
     )
 

@@ -25,6 +25,8 @@ _SAME: Final = 1e-12
 _MOST_ROWS: Final = 20_000_000
 _FEWEST_DRAWS: Final = 400
 _JACKKNIFED: Final = 500
+# So many numbers are worked on at once: more would only take memory.
+_AT_ONCE: Final = 200_000
 
 
 def rank_correlation(
@@ -44,46 +46,67 @@ def rank_correlation(
     columns = [_coded(each) for each in ((x, y) if given is None else (x, y, given))]
     n = len(columns[0])
     codes, m = codes_of(clusters, n)
-    value = _correlation(columns, np.ones(n))
+    value = float(_correlations(columns, np.ones((1, n)))[0]) if n else math.nan
     if math.isnan(value):
         return Figure(value=None, n=n, reason="one of the two doesn't vary")
-    draws = min(resampling.resamples, max(_FEWEST_DRAWS, _MOST_ROWS // max(n, 1)))
+    draws = min(resampling.resamples, max(_FEWEST_DRAWS, _MOST_ROWS // n))
     used = msgspec.structs.replace(resampling, resamples=draws)
     rng = np.random.default_rng(used.seed)
-    drawn = np.empty(draws)
-    for i in range(draws):
-        counts = np.bincount(rng.integers(0, m, m), minlength=m)
-        drawn[i] = _correlation(columns, counts[codes].astype(np.float64))
     groups = min(m, _JACKKNIFED)
-    left_out = np.array(
-        [_correlation(columns, (codes % groups != group).astype(float)) for group in range(groups)]
+    step = max(1, _AT_ONCE // n)
+    drawn = [
+        _correlations(columns, _drawn(rng, min(step, draws - at), m)[:, codes])
+        for at in range(0, draws, step)
+    ]
+    left_out = [
+        _correlations(columns, _without(codes % groups, range(at, min(at + step, groups))))
+        for at in range(0, groups, step)
+    ]
+    interval = bca(
+        value, np.concatenate(drawn), np.concatenate(left_out), resampling=used, unit="clusters"
     )
-    interval = bca(value, drawn, left_out, resampling=used, unit="clusters")
     reason = None if interval is not None else "it doesn't vary enough to tell how sure it is"
     return Figure(value=value, n=n, interval=interval, reason=reason)
 
 
 def _coded(values: Sequence[float] | Values) -> Codes:
+    """Return the places of the values among all different ones."""
     return np.unique(np.asarray(values, dtype=np.float64), return_inverse=True)[1].astype(np.intp)
 
 
-def _correlation(columns: Sequence[Codes], weights: Values) -> float:
-    """Return the correlation of rows that count so often; NaN where it is undefined."""
-    ranks = [_ranks(codes, weights) for codes in columns]
-    if any(each is None for each in ranks):
-        return math.nan
-    x, y, *rest = [each for each in ranks if each is not None]
-    plain = float(np.sum(weights * x * y))
+def _drawn(rng: np.random.Generator, draws: int, m: int) -> Values:
+    """Return how often each cluster is drawn, a row a draw."""
+    chosen = rng.integers(0, m, (draws, m)) + m * np.arange(draws)[:, None]
+    return np.bincount(chosen.ravel(), minlength=draws * m).reshape(draws, m).astype(np.float64)
+
+
+def _without(groups: Codes, left_out: range) -> Values:
+    return (groups != np.array(left_out)[:, None]).astype(np.float64)
+
+
+def _correlations(columns: Sequence[Codes], weights: Values) -> Values:
+    """Return the correlation for each row of weights, how often each row of the data counts.
+
+    NaN where it is undefined.
+    """
+    x, y, *rest = [_ranks(column, weights) for column in columns]
+    plain = np.sum(weights * x * y, axis=1)
     if not rest:
         return plain
-    with_x, with_y = (float(np.sum(weights * each * rest[0])) for each in (x, y))
+    with_x, with_y = (np.sum(weights * each * rest[0], axis=1) for each in (x, y))
     below = (1 - with_x**2) * (1 - with_y**2)
-    return math.nan if below <= _SAME else (plain - with_x * with_y) / below**0.5
+    above = plain - with_x * with_y
+    return np.where(below > _SAME, above / np.sqrt(np.maximum(below, _SAME)), np.nan)
 
 
-def _ranks(codes: Codes, weights: Values) -> Values | None:
-    """Return the ranks, centred and of unit length; None where all are equal."""
-    mass = np.bincount(codes, weights)
-    middle = np.cumsum(mass) - mass / 2 - mass.sum() / 2
-    length = float(np.sum(mass * middle**2)) ** 0.5
-    return None if length <= _SAME * mass.sum() else (middle / length)[codes]
+def _ranks(codes: Codes, weights: Values) -> Values:
+    """Return the ranks, centred and of unit length; NaN where all are equal."""
+    draws, size = len(weights), int(codes.max()) + 1
+    cells = codes + size * np.arange(draws)[:, None]
+    mass = np.bincount(cells.ravel(), weights.ravel(), draws * size).reshape(draws, size)
+    total = mass.sum(axis=1, keepdims=True)
+    middle = np.cumsum(mass, axis=1) - mass / 2 - total / 2
+    length = np.sqrt(np.sum(mass * middle**2, axis=1, keepdims=True))
+    varies = length > _SAME * total
+    scaled = np.where(varies, middle / np.where(varies, length, 1.0), np.nan)
+    return np.take(scaled, codes, axis=1)

@@ -27,6 +27,7 @@ LONGER_EXCESS: Final = Kind(
 )
 
 _WORDS: Final = 100
+_FOLLOWS: Final = "at equal scores by people nothing is left that varies"
 
 
 def score_by_length(
@@ -82,8 +83,7 @@ def score_by_length_given_gold(
         return _neither(GIVEN_GOLD, SLOPE_GIVEN_GOLD, why, n, m)
     found = rank_correlation(scores, words, samples, given=gold, resampling=resampling)
     if found.value is None:
-        # Where people give all the same, or just what the judge gives, nothing is left to explain.
-        partial = untold(GIVEN_GOLD, _flat([*scores]), n=n, samples=m)
+        partial = untold(GIVEN_GOLD, _FOLLOWS, n=n, samples=m)
     else:
         side = side_of(found.interval, 0.0)
         shown = number(found.value, found.interval)
@@ -112,7 +112,8 @@ def _slope(
     hundreds = np.asarray(words, dtype=np.float64) / _WORDS
     found = coefficient(scores, [hundreds], samples, level=level)
     if found.value is None:
-        return untold(name, found.reason or "", n=found.n, samples=found.clusters)
+        why = found.reason if name == SLOPE else _FOLLOWS
+        return untold(name, why or "", n=found.n, samples=found.clusters)
     shown = number(found.value, found.interval)
     what = "the judge's score" if name == SLOPE else "the judge's score minus people's"
     return BiasFigure(
@@ -132,4 +133,4 @@ def _neither(one: str, other: str, why: str, n: int, samples: int) -> tuple[Bias
 def _flat(scores: Sequence[float]) -> str:
     if len(set(scores)) == 1:
         return "all responses have the same score"
-    return "length, or what people say, doesn't vary on its own"
+    return "all responses have the same length"
