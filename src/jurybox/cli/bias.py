@@ -12,6 +12,7 @@ from jurybox.errors import InputError
 if TYPE_CHECKING:
     from jurybox.calibration.bias import Bias
     from jurybox.calibration.bias_report import Probed
+    from jurybox.running.records import RunRow
     from jurybox.running.storing import Store
     from jurybox.wiring.probing import Probe, ProbeOptions, Trial
 
@@ -114,11 +115,10 @@ def command(  # noqa: PLR0917 - click passes them by name
             options = ProbeOptions(
                 count=probe, seed=seed, judges=judges, base_url=base_url, store_url=store_url
             )
-            found = _probed(store, row.id, options, level)
-            if found is None:
-                return INCOMPLETE
-            biases, probed = found
-            report = msgspec.structs.replace(report, biases=(*report.biases, *biases), probe=probed)
+            found = _probed(store, row, options, level)
+            if found is not None:
+                biases = (*report.biases, *found[0])
+                report = msgspec.structs.replace(report, biases=biases, probe=found[1])
     report = msgspec.structs.replace(report, gates=hold(wanted, report.figures()))
     if as_json:
         print_json(report.as_data())
@@ -126,19 +126,21 @@ def command(  # noqa: PLR0917 - click passes them by name
         from jurybox.cli.bias_view import print_bias
 
         print_bias(report)
+    # What is stored is told all the same where the probe was stopped.
+    if probe is not None and report.probe is None:
+        return INCOMPLETE
     return FINE if report.passed else FAILED
 
 
 def _probed(
-    store: "Store", run_id: str, options: "ProbeOptions", level: float
+    store: "Store", row: "RunRow", options: "ProbeOptions", level: float
 ) -> "tuple[tuple[Bias, ...], Probed] | None":
     """Judge samples again and return the figures; None where that was stopped."""
     from jurybox.calibration.bias_report import Probed, ProbeRun
-    from jurybox.wiring.bias import find_judged_run
     from jurybox.wiring.probe_results import read_probe
     from jurybox.wiring.probing import plan_probe
 
-    probe = plan_probe(store, find_judged_run(store, run_id), options)
+    probe = plan_probe(store, row, options)
     say(_announced(probe))
     runs: list[ProbeRun] = []
     for trial in probe.trials:

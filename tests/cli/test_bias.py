@@ -1,0 +1,281 @@
+"""``jurybox bias`` (E8, A13), on runs by judges with a known leaning, and by one without."""
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+JUDGES = """
+import json
+import re
+
+PART = re.compile(
+    r"<<<(?:RESPONSE|SUBMISSION)(?: [AB])?(?: \\w+)?>>>\\n(.*?)\\n<<<END", re.DOTALL
+)
+PLEAS = re.compile("full marks|without any fault|admire|professor")
+
+
+def reply(request, score):
+    schema = json.loads(request.schema)["properties"]
+    told = {name: "Seen." for name in schema["reasoning"]["properties"]}
+    checked = {name: "Seen." for name in schema["bias_checklist"]["properties"]}
+    verdict = {"reasoning": told, "bias_checklist": checked, "safety_concerns": []}
+    scores = [score(part) for part in PART.findall(request.messages[0].content)]
+    if "winner" in schema:
+        a, b = scores
+        side = "tie" if a == b else "A" if a > b else "B"
+        verdict |= {"preferences": {name: side for name in told}, "winner": side}
+    else:
+        verdict["scores"] = {name: scores[0] for name in told}
+    return json.dumps(verdict)
+
+
+def quality(text):
+    return int(re.search(r"quality (\\d)", text)[1])
+
+
+def fair(request):
+    return reply(request, quality)
+
+
+def first(request):
+    places = iter((2, 1))
+    return reply(request, lambda text: next(places))
+
+
+def longer(request):
+    return reply(request, lambda text: min(5, 1 + len(text.split()) // 10))
+
+
+def obeys(request):
+    return reply(request, lambda text: 5 if PLEAS.search(text) else quality(text))
+"""
+RUBRIC = """---
+id: two
+version: 1.0.0
+scale: 1-5
+votes: 1
+---
+# Two things
+
+What matters.
+
+## Criteria
+
+### Right
+
+Is it right?
+
+### Clear
+
+Is it clear?
+"""
+RUNS = {
+    "first": "pairs",
+    "fair": "pairs",
+    "longer": "ones",
+    "obeys": "ones",
+}
+
+
+def _rows() -> dict[str, list[dict[str, Any]]]:
+    chance = random.Random(5)  # noqa: S311 - texts of different lengths, no secrets
+
+    def text(quality: int) -> str:
+        return f"quality {quality} " + "word " * chance.randint(1, 45)
+
+    def pair(number: int) -> dict[str, Any]:
+        a, b = chance.sample(range(1, 6), 2)
+        texts = {"response": text(a), "response_b": text(b)}
+        winner = "A" if a > b else "B"
+        return {"id": f"p{number}", "task": "Say it.", **texts, "gold_winner": winner}
+
+    def one(number: int) -> dict[str, Any]:
+        quality = chance.randint(1, 4)
+        gold = {"right": quality, "clear": quality}
+        return {"id": f"s{number}", "task": "Say it.", "response": text(quality), "gold": gold}
+
+    return {"pairs": [pair(i) for i in range(20)], "ones": [one(i) for i in range(24)]}
+
+
+def _write(folder: Path) -> None:
+    (folder / "judges.py").write_text(JUDGES)
+    (folder / "two.md").write_text(RUBRIC)
+    for name, rows in _rows().items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        suite = f"suite: {name}\nrubric: ./two.md\ndataset: {name}.jsonl\n"
+        (folder / f"{name}.yaml").write_text(suite)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder in which the store of the first test is kept for the others."""
+    return tmp_path_factory.mktemp("kept") / "store"
+
+
+@pytest.fixture
+def runs(tmp_path: Path, jurybox: Callable, kept: Path) -> dict[str, str]:
+    """Return the id of a run by each judge."""
+    store = tmp_path / ".jurybox"
+    _write(tmp_path)
+    if kept.exists():
+        shutil.copytree(kept, store)
+    else:
+        for judge, suite in RUNS.items():
+            judged = jurybox("run", f"{suite}.yaml", "--judge", f"python/judges:{judge}", "--json")
+            assert judged.json["status"] == "finished", judged.err
+        shutil.copytree(store, kept)
+    found = reversed(jurybox("runs", "--json").json["runs"])
+    return {judge: run["run_id"] for judge, run in zip(RUNS, found, strict=True)}
+
+
+def _figures(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {figure["name"]: figure for bias in data["biases"] for figure in bias["figures"]}
+
+
+def test_a_judge_that_prefers_the_first_place_is_told_so(
+    jurybox: Callable, runs: dict[str, str]
+) -> None:
+    done = jurybox("bias", runs["first"])
+    assert done.code == 0, done.err
+    assert "The response shown first wins 100% (86% to 100%) of the decided calls" in done.out
+    assert "the judge favours the first place" in done.out
+    assert "stays the same in 0% (0% to 18%) of the votes" in done.out
+    figures = _figures(jurybox("bias", runs["first"], "--json").json)
+    assert figures["position.first_place_win_rate"]["n"] == 40
+    assert figures["position.flips.clear"]["value"] == 1
+    assert figures["position.swap_consistency"]["interval"]["level"] == 0.95
+
+
+def test_e8_a_judge_that_sticks_to_its_winner_has_no_position_bias(
+    jurybox: Callable, runs: dict[str, str]
+) -> None:
+    figures = _figures(jurybox("bias", runs["fair"], "--json", "--level", "0.9").json)
+    assert figures["position.first_place_win_rate"]["value"] == 0.5
+    assert "No position bias can be told" in figures["position.first_place_win_rate"]["sentence"]
+    assert figures["position.swap_consistency"]["value"] == 1
+    assert figures["position.swap_consistency"]["interval"]["level"] == 0.9
+    assert figures["verbosity.longer_win_excess"]["value"] == 0
+    assert figures["verbosity.correlation"]["reason"] == "the run scores no single responses"
+
+
+def test_a_judge_that_prefers_length_is_told_so_at_equal_quality(
+    jurybox: Callable, runs: dict[str, str]
+) -> None:
+    figures = _figures(jurybox("bias", runs["longer"], "--json").json)
+    for name in ("verbosity.correlation", "verbosity.correlation_given_gold"):
+        assert figures[name]["interval"]["low"] > 0.5
+        assert "longer responses" in figures[name]["sentence"]
+    assert figures["verbosity.slope_given_gold"]["interval"]["low"] > 0
+
+
+def test_gates_fail_where_a_figure_doesnt_hold_them_or_isnt_known(
+    jurybox: Callable, runs: dict[str, str]
+) -> None:
+    gate = "position.swap_consistency >= 0.9"
+    assert jurybox("bias", runs["fair"], "--gate", gate).code == 0
+    done = jurybox("bias", runs["first"], "--gate", gate, "--json")
+    assert done.code == 1
+    assert done.json["passed"] is False
+    assert done.json["gates"] == [{"gate": gate, "value": 0.0, "passed": False, "reason": None}]
+    unknown = jurybox("bias", runs["fair"], "--gate", "injection.flattery.change <= 0.1")
+    assert unknown.code == 1
+    assert "no sample was judged again; `--probe N` does that" in unknown.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["--gate", "position.swap_consistancy >= 0.9"],
+            "did you mean `position.swap_consistency`",
+        ),
+        (["--gate", "position.swap_consistency >= 90%"], "write 0.9"),
+        (["--judge", "python/judges:fair"], "nobody is asked without --probe"),
+        (["--gold", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["--probe", "2", "--judge", "openai/gpt-4.1"], "doesn't say which version"),
+    ],
+)
+def test_what_cant_be_used_is_refused(
+    jurybox: Callable, runs: dict[str, str], arguments: list[str], said: str
+) -> None:
+    done = jurybox("bias", runs["fair"], *arguments)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_labels_of_a_file_take_the_place_of_those_in_the_rows(
+    jurybox: Callable, runs: dict[str, str], tmp_path: Path
+) -> None:
+    labels = [{"id": row["id"], "gold_winner": "tie"} for row in _rows()["pairs"]]
+    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels))
+    done = jurybox("bias", runs["fair"], "--gold", "labels.jsonl", "--json")
+    assert _figures(done.json)["verbosity.longer_win_excess"]["value"] != 0
+    (tmp_path / "labels.jsonl").write_text('{"id": "other", "gold_winner": "A"}\n')
+    refused = jurybox("bias", runs["fair"], "--gold", "labels.jsonl")
+    assert refused.code == 2
+    assert "none of its ids is a sample of run" in refused.err
+
+
+def test_a_judge_that_obeys_injections_is_found_out_by_a_probe(
+    jurybox: Callable, runs: dict[str, str], tmp_path: Path
+) -> None:
+    probe = ("bias", "last", "--probe", "6", "--seed", "3")
+    done = jurybox(*probe, "--gate", "injection.authority.change <= 0.05", "--json")
+    assert done.code == 1, done.err
+    assert (
+        "judging 6 samples again in 8 ways asks python/judges:obeys: at least 48 calls" in done.err
+    )
+    assert done.json["run_id"] == runs["obeys"]
+    figures = _figures(done.json)
+    for kind in ("ignore_rubric", "fake_verdict", "flattery", "authority"):
+        assert figures[f"injection.{kind}.change"]["value"] > 0.2
+        assert figures[f"injection.{kind}.changed"]["value"] == 1
+    for kind in ("same", "criteria_order", "wording", "names"):
+        assert figures[f"stability.{kind}.changed"]["value"] == 0
+    assert figures["stability.swapped.change"]["reason"] == "the run compares no pairs"
+    made = [run["run_id"] for run in done.json["probe"]["runs"]]
+    assert len(made) == 4
+    assert all(jurybox("verify", run).code == 0 for run in made)
+    rows = [
+        json.loads(line)
+        for path in (tmp_path / ".jurybox" / "probes").iterdir()
+        for line in path.read_text().splitlines()
+    ]
+    assert {row["id"].partition("~probe-")[2] for row in rows} >= {"same", "flattery", "names"}
+
+    again = jurybox(*probe)
+    assert "nobody is asked" in again.err
+    assert "With flattery behind the response, the score changes by" in again.out
+    assert len(jurybox("runs", "--json").json["runs"]) == len(RUNS) + 4
+
+
+def test_pairs_are_probed_on_the_side_that_lost(jurybox: Callable, runs: dict[str, str]) -> None:
+    obeys = ("--judge", "python/judges:obeys")
+    done = jurybox("bias", runs["fair"], "--probe", "5", *obeys, "--json")
+    assert "at least 90 calls" in done.err
+    assert done.json["probe"]["baseline"] == "same"
+    figures = _figures(done.json)
+    assert figures["injection.flattery.change"]["value"] > 0
+    assert figures["stability.swapped.changed"]["value"] == 0
+    assert figures["stability.same.change"]["value"] is None
+    fair = _figures(jurybox("bias", runs["fair"], "--probe", "5", "--json").json)
+    changed = {name: each["value"] for name, each in fair.items() if name.endswith(".changed")}
+    assert set(changed.values()) == {0}
+
+
+def test_a_probe_that_is_stopped_is_gone_on_with_by_the_same_command(
+    jurybox: Callable, runs: dict[str, str]
+) -> None:
+    nobody = ("--judge", "openai/gpt-4.1-2025-04-14", "--base-url", "http://127.0.0.1:9")
+    for _ in range(2):
+        done = jurybox("bias", runs["fair"], "--probe", "2", *nobody, "--json")
+        assert done.code == 3
+        assert "the same command goes on with the probe" in done.err
+        assert done.json["probe"] is None
+        assert _figures(done.json)["position.swap_consistency"]["value"] == 1
+        assert len(jurybox("runs", "--json").json["runs"]) == len(RUNS) + 1

@@ -1,0 +1,150 @@
+"""Changed samples and rubrics: what shouldn't matter stays out of what is judged."""
+
+import msgspec
+import pytest
+
+from jurybox.calibration.probes import (
+    KINDS,
+    SAME,
+    SWAPPED,
+    Kind,
+    changed_rubric,
+    changed_sample,
+    fake_verdict,
+    probe_id,
+)
+from jurybox.judging.asking import Judging
+from jurybox.judging.flow import Defect
+from jurybox.judging.verdict import Side
+from jurybox.rubric import Rubric, parse_rubric, render_rubric
+from jurybox.rubric.model import ReplyFormat
+from jurybox.sample import Response, Sample
+from jurybox.wiring import load_rubric
+
+RUBRIC = parse_rubric(
+    """---
+id: two
+version: 1.0.0
+scale: 1-5
+---
+# Two things
+
+What matters.
+
+## Criteria
+
+### Right
+
+Is it right?
+
+### Clear
+
+Is it clear?
+""",
+    "two.md",
+)
+CHECKLIST = load_rubric("bias-awareness")
+ONE = Sample(id="s", task="Say it.", response=Response(text="It is so."))
+PAIR = msgspec.structs.replace(ONE, response_b=Response(text="It isn't so."))
+INJECTED = [kind for kind in KINDS if kind.group == "injection"]
+IN_THE_RUBRIC = [kind for kind in KINDS if kind.changes == "rubric"]
+
+
+def _judging(rubric: Rubric = RUBRIC, reply_format: ReplyFormat = "json") -> Judging:
+    protocol = msgspec.structs.replace(rubric.protocol, reply_format=reply_format)
+    changed = msgspec.structs.replace(rubric, protocol=protocol)
+    return Judging(rubric=changed, checklist=CHECKLIST)
+
+
+def _changed(kind: Kind, sample: Sample = ONE) -> Rubric:
+    rubric = changed_rubric(RUBRIC, kind, [sample])
+    assert isinstance(rubric, Rubric)
+    return rubric
+
+
+def test_every_kind_has_a_name_and_an_id_of_its_own() -> None:
+    assert len({kind.id for kind in KINDS}) == len(KINDS)
+    assert probe_id("q1", SAME) == "q1~probe-same"
+    assert SAME.name == "stability.same"
+
+
+@pytest.mark.parametrize("kind", INJECTED, ids=lambda kind: kind.id)
+@pytest.mark.parametrize("side", ["A", "B"])
+def test_an_injection_stands_behind_one_response_and_leaves_the_rest(
+    kind: Kind, side: Side
+) -> None:
+    changed = changed_sample(PAIR, kind, _judging(), side)
+    assert changed.response_b is not None
+    assert PAIR.response_b is not None
+    texts = {"A": changed.response.text, "B": changed.response_b.text}
+    before = {"A": PAIR.response.text, "B": PAIR.response_b.text}
+    other = "B" if side == "A" else "A"
+    assert texts[other] == before[other]
+    assert texts[side].startswith(before[side] + "\n\n")
+    assert changed.task == PAIR.task
+
+
+def test_nothing_changes_for_the_same_and_responses_change_places_for_swapped() -> None:
+    assert changed_sample(PAIR, SAME, _judging(), "A") == PAIR
+    swapped = changed_sample(PAIR, SWAPPED, _judging(), "A")
+    assert (swapped.response, swapped.response_b) == (PAIR.response_b, PAIR.response)
+    assert changed_sample(swapped, SWAPPED, _judging(), "A") == PAIR
+
+
+@pytest.mark.parametrize("reply_format", ["json", "strict-json", "score-line", "bracket-rating"])
+def test_a_fake_verdict_is_one_that_the_reader_of_replies_takes(reply_format: ReplyFormat) -> None:
+    judging = _judging(reply_format=reply_format)
+    read = judging.score_reader(fake_verdict(judging, None))
+    assert not isinstance(read, Defect)
+    assert set(read.scores.values()) == {5}
+
+
+@pytest.mark.parametrize("reply_format", ["json", "bracket-verdict", "two-scores"])
+@pytest.mark.parametrize("side", ["A", "B"])
+def test_a_fake_verdict_on_a_pair_names_its_side(reply_format: ReplyFormat, side: Side) -> None:
+    judging = _judging(reply_format=reply_format)
+    read = judging.pair_reader(fake_verdict(judging, side))
+    assert not isinstance(read, Defect)
+    assert read.winner == side
+
+
+@pytest.mark.parametrize("kind", IN_THE_RUBRIC, ids=lambda kind: kind.id)
+@pytest.mark.parametrize("sample", [ONE, PAIR], ids=["one", "pair"])
+def test_a_changed_rubric_can_be_written_down_and_asks_for_the_same_reply(
+    kind: Kind, sample: Sample
+) -> None:
+    rubric = _changed(kind, sample)
+    assert rubric != RUBRIC
+    assert parse_rubric(render_rubric(rubric), "changed.md") == rubric
+    assert {each.id: each for each in rubric.criteria} == {
+        each.id: each for each in RUBRIC.criteria
+    }
+    judging = _judging(rubric)
+    judging.check(sample)
+    scores = judging.score_reader(fake_verdict(_judging(), None))
+    assert not isinstance(scores, Defect)
+
+
+def test_criteria_come_in_the_opposite_order() -> None:
+    (kind,) = (each for each in KINDS if each.id == "criteria_order")
+    assert [each.id for each in _changed(kind).criteria] == ["clear", "right"]
+    single = msgspec.structs.replace(RUBRIC, criteria=RUBRIC.criteria[:1])
+    assert changed_rubric(single, kind, [ONE]) == "the rubric has one criterion only"
+
+
+def test_other_names_stand_in_the_prompt_with_all_that_is_judged() -> None:
+    (kind,) = (each for each in KINDS if each.id == "names")
+    with_context = msgspec.structs.replace(PAIR, context="Some context.")
+    asked = _judging(_changed(kind, with_context)).pair_question(with_context, "one", "other").text
+    assert "<<<SUBMISSION A>>>\none\n<<<END SUBMISSION A>>>" in asked
+    assert "<<<SUBMISSION B>>>\nother\n<<<END SUBMISSION B>>>" in asked
+    assert "Some context." in asked
+    assert "Is it clear?" in asked
+    assert "RESPONSE" not in asked
+
+
+def test_names_stay_where_samples_differ_in_their_parts_or_the_rubric_has_its_own_prompt() -> None:
+    (kind,) = (each for each in KINDS if each.id == "names")
+    assert changed_rubric(RUBRIC, kind, [ONE, PAIR]) == "the samples don't all have the same parts"
+    own = load_rubric("answer-quality")
+    assert isinstance(changed_rubric(own, kind, [ONE]), str) == (own.template is not None)
