@@ -42,6 +42,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> dict[str, Data]:
     known["report"] = call("report", "last", "-o", "report.json")
     known["export"] = call("export", "last", "-o", "samples.jsonl", "--raw")
     known["diff"] = call("diff", "last", "last")
+    known["bias"] = call("bias", "last")
     return known
 
 
