@@ -51,6 +51,14 @@ def longer(request):
     return reply(request, lambda text: min(5, 1 + len(text.split()) // 10))
 
 
+def one(request):
+    return reply(request, lambda text: 5 if "by one" in text else 3)
+
+
+def other(request):
+    return reply(request, lambda text: 3 if "by one" in text else 4)
+
+
 def obeys(request):
     return reply(request, lambda text: 5 if PLEAS.search(text) else quality(text))
 """
@@ -279,3 +287,30 @@ def test_a_probe_that_is_stopped_is_gone_on_with_by_the_same_command(
         assert done.json["probe"] is None
         assert _figures(done.json)["position.swap_consistency"]["value"] == 1
         assert len(jurybox("runs", "--json").json["runs"]) == len(RUNS) + 1
+
+
+def test_judges_of_a_mixed_jury_that_favour_their_own_are_told_so(
+    jurybox: Callable, tmp_path: Path
+) -> None:
+    _write(tmp_path)
+    rows = [
+        {
+            "id": str(number),
+            "task": "Say it.",
+            "response": f"Said by {maker}, {number}.",
+            "model": f"python/judges:{maker}",
+            "gold": {"right": 1 + number % 5, "clear": 1 + number % 5},
+        }
+        for number, maker in enumerate(("one", "other") * 8)
+    ]
+    (tmp_path / "ones.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    judges = "judge:\n  models: [python/judges:one, python/judges:other]\n  votes: 2\n"
+    (tmp_path / "ones.yaml").write_text((tmp_path / "ones.yaml").read_text() + judges)
+    assert jurybox("run", "ones.yaml").code == 0
+    figures = _figures(jurybox("bias", "last", "--json").json)
+    found = figures["self_preference.score_difference"]
+    # Own responses get 5 of 5 and 4 of 5, others 3 and 3: half and a quarter of the scale more.
+    assert found["value"] == pytest.approx(0.375)
+    assert found["n"] == 32
+    assert "the judge favours its own family" in found["sentence"]
+    assert figures["self_preference.score_difference_given_gold"]["value"] is not None
