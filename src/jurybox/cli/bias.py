@@ -153,7 +153,7 @@ def _probed(
     probed = Probed(
         samples=len(probe.picked),
         judges=probe.judges,
-        baseline="run" if probe.same_judges else "same",
+        baseline="run" if probe.comparable else "same",
         runs=tuple(runs),
     )
     return read_probe(store, probe, [each.run_id for each in runs], level), probed

@@ -23,8 +23,8 @@ def read_probe(
 ) -> "tuple[Bias, ...]":
     """Return the figures of how scores changed, from the finished runs of all trials.
 
-    Scores are compared with those of the run itself; where others judged than did there, with
-    those of the unchanged samples.
+    Scores are compared with those of the run itself; where others judged than did there, or by
+    other words, with those of the unchanged samples.
 
     Raises:
         IncompleteError: something stored can't be read.
@@ -37,13 +37,13 @@ def read_probe(
     sides: dict[str, Side] = {each.sample.id: each.side for each in probe.picked}
     after = _after(store, run_ids, sides)
     before = {each.sample.id: each.before for each in probe.picked}
-    if not probe.same_judges:
+    if not probe.comparable:
         before = after.get(SAME.id, {})
     figures: dict[str, list[BiasFigure]] = {group: [] for group in _GROUPS}
     for kind in KINDS:
         reason = probe.skipped.get(kind.id)
-        if kind is SAME and not probe.same_judges:
-            reason = "other judges were asked than in the run; the others are compared with it"
+        if kind is SAME and not probe.comparable:
+            reason = "the run's scores are of other judges or words; all others are compared with this one"
         if reason is not None:
             names = (f"{kind.name}.{figure}" for figure in FIGURES)
             figures[kind.group] += [untold(name, reason) for name in names]

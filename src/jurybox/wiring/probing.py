@@ -75,13 +75,14 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """All that will be judged again; ``skipped`` says which kinds can't be, and why.
 
+    ``comparable`` says that the run's own scores were given by the same judges to the same words.
     ``calls`` is how many calls that takes at least; None where it can't be said before.
     """
 
     picked: tuple[Picked, ...]
     trials: tuple[Trial, ...]
     judges: tuple[str, ...]
-    same_judges: bool
+    comparable: bool
     skipped: dict[str, str]
     calls: int | None
 
@@ -141,7 +142,8 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> Probe:
         picked=picked,
         trials=tuple(trials),
         judges=judges,
-        same_judges=judges == plan.judges,
+        # Replies that were read again under another rubric answer other words.
+        comparable=judges == plan.judges and plan.derived_from is None,
         skipped=skipped,
         calls=_calls(trials, procedure, picked),
     )

@@ -49,9 +49,9 @@ def too_few(samples: int, what: str) -> str | None:
     """Say that there are too few samples, where there are; ``what`` says of which kind."""
     if samples >= FEWEST:
         return None
-    count = "no sample has" if not samples else f"only {samples} have"
+    count = "no sample has" if not samples else f"only {samples} samples have"
     count = "only 1 sample has" if samples == 1 else count
-    return f"{count} {what}, and {FEWEST} samples are needed"
+    return f"{count} {what}, and {FEWEST} are needed"
 
 
 def percent(value: float, interval: Interval | None = None) -> str:

@@ -58,7 +58,7 @@ def test_scores_that_are_all_equal_tell_nothing_of_length() -> None:
 
 def test_few_responses_tell_nothing_of_length() -> None:
     plain, _ = score_by_length([0.1, 0.5], [3, 4], [1, 2], resampling=FEW)
-    assert plain.reason == "only 2 have a score, and 10 samples are needed"
+    assert plain.reason == "only 2 samples have a score, and 10 are needed"
 
 
 def test_the_longer_response_wins_as_often_as_it_wins_and_ties_dont_count() -> None:

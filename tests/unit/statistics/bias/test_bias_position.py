@@ -80,10 +80,10 @@ def test_too_few_samples_give_no_figure_and_a_reason() -> None:
     found = first_place_win_rate(["A"] * 30, ["B"] * 30, [i % 3 for i in range(30)])
     assert found.value is None
     assert found.interval is None
-    assert found.reason == "only 3 have a pair with a winner, and 10 samples are needed"
+    assert found.reason == "only 3 samples have a pair with a winner, and 10 are needed"
     assert found.sentence.startswith("Can't be told: ")
     nothing = swap_consistency([], [], [])
-    assert nothing.reason == "no sample has a vote in both orders, and 10 samples are needed"
+    assert nothing.reason == "no sample has a vote in both orders, and 10 are needed"
 
 
 def test_several_votes_of_one_sample_widen_the_interval() -> None:
