@@ -43,7 +43,7 @@ def read_probe(
     for kind in KINDS:
         reason = probe.skipped.get(kind.id)
         if kind is SAME and not probe.comparable:
-            reason = "the run's scores are of other judges or words; all others are compared with this one"
+            reason = "the run's scores are of other judges or words; this is the baseline instead"
         if reason is not None:
             names = (f"{kind.name}.{figure}" for figure in FIGURES)
             figures[kind.group] += [untold(name, reason) for name in names]
