@@ -1,12 +1,13 @@
 """``jurybox bias``."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from jurybox.cli.exits import FAILED, FINE, INCOMPLETE
 from jurybox.cli.output import json_option, print_json, say
 from jurybox.cli.stores import opened, run_argument, store_option
+from jurybox.cli.sureness import level_option
 from jurybox.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from jurybox.running.records import RunRow
     from jurybox.running.storing import Store
     from jurybox.wiring.probing import Probe, ProbeOptions, Trial
-
-_LEVEL: Final = 0.95
 
 
 @click.command("bias")
@@ -48,14 +47,7 @@ _LEVEL: Final = 0.95
     metavar="N",
     help="Which samples are judged again, and how data are drawn anew for intervals.",
 )
-@click.option(
-    "--level",
-    type=click.FloatRange(0.5, 0.999),
-    default=_LEVEL,
-    show_default=True,
-    metavar="P",
-    help="How often intervals shall cover the true figure.",
-)
+@level_option
 @click.option(
     "--gate",
     "gates",
