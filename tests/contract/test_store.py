@@ -163,6 +163,19 @@ def test_all_of_a_run_comes_back_in_order(store: Store, filled: Filled) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "numbers", [range(100), range(7, 107), range(MANY - 1, 2**63), range(9, 9)]
+)
+def test_a_part_of_a_run_can_be_asked_for(store: Store, filled: Filled, numbers: range) -> None:
+    samples, exchanges = filled
+    assert list(store.samples("run-1", numbers)) == [
+        row for row in samples if row.number in numbers
+    ]
+    assert list(store.exchanges("run-1", numbers)) == [
+        row for row in exchanges if row.number in numbers
+    ]
+
+
 def test_hashes_come_sorted_as_plain_text_and_every_one_of_them(store: Store, run: str) -> None:
     hashes = ["b", "B", "a", "10", "9", "a", "\u00e9", "z", "", "A"]
     store.append([sample_row(n, record_sha256=h) for n, h in enumerate(hashes)], [])

@@ -10,7 +10,9 @@ import pytest
 
 import jurybox
 from jurybox.errors import JuryboxError
-from jurybox.running.auditing import Difference, audit
+from jurybox.running.auditing import Audit, Difference, Vouched, Voucher, audit
+from jurybox.running.records import RunRow
+from jurybox.running.storing import Store
 from jurybox.wiring.stores import find_run, open_run_store
 
 JUDGE = """
@@ -21,6 +23,7 @@ def strict(prompt):
 def respond(prompt):
     return "right" if "1" in prompt else "wrong"
 """
+SAMPLES = 4
 COLUMNS = {
     "runs": "id suite status created_at finished_at plan metadata outcome digest seal",
     "samples": (
@@ -37,7 +40,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
     """Return the id of a run and the bytes of its store."""
     place = tmp_path_factory.mktemp("run")
     (place / "tampered_judge.py").write_text(JUDGE)
-    rows = [{"id": f"q{n}", "task": f"Task {n}", "reference": "right"} for n in range(4)]
+    rows = [{"id": f"q{n}", "task": f"Task {n}", "reference": "right"} for n in range(SAMPLES)]
     (place / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (place / "suite.yaml").write_text(
         "suite: tampered\nrubric: answer-quality\ndataset: rows.jsonl\n"
@@ -59,14 +62,29 @@ def store(stored: tuple[str, bytes], tmp_path: Path) -> Path:
 
 
 def verdict(path: Path, run_id: str) -> Difference | str | None:
-    """Return what an audit finds, or what stands in its way."""
+    """Return what an audit finds, or what stands in its way; the same with others' help."""
     opened = open_run_store(str(path))
+    alone, helped = (_verdict(opened, run_id, helped=helped) for helped in (False, True))
+    opened.close()
+    assert alone == helped
+    return alone.difference if isinstance(alone, Audit) else alone
+
+
+def _verdict(opened: Store, run_id: str, *, helped: bool) -> Audit | str:
     try:
-        return audit(opened, find_run(opened, run_id)).difference
+        run = find_run(opened, run_id)
+        return audit(opened, run, vouched=_slices(opened, run) if helped else ())
     except JuryboxError as error:
         return str(error)
-    finally:
-        opened.close()
+
+
+def _slices(opened: Store, run: RunRow) -> Iterator[Vouched]:
+    vouch = Voucher(opened, run)
+    for first in range(SAMPLES):
+        vouched = vouch(range(first, first + 1))
+        if vouched is None:
+            return
+        yield vouched
 
 
 def edit(path: Path, *statements: tuple[str, tuple[object, ...]]) -> None:

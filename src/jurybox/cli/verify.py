@@ -40,14 +40,14 @@ def command(run: str, digest: str | None, store_url: str | None, as_json: bool) 
       jurybox verify last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.cli.progress import counted
-    from jurybox.running.auditing import audit
     from jurybox.wiring.stores import find_run
+    from jurybox.wiring.verifying import verify_run
 
     noted = None if digest is None else _read(digest)
     with opened(store_url) as store:
         row = find_run(store, run)
         with counted(_planned(row)) as draw:
-            found = audit(store, row, draw)
+            found = verify_run(store, store_url, row, draw)
     trouble = _trouble(found, row, noted)
     if as_json:
         print_json(_as_data(found, trouble))

@@ -3,9 +3,13 @@
 Every row's seal is checked, every sample's flow is driven again over the stored replies, and what
 comes of it is held against what is stored: reports, scores, results, hashes, then the summary, the
 gates and the digest of the whole run.
+
+Samples don't depend on each other, so others may look through slices of them at the same time. They
+only ever vouch for a slice; what they don't vouch for is looked through here, in order. So what is
+found, and what is said of it, doesn't depend on who looked.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -28,7 +32,7 @@ from jurybox.running.records import (
     seal_of,
 )
 from jurybox.running.retelling import DifferentError
-from jurybox.running.storing import Store
+from jurybox.running.storing import EVERY, Store
 from jurybox.scoring.conduct import Procedure
 from jurybox.scoring.summary import RunTally
 
@@ -61,21 +65,42 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     difference: Difference | None = None
 
 
+class Vouched(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A slice of a run's samples, all there and as they should be; each with repeat and result."""
+
+    exchanges: int
+    results: tuple[tuple[int, str], ...]
+
+
 class _Foundation(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
     procedure: Procedure
 
 
-def audit(store: Store, run: RunRow, on_sample: Callable[[int], None] | None = None) -> Audit:
-    """Check a run from its foundations up, as far as the first difference."""
+def audit(
+    store: Store,
+    run: RunRow,
+    on_sample: Callable[[int], None] | None = None,
+    vouched: Iterable[Vouched] = (),
+) -> Audit:
+    """Check a run from its foundations up, as far as the first difference.
+
+    ``vouched`` are slices from the run's beginning, in order; what comes after them is checked
+    here.
+    """
     auditor = _Auditor(run)
     difference = None
+    on_sample = on_sample or (lambda _: None)
     try:
         auditor.check_run()
-        for sample, exchanges in grouped(store, run.id):
+        for each in vouched:
+            auditor.trust(each)
+            on_sample(auditor.samples)
+        for sample, exchanges in grouped(store, run.id, _after(auditor.samples)):
             auditor.check_sample(sample, exchanges)
-            if on_sample is not None:
-                on_sample(auditor.samples)
+            if sample is not None:
+                auditor.add_up(sample.repeat, sample.result)
+            on_sample(auditor.samples)
         auditor.check_batches(store)
         auditor.check_whole(store)
     except _FoundError as found:
@@ -88,6 +113,38 @@ def audit(store: Store, run: RunRow, on_sample: Callable[[int], None] | None = N
         complete=run.status == "finished",
         difference=difference,
     )
+
+
+class Voucher:
+    """Looks through slices of a run's samples for somebody who audits it."""
+
+    def __init__(self, store: Store, run: RunRow) -> None:
+        self._store = store
+        self._run = run
+        self._auditor = _Auditor(run)
+        self._auditor.check_run()
+
+    def __call__(self, numbers: range) -> Vouched | None:
+        """Vouch for the samples with these numbers; None where anything is the matter."""
+        auditor = self._auditor
+        auditor.samples, auditor.exchanges = numbers.start, 0
+        results: list[tuple[int, str]] = []
+        every = range(_after(numbers.start).start, numbers.stop)
+        try:
+            for sample, exchanges in grouped(self._store, self._run.id, every):
+                auditor.check_sample(sample, exchanges)
+                if sample is not None:
+                    results.append((sample.repeat, sample.result))
+        except (_FoundError, JuryboxError):
+            return None
+        if len(results) != len(numbers):
+            return None
+        return Vouched(exchanges=auditor.exchanges, results=tuple(results))
+
+
+def _after(samples: int) -> range:
+    """Return the numbers of all samples but so many; what is before the first is there, too."""
+    return range(samples, EVERY.stop) if samples else EVERY
 
 
 class _FoundError(Exception):
@@ -126,6 +183,18 @@ class _Auditor:
             _require(self._run.finished_at is None, where, "it isn't finished, and has an end")
         self._base = _Foundation(plan=plan, procedure=procedure)
         self._tally = RunTally(procedure.judging.rubric, plan.repeats)
+
+    def trust(self, vouched: Vouched) -> None:
+        """Take samples for checked that somebody else has checked."""
+        for repeat, result in vouched.results:
+            self.add_up(repeat, result)
+        self.samples += len(vouched.results)
+        self.exchanges += vouched.exchanges
+
+    def add_up(self, repeat: int, result: str) -> None:
+        """Let a sample that was checked count."""
+        _, tally = self._known()
+        tally.add(read_result(result), repeat)
 
     def _check_metadata(self, plan: Plan, procedure: Procedure, where: str) -> None:
         """See that what is said of the run is what was planned."""
@@ -176,7 +245,7 @@ class _Auditor:
     ) -> None:
         if seal_of(sample) != sample.seal:
             raise DifferentError(_CHANGED)
-        base, tally = self._known()
+        base, _ = self._known()
         asked = in_order(sample, exchanges)
         told = [hashes[each.position] for each in asked]
         if record_hash(sample, told) != sample.record_sha256:
@@ -185,12 +254,11 @@ class _Auditor:
             raise DifferentError("the plan has no such sample")
         if sample.repeat != sample.number // base.plan.dataset.used:
             raise DifferentError("it is of another repeat than the plan says")
-        derived = derive(base.plan, base.procedure, sample, asked, told)
+        derived = derive(base.plan, base.procedure, sample, asked)
         for column in ("inputs", "responses", "report", "automated", "result"):
             kept, again = getattr(sample, column), getattr(derived, column)
             if kept != again:
                 raise DifferentError(first_difference(column, kept, again))
-        tally.add(read_result(sample.result), sample.repeat)
 
     def check_batches(self, store: Store) -> None:
         for batch in store.batches(self._run.id):

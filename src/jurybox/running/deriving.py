@@ -8,10 +8,10 @@ import msgspec
 
 from jurybox.running.drive import drive_sync
 from jurybox.running.plan import Plan
-from jurybox.running.records import ExchangeHashes, ExchangeRow, SampleRow
+from jurybox.running.records import ExchangeRow, SampleRow
 from jurybox.running.retelling import ByThread, Exactly, role_of
 from jurybox.running.runner import Work, sample_row
-from jurybox.running.storing import Store
+from jurybox.running.storing import EVERY, Store
 from jurybox.running.transcript import read_outcome, read_request
 from jurybox.sample import Response, Row
 from jurybox.scoring.conduct import Procedure, conduct
@@ -55,10 +55,12 @@ def named(sample: SampleRow) -> str:
     return f"record {sample.number}, sample {sample.sample_id}, repeat {sample.repeat}"
 
 
-def grouped(store: Store, run_id: str) -> Iterator[tuple[SampleRow | None, list[ExchangeRow]]]:
+def grouped(
+    store: Store, run_id: str, numbers: range = EVERY
+) -> Iterator[tuple[SampleRow | None, list[ExchangeRow]]]:
     """Yield every sample with its exchanges; exchanges of unfinished samples come without one."""
-    samples = store.samples(run_id)
-    asked = groupby(store.exchanges(run_id), key=lambda exchange: exchange.number)
+    samples = store.samples(run_id, numbers)
+    asked = groupby(store.exchanges(run_id, numbers), key=lambda exchange: exchange.number)
     groups = ((number, list(rows)) for number, rows in asked)
     sample, group = next(samples, None), next(groups, None)
     while sample is not None or group is not None:
@@ -78,11 +80,8 @@ def derive(
     procedure: Procedure,
     sample: SampleRow,
     exchanges: Sequence[ExchangeRow],
-    hashes: Sequence[ExchangeHashes],
 ) -> SampleRow:
-    """Return the row that follows from a sample's inputs and the replies to its requests.
-
-    ``hashes`` stand for the exchanges in its record.
+    """Return the row that follows from a sample's inputs and the replies, but for its hashes.
 
     Raises:
         DifferentError: other questions were asked than the rubric asks.
@@ -110,4 +109,4 @@ def derive(
     result = with_uses(conducted.result, told)
     work = Work(number=sample.number, repeat=sample.repeat, row=row)
     conducted = msgspec.structs.replace(conducted, result=result)
-    return sample_row(sample.run_id, work, conducted, hashes, sample.notes)
+    return sample_row(sample.run_id, work, conducted, sample.notes)

@@ -236,11 +236,5 @@ def run_digest(hashes: Iterable[str]) -> str:
 
 def _hash(tag: str, columns: Iterable[str | int | None]) -> str:
     """Hash columns with their lengths, so that no text can pass for two."""
-    parts = [tag]
-    for column in columns:
-        if column is None:
-            parts.append("-")
-        else:
-            text = str(column)
-            parts += (str(len(text)), ":", text)
-    return text_hash("".join(parts))
+    parts = ["-" if column is None else f"{len(text := str(column))}:{text}" for column in columns]
+    return text_hash(tag + "".join(parts))

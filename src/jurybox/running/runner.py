@@ -15,7 +15,6 @@ from jurybox.judging.exchange import ModelRequest, Outcome
 from jurybox.running.drive import drive, drive_sync
 from jurybox.running.records import (
     ENCODER,
-    ExchangeHashes,
     ExchangeRow,
     SampleRow,
     hashed_sample,
@@ -171,7 +170,7 @@ class Runner:
     def _finish_alone(self, work: Work, watch: Watch, sink: Sink) -> None:
         try:
             conducted = drive_sync(conduct(self._procedure, work.row), _nobody)
-            sample = sample_row(self._run_id, work, conducted, (), _ALONE)
+            sample = hashed_sample(sample_row(self._run_id, work, conducted, _ALONE), ())
         except Exception as error:  # noqa: BLE001 - one bad sample never stops a run
             watch.broken_sample(work.row.id, error)
             return
@@ -225,7 +224,8 @@ class Runner:
             result = with_uses(conducted.result, transcript.exchanged())
             conducted = msgspec.structs.replace(conducted, result=result)
             notes = notes_of(transcript.rows(), transcript.unused())
-            sample = sample_row(self._run_id, work, conducted, transcript.hashes(), notes)
+            sample = sample_row(self._run_id, work, conducted, notes)
+            sample = hashed_sample(sample, transcript.hashes())
         except HaltedError as halted:
             stop.soon(halted.failure.message)
             return
@@ -236,13 +236,11 @@ class Runner:
         watch.finished(work.repeat, result)
 
 
-def sample_row(
-    run_id: str, work: Work, conducted: Conducted, exchanges: Sequence[ExchangeHashes], notes: str
-) -> SampleRow:
-    """Return a sample as it is stored, hashed and sealed."""
+def sample_row(run_id: str, work: Work, conducted: Conducted, notes: str) -> SampleRow:
+    """Return a sample as it is stored, but for its hashes."""
     inputs = msgspec.structs.replace(work.row, response=None, response_b=None)
     responses = {"response": conducted.response, "response_b": work.row.response_b}
-    row = SampleRow(
+    return SampleRow(
         run_id=run_id,
         number=work.number,
         sample_id=work.row.id,
@@ -255,7 +253,6 @@ def sample_row(
         notes=notes,
         record_sha256="",
     )
-    return hashed_sample(row, exchanges)
 
 
 def _json(value: object) -> str:

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Final, Protocol
 
 from jurybox.running.records import BatchRow, ExchangeRow, RunRow, SampleRow
+
+EVERY: Final = range(-(2**63), 2**63)
+"""The numbers of all samples that a store could hold, also those that no run has."""
 
 
 class Store(Protocol):
@@ -58,16 +61,16 @@ class Store(Protocol):
         """Yield the hashes of the records, sorted as plain text, never all at once."""
         ...
 
-    def samples(self, run_id: str) -> Iterator[SampleRow]:
-        """Yield the samples in order, never all at once."""
+    def samples(self, run_id: str, numbers: range = EVERY) -> Iterator[SampleRow]:
+        """Yield the samples with these numbers in order, never all at once."""
         ...
 
     def sample(self, run_id: str, number: int) -> SampleRow | None:
         """Return one sample."""
         ...
 
-    def exchanges(self, run_id: str) -> Iterator[ExchangeRow]:
-        """Yield the exchanges in the order of their samples and positions, never all at once."""
+    def exchanges(self, run_id: str, numbers: range = EVERY) -> Iterator[ExchangeRow]:
+        """Yield the exchanges of these samples in their order, never all at once."""
         ...
 
     def exchanges_of(self, run_id: str, number: int) -> Sequence[ExchangeRow]:

@@ -29,7 +29,8 @@ class Paged(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """A question with many answers.
 
     Attributes:
-        statement: asks for so many after a key; its values are the run, the key and the size.
+        statement: asks for so many after a key; its values are the run, the key, the last sample
+            that may be among them, and the size.
         kind: what a page is made of.
         key: the key of an answer; each is greater than the one before.
         width: the length of a key.
@@ -43,10 +44,11 @@ class Paged(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     width: int
     size: int
 
-    @property
-    def start(self) -> Key:
-        """A key before all others."""
-        return (_BEFORE_ALL,) * self.width
+    def before(self, number: int) -> Key:
+        """Return a key before all those of a sample and of whatever comes after it."""
+        if number <= _BEFORE_ALL:
+            return (_BEFORE_ALL,) * self.width
+        return (number - 1, *(ALL,) * (self.width - 1))
 
 
 def _columns(table: str) -> list[str]:
@@ -101,8 +103,8 @@ FIND_EXCHANGE: Final = _select(
 BATCHES_OF: Final = _select(BATCHES, "WHERE run_id = ? ORDER BY number")
 HASHES: Final = f"SELECT record_sha256 FROM {SAMPLES} WHERE run_id = ? ORDER BY record_sha256"
 
-_NEXT_SAMPLES: Final = "WHERE run_id = ? AND number > ? ORDER BY number LIMIT ?"
-_NEXT_EXCHANGES: Final = "WHERE run_id = ? AND (number, position) > (?, ?)"
+_NEXT_SAMPLES: Final = "WHERE run_id = ? AND number > ? AND number <= ? ORDER BY number LIMIT ?"
+_NEXT_EXCHANGES: Final = "WHERE run_id = ? AND (number, position) > (?, ?) AND number <= ?"
 _IN_ORDER: Final = "ORDER BY number, position LIMIT ?"
 _WITHOUT_SAMPLE: Final = (
     f"AND NOT EXISTS (SELECT 1 FROM {SAMPLES}"

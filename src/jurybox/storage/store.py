@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from jurybox.running.records import AnyRow, BatchRow, ExchangeRow, RunRow, SampleRow
+from jurybox.running.storing import EVERY
 from jurybox.storage import statements
 from jurybox.storage.database import Database, reading, writing
 from jurybox.storage.pool import Found, Values
@@ -95,17 +96,17 @@ class SqlStore:
                 for (each,) in self._read(list[tuple[str]], page):
                     yield each
 
-    def samples(self, run_id: str) -> Iterator[SampleRow]:
-        """Yield the samples in order, never all at once."""
-        return self._pages(statements.WHOLE_SAMPLES, run_id)
+    def samples(self, run_id: str, numbers: range = EVERY) -> Iterator[SampleRow]:
+        """Yield the samples with these numbers in order, never all at once."""
+        return self._pages(statements.WHOLE_SAMPLES, run_id, numbers)
 
     def sample(self, run_id: str, number: int) -> SampleRow | None:
         """Return one sample."""
         return _first(self._rows(list[SampleRow], statements.SAMPLE, (run_id, number)))
 
-    def exchanges(self, run_id: str) -> Iterator[ExchangeRow]:
-        """Yield the exchanges in the order of their samples and positions, never all at once."""
-        return self._pages(statements.WHOLE_EXCHANGES, run_id)
+    def exchanges(self, run_id: str, numbers: range = EVERY) -> Iterator[ExchangeRow]:
+        """Yield the exchanges of these samples in their order, never all at once."""
+        return self._pages(statements.WHOLE_EXCHANGES, run_id, numbers)
 
     def exchanges_of(self, run_id: str, number: int) -> Sequence[ExchangeRow]:
         """Return the exchanges of one sample, in order."""
@@ -147,10 +148,12 @@ class SqlStore:
             found = session.rows(statement, values)
         return self._read(kind, found)
 
-    def _pages(self, paged: statements.Paged[T], run_id: str) -> Iterator[T]:
-        last = paged.start
+    def _pages(
+        self, paged: statements.Paged[T], run_id: str, numbers: range = EVERY
+    ) -> Iterator[T]:
+        last, end = paged.before(numbers.start), numbers.stop - 1
         while True:
-            page = self._rows(paged.kind, paged.statement, (run_id, *last, paged.size))
+            page = self._rows(paged.kind, paged.statement, (run_id, *last, end, paged.size))
             keys = [last, *map(paged.key, page)]
             if not all(map(lt, keys, keys[1:])):
                 # An index is out of order, and would lead in circles.

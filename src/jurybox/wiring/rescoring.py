@@ -14,6 +14,7 @@ from jurybox.running.records import (
     ExchangeRow,
     RunRow,
     SampleRow,
+    hashed_sample,
     hashes_of,
     in_order,
     run_digest,
@@ -115,8 +116,8 @@ def _copy(store: Store, old: str, new: str, plan: Plan, procedure: Procedure) ->
         ]
         renamed = msgspec.structs.replace(sample, run_id=new)
         answers = in_order(renamed, told)
-        hashes = [hashes_of(each) for each in answers]
-        again = derive(plan, procedure, renamed, answers, hashes)
+        again = derive(plan, procedure, renamed, answers)
+        again = hashed_sample(again, map(hashes_of, answers))
         samples.append(again)
         exchanges += told
         tally.add(read_result(again.result), again.repeat)

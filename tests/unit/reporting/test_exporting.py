@@ -38,11 +38,11 @@ class _Without:
     def __init__(self, store: object) -> None:
         self._store = store
 
-    def samples(self, run_id: str) -> Iterator[SampleRow]:
-        return self._store.samples(run_id)
+    def samples(self, run_id: str, numbers: range) -> Iterator[SampleRow]:
+        return self._store.samples(run_id, numbers)
 
-    def exchanges(self, run_id: str) -> Iterator[ExchangeRow]:
-        del run_id
+    def exchanges(self, run_id: str, numbers: range) -> Iterator[ExchangeRow]:
+        del run_id, numbers
         return iter(())
 
 
