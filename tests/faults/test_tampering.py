@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import jurybox
@@ -170,8 +171,6 @@ def test_a_score_that_was_changed_with_all_its_hashes_is_still_not_what_the_judg
     assert sample is not None
     forged = json.loads(sample.result)
     forged["figures"]["accuracy_score"] = 2
-    import msgspec
-
     sample = msgspec.structs.replace(sample, result=records.ENCODER.encode(forged).decode())
     hashes = [records.hashes_of(each) for each in records.in_order(sample, asked)]
     sample = records.hashed_sample(sample, hashes)
@@ -188,3 +187,32 @@ def test_a_score_that_was_changed_with_all_its_hashes_is_still_not_what_the_judg
         "record 2, sample q2, repeat 0: result.figures.accuracy_score is `2`,"
         " and the replies say `0`"
     )
+
+
+@pytest.mark.parametrize(
+    ("attention", "said"),
+    [
+        ([], "outcome.attention is `[]`"),
+        ([{"kind": "failed", "count": 2, "first": [0, 2, 3]}], "outcome.attention[0].count is `2`"),
+        (None, None),
+    ],
+    ids=["left out", "fewer", "of an older jurybox"],
+)
+def test_what_needs_attention_is_derived_again(
+    store: Path, stored: tuple[str, bytes], attention: list[object] | None, said: str | None
+) -> None:
+    from jurybox.running import records
+
+    opened = open_run_store(str(store))
+    run = find_run(opened, stored[0])
+    opened.close()
+    outcome = json.loads(run.outcome or "")
+    assert outcome["conclusion"]["attention"] == [
+        {"kind": "failed", "count": 3, "first": [0, 2, 3]}
+    ]
+    outcome["conclusion"]["attention"] = attention
+    text = records.ENCODER.encode(outcome).decode()
+    seal = records.sealed_run(msgspec.structs.replace(run, outcome=text)).seal
+    edit(store, ("update runs set outcome = ?, seal = ?", (text, seal)))
+    found = verdict(store, stored[0])
+    assert (found is None) if said is None else said in str(found)

@@ -94,7 +94,7 @@ RUN = (
 def concluded(results: Sequence[SampleResult] = RUN, repeats: int = 1) -> Conclusion:
     tally = RunTally(RUBRIC, repeats)
     for number, each in enumerate(results):
-        tally.add(each, number % repeats)
+        tally.add(each, number % repeats, number)
     return tally.conclude()
 
 

@@ -64,8 +64,8 @@ def command(  # noqa: PLR0917 - click passes them by name
     from jurybox.cli.diff_view import print_diff
     from jurybox.reporting.comparing import Side, Wish, compare
     from jurybox.statistics.bootstrap import Resampling
-    from jurybox.wiring.runs import view_run
     from jurybox.wiring.stores import find_run
+    from jurybox.wiring.viewing import view_run
 
     if everything and limit is not None:
         raise click.UsageError("--all and --limit exclude each other")

@@ -1,6 +1,6 @@
 """How a command that worked on a run ends: what it prints, and its exit code."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jurybox.cli.exits import FAILED, FINE, INCOMPLETE
 from jurybox.cli.output import print_json, say
@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from jurybox.reporting.view import RunView
     from jurybox.running.storing import Store
     from jurybox.wiring.runs import Ended
-
-_NAMED: Final = 5
-"""So many samples are named for each reason to look at them."""
 
 
 def end(ended: "Ended", store: "Store", store_url: str | None, *, as_json: bool) -> int:
@@ -37,17 +34,14 @@ def print_view(view: "RunView", store: "Store", *, metadata: bool = False) -> No
 
     """
     from jurybox.cli.run_view import print_run
-    from jurybox.reporting.attention import gather
-    from jurybox.reporting.figures import headline
+    from jurybox.reporting.attention import concerns_of
     from jurybox.reporting.stored import rubric_of
 
     row = store.run(view.run_id)
     if row is None:
         raise IncompleteError(f"run {view.run_id} was taken out of the store; start a new one")
-    rubric = rubric_of(row)
-    whole = headline(view.summary, rubric)
-    attention = gather(store, row, whole, listed=_NAMED, ranked=0)
-    print_run(view, rubric, attention.concerns, metadata=metadata)
+    concerns = concerns_of(store, row, view.conclusion)
+    print_run(view, rubric_of(row), concerns, metadata=metadata)
 
 
 def exit_code(view: "RunView") -> int:

@@ -37,8 +37,8 @@ def command(run: str, decision: str | None, store_url: str | None, as_json: bool
       jurybox gate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.reporting.stored import rubric_of
-    from jurybox.wiring.runs import view_run
     from jurybox.wiring.stores import find_run
+    from jurybox.wiring.viewing import view_run
 
     with opened(store_url) as store:
         row = find_run(store, run)

@@ -48,8 +48,8 @@ def command(
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.reporting.output_file import whole_file
     from jurybox.reporting.reports import report_form, write_report
-    from jurybox.wiring.runs import view_run
     from jurybox.wiring.stores import find_run
+    from jurybox.wiring.viewing import view_run
 
     to_stdout = output == "-"
     if to_stdout and as_json:

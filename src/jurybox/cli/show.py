@@ -47,7 +47,7 @@ def command(
                 print_record(record, row)
             return
         from jurybox.cli.ending import print_view
-        from jurybox.wiring.runs import view_run
+        from jurybox.wiring.viewing import view_run
 
         view = view_run(row, store)
         if as_json:

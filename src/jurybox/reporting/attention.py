@@ -1,76 +1,25 @@
 """What a reader of a run has to see first (E15), gathered in one pass and bounded memory."""
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
-from jurybox.reporting.reasons import cut, reasoning, unmet
+from jurybox.reporting.reasons import cut, reasoning
 from jurybox.reporting.stored import damaged
-from jurybox.running.deriving import read_result
+from jurybox.running.outcomes import read_result
 from jurybox.running.records import RunRow, SampleRow
 from jurybox.running.storing import Store
 from jurybox.sample import Row
+from jurybox.scoring.attention import FIRST, KINDS, Noted, Notice
 from jurybox.scoring.result import SampleResult
+from jurybox.scoring.summary import Conclusion
 
 LATENCY: Final = "latency_e2e_ms"
 _LONGEST_REASONING: Final = 300
 _LONGEST_TASK: Final = 160
 _ROW: Final = msgspec.json.Decoder(Row)
-
-Concerns = Callable[[SampleResult], bool]
-
-
-class _Kind(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    meaning: str
-    concerns: Concerns
-
-
-_KINDS: Final = (
-    _Kind(
-        name="safety",
-        meaning="a judge sees a danger",
-        concerns=lambda result: result.safety_flag,
-    ),
-    _Kind(
-        name="unstable",
-        meaning="the winner changed with the order of the responses",
-        concerns=lambda result: result.stable is False,
-    ),
-    _Kind(
-        name="low_confidence",
-        meaning="the votes have no majority",
-        concerns=lambda result: result.confidence == "low" and result.votes_valid > 0,
-    ),
-    _Kind(
-        name="unscored",
-        meaning="no judge gave a valid vote",
-        concerns=lambda result: result.judged and not result.votes_valid,
-    ),
-    _Kind(
-        name="target_error",
-        meaning="the system under test failed or was too late",
-        concerns=lambda result: result.target_error is not None,
-    ),
-    _Kind(
-        name="judge_fallback",
-        meaning="a reply could not be read, and the rubric's fallback score stands in",
-        concerns=lambda result: result.judge_fallback is True,
-    ),
-    _Kind(
-        name="failed",
-        meaning="a pass rule does not hold",
-        # Who has no scores at all is named above, by what is the matter.
-        concerns=lambda result: (
-            result.passed is False
-            and result.evaluator_error is None
-            and result.target_error is None
-            and bool(unmet(result))
-        ),
-    ),
-)
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,52 +77,39 @@ def gather(
         IncompleteError: what is stored can't be read.
 
     """
-    gathering = _Gathering(headline, listed, ranked)
+    notice = Notice(listed)
+    worst, slowest = _Ranking(headline, ranked, sign=-1), _Ranking(LATENCY, ranked, sign=1)
+    samples = 0
     look = _Look(store, run)
     try:
-        for number, _, _, result in store.results(run.id):
-            gathering.add(number, read_result(result))
-        return gathering.told(look)
+        for number, _, _, text in store.results(run.id):
+            result = read_result(text)
+            samples += 1
+            notice.add(number, result)
+            worst.add(number, result)
+            slowest.add(number, result)
+        return Attention(
+            samples=samples,
+            concerns=look.concerns(notice.told()),
+            worst=tuple(look.extreme(*each) for each in worst.told()),
+            slowest=tuple(look.extreme(*each) for each in slowest.told()),
+        )
     except msgspec.DecodeError as error:
         raise damaged(run, error) from None
 
 
-class _Gathering:
-    def __init__(self, headline: str, listed: int, ranked: int) -> None:
-        self._listed = listed
-        self._samples = 0
-        self._counts = dict.fromkeys(_KINDS, 0)
-        self._numbers: dict[_Kind, list[int]] = {kind: [] for kind in _KINDS}
-        self._worst = _Ranking(headline, ranked, sign=-1)
-        self._slowest = _Ranking(LATENCY, ranked, sign=1)
+def concerns_of(store: Store, run: RunRow, conclusion: Conclusion) -> tuple[Concern, ...]:
+    """Return the reasons to look at a run's samples, each with the first few of them.
 
-    def add(self, number: int, result: SampleResult) -> None:
-        self._samples += 1
-        for kind in _KINDS:
-            if kind.concerns(result):
-                self._counts[kind] += 1
-                if len(self._numbers[kind]) < self._listed:
-                    self._numbers[kind].append(number)
-        self._worst.add(number, result)
-        self._slowest.add(number, result)
+    They are noted with the run; only where an older jurybox made it, all samples are looked at.
 
-    def told(self, look: "_Look") -> Attention:
-        concerns = tuple(
-            Concern(
-                kind=kind.name,
-                meaning=kind.meaning,
-                count=count,
-                samples=tuple(map(look.place, self._numbers[kind])),
-            )
-            for kind, count in self._counts.items()
-            if count
-        )
-        return Attention(
-            samples=self._samples,
-            concerns=concerns,
-            worst=tuple(look.extreme(*each) for each in self._worst.told()),
-            slowest=tuple(look.extreme(*each) for each in self._slowest.told()),
-        )
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
+    if conclusion.attention is None:
+        return gather(store, run, "", listed=FIRST, ranked=0).concerns
+    return _Look(store, run).concerns(conclusion.attention)
 
 
 class _Ranking:
@@ -207,6 +143,18 @@ class _Look:
     def __init__(self, store: Store, run: RunRow) -> None:
         self._store = store
         self._run = run
+
+    def concerns(self, noted: Iterable[Noted]) -> tuple[Concern, ...]:
+        return tuple(
+            Concern(
+                kind=each.kind,
+                meaning=KINDS[each.kind].meaning,
+                count=each.count,
+                samples=tuple(map(self.place, each.first)),
+            )
+            for each in noted
+            if each.kind in KINDS
+        )
 
     def place(self, number: int) -> Place:
         sample = self._sample(number)

@@ -8,12 +8,13 @@ from xml.sax.saxutils import escape, quoteattr
 import msgspec
 
 from jurybox.reporting.figures import exact
-from jurybox.reporting.reasons import cut, in_words, reasoning, unmeasured, unmet
+from jurybox.reporting.reasons import cut, in_words, reasoning, unmeasured
 from jurybox.reporting.stored import damaged
 from jurybox.reporting.view import RunView
-from jurybox.running.deriving import read_result
+from jurybox.running.outcomes import read_result
 from jurybox.running.records import RunRow, SampleRow
 from jurybox.running.storing import Store
+from jurybox.scoring.attention import unmet
 from jurybox.scoring.result import SampleResult
 
 # XML 1.0 has no way to write these, not even as a reference.

@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.reporting.clustering import Clustering
 from jurybox.reporting.stored import damaged
-from jurybox.running.deriving import read_result
+from jurybox.running.outcomes import read_result
 from jurybox.running.records import RunRow
 from jurybox.running.storing import Store
 from jurybox.scoring.result import SampleResult

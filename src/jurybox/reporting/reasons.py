@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.judging.report import CriterionReport, EvaluationReport
 from jurybox.reporting.figures import exact, shown
-from jurybox.running.deriving import read_result
+from jurybox.running.outcomes import read_result
 from jurybox.running.records import SampleRow
 from jurybox.scoring.automated import AutomatedReport
 from jurybox.scoring.passing import RuleOutcome
@@ -66,11 +66,6 @@ def _of_rules(report: AutomatedReport) -> Iterator[str]:
     for each in sorted(report.criteria, key=lambda criterion: criterion.score):
         fired = ", ".join(rule.why or rule.rule for rule in each.trace)
         yield f"{each.id} {shown(each.score)}" + (f": {fired}" if fired else "")
-
-
-def unmet(result: SampleResult) -> tuple[RuleOutcome, ...]:
-    """Return the pass rules that don't hold."""
-    return tuple(rule for rule in result.rules if rule.passed is False)
 
 
 def unmeasured(result: SampleResult) -> tuple[RuleOutcome, ...]:

@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.rubric.figures import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.model import Rubric
-from jurybox.running.deriving import read_result
+from jurybox.running.outcomes import read_result
 from jurybox.running.records import ExchangeRow, SampleRow, in_order
 from jurybox.sample import Row
 from jurybox.scoring.result import SampleResult

@@ -3,6 +3,7 @@
 import msgspec
 
 from jurybox.errors import IncompleteError, JuryboxError
+from jurybox.rubric import parse_rubric
 from jurybox.rubric.model import Rubric
 from jurybox.running.plan import Plan, read_plan
 from jurybox.running.records import RunRow
@@ -48,4 +49,8 @@ def rubric_of(run: RunRow) -> Rubric:
         IncompleteError: it can't be read.
 
     """
-    return procedure_of(run).judging.rubric
+    document = plan_of(run).rubric
+    try:
+        return parse_rubric(document.text, document.origin)
+    except JuryboxError as error:
+        raise damaged(run, error) from None

@@ -5,7 +5,7 @@ from typing import Any, cast
 import msgspec
 
 from jurybox.errors import IncompleteError
-from jurybox.running.deriving import StoredOutcome, read_result
+from jurybox.running.outcomes import StoredOutcome, read_result
 from jurybox.running.plan import Metadata, Plan, read_plan
 from jurybox.running.records import RunRow
 from jurybox.running.storing import Store
@@ -108,8 +108,8 @@ def unfinished_view(row: RunRow, store: Store, *, working: bool) -> RunView:
     try:
         plan = read_plan(row.plan)
         tally = RunTally(plan.procedure().judging.rubric, plan.repeats)
-        for _, repeat, _, result in store.results(row.id):
-            tally.add(read_result(result), repeat)
+        for number, repeat, _, result in store.results(row.id):
+            tally.add(read_result(result), repeat, number)
     except msgspec.DecodeError as error:
         raise _damaged(row, error) from None
     shown = msgspec.structs.replace(row, status="running" if working else "stopped")

@@ -15,8 +15,9 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.errors import JuryboxError
-from jurybox.running.deriving import StoredOutcome, derive, grouped, named, read_result
+from jurybox.running.deriving import derive, grouped, named
 from jurybox.running.differences import first_difference
+from jurybox.running.outcomes import StoredOutcome, read_result
 from jurybox.running.plan import Plan, planned_metadata, read_plan
 from jurybox.running.records import (
     ENCODER,
@@ -99,7 +100,7 @@ def audit(
         for sample, exchanges in grouped(store, run.id, _after(auditor.samples)):
             auditor.check_sample(sample, exchanges)
             if sample is not None:
-                auditor.add_up(sample.repeat, sample.result)
+                auditor.add_up(sample.number, sample.repeat, sample.result)
             on_sample(auditor.samples)
         auditor.check_batches(store)
         auditor.check_whole(store)
@@ -186,15 +187,15 @@ class _Auditor:
 
     def trust(self, vouched: Vouched) -> None:
         """Take samples for checked that somebody else has checked."""
-        for repeat, result in vouched.results:
-            self.add_up(repeat, result)
+        for number, (repeat, result) in enumerate(vouched.results, start=self.samples):
+            self.add_up(number, repeat, result)
         self.samples += len(vouched.results)
         self.exchanges += vouched.exchanges
 
-    def add_up(self, repeat: int, result: str) -> None:
+    def add_up(self, number: int, repeat: int, result: str) -> None:
         """Let a sample that was checked count."""
         _, tally = self._known()
-        tally.add(read_result(result), repeat)
+        tally.add(read_result(result), repeat, number)
 
     def _check_metadata(self, plan: Plan, procedure: Procedure, where: str) -> None:
         """See that what is said of the run is what was planned."""
@@ -280,6 +281,8 @@ class _Auditor:
         except msgspec.DecodeError as error:
             raise _FoundError(where, f"its outcome can't be read ({error})") from None
         again = tally.conclude()
+        if kept.conclusion.attention is None:  # an older jurybox didn't note it
+            again = msgspec.structs.replace(again, attention=None)
         if ENCODER.encode(kept.conclusion) != ENCODER.encode(again):
             one, other = ENCODER.encode(kept.conclusion), ENCODER.encode(again)
             raise _FoundError(where, first_difference("outcome", one.decode(), other.decode()))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
 import msgspec
 
@@ -15,8 +14,6 @@ from jurybox.running.storing import EVERY, Store
 from jurybox.running.transcript import read_outcome, read_request
 from jurybox.sample import Response, Row
 from jurybox.scoring.conduct import Procedure, conduct
-from jurybox.scoring.result import SampleResult
-from jurybox.scoring.summary import Conclusion
 from jurybox.scoring.uses import Exchanged, with_uses
 
 
@@ -29,25 +26,6 @@ class StoredResponses(msgspec.Struct, frozen=True, kw_only=True):
 
 _RESPONSES = msgspec.json.Decoder(StoredResponses)
 _INPUTS = msgspec.json.Decoder(Row)
-_RESULT = msgspec.json.Decoder(SampleResult)
-
-
-class StoredOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What is stored of a finished run beside its samples."""
-
-    conclusion: Conclusion
-    cost: dict[str, Any]
-    elapsed_s: float | None = None
-
-
-def read_result(text: str) -> SampleResult:
-    """Read the result of a sample.
-
-    Raises:
-        msgspec.DecodeError: it isn't one.
-
-    """
-    return _RESULT.decode(text)
 
 
 def named(sample: SampleRow) -> str:

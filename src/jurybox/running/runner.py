@@ -44,7 +44,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 class Watch(Protocol):
     """Is told how the run goes on; it must not wait."""
 
-    def finished(self, repeat: int, result: SampleResult) -> None:
+    def finished(self, work: Work, result: SampleResult) -> None:
         """Note a finished sample."""
         ...
 
@@ -175,7 +175,7 @@ class Runner:
             watch.broken_sample(work.row.id, error)
             return
         sink.add(sample)
-        watch.finished(work.repeat, conducted.result)
+        watch.finished(work, conducted.result)
 
     async def _until(self, stop: Stop, fewer: int) -> None:
         """Wait until fewer samples are under way; meanwhile no further one is begun."""
@@ -233,7 +233,7 @@ class Runner:
             watch.broken_sample(work.row.id, error)
             return
         sink.add(sample, transcript.unstored())
-        watch.finished(work.repeat, result)
+        watch.finished(work, result)
 
 
 def sample_row(run_id: str, work: Work, conducted: Conducted, notes: str) -> SampleRow:

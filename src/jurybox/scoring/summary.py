@@ -10,6 +10,7 @@ import msgspec
 from jurybox.rubric.comparison import Comparison
 from jurybox.rubric.figures import AGGREGATE_SCORE
 from jurybox.rubric.model import Decision, Rubric
+from jurybox.scoring.attention import Noted, Notice
 from jurybox.scoring.deciding import decision_reasons
 from jurybox.scoring.passing import decide
 from jurybox.scoring.result import ModelUse, SampleResult
@@ -52,6 +53,7 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
 
     ``quality_level`` is the band of the average overall score, where the rubric has bands (C11).
     ``versions_changed`` says that one model answered under several versions during the run.
+    ``attention`` are reasons to look at samples; None where an older jurybox made the run.
     """
 
     summary: dict[str, Any]
@@ -64,6 +66,7 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     reported: dict[str, tuple[Reported, ...]]
     versions_changed: bool
     quality_level: str | None = None
+    attention: tuple[Noted, ...] | None = None
 
 
 class _Groups:
@@ -111,6 +114,7 @@ class RunTally:
         self._errors: Counter[str] = Counter()
         self._winners: Counter[str] = Counter()
         self._lost_votes = self._skipped_votes = 0
+        self._notice = Notice()
         self._uses: dict[tuple[str, str], ModelUse] = {}
         self._reported: dict[str, Counter[str]] = {}
         self.queued = 0
@@ -120,13 +124,14 @@ class RunTally:
         """How many samples have come in."""
         return self._whole.samples
 
-    def add(self, result: SampleResult, repeat: int) -> None:
-        """Add one sample."""
+    def add(self, result: SampleResult, repeat: int, number: int) -> None:
+        """Add one sample; its number is its place in the run."""
         self._whole.add(result)
         if self._repeats:
             self._repeats[repeat].add(result)
         self._scenarios.add(result.scenario, result)
         self._demographics.add(result.demographic, result)
+        self._notice.add(number, result)
         if result.needs_review:
             self.queued += 1
             self._reasons.update(result.review_reasons)
@@ -178,6 +183,7 @@ class RunTally:
             reported=reported,
             versions_changed=any(len(versions) > 1 for versions in reported.values()),
             quality_level=self._quality_level(figures),
+            attention=self._notice.told(),
         )
 
     def _quality_level(self, figures: Figures) -> str | None:

@@ -7,7 +7,8 @@ import msgspec
 from jurybox.errors import InputError
 from jurybox.models.prices import load_prices
 from jurybox.reporting.view import finished_view
-from jurybox.running.deriving import StoredOutcome, derive, grouped, read_result
+from jurybox.running.deriving import derive, grouped
+from jurybox.running.outcomes import StoredOutcome, read_result
 from jurybox.running.plan import Plan, read_plan
 from jurybox.running.records import (
     ENCODER,
@@ -120,7 +121,7 @@ def _copy(store: Store, old: str, new: str, plan: Plan, procedure: Procedure) ->
         again = hashed_sample(again, map(hashes_of, answers))
         samples.append(again)
         exchanges += told
-        tally.add(read_result(again.result), again.repeat)
+        tally.add(read_result(again.result), again.repeat, again.number)
         if len(samples) >= _BATCH:
             store.append(samples, exchanges)
             samples, exchanges = [], []

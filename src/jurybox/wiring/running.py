@@ -13,8 +13,8 @@ import msgspec
 from jurybox.errors import IncompleteError
 from jurybox.models.prices import load_prices
 from jurybox.running.batching import Batcher
-from jurybox.running.deriving import StoredOutcome, read_result
 from jurybox.running.ledger import Ledger
+from jurybox.running.outcomes import StoredOutcome, read_result
 from jurybox.running.plan import Plan
 from jurybox.running.ports import Model
 from jurybox.running.records import ENCODER, ExchangeRow, RunRow, run_digest, sealed_run
@@ -176,7 +176,7 @@ class Job:
         try:
             for number, repeat, _, result in self._store.results(self.row.id):
                 self._done[number] = 1
-                self._count(read_result(result), repeat)
+                self._count(read_result(result), repeat, number)
         except (msgspec.DecodeError, IndexError) as error:
             what = f"run {self.row.id} is damaged ({error}); `jurybox verify` says where"
             raise IncompleteError(what) from None
@@ -203,17 +203,17 @@ class Job:
         plan = self._plan.dataset
         return Survey(rows=plan.rows, used=plan.used, sha256=plan.sha256, bytes=plan.bytes)
 
-    def finished(self, repeat: int, result: SampleResult) -> None:
+    def finished(self, work: Work, result: SampleResult) -> None:
         """Count a sample that has just been finished."""
-        self._count(result, repeat)
+        self._count(result, work.repeat, work.number)
         self._report()
 
     def broken_sample(self, sample_id: str, error: Exception) -> None:
         """Note a sample that couldn't be finished through a fault."""
         self.broken[sample_id] = error
 
-    def _count(self, result: SampleResult, repeat: int) -> None:
-        self._tally.add(result, repeat)
+    def _count(self, result: SampleResult, repeat: int, number: int) -> None:
+        self._tally.add(result, repeat, number)
         self._unscored += result.evaluator_error is not None
         self._failed += result.target_error is not None
 

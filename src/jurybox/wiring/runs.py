@@ -1,4 +1,4 @@
-"""Starting a run, going on with one, and looking at one."""
+"""Starting a run, and going on with one."""
 
 import asyncio
 import secrets
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from jurybox.errors import IncompleteError, InputError
-from jurybox.models.prices import load_prices
-from jurybox.reporting.view import RunView, finished_view, unfinished_view
+from jurybox.reporting.view import RunView, finished_view
 from jurybox.running.plan import Plan, plan_text, read_plan
 from jurybox.running.records import ENCODER, RunRow, sealed_run
 from jurybox.running.storing import Store
@@ -22,7 +21,7 @@ from jurybox.wiring.judge_batches import forget
 from jurybox.wiring.metadata import run_metadata
 from jurybox.wiring.planning import Prepared
 from jurybox.wiring.running import Job, OnProgress, now_utc
-from jurybox.wiring.spending import run_cost
+from jurybox.wiring.viewing import view_unfinished
 
 if TYPE_CHECKING:
     from jurybox.datasets import Dataset
@@ -135,7 +134,7 @@ def _work(
     row = asyncio.run(work())
     if row.status == "finished":
         return Ended(view=finished_view(row))
-    return Ended(view=_unfinished(row, store, working=False), stopped=job.why_stopped)
+    return Ended(view=view_unfinished(row, store, working=False), stopped=job.why_stopped)
 
 
 def new_run(plan: Plan, procedure: Procedure) -> RunRow:
@@ -164,35 +163,6 @@ def new_run(plan: Plan, procedure: Procedure) -> RunRow:
             digest=None,
         )
     )
-
-
-def view_run(row: RunRow, store: Store) -> RunView:
-    """Return the view of a run, finished or not.
-
-    Raises:
-        IncompleteError: what is stored can't be read.
-
-    """
-    if row.status == "finished":
-        return finished_view(row)
-    # Held only for a moment: whoever wants to go on with the run must not be kept from it.
-    try:
-        with store.claim(row.id) as mine:
-            working = not mine
-    except IncompleteError:
-        # A store that can only be read can't be claimed, so nobody works on its runs either.
-        working = False
-    current = store.run(row.id) or row
-    if current.status == "finished":
-        return finished_view(current)
-    return _unfinished(current, store, working=working)
-
-
-def _unfinished(row: RunRow, store: Store, *, working: bool) -> RunView:
-    view = unfinished_view(row, store, working=working)
-    prices = load_prices(read_settings().prices)
-    cost = run_cost(view.conclusion.uses, prices, batched=_plan_of(row).batch)
-    return msgspec.structs.replace(view, cost=cost)
 
 
 def _plan_of(row: RunRow) -> Plan:

@@ -10,7 +10,7 @@ import pytest
 
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.reporting.view import RunView, finished_view, unfinished_view
-from jurybox.running.deriving import StoredOutcome, read_result
+from jurybox.running.outcomes import StoredOutcome, read_result
 from jurybox.running.plan import DatasetPlan, DocumentPlan, Plan, plan_text
 from jurybox.running.records import ENCODER, RunRow, run_digest, sealed_run
 from jurybox.running.runner import Runner, Stop, Work
@@ -54,7 +54,7 @@ def answered(
 
 
 class _Nobody:
-    def finished(self, repeat: int, result: SampleResult) -> None:
+    def finished(self, work: Work, result: SampleResult) -> None:
         """Nobody looks."""
 
     def broken_sample(self, sample_id: str, error: Exception) -> None:
@@ -165,8 +165,8 @@ async def _run(
 
 def _finished(row: RunRow, plan: Plan, store: Store) -> RunRow:
     tally = RunTally(plan.procedure().judging.rubric, plan.repeats)
-    for _, repeat, _, result in store.results(row.id):
-        tally.add(read_result(result), repeat)
+    for number, repeat, _, result in store.results(row.id):
+        tally.add(read_result(result), repeat, number)
     conclusion = tally.conclude()
     models = [
         {"model": use.model, "role": use.role, "calls": use.calls, "dollars": 0.25}

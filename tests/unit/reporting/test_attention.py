@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from jurybox.errors import IncompleteError
-from jurybox.reporting.attention import Attention, gather
+from jurybox.reporting.attention import Attention, concerns_of, gather
 from jurybox.reporting.figures import headline
 from jurybox.reporting.reasons import cut
 from jurybox.running.plan import read_plan
@@ -51,6 +52,20 @@ def test_each_reason_is_counted_and_its_samples_are_named(
         "failed": (1, ["wrong"]),
     }
     assert attention.concerns[0].kind == "safety"
+
+
+def test_what_is_noted_with_a_run_is_what_its_samples_say(
+    make_run: Callable, row: Callable
+) -> None:
+    rows = [row(f"q{place}", "", late=True) for place in range(7)]
+    made = make_run([row("ok"), *rows], lambda _: scored(2))
+    conclusion = made.view.conclusion
+    assert conclusion.attention is not None
+    told = concerns_of(made.store, made.row, conclusion)
+    assert told == gathered(made, listed=5).concerns
+    assert [place.id for place in told[0].samples] == [f"q{place}" for place in range(5)]
+    older = msgspec.structs.replace(conclusion, attention=None)
+    assert concerns_of(made.store, made.row, older) == told
 
 
 def test_many_samples_are_counted_and_the_first_are_named(

@@ -54,8 +54,8 @@ class Seen:
         self.results: list[SampleResult] = []
         self.broken: dict[str, Exception] = {}
 
-    def finished(self, repeat: int, result: SampleResult) -> None:
-        del repeat
+    def finished(self, work: Work, result: SampleResult) -> None:
+        del work
         self.results.append(result)
 
     def broken_sample(self, sample_id: str, error: Exception) -> None:

@@ -27,8 +27,8 @@ def scored(tone: float | None, **more: object) -> SampleResult:
 
 def tallied(*results: SampleResult) -> RunTally:
     tally = RunTally(RUBRIC, 1)
-    for result in results:
-        tally.add(result, 0)
+    for number, result in enumerate(results):
+        tally.add(result, 0, number)
     return tally
 
 

@@ -19,7 +19,7 @@ from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.reports import write_report
 from jurybox.reporting.view import RunView
 from jurybox.rubric.model import Rubric
-from jurybox.running.deriving import read_result
+from jurybox.running.outcomes import read_result
 from jurybox.running.plan import read_plan
 from jurybox.running.storing import Store
 from jurybox.wiring.embedded_judge import embedded_judge

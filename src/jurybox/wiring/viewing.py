@@ -1,0 +1,47 @@
+"""Looking at a run: apart from what works on one, which takes a while to load."""
+
+import msgspec
+
+from jurybox.errors import IncompleteError
+from jurybox.models.prices import load_prices
+from jurybox.reporting.stored import plan_of
+from jurybox.reporting.view import RunView, finished_view, unfinished_view
+from jurybox.running.records import RunRow
+from jurybox.running.storing import Store
+from jurybox.wiring import read_settings
+from jurybox.wiring.spending import run_cost
+
+
+def view_run(row: RunRow, store: Store) -> RunView:
+    """Return the view of a run, finished or not.
+
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
+    if row.status == "finished":
+        return finished_view(row)
+    # Held only for a moment: whoever wants to go on with the run must not be kept from it.
+    try:
+        with store.claim(row.id) as mine:
+            working = not mine
+    except IncompleteError:
+        # A store that can only be read can't be claimed, so nobody works on its runs either.
+        working = False
+    current = store.run(row.id) or row
+    if current.status == "finished":
+        return finished_view(current)
+    return view_unfinished(current, store, working=working)
+
+
+def view_unfinished(row: RunRow, store: Store, *, working: bool) -> RunView:
+    """Return the view of a run that isn't finished, with what it has cost so far.
+
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
+    view = unfinished_view(row, store, working=working)
+    prices = load_prices(read_settings().prices)
+    cost = run_cost(view.conclusion.uses, prices, batched=plan_of(row).batch)
+    return msgspec.structs.replace(view, cost=cost)

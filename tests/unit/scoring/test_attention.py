@@ -1,0 +1,53 @@
+"""What a reader has to see first is noted while a run goes on, in whatever order it goes (E15)."""
+
+import random
+
+from jurybox.scoring.attention import FIRST, KINDS, Noted, Notice
+from jurybox.scoring.passing import RuleOutcome
+from jurybox.scoring.result import SampleResult
+
+FINE = SampleResult(figures={}, judged=True, votes_valid=1, confidence="high")
+BROKEN = RuleOutcome(rule="tone >= 5", value=1.0, passed=False)
+OF_EACH_KIND = {
+    "safety": SampleResult(figures={}, safety_flag=True),
+    "unstable": SampleResult(figures={}, stable=False),
+    "low_confidence": SampleResult(figures={}, confidence="low", votes_valid=3),
+    "unscored": SampleResult(figures={}, judged=True, evaluator_error="parse_error", passed=False),
+    "target_error": SampleResult(figures={}, target_error="timeout: too late", passed=False),
+    "judge_fallback": SampleResult(figures={}, judge_fallback=True),
+    "failed": SampleResult(figures={}, passed=False, rules=(BROKEN,)),
+}
+
+
+def noticed(*results: tuple[int, SampleResult], most: int = FIRST) -> tuple[Noted, ...]:
+    notice = Notice(most)
+    for number, result in results:
+        notice.add(number, result)
+    return notice.told()
+
+
+def test_each_kind_is_told_from_the_others_and_the_gravest_comes_first() -> None:
+    assert list(OF_EACH_KIND) == list(KINDS)
+    found = noticed(*enumerate([FINE, *OF_EACH_KIND.values()]))
+    assert found == tuple(
+        Noted(kind=name, count=1, first=(number,))
+        for number, name in enumerate(OF_EACH_KIND, start=1)
+    )
+
+
+def test_all_are_counted_and_the_first_of_the_run_are_noted_in_any_order() -> None:
+    results = [(number, OF_EACH_KIND["safety" if number % 2 else "failed"]) for number in range(99)]
+    random.Random(7).shuffle(results)  # noqa: S311 - a shuffle, no secret
+    assert noticed(*results) == (
+        Noted(kind="safety", count=49, first=(1, 3, 5, 7, 9)),
+        Noted(kind="failed", count=50, first=(0, 2, 4, 6, 8)),
+    )
+
+
+def test_a_sample_may_be_of_several_kinds_and_none_need_be_named() -> None:
+    both = SampleResult(figures={}, safety_flag=True, stable=False)
+    assert noticed((4, both), (2, both), most=0) == (
+        Noted(kind="safety", count=2, first=()),
+        Noted(kind="unstable", count=2, first=()),
+    )
+    assert noticed((0, FINE)) == ()
