@@ -35,6 +35,14 @@ def rude(prompt: str) -> str:
 
 def broken(prompt: str) -> str:
     raise RuntimeError("out of order")
+
+
+def curious(prompt: str) -> str:
+    import gc
+
+    with open("collected.txt", "w") as file:
+        file.write(f"{gc.get_threshold()[0]} {gc.get_freeze_count() > 0}")
+    return kind(prompt)
 """
 ROW = {
     "reference": "yes",
@@ -337,3 +345,20 @@ def test_what_is_printed_where_nobody_can_read_it_is_no_reason_to_lose_a_run(
     os.close(writer)
     assert done.returncode == 3
     assert jurybox("runs", "--json").json["runs"][0]["status"] == "finished"
+
+
+def test_cycles_are_looked_for_seldom_in_a_run_of_ours_and_as_ever_in_one_of_a_program(
+    jurybox: Callable, write: Write, tmp_path: Path
+) -> None:
+    write("curious", rows=1)
+    seen = tmp_path / "collected.txt"
+    assert jurybox("run", "suite.yaml").code == 0
+    assert seen.read_text() == "50000 True"
+    program = (
+        "import gc, jurybox; before = gc.get_threshold(); jurybox.run('suite.yaml');"
+        " print(before[0], gc.get_threshold() == before)"
+    )
+    said = subprocess.check_output([sys.executable, "-c", program], text=True)
+    usual, same = said.split()
+    assert same == "True"
+    assert seen.read_text() == f"{usual} False"

@@ -1,6 +1,9 @@
 """Working on a run before somebody's eyes: what is said before, meanwhile and after."""
 
-from collections.abc import Callable
+import contextlib
+import gc
+from collections.abc import Callable, Generator
+from typing import Final
 
 from jurybox.cli.ending import end
 from jurybox.cli.exits import INCOMPLETE, fail
@@ -13,6 +16,9 @@ from jurybox.running.plan import Plan, read_plan
 from jurybox.running.storing import Store
 from jurybox.wiring.running import Job, OnProgress
 from jurybox.wiring.runs import Ended, Hold
+
+# Young values are looked through after so many more of them were made than given up.
+_SELDOM: Final = 50_000
 
 Start = Callable[[OnProgress, Hold], Ended]
 
@@ -37,12 +43,29 @@ def watched(start: Start, store_url: str | None) -> Ended | None:
                 display.begin(plan.samples)
                 stop_on_signals(job)
 
-            return start(display.show, hold)
+            with _seldom_collected():
+                return start(display.show, hold)
     except IncompleteError as error:
         fail(harmless(str(error)), INCOMPLETE)
         for run_id in begun:
             say(resume_line(run_id, store_url))
         return None
+
+
+@contextlib.contextmanager
+def _seldom_collected() -> Generator[None]:
+    """Look for cycles seldom: a run makes millions of values, and hardly any in circles.
+
+    What is there already, mostly code, is not looked through at all meanwhile.
+    """
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(_SELDOM, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def described(plan: Plan) -> str:
