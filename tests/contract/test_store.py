@@ -16,6 +16,7 @@ from jurybox.errors import IncompleteError, InputError
 from jurybox.running.records import ExchangeRow, SampleRow
 from jurybox.running.storing import Store
 from jurybox.storage import open_store
+from jurybox.storage.database import reading, writing
 from stores import batch_row, exchange_row, in_process, kill, line_of, run_row, sample_row
 
 MANY = 230  # more than two pages of whole rows
@@ -189,6 +190,47 @@ def test_one_sample_and_its_exchanges_can_be_asked_for(store: Store, filled: Fil
     assert store.sample("other", 7) is None
     assert store.exchanges_of("run-1", 7) == exchanges[21:24]
     assert store.exchanges_of("run-1", MANY) == []
+
+
+def test_what_requests_share_is_stored_once_and_nobody_notices(store: Store, run: str) -> None:
+    rows = [
+        exchange_row(number, vote, request=f"{vote}{'rubric é ' * 900}<{number}>{'end ' * 900}")
+        for number in range(40)
+        for vote in range(3)
+    ]
+    for start in range(0, len(rows), 7):
+        store.append([], rows[start : start + 7])
+    assert list(store.exchanges(run)) == list(store.unfinished(run)) == rows
+    assert store.exchanges_of(run, 20) == rows[60:63]
+    assert store.find_exchange("key-20-1") == rows[61]
+    with reading(store._database) as session:
+        kept = session.rows("SELECT count(*), sum(length(request)) FROM exchanges")
+        frames = session.rows("SELECT count(*) FROM frames")
+    assert kept[0][0] == len(rows)
+    assert kept[0][1] < 4 * len(rows[0].request)
+    assert frames[0][0] <= 6
+
+
+def test_two_who_write_at_once_share_frames(store: Store, url: str, run: str) -> None:
+    other = open_store(url)
+    text = "rubric " * 500
+    for number in range(0, 20, 2):
+        store.append([], [exchange_row(number, request=f"{text}{number:02}")])
+        other.append([], [exchange_row(number + 1, request=f"{text}{number + 1:02}")])
+    other.close()
+    assert [row.request[-2:] for row in store.exchanges(run)] == [f"{n:02}" for n in range(20)]
+
+
+def test_a_store_whose_frames_were_taken_away_takes_further_exchanges(
+    store: Store, run: str
+) -> None:
+    rows = [exchange_row(number, request=f"{'x ' * 900}{number}") for number in range(6)]
+    store.append([], rows[:4])
+    with writing(store._database) as session:
+        session.execute("UPDATE exchanges SET frame = NULL")
+        session.execute("DELETE FROM frames")
+    store.append([], rows[4:])
+    assert list(store.exchanges(run))[4:] == rows[4:]
 
 
 def test_an_unknown_run_has_nothing(store: Store) -> None:

@@ -80,11 +80,13 @@ EXPECTED = {
             "notes": TEXT,
             "request": TEXT,
             "outcome": TEXT,
+            "frame": TEXT_OR_NONE,
         },
         key=("run_id", "number", "position"),
-        references={("run_id",): "runs"},
+        references={("run_id",): "runs", ("frame",): "frames"},
         indices={"exchanges_by_key": (("key",), True)},
     ),
+    "frames": Made(columns={"sha256": TEXT, "head": TEXT, "tail": TEXT}, key=("sha256",)),
     "batches": Made(
         columns={
             "run_id": TEXT,
@@ -215,7 +217,8 @@ def test_what_is_unique_has_a_name(database: Database) -> None:
 def test_the_columns_are_those_of_the_rows(table: str) -> None:
     fields = msgspec.structs.fields(tables.ROWS[table])
     types = {int: NUMBER, str: TEXT, str | None: TEXT_OR_NONE}
-    assert EXPECTED[table].columns == {each.name: types[each.type] for each in fields}
+    own = {"frame": TEXT_OR_NONE} if table == "exchanges" else {}
+    assert EXPECTED[table].columns == {each.name: types[each.type] for each in fields} | own
 
 
 def test_a_key_is_looked_up_in_its_index(database: Database) -> None:
@@ -247,6 +250,25 @@ def test_an_older_store_is_brought_up_to_date_with_its_rows(url: str, database: 
     assert versions(newer)[-1] == (NOTES.version, NOTES.name)
     assert SqlStore(newer).find_exchange("key-0-0") == exchange_row(0)
     newer.pool.close()
+
+
+def test_exchanges_from_before_there_were_frames_are_read_as_they_are(url: str) -> None:
+    older = _database(url, create=True, patience=10)
+    bring_up_to_date(older, create=True, steps=MIGRATIONS[:2])
+    rows = [exchange_row(number, request=f"{'x' * 2000}{number}") for number in range(3)]
+    names = [*msgspec.structs.asdict(rows[0])]
+    marks = ", ".join("?" for _ in names)
+    insert = f"INSERT INTO exchanges ({', '.join(names)}) VALUES ({marks})"  # noqa: S608 - our own names
+    with writing(older) as session:
+        session.insert(statements.INSERT_RUN, [msgspec.structs.astuple(run_row())])
+        session.insert(insert, [msgspec.structs.astuple(row) for row in rows])
+    older.pool.close()
+    store = SqlStore(open_database(url, create=False, patience=10))
+    assert list(store.exchanges("run-1")) == rows
+    more = [exchange_row(number, request=f"{'x' * 2000}{number}") for number in range(3, 6)]
+    store.append([], more)
+    assert list(store.exchanges("run-1")) == rows + more
+    store.close()
 
 
 def test_a_step_that_fails_leaves_nothing_behind(database: Database) -> None:

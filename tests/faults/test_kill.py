@@ -21,6 +21,10 @@ from judge_server import JudgeServer, general_verdict
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES = 400
 RUNS, KILLS = 5, 10
+WHOLE_REQUESTS = (
+    "select coalesce(head, '') || request || coalesce(tail, '') from exchanges"
+    " left join frames on frames.sha256 = frame"
+)
 
 
 def write_suite(place: Path) -> Path:
@@ -70,7 +74,8 @@ class Kept:
                 rows = connection.execute("select sample_id, repeat from samples").fetchall()
                 assert len(rows) == len(set(rows))
                 self.samples = {name for name, _ in rows}
-                stored = connection.execute("select request from exchanges").fetchall()
+            if "frames" in tables:
+                stored = connection.execute(WHOLE_REQUESTS).fetchall()
                 self.requests = {request for (request,) in stored}
         connection.close()
 

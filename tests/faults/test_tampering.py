@@ -31,8 +31,12 @@ COLUMNS = {
         "run_id number sample_id repeat inputs responses report automated result notes"
         " record_sha256 seal"
     ),
-    "exchanges": "run_id number position role key request outcome notes seal",
+    "exchanges": "run_id number position role key request outcome notes seal frame",
+    "frames": "sha256 head tail",
 }
+FRAMED = " where sha256 = (select frame from exchanges where number = 2 and position = 1)"
+# The first record has its request whole; the second one's is the first in a frame.
+FIRST_FRAMED = "record 1, sample q1, repeat 0, exchange 1"
 CASES = [(table, column) for table, names in COLUMNS.items() for column in names.split()]
 
 
@@ -46,7 +50,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
     (place / "suite.yaml").write_text(
         "suite: tampered\nrubric: answer-quality\ndataset: rows.jsonl\n"
         "target: {model: python/tampered_judge:respond}\n"
-        "judge: {models: [python/tampered_judge:strict]}\n"
+        "judge: {models: [python/tampered_judge:strict]}\nconcurrency: 1\n"
     )
     path = place / "store.db"
     view = jurybox.run(place / "suite.yaml", store=str(path))
@@ -124,8 +128,9 @@ def test_every_column_of_the_store_is_tried(store: Path) -> None:
 def test_one_character_changed_anywhere_is_found(
     store: Path, stored: tuple[str, bytes], table: str, column: str
 ) -> None:
-    # The third sample, or its exchange, or the one run there is.
-    number = " where number = 2" if table != "runs" else ""
+    # The third sample, or its exchange with the judge, or the one run there is.
+    number = {"samples": " where number = 2", "exchanges": " where number = 2 and position = 1"}
+    number = number.get(table, FRAMED if table == "frames" else "")
     with closing(sqlite3.connect(store)) as connection:
         (rowid, value), *_ = connection.execute(f"select rowid, {column} from {table}{number}")  # noqa: S608
     change = f"update {table} set {column} = ? where rowid = ?"  # noqa: S608
@@ -133,10 +138,28 @@ def test_one_character_changed_anywhere_is_found(
         edit(store, (change, (other, rowid)))
         found = verdict(store, stored[0])
         assert found is not None, f"{column} as {other!r} was not noticed"
-        if isinstance(found, Difference) and table != "runs" and column not in {"run_id", "number"}:
+        if table == "frames":
+            assert str(found) == f"{FIRST_FRAMED}: the row was changed after it was written"
+        elif (
+            isinstance(found, Difference) and table != "runs" and column not in {"run_id", "number"}
+        ):
             assert found.where.startswith("record 2, sample ")
         edit(store, (change, (value, rowid)))
     assert verdict(store, stored[0]) is None
+
+
+def test_a_frame_that_was_removed_is_missed_where_it_is_first_used(
+    store: Path, stored: tuple[str, bytes]
+) -> None:
+    edit(store, (f"delete from frames{FRAMED}", ()))  # noqa: S608
+    assert str(verdict(store, stored[0])).startswith(FIRST_FRAMED)
+
+
+def test_a_frame_for_a_request_that_has_none_is_found(
+    store: Path, stored: tuple[str, bytes]
+) -> None:
+    edit(store, ("update exchanges set frame = '' where number = 2 and position = 0", ()))
+    assert str(verdict(store, stored[0])).startswith("record 2, sample q2, repeat 0, exchange 0")
 
 
 @pytest.mark.parametrize("table", ["samples", "exchanges"])

@@ -105,9 +105,21 @@ _BATCHES: Final = (
     """,
 )
 
+_FRAMES: Final = (
+    """
+    CREATE TABLE frames (
+        sha256 {text} NOT NULL PRIMARY KEY,
+        head {text} NOT NULL,
+        tail {text} NOT NULL
+    )
+    """,
+    "ALTER TABLE exchanges ADD COLUMN frame {text} REFERENCES frames (sha256)",
+)
+
 MIGRATIONS: Final = (
     Migration(version=1, name="runs, samples and exchanges", statements=_FIRST),
     Migration(version=2, name="batches", statements=_BATCHES),
+    Migration(version=3, name="frames of requests", statements=_FRAMES),
 )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from jurybox.running.records import ExchangeRow, SampleRow
-from jurybox.storage.tables import BATCHES, EXCHANGES, ROWS, RUNS, SAMPLES, SCHEMA
+from jurybox.storage.tables import BATCHES, EXCHANGES, FRAMES, ROWS, RUNS, SAMPLES, SCHEMA
 
 T = TypeVar("T")
 Key = tuple[int, ...]
@@ -51,6 +51,15 @@ class Paged(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         return (number - 1, *(ALL,) * (self.width - 1))
 
 
+# Where a frame isn't there, its name takes its place: what comes of that is no request, and an
+# audit finds it.
+_WHOLE_REQUEST: Final = (
+    "CASE WHEN exchanges.frame IS NULL THEN exchanges.request"
+    " ELSE coalesce(frames.head, 'missing frame ' || exchanges.frame) || exchanges.request"
+    " || coalesce(frames.tail, '') END"
+)
+
+
 def _columns(table: str) -> list[str]:
     return [f"{table}.{name}" for name in ROWS[table].__struct_fields__]
 
@@ -59,8 +68,16 @@ def _select(table: str, rest: str) -> str:
     return f"SELECT {', '.join(_columns(table))} FROM {table} {rest}"
 
 
-def _insert(table: str) -> str:
-    names = ROWS[table].__struct_fields__
+def _select_exchanges(rest: str) -> str:
+    whole = (
+        _WHOLE_REQUEST if name == f"{EXCHANGES}.request" else name for name in _columns(EXCHANGES)
+    )
+    frames = f"LEFT JOIN {FRAMES} ON frames.sha256 = exchanges.frame"
+    return f"SELECT {', '.join(whole)} FROM {EXCHANGES} {frames} {rest}"
+
+
+def _insert(table: str, *more: str) -> str:
+    names = (*ROWS[table].__struct_fields__, *more)
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' for _ in names)})"
 
 
@@ -79,7 +96,10 @@ RECORD_VERSION: Final = f"INSERT INTO {SCHEMA} (version, name, applied_at) VALUE
 
 INSERT_RUN: Final = _insert(RUNS)
 INSERT_SAMPLE: Final = _insert(SAMPLES)
-INSERT_EXCHANGE: Final = _insert(EXCHANGES)
+INSERT_EXCHANGE: Final = _insert(EXCHANGES, "frame")
+INSERT_FRAME: Final = (
+    f"INSERT INTO {FRAMES} (sha256, head, tail) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+)
 INSERT_BATCH: Final = _insert(BATCHES)
 UPDATE_RUN: Final = _update(RUNS, "id")
 UPDATE_BATCH: Final = _update(BATCHES, "run_id", "number")
@@ -91,9 +111,8 @@ NEWEST_RUNS: Final = _select(RUNS, f"{_NEWEST} LIMIT ?")
 FIND_RUNS: Final = _select(RUNS, f"WHERE substr(id, 1, ?) = ? {_NEWEST}")
 
 SAMPLE: Final = _select(SAMPLES, "WHERE run_id = ? AND number = ?")
-EXCHANGES_OF: Final = _select(EXCHANGES, "WHERE run_id = ? AND number = ? ORDER BY position")
-FIND_EXCHANGE: Final = _select(
-    EXCHANGES,
+EXCHANGES_OF: Final = _select_exchanges("WHERE run_id = ? AND number = ? ORDER BY position")
+FIND_EXCHANGE: Final = _select_exchanges(
     "JOIN runs ON runs.id = exchanges.run_id"
     # The second condition is the index's own, without which no database would use it.
     " WHERE exchanges.key = ? AND exchanges.key <> ''"
@@ -137,14 +156,14 @@ WHOLE_SAMPLES: Final = Paged(
     size=100,
 )
 WHOLE_EXCHANGES: Final = Paged(
-    statement=_select(EXCHANGES, f"{_NEXT_EXCHANGES} {_IN_ORDER}"),
+    statement=_select_exchanges(f"{_NEXT_EXCHANGES} {_IN_ORDER}"),
     kind=list[ExchangeRow],
     key=_number_and_position,
     width=2,
     size=100,
 )
 UNFINISHED: Final = Paged(
-    statement=_select(EXCHANGES, f"{_NEXT_EXCHANGES} {_WITHOUT_SAMPLE} {_IN_ORDER}"),
+    statement=_select_exchanges(f"{_NEXT_EXCHANGES} {_WITHOUT_SAMPLE} {_IN_ORDER}"),
     kind=list[ExchangeRow],
     key=_number_and_position,
     width=2,

@@ -8,7 +8,7 @@ keep SQLite's write-ahead log from being emptied.
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from operator import lt
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -16,10 +16,12 @@ from jurybox.running.records import AnyRow, BatchRow, ExchangeRow, RunRow, Sampl
 from jurybox.running.storing import EVERY
 from jurybox.storage import statements
 from jurybox.storage.database import Database, reading, writing
+from jurybox.storage.framing import Framed, Framer
 from jurybox.storage.pool import Found, Values
 from jurybox.storage.trouble import Trouble, TroubleKind, error_of
 
 T = TypeVar("T")
+_REQUEST: Final = ExchangeRow.__struct_fields__.index("request")
 
 
 class SqlStore:
@@ -27,6 +29,7 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._framer = Framer()
 
     def __repr__(self) -> str:
         """Show the name, which has no password in it."""
@@ -64,9 +67,14 @@ class SqlStore:
 
     def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
         """Store finished samples and exchanges, all of them or none."""
+        # Every time, and in one order: somebody may have taken a frame away, and two writers who
+        # wait for each other's frames would wait for ever.
+        framed = self._framer(exchanges)
+        frames = {each.frame for each in framed if each.frame is not None}
         batches = (
             (statements.INSERT_SAMPLE, self._values(samples)),
-            (statements.INSERT_EXCHANGE, self._values(exchanges)),
+            (statements.INSERT_FRAME, sorted(frames)),
+            (statements.INSERT_EXCHANGE, self._exchange_values(exchanges, framed)),
         )
         if not any(values for _, values in batches):
             return
@@ -176,6 +184,15 @@ class SqlStore:
         if _has_nul(values):
             raise self._error("unstorable")
         return values
+
+    def _exchange_values(
+        self, rows: Sequence[ExchangeRow], framed: Sequence[Framed]
+    ) -> list[Values]:
+        whole = self._values(rows)
+        return [
+            (*row[:_REQUEST], rest, *row[_REQUEST + 1 :], None if frame is None else frame.sha256)
+            for row, (frame, rest) in zip(whole, framed, strict=True)
+        ]
 
     def _error(self, kind: TroubleKind) -> Exception:
         return error_of(Trouble(kind=kind), self._database.name, self._database.patience)

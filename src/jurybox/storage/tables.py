@@ -3,6 +3,7 @@
 The columns are those of the rows in `jurybox.running.records`, but in the tables the long ones come
 last: SQLite reads a row from its beginning, and a result or a hash is wanted more often than a
 whole request. So a statement names its columns, in the order of the row's fields.
+A request is stored in two parts (see `jurybox.storage.framing`), and read as one.
 """
 
 from typing import Final
@@ -13,6 +14,7 @@ RUNS: Final = "runs"
 SAMPLES: Final = "samples"
 EXCHANGES: Final = "exchanges"
 BATCHES: Final = "batches"
+FRAMES: Final = "frames"
 SCHEMA: Final = "jurybox_schema"
 
 ROWS: Final[dict[str, type[AnyRow]]] = {
@@ -21,4 +23,4 @@ ROWS: Final[dict[str, type[AnyRow]]] = {
     EXCHANGES: ExchangeRow,
     BATCHES: BatchRow,
 }
-NAMES: Final = frozenset({*ROWS, SCHEMA})
+NAMES: Final = frozenset({*ROWS, FRAMES, SCHEMA})

@@ -1,0 +1,150 @@
+"""What many requests share, stored once.
+
+All requests of a run begin with the same rubric and end with the same instructions; only what is
+between, a sample's own, differs. A frame is such a beginning and end. An exchange is stored with
+the name of its frame and with the rest of its request; whoever reads it gets the request whole.
+
+Frames are learnt from the requests as they come. Votes of one jury differ near the beginning of
+their requests, so there are several frames in a run, and each is found by comparing requests of
+different samples.
+"""
+
+import hashlib
+from collections import deque
+from collections.abc import Sequence
+from threading import Lock
+from typing import Final, NamedTuple
+
+from jurybox.running.records import ExchangeRow
+
+_SHORTEST: Final = 1024
+"""A frame that has less than that in it saves too little."""
+_LONGEST: Final = 1_000_000
+"""What is longer isn't kept in memory to be compared with others."""
+_MOST_FRAMES: Final = 16
+_MOST_CANDIDATES: Final = 16
+_MOST_LEARNT: Final = 64
+_PATIENCE: Final = 64
+"""After so many requests in a row that share nothing with others, none is compared any more."""
+
+
+class Frame(NamedTuple):
+    """The beginning and the end that requests share; ``sha256`` is its name."""
+
+    sha256: str
+    head: str
+    tail: str
+
+    @property
+    def size(self) -> int:
+        """How many characters are in it."""
+        return len(self.head) + len(self.tail)
+
+    def holds(self, text: str) -> bool:
+        """Tell whether a text has both."""
+        return len(text) >= self.size and text.startswith(self.head) and text.endswith(self.tail)
+
+
+class Framed(NamedTuple):
+    """A request as it is stored: its frame, and what is within; all of it where there is none."""
+
+    frame: Frame | None
+    rest: str
+
+
+class _Candidate(NamedTuple):
+    run_id: str
+    number: int
+    text: str
+
+
+class Framer:
+    """Takes requests apart; any thread may call it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._frames: list[Frame] = []
+        self._candidates: deque[_Candidate] = deque(maxlen=_MOST_CANDIDATES)
+        self._patience = _PATIENCE
+        self._learnt = 0
+
+    def __call__(self, exchanges: Sequence[ExchangeRow]) -> list[Framed]:
+        """Return the requests of exchanges as they are stored."""
+        with self._lock:
+            return [self._framed(each) for each in exchanges]
+
+    def _framed(self, row: ExchangeRow) -> Framed:
+        text = row.request
+        if len(text) < _SHORTEST:
+            return Framed(None, text)
+        # The largest that fits: they are kept in that order.
+        frame = next((each for each in self._frames if each.holds(text)), None)
+        frame = frame or self._learn(row)
+        if frame is None:
+            return Framed(None, text)
+        return Framed(frame, text[len(frame.head) : len(text) - len(frame.tail)])
+
+    def _learn(self, row: ExchangeRow) -> Frame | None:
+        if not self._patience or self._learnt == _MOST_LEARNT or len(row.request) > _LONGEST:
+            return None
+        frame = self._trimmed(row.request) or self._shared_with_others(row)
+        if frame is None:
+            self._patience -= 1
+            self._candidates.append(_Candidate(row.run_id, row.number, row.request))
+            return None
+        self._patience = _PATIENCE
+        self._learnt += 1
+        self._frames = sorted((frame, *self._frames), key=lambda each: -each.size)[:_MOST_FRAMES]
+        return frame
+
+    def _trimmed(self, text: str) -> Frame | None:
+        """Take out of a frame what only the first samples had in common."""
+        for index, known in enumerate(self._frames):
+            shared = _frame(_shared(known.head, text), _shared_end(known.tail, text))
+            # Where much is missing, it is of another kind of requests.
+            if shared.size >= max(_SHORTEST, known.size * 3 // 4) and shared.holds(text):
+                del self._frames[index]
+                return shared
+        return None
+
+    def _shared_with_others(self, row: ExchangeRow) -> Frame | None:
+        """Find what it has most of in common with a request about another sample."""
+        best = None
+        for other in self._candidates:
+            if (other.run_id, other.number) == (row.run_id, row.number):
+                continue
+            head = _shared(other.text, row.request)
+            room = min(len(other.text), len(row.request)) - len(head)
+            tail = _shared_end(other.text[len(other.text) - room :], row.request)
+            if len(head) + len(tail) >= (_SHORTEST if best is None else best.size + 1):
+                best = _frame(head, tail)
+        return best
+
+
+def _frame(head: str, tail: str) -> Frame:
+    data = f"{len(head)}:{head}{tail}".encode("utf-8", "surrogatepass")
+    return Frame(hashlib.sha256(data).hexdigest(), head, tail)
+
+
+def _shared(one: str, other: str) -> str:
+    """Return what two texts begin with alike."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return one[:low]
+
+
+def _shared_end(one: str, other: str) -> str:
+    """Return what two texts end with alike."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return one[len(one) - low :]
