@@ -28,7 +28,8 @@ SLICE: Final = 500
 """How many samples are looked through at a time."""
 _WORTH_IT: Final = 2000
 """With fewer samples, the processes would cost more time than they save."""
-_MOST_PROCESSES: Final = 8
+_MOST_PROCESSES: Final = 4
+"""Each takes some 45 MB of memory."""
 _BEGIN: Final = (
     "import sys; sys.path[:] = sys.argv[1:]; from jurybox.wiring.verifying import serve; serve()"
 )
