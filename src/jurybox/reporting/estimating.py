@@ -12,7 +12,7 @@ from jurybox.reporting.clustering import Clustering
 from jurybox.reporting.significance import POINTS, POINTS_OF_B
 from jurybox.reporting.stored import damaged, rubric_of
 from jurybox.rubric.model import Rubric
-from jurybox.running.deriving import read_result
+from jurybox.running.outcomes import read_result
 from jurybox.running.records import RunRow, SampleRow
 from jurybox.running.storing import Store
 from jurybox.sample import Row
