@@ -1,7 +1,8 @@
 """What a run stores, as rows of text, and the hashes that show whether any of it was changed.
 
-Three kinds of rows, each written once: the run, its samples, and the exchanges with models; and a
-fourth for what was handed to a provider in a batch, whose state changes. A row
+Three kinds of rows, each written once: the run, its samples, and the exchanges with models; a
+fourth for what was handed to a provider in a batch, whose state changes; and a fifth, written once,
+for what holding judges against people gave. A row
 has a *seal*, the SHA-256 of all its other columns, so that no column can change unseen. A sample
 also has the hash of its *record*: what was asked, answered and concluded, without what differs
 between two equal runs (the run's name, the clock). The run's *digest* is over the sorted hashes of
@@ -113,7 +114,33 @@ class BatchRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     seal: str = ""
 
 
-AnyRow = RunRow | SampleRow | ExchangeRow | BatchRow
+class CalibrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """How far judges agree with people under a rubric, bound to what that depends on.
+
+    ``judges``, ``gold``, ``figures``, ``tuning`` and ``runs`` are JSON. ``judge_version`` is what
+    names and providers tell of the judges' versions, ``prompt_sha256`` is of the words in which
+    they were asked, and ``n`` counts the samples that the figures are from.
+    """
+
+    id: str
+    rubric_id: str
+    created_at: str
+    rubric_version: str
+    rubric_sha256: str
+    judges: str
+    judge_version: str | None
+    prompt_sha256: str
+    votes: int
+    seed: int
+    n: int
+    gold: str
+    runs: str
+    figures: str
+    tuning: str | None
+    seal: str = ""
+
+
+AnyRow = RunRow | SampleRow | ExchangeRow | BatchRow | CalibrationRow
 
 
 class ExchangeHashes(NamedTuple):
@@ -145,7 +172,7 @@ def seal_of(row: AnyRow) -> str:
             return _sample_seal(row, row.record_sha256)
         case ExchangeRow():
             return exchange_seal(row, hashes_of(row))
-        case RunRow() | BatchRow():
+        case RunRow() | BatchRow() | CalibrationRow():
             return _hash(_SEAL, msgspec.structs.astuple(row)[:-1])
 
 
@@ -177,6 +204,11 @@ def sealed_exchange(row: ExchangeRow) -> ExchangeRow:
 
 
 def sealed_batch(row: BatchRow) -> BatchRow:
+    """Return the row with its seal."""
+    return msgspec.structs.replace(row, seal=seal_of(row))
+
+
+def sealed_calibration(row: CalibrationRow) -> CalibrationRow:
     """Return the row with its seal."""
     return msgspec.structs.replace(row, seal=seal_of(row))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
-from jurybox.running.records import BatchRow, ExchangeRow, RunRow, SampleRow
+from jurybox.running.records import BatchRow, CalibrationRow, ExchangeRow, RunRow, SampleRow
 
 EVERY: Final = range(-(2**63), 2**63)
 """The numbers of all samples that a store could hold, also those that no run has."""
@@ -95,6 +95,14 @@ class Store(Protocol):
 
     def batches(self, run_id: str) -> Sequence[BatchRow]:
         """Return the batches of a run, in order."""
+        ...
+
+    def add_calibration(self, row: CalibrationRow) -> None:
+        """Store what holding judges against people gave."""
+        ...
+
+    def calibrations(self, rubric_id: str | None = None) -> Sequence[CalibrationRow]:
+        """Return the calibrations of a rubric, or all of them, the newest first."""
         ...
 
     def close(self) -> None:

@@ -116,10 +116,35 @@ _FRAMES: Final = (
     "ALTER TABLE exchanges ADD COLUMN frame {text} REFERENCES frames (sha256)",
 )
 
+_CALIBRATIONS: Final = (
+    """
+    CREATE TABLE calibrations (
+        id {text} NOT NULL PRIMARY KEY,
+        rubric_id {text} NOT NULL,
+        created_at {text} NOT NULL,
+        rubric_version {text} NOT NULL,
+        rubric_sha256 {text} NOT NULL,
+        judges {text} NOT NULL,
+        judge_version {text},
+        prompt_sha256 {text} NOT NULL,
+        votes BIGINT NOT NULL,
+        seed BIGINT NOT NULL,
+        n BIGINT NOT NULL,
+        seal {text} NOT NULL,
+        gold {text} NOT NULL,
+        runs {text} NOT NULL,
+        figures {text} NOT NULL,
+        tuning {text}
+    )
+    """,
+    "CREATE INDEX calibrations_by_rubric ON calibrations (rubric_id, created_at, id)",
+)
+
 MIGRATIONS: Final = (
     Migration(version=1, name="runs, samples and exchanges", statements=_FIRST),
     Migration(version=2, name="batches", statements=_BATCHES),
     Migration(version=3, name="frames of requests", statements=_FRAMES),
+    Migration(version=4, name="calibrations", statements=_CALIBRATIONS),
 )
 
 

@@ -14,7 +14,16 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from jurybox.running.records import ExchangeRow, SampleRow
-from jurybox.storage.tables import BATCHES, EXCHANGES, FRAMES, ROWS, RUNS, SAMPLES, SCHEMA
+from jurybox.storage.tables import (
+    BATCHES,
+    CALIBRATIONS,
+    EXCHANGES,
+    FRAMES,
+    ROWS,
+    RUNS,
+    SAMPLES,
+    SCHEMA,
+)
 
 T = TypeVar("T")
 Key = tuple[int, ...]
@@ -101,6 +110,7 @@ INSERT_FRAME: Final = (
     f"INSERT INTO {FRAMES} (sha256, head, tail) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 )
 INSERT_BATCH: Final = _insert(BATCHES)
+INSERT_CALIBRATION: Final = _insert(CALIBRATIONS)
 UPDATE_RUN: Final = _update(RUNS, "id")
 UPDATE_BATCH: Final = _update(BATCHES, "run_id", "number")
 
@@ -120,6 +130,8 @@ FIND_EXCHANGE: Final = _select_exchanges(
     " LIMIT 1",
 )
 BATCHES_OF: Final = _select(BATCHES, "WHERE run_id = ? ORDER BY number")
+CALIBRATIONS_OF: Final = _select(CALIBRATIONS, f"WHERE rubric_id = ? {_NEWEST}")
+ALL_CALIBRATIONS: Final = _select(CALIBRATIONS, _NEWEST)
 HASHES: Final = f"SELECT record_sha256 FROM {SAMPLES} WHERE run_id = ? ORDER BY record_sha256"
 
 _NEXT_SAMPLES: Final = "WHERE run_id = ? AND number > ? AND number <= ? ORDER BY number LIMIT ?"

@@ -12,7 +12,14 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from jurybox.running.records import AnyRow, BatchRow, ExchangeRow, RunRow, SampleRow
+from jurybox.running.records import (
+    AnyRow,
+    BatchRow,
+    CalibrationRow,
+    ExchangeRow,
+    RunRow,
+    SampleRow,
+)
 from jurybox.running.storing import EVERY
 from jurybox.storage import statements
 from jurybox.storage.database import Database, reading, writing
@@ -144,6 +151,18 @@ class SqlStore:
     def batches(self, run_id: str) -> Sequence[BatchRow]:
         """Return the batches of a run, in order."""
         return self._rows(list[BatchRow], statements.BATCHES_OF, (run_id,))
+
+    def add_calibration(self, row: CalibrationRow) -> None:
+        """Store what holding judges against people gave."""
+        values = self._values([row])
+        with writing(self._database) as session:
+            session.insert(statements.INSERT_CALIBRATION, values)
+
+    def calibrations(self, rubric_id: str | None = None) -> Sequence[CalibrationRow]:
+        """Return the calibrations of a rubric, or all of them, the newest first."""
+        if rubric_id is None:
+            return self._rows(list[CalibrationRow], statements.ALL_CALIBRATIONS, ())
+        return self._rows(list[CalibrationRow], statements.CALIBRATIONS_OF, (rubric_id,))
 
     def close(self) -> None:
         """Let go of the store."""

@@ -8,13 +8,21 @@ A request is stored in two parts (see `jurybox.storage.framing`), and read as on
 
 from typing import Final
 
-from jurybox.running.records import AnyRow, BatchRow, ExchangeRow, RunRow, SampleRow
+from jurybox.running.records import (
+    AnyRow,
+    BatchRow,
+    CalibrationRow,
+    ExchangeRow,
+    RunRow,
+    SampleRow,
+)
 
 RUNS: Final = "runs"
 SAMPLES: Final = "samples"
 EXCHANGES: Final = "exchanges"
 BATCHES: Final = "batches"
 FRAMES: Final = "frames"
+CALIBRATIONS: Final = "calibrations"
 SCHEMA: Final = "jurybox_schema"
 
 ROWS: Final[dict[str, type[AnyRow]]] = {
@@ -22,5 +30,6 @@ ROWS: Final[dict[str, type[AnyRow]]] = {
     SAMPLES: SampleRow,
     EXCHANGES: ExchangeRow,
     BATCHES: BatchRow,
+    CALIBRATIONS: CalibrationRow,
 }
 NAMES: Final = frozenset({*ROWS, FRAMES, SCHEMA})

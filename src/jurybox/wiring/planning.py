@@ -50,13 +50,25 @@ def prepare(name: str | Path, options: RunOptions) -> Prepared:
         InputError: the suite, the rubric, a prompt, a model's name or the dataset can't be used.
 
     """
+    chosen = choose_suite(name, options)
+    rubric, warnings = _rubric(chosen, options)
+    return prepare_chosen(chosen, options, rubric, warnings)
+
+
+def prepare_chosen(
+    chosen: Chosen, options: RunOptions, rubric: DocumentPlan, warnings: tuple[str, ...] = ()
+) -> Prepared:
+    """Read everything that a suite needs beside a rubric that was read already.
+
+    Raises:
+        InputError: a prompt, a model's name or the dataset can't be used.
+
+    """
     from jurybox.datasets import open_dataset, survey
 
-    chosen = choose_suite(name, options)
     limit = options.limit or chosen.suite.limit
     dataset = open_dataset(_dataset_path(chosen), chosen.responses, limit=limit)
     # As it is stored: a number that is read back as another type would make another request.
-    rubric, warnings = _rubric(chosen, options)
     plan = read_plan(plan_text(_plan(chosen, options, rubric, dataset.path)))
     procedure = plan.procedure()
     _check_judging(plan, procedure, chosen.origin)
@@ -134,6 +146,17 @@ def _batched(chosen: Chosen, options: RunOptions) -> bool:
         return options.batch
     judge = chosen.suite.judge
     return judge is not None and judge.batch
+
+
+def read_rubric(name: str) -> tuple[DocumentPlan, tuple[str, ...]]:
+    """Find a rubric, and return with it what is sound in it but probably not meant so.
+
+    Raises:
+        InputError: there is no such document.
+        RubricError: it has faults.
+
+    """
+    return _read_document(name, None)
 
 
 def rubric_document(name: str, folder: Path | None) -> DocumentPlan:

@@ -1,0 +1,146 @@
+"""What is kept of a calibration: read again by commands that need no numpy for it."""
+
+from typing import Literal
+
+import msgspec
+
+from jurybox.calibration.figures import Agreement
+from jurybox.statistics.interval import Interval
+
+
+class Gain(msgspec.Struct, frozen=True, kw_only=True):
+    """How a change moves the judge's distance from people, on the same samples.
+
+    Attributes:
+        n: how many samples.
+        before: the mean distance without it, from 0 to 1.
+        after: the mean distance with it.
+        difference: after minus before; below zero is nearer to people.
+        interval: where the difference lies.
+        clear: whether it is nearer beyond noise.
+        sentence: all that in words.
+
+    """
+
+    n: int
+    before: float | None
+    after: float | None
+    difference: float | None
+    interval: Interval | None
+    clear: bool
+    sentence: str
+
+
+class Brief(msgspec.Struct, frozen=True, kw_only=True):
+    """The judge on one criterion, in three figures."""
+
+    criterion: str
+    n: int
+    exact: float | None
+    kappa: float | None
+    bias: float | None
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """What a changed rubric did on one part of the gold."""
+
+    run_id: str
+    gain: Gain
+    criteria: tuple[Brief, ...]
+
+
+class Round(msgspec.Struct, frozen=True, kw_only=True):
+    """One turn of the loop: what was thought, changed and measured, and what came of it."""
+
+    number: int
+    by: Literal["rule", "model"]
+    kind: str
+    criterion: str | None
+    hypothesis: str
+    change: str
+    kept: bool
+    reason: str
+    tune: Trial | None = None
+    select: Trial | None = None
+
+
+class Tuning(msgspec.Struct, frozen=True, kw_only=True):
+    """All rounds, and how the best rubric does on samples that no round has looked at.
+
+    Attributes:
+        parts: how many samples are in each part.
+        level: of the intervals that decide a round, adjusted for the number of rounds.
+        rounds: in their order.
+        ended: why there were fewer rounds than asked for.
+        base_version: the version that was begun with.
+        base_sha256: of its document.
+        before: the rubric as it was, on the report part.
+        gain: what the kept changes do on the report part; None where none was kept.
+        written: the file of the new version.
+
+    """
+
+    parts: dict[str, int]
+    level: float
+    rounds: tuple[Round, ...]
+    ended: str | None
+    base_version: str
+    base_sha256: str
+    before: Agreement
+    gain: Gain | None = None
+    written: str | None = None
+
+
+class JudgedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of the store that a calibration rests on; round 0 is the rubric as it was."""
+
+    run_id: str
+    part: str
+    round: int
+    dollars: float | None = None
+
+
+class GoldFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The file of what people say: its name and hash, and how many rows were of use."""
+
+    name: str
+    sha256: str
+    rows: int
+    used: int
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+    """A judge with a rubric, held against people.
+
+    Attributes:
+        id: its name.
+        created_at: when it was finished.
+        rubric_id: whose rubric; the figures are those of this version.
+        rubric_version: the version.
+        rubric_sha256: of its document.
+        judges: who judged.
+        judge_version: which versions of them, as names and providers tell.
+        prompt_sha256: of the words in which they were asked.
+        votes: how many votes a sample got.
+        gold: what they were held against.
+        seed: of the split and of the intervals.
+        figures: how far they agree with people.
+        runs: the runs that all of it rests on.
+        tuning: the loop, where there was one.
+
+    """
+
+    id: str
+    created_at: str
+    rubric_id: str
+    rubric_version: str
+    rubric_sha256: str
+    judges: tuple[str, ...]
+    judge_version: str | None
+    prompt_sha256: str
+    votes: int
+    gold: GoldFile
+    seed: int
+    figures: Agreement
+    runs: tuple[JudgedRun, ...]
+    tuning: Tuning | None = None
