@@ -111,7 +111,9 @@ def _on_criterion(
 
 
 def _on_pairs(cases: Sequence[Case], options: Options) -> CriterionAgreement:
-    both = [(case, case.gold.winner, case.verdict.winner) for case in cases]
+    both: list[tuple[Case, Side | None, Side | None]] = [
+        (case, case.gold.winner, case.verdict.winner) for case in cases
+    ]
     known: list[tuple[Case, Side, Side]] = [
         (case, a, b) for case, a, b in both if a is not None and b is not None
     ]
@@ -196,14 +198,19 @@ def _bias(
 def _bias_sentence(name: str, value: float | None, interval: Interval | None, verdict: str) -> str:
     if value is None:
         return f"{name}: nothing was scored by both"
-    by = f"{abs(value):.2g}"
+    by = _shown(abs(value))
     if interval is None:
         return f"{name}: the judge scores {by} {_way(value)} than people, on too few to say more"
-    ends = f"{interval.low:.2g} to {interval.high:.2g}"
     if verdict == "undecided":
-        return f"{name}: no clear bias, judge minus people {value:+.2g} ({ends})"
+        ends = f"{_shown(interval.low)} to {_shown(interval.high)}"
+        return f"{name}: no clear bias, judge minus people is {_shown(value)} ({ends})"
     low, high = sorted((abs(interval.low), abs(interval.high)))
-    return f"{name}: the judge scores {by} {_way(value)} than people ({low:.2g} to {high:.2g})"
+    ends = f"{_shown(low)} to {_shown(high)}"
+    return f"{name}: the judge scores {by} {_way(value)} than people ({ends})"
+
+
+def _shown(value: float) -> str:
+    return show_number(round(value, 2) + 0.0)
 
 
 def _way(value: float) -> str:

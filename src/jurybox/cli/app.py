@@ -32,6 +32,10 @@ from jurybox.wiring import read_settings
         "rank": ("jurybox.cli.rank", "Rank models by verdicts on pairs of their answers."),
         "estimate": ("jurybox.cli.estimate", "Correct a run's figures by people's labels."),
         "bias": ("jurybox.cli.bias", "Tell what moves a run's judges beside quality."),
+        "calibrate": (
+            "jurybox.cli.calibrate",
+            "Hold a judge against people, and its rubric too.",
+        ),
         "evaluate": ("jurybox.cli.evaluate", "Judge one response, or compare two."),
         "rubric": ("jurybox.cli.rubric", "List, show, check and start rubric documents."),
         "model": ("jurybox.cli.model", "Pull, list and remove embedded models."),

@@ -165,11 +165,11 @@ def _announced(probe: "Probe") -> str:
 
 def _run(store: "Store", trial: "Trial", options: "ProbeOptions") -> str | None:
     """Run a trial, or go on with it; return its id, None where it was stopped."""
-    from jurybox.cli.working import watched
+    from jurybox.cli.working import attempt
     from jurybox.wiring.runs import resume_run, start_run
 
     known, base_url = trial.known, options.base_url
-    ended = watched(
+    ended = attempt(
         lambda show, hold: (
             start_run(trial.prepared, store, base_url=base_url, on_progress=show, hold=hold)
             if known is None

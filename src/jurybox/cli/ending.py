@@ -1,9 +1,9 @@
 """How a command that worked on a run ends: what it prints, and its exit code."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jurybox.cli.exits import FAILED, FINE, INCOMPLETE
-from jurybox.cli.output import print_json, say
+from jurybox.cli.output import plain, print_json, say, wide_console
 from jurybox.cli.stores import resume_line
 from jurybox.errors import IncompleteError
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def end(ended: "Ended", store: "Store", store_url: str | None, *, as_json: bool) -> int:
     """Print a run that was worked on, say how to go on with it, and return the exit code."""
     if as_json:
-        print_json(ended.view.as_data())
+        print_json(view_as_data(ended.view, store))
     else:
         print_view(ended.view, store)
     if ended.stopped is not None:
@@ -42,6 +42,27 @@ def print_view(view: "RunView", store: "Store", *, metadata: bool = False) -> No
         raise IncompleteError(f"run {view.run_id} was taken out of the store; start a new one")
     concerns = concerns_of(store, row, view.conclusion)
     print_run(view, rubric_of(row), concerns, metadata=metadata)
+    _print_standing(view, store)
+
+
+def view_as_data(view: "RunView", store: "Store") -> dict[str, Any]:
+    """Return a run as JSON shows it, with how its judges stand with people."""
+    from jurybox.wiring.calibrations import standing_as_data, standing_of
+
+    return {**view.as_data(), "calibration": standing_as_data(standing_of(view, store))}
+
+
+def _print_standing(view: "RunView", store: "Store") -> None:
+    """Say how far the judges agree with people, where that was ever measured."""
+    from jurybox.wiring.calibrations import standing_of
+
+    found = standing_of(view, store)
+    if found is not None:
+        out = wide_console()
+        out.print()
+        holds = not isinstance(found, str) and not found.stale
+        line = found if isinstance(found, str) else found.line
+        out.print(plain(line, style="green" if holds else "yellow"))
 
 
 def exit_code(view: "RunView") -> int:

@@ -46,11 +46,11 @@ def command(
             else:
                 print_record(record, row)
             return
-        from jurybox.cli.ending import print_view
+        from jurybox.cli.ending import print_view, view_as_data
         from jurybox.wiring.viewing import view_run
 
         view = view_run(row, store)
         if as_json:
-            print_json(view.as_data())
+            print_json(view_as_data(view, store))
         else:
             print_view(view, store, metadata=True)

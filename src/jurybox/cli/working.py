@@ -25,26 +25,15 @@ Start = Callable[[OnProgress, Hold], Ended]
 
 def work(start: Start, store: Store, store_url: str | None, *, as_json: bool) -> int:
     """Start or go on with a run, show how it goes, print how it ended; return the exit code."""
-    ended = watched(start, store_url)
+    ended = attempt(start, store_url)
     return INCOMPLETE if ended is None else end(ended, store, store_url, as_json=as_json)
 
 
-def watched(start: Start, store_url: str | None) -> Ended | None:
-    """Start or go on with a run and show how it goes; None where the store was in trouble."""
+def attempt(start: Start, store_url: str | None) -> Ended | None:
+    """Start or go on with a run, and show how it goes; None, and told, where the store failed."""
     begun: list[str] = []
     try:
-        with displayed() as display:
-
-            def hold(job: Job) -> None:
-                plan = read_plan(job.row.plan)
-                begun.append(job.row.id)
-                say(f"run {job.row.id}: {described(plan)}, kept in {shown_store(store_url)}")
-                job.on_notice = lambda text: say(f"warning: {harmless(text)}")
-                display.begin(plan.samples)
-                stop_on_signals(job)
-
-            with _seldom_collected():
-                return start(display.show, hold)
+        return watched(start, store_url, begun)
     except IncompleteError as error:
         fail(harmless(str(error)), INCOMPLETE)
         for run_id in begun:
@@ -66,6 +55,23 @@ def _seldom_collected() -> Generator[None]:
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
+
+
+def watched(start: Start, store_url: str | None, begun: list[str] | None = None) -> Ended:
+    """Start or go on with a run, and show how it goes; its id is added to ``begun``."""
+    with displayed() as display:
+
+        def hold(job: Job) -> None:
+            plan = read_plan(job.row.plan)
+            if begun is not None:
+                begun.append(job.row.id)
+            say(f"run {job.row.id}: {described(plan)}, kept in {shown_store(store_url)}")
+            job.on_notice = lambda text: say(f"warning: {harmless(text)}")
+            display.begin(plan.samples)
+            stop_on_signals(job)
+
+        with _seldom_collected():
+            return start(display.show, hold)
 
 
 def described(plan: Plan) -> str:

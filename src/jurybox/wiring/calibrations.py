@@ -1,0 +1,164 @@
+"""Calibrations as they are stored, and what they say about a run. Needs no numpy."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from jurybox.calibration.figures import Agreement
+from jurybox.calibration.record import Calibration, GoldFile, JudgedRun, Tuning
+from jurybox.calibration.standing import Setting, Standing, standing
+from jurybox.errors import IncompleteError, InputError
+from jurybox.running.records import ENCODER, CalibrationRow, seal_of, sealed_calibration
+
+if TYPE_CHECKING:
+    from jurybox.reporting.view import RunView
+    from jurybox.running.storing import Store
+
+LAST = "last"
+
+
+def calibration_row(made: Calibration) -> CalibrationRow:
+    """Return a calibration as it is stored."""
+    return sealed_calibration(
+        CalibrationRow(
+            id=made.id,
+            rubric_id=made.rubric_id,
+            created_at=made.created_at,
+            rubric_version=made.rubric_version,
+            rubric_sha256=made.rubric_sha256,
+            judges=_text(made.judges),
+            judge_version=made.judge_version,
+            prompt_sha256=made.prompt_sha256,
+            votes=made.votes,
+            seed=made.seed,
+            n=made.figures.n,
+            gold=_text(made.gold),
+            runs=_text(made.runs),
+            figures=_text(made.figures),
+            tuning=None if made.tuning is None else _text(made.tuning),
+        )
+    )
+
+
+def read_calibration(row: CalibrationRow) -> Calibration:
+    """Return a stored calibration.
+
+    Raises:
+        IncompleteError: somebody has changed it, or it can't be read.
+
+    """
+    if seal_of(row) != row.seal:
+        what = f"calibration {row.id} was changed after it was stored, so it proves nothing"
+        raise IncompleteError(f"{what}; calibrate again")
+    try:
+        return Calibration(
+            id=row.id,
+            created_at=row.created_at,
+            rubric_id=row.rubric_id,
+            rubric_version=row.rubric_version,
+            rubric_sha256=row.rubric_sha256,
+            judges=msgspec.json.decode(row.judges, type=tuple[str, ...]),
+            judge_version=row.judge_version,
+            prompt_sha256=row.prompt_sha256,
+            votes=row.votes,
+            gold=msgspec.json.decode(row.gold, type=GoldFile),
+            seed=row.seed,
+            figures=msgspec.json.decode(row.figures, type=Agreement),
+            runs=msgspec.json.decode(row.runs, type=tuple[JudgedRun, ...]),
+            tuning=None if row.tuning is None else msgspec.json.decode(row.tuning, type=Tuning),
+        )
+    except msgspec.DecodeError as error:
+        what = f"calibration {row.id} can't be read ({error}); calibrate again"
+        raise IncompleteError(what) from None
+
+
+def find_calibration(store: "Store", name: str) -> Calibration:
+    """Return a calibration by its id, by the beginning of its id, or the ``last`` one.
+
+    Raises:
+        InputError: there is no such calibration, or there are several.
+        IncompleteError: somebody has changed it.
+
+    """
+    rows = store.calibrations()
+    if name == LAST:
+        found = rows[:1]
+    else:
+        found = [row for row in rows if row.id == name] or [
+            row for row in rows if name and row.id.startswith(name)
+        ]
+    if not found:
+        known = ", ".join(row.id for row in rows[:5])
+        mend = f"there are {known}" if known else "make one with `jurybox calibrate --gold FILE`"
+        raise InputError("no such calibration", mend, name)
+    if len(found) > 1:
+        ids = ", ".join(row.id for row in found[:5])
+        raise InputError(f"several calibrations begin so: {ids}", "give more of the id", name)
+    return read_calibration(found[0])
+
+
+def setting_of(view: "RunView") -> Setting | None:
+    """Return what a run's judging depends on; None where nobody judged."""
+    said: dict[str, Any] = view.metadata
+    rubric: dict[str, str] = said.get("rubric") or {}
+    prompt: str | None = said.get("evaluator_prompt_template_version_or_hash")
+    judges: str | None = said.get("evaluator_model_id")
+    if not judges or prompt is None or "sha256" not in rubric:
+        return None
+    return Setting(
+        rubric_version=rubric.get("version", ""),
+        rubric_sha256=rubric["sha256"],
+        judges=tuple(judges.split(", ")),
+        judge_version=judge_version(view, judges.split(", ")),
+        prompt_sha256=prompt.removeprefix("sha256:"),
+        votes=said.get("votes") or 0,
+    )
+
+
+def judge_version(view: "RunView", judges: list[str]) -> str | None:
+    """Return which versions judged: those that names and files tell, and what providers report."""
+    known: str | None = view.metadata.get("evaluator_model_version")
+    reported = sorted(
+        {each.version for name in judges for each in view.conclusion.reported.get(name, ())}
+    )
+    told = ", ".join(reported)
+    if not told or told == known:
+        return known
+    return f"{known}, reported {told}" if known else told
+
+
+def standing_of(view: "RunView", store: "Store") -> Standing | str | None:
+    """Return how a run stands with people: one query.
+
+    None where its rubric was never calibrated; a text where what is stored can't be believed.
+    """
+    setting = setting_of(view)
+    if setting is None:
+        return None
+    rubric: dict[str, str] = view.metadata["rubric"]
+    try:
+        known = [read_calibration(row) for row in store.calibrations(rubric["id"])]
+    except IncompleteError as error:
+        return str(error)
+    return standing(known, setting)
+
+
+def standing_as_data(found: Standing | str | None) -> dict[str, Any] | None:
+    """Return it as ``run --json`` and ``show --json`` print it."""
+    if found is None:
+        return None
+    if isinstance(found, str):
+        return {"trouble": found}
+    return {**msgspec.to_builtins(found), "text": found.line}
+
+
+def _text(value: object) -> str:
+    return ENCODER.encode(value).decode()
+
+
+def as_data(made: Calibration) -> dict[str, Any]:
+    """Return a calibration as ``calibrate --json`` prints it."""
+    data: dict[str, Any] = msgspec.to_builtins(made)
+    known = [each.dollars for each in made.runs]
+    data["dollars"] = None if None in known else sum(filter(None, known))
+    return data
