@@ -69,7 +69,9 @@ def with_level_note(rubric: Rubric, criterion: Criterion, place: int, note: str)
         ends = dict.fromkeys([show_number(level.low), show_number(level.high)])
         about = f"{criterion.id}, level {' to '.join(ends)}"
         return with_guidance(rubric, about, note)
-    clearer = msgspec.structs.replace(level, meaning=f"{level.meaning} {note}".strip())
+    said = level.meaning.rstrip()
+    ended = f"{said}." if said[-1:].isalnum() else said
+    clearer = msgspec.structs.replace(level, meaning=f"{ended} {note}".strip())
     levels = (*criterion.levels[:place], clearer, *criterion.levels[place + 1 :])
     return replaced(rubric, msgspec.structs.replace(criterion, levels=levels))
 

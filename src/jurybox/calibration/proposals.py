@@ -4,11 +4,12 @@ Nothing here says that a change helps: that is measured, on samples it was not m
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Final, Literal
 
 import msgspec
 
-from jurybox.calibration.cases import WINNER, Case, loss_of
+from jurybox.calibration.cases import Case, loss_of
 from jurybox.calibration.changing import (
     examples_text,
     with_definition_note,
@@ -17,14 +18,16 @@ from jurybox.calibration.changing import (
     with_level_note,
 )
 from jurybox.calibration.comparison import rounded
-from jurybox.calibration.figures import Agreement, CriterionAgreement
+from jurybox.calibration.figures import Agreement, Bias, CriterionAgreement
 from jurybox.calibration.gold import gold_scales
 from jurybox.documents.numbers import show_number
 from jurybox.rubric.model import Criterion, Level, Rubric
+from jurybox.wording import listed
 
 Kind = Literal["anchors", "levels", "ties", "examples", "model"]
 
 MOST_EXAMPLES: Final = 4
+_WORDS: Final = {"higher": "stricter", "lower": "more generous"}
 _FEWEST_CONFUSED: Final = 3
 # Ties are too many or too few where their shares differ by this much.
 _TIES_APART: Final = 0.15
@@ -59,17 +62,18 @@ def propose(
 
 
 def _proposals(rubric: Rubric, cases: Sequence[Case], figures: Agreement) -> Iterator[Proposal]:
+    """Yield changes of every kind in turn, so that a few rounds try more than one kind."""
     known = {each.id: each for each in rubric.criteria}
     about = [(known[each.criterion], each) for each in figures.criteria if each.criterion in known]
     about.sort(key=lambda pair: (-_bias_share(pair[1]), pair[0].id))
-    for criterion, figure in about:
-        yield from _anchors(rubric, criterion, figure)
-    for figure in figures.criteria:
-        if figure.criterion == WINNER:
-            yield from _ties(rubric, cases)
-    for criterion, _ in about:
-        yield from _levels(rubric, criterion, cases)
-    yield from _examples(rubric, cases)
+    kinds = (
+        [*_anchors_of_all(rubric, about), *(p for pair in about for p in _anchors(rubric, *pair))],
+        list(_ties(rubric, cases)),
+        [each for criterion, _ in about for each in _levels(rubric, criterion, cases)],
+        list(_examples(rubric, cases)),
+    )
+    for turn in zip_longest(*kinds):
+        yield from (each for each in turn if each is not None)
 
 
 def _bias_share(figure: CriterionAgreement) -> float:
@@ -80,6 +84,32 @@ def _bias_share(figure: CriterionAgreement) -> float:
     return abs(bias.value) / (scale[1] - scale[0])
 
 
+def _anchors_of_all(
+    rubric: Rubric, about: Sequence[tuple[Criterion, CriterionAgreement]]
+) -> Iterator[Proposal]:
+    """Ask for the same on several criteria at once where they are off in the same direction."""
+    for direction in ("higher", "lower"):
+        off = [
+            (criterion, bias)
+            for criterion, figure in about
+            if (bias := figure.bias) is not None and bias.direction == direction
+        ]
+        if len(off) < 2:  # noqa: PLR2004 - one has a change of its own
+            continue
+        changed = rubric
+        for criterion, bias in off:
+            changed = with_definition_note(changed, criterion, _anchor_note(bias))
+        names = listed(criterion.id for criterion, _ in off)
+        yield Proposal(
+            key=f"anchors all {direction}",
+            kind="anchors",
+            criterion=None,
+            hypothesis=f"the judge scores {names} {direction} than people; asked to be"
+            f" {_WORDS[direction]} on all of them, it comes nearer to them",
+            rubric=changed,
+        )
+
+
 def _anchors(
     rubric: Rubric, criterion: Criterion, figure: CriterionAgreement
 ) -> Iterator[Proposal]:
@@ -88,23 +118,26 @@ def _anchors(
     if bias is None or bias.value is None or bias.direction == "undecided":
         return
     by = show_number(round(abs(bias.value), 2))
-    if bias.direction == "higher":
-        word, way, end = "stricter", "higher", "lower"
-        top = "the highest only where nothing at all is missing"
-    else:
-        word, way, end = "more generous", "lower", "higher"
-        top = "the lowest only where nothing at all is right"
-    note = (
-        f"be {word} than you would be by yourself. Judges have scored this about {by} {way} than"
-        f" people do. Where you hesitate between two scores give the {end} one, and {top}."
-    )
     yield Proposal(
         key=f"anchors {criterion.id} {bias.direction}",
         kind="anchors",
         criterion=criterion.id,
-        hypothesis=f"the judge scores `{criterion.id}` about {by} {way} than people; asked to be"
-        f" {word}, it comes nearer to them",
-        rubric=with_definition_note(rubric, criterion, note),
+        hypothesis=f"the judge scores `{criterion.id}` about {by} {bias.direction} than people;"
+        f" asked to be {_WORDS[bias.direction]}, it comes nearer to them",
+        rubric=with_definition_note(rubric, criterion, _anchor_note(bias)),
+    )
+
+
+def _anchor_note(bias: Bias) -> str:
+    by = show_number(round(abs(bias.value or 0.0), 2))
+    if bias.direction == "higher":
+        end, last = "lower", "the highest only where nothing at all is missing"
+    else:
+        end, last = "higher", "the lowest only where nothing at all is right"
+    return (
+        f"be {_WORDS[bias.direction]} than you would be by yourself. Judges have scored this about"
+        f" {by} {bias.direction} than people do. Where you hesitate between two scores give the"
+        f" {end} one, and {last}."
     )
 
 
