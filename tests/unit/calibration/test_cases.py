@@ -1,0 +1,66 @@
+"""E14: what is read of a sample for a comparison, and how far apart people and judge are."""
+
+import pytest
+
+from answers import case, pair, rubric
+from jurybox.calibration.cases import loss_of, read_comments, read_verdict, usable
+from jurybox.calibration.gold import Gold, gold_scales
+from jurybox.sample import Response, Row
+
+SCALES = gold_scales(rubric())
+
+
+@pytest.mark.parametrize(
+    ("people", "judge", "loss"), [(3, 3, 0), (1, 5, 1), (2, 4, 0.5), ([2, 3], 3, 0.125)]
+)
+def test_a_loss_is_the_distance_as_a_share_of_the_scale(
+    people: float | list[float], judge: float, loss: float
+) -> None:
+    assert loss_of(case(1, people, judge), SCALES) == loss
+
+
+def test_what_was_not_scored_counts_as_the_worst() -> None:
+    assert loss_of(case(1, 3, None), SCALES) == 1
+    assert loss_of(pair(1, "A", None), SCALES) == 1
+
+
+def test_a_pair_is_right_or_wrong() -> None:
+    assert loss_of(pair(1, "A", "A"), SCALES) == 0
+    assert loss_of(pair(1, "A", "tie"), SCALES) == 1
+    assert loss_of(pair(1, ["A", "B"], "tie"), SCALES) == 0
+
+
+def test_a_loss_is_the_mean_over_what_people_scored() -> None:
+    gold = Gold(scores={"correctness": {"1": 3}, "clarity": {"1": 1}})
+    verdict = case(1, 3, 3).verdict
+    assert loss_of(case(1, 3, 3, gold=gold, verdict=verdict), SCALES) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("metadata", "comments"),
+    [
+        ({}, {}),
+        ({"comment": "too short"}, {"": "too short"}),
+        ({"gold_reasoning": {"clarity": "vague"}, "comment": "x"}, {"clarity": "vague"}),
+        ({"gold_reasoning": {"clarity": 4}}, {}),
+        ({"comment": "  "}, {}),
+        ({"comment": 7}, {}),
+    ],
+)
+def test_people_may_say_why(metadata: dict[str, object], comments: dict[str, str]) -> None:
+    assert read_comments(metadata) == comments
+
+
+def test_two_responses_have_a_winner_and_one_has_scores() -> None:
+    both = Gold(scores={"clarity": {"1": 4}}, winners={"1": "A"})
+    one = Row(id="1", task="t", response=Response(text="a"))
+    two = Row(id="2", task="t", response=Response(text="a"), response_b=Response(text="b"))
+    assert usable(one, both) == Gold(scores=both.scores)
+    assert usable(two, both) == Gold(winners=both.winners)
+    assert usable(one, Gold(winners={"1": "A"})) is None
+    assert usable(two, Gold(scores=both.scores)) is None
+    assert usable(one, None) is None
+
+
+def test_without_a_report_there_is_no_verdict() -> None:
+    assert read_verdict(None, rubric()).scores == {}

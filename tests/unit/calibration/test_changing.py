@@ -1,0 +1,142 @@
+"""E14: what calibration writes into a rubric says what was meant, whoever wrote the samples."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from answers import PROMPTED, case, pair, rubric
+from jurybox.calibration.changing import (
+    EXAMPLES,
+    GUIDANCE,
+    examples_text,
+    next_version,
+    quoted,
+    with_definition_note,
+    with_examples,
+    with_guidance,
+    with_level_note,
+    written,
+)
+from jurybox.judging.prompts import rubric_text
+from jurybox.rubric.model import Criterion, Rubric
+
+
+def criterion(of: Rubric) -> Criterion:
+    found = of.criterion("correctness")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("version", "then"), [("1.0.0", "1.1.0"), ("2.9.7", "2.10.0"), ("0.1.0", "0.2.0")]
+)
+def test_a_change_is_a_minor_version(version: str, then: str) -> None:
+    assert next_version(version) == then
+
+
+def test_a_note_stands_below_the_definition_and_reaches_the_judge() -> None:
+    base = rubric()
+    made = written(with_definition_note(base, criterion(base), "be stricter."))
+    assert made is not None
+    assert criterion(made).definition == (
+        "Whether what it says is true.\n\nCalibration: be stricter."
+    )
+    assert "Calibration: be stricter." in rubric_text(made)
+
+
+def test_a_second_note_takes_the_place_of_the_first() -> None:
+    made = with_definition_note(rubric(), criterion(rubric()), "be stricter.")
+    again = with_definition_note(made, criterion(made), "be more generous.")
+    assert "stricter" not in criterion(again).definition
+    assert "generous" in criterion(again).definition
+
+
+def test_a_level_says_what_people_give_in_its_place() -> None:
+    base = rubric()
+    made = written(with_level_note(base, criterion(base), 3, "Not for | half."))
+    assert made is not None
+    assert criterion(made).levels[3].meaning == "Most of it is right. Not for | half."
+
+
+def test_guidance_has_a_line_for_each_thing() -> None:
+    made = with_guidance(rubric(), "tie", "seldom")
+    made = with_guidance(made, "length", "ignore it")
+    made = written(with_guidance(made, "tie", "often")) or rubric()
+    (section,) = [each for each in made.sections if each.title == GUIDANCE]
+    assert section.text == "- `length`: ignore it\n- `tie`: often"
+
+
+def test_the_judge_prompt_of_a_rubric_gets_it_all_in_front() -> None:
+    base = rubric(PROMPTED)
+    made = with_definition_note(base, criterion(base), "be stricter.")
+    made = with_examples(made, examples_text([case(1, 2, 4)], ["correctness"]))
+    made = with_level_note(made, criterion(made), 3, "Not for half.")
+    made = with_definition_note(made, criterion(made), "be kinder.")
+    again = written(made)
+    assert again is not None
+    assert again.template is not None
+    text = again.template.text
+    assert text.startswith(
+        f"{GUIDANCE}:\n- `correctness, level 4`: Not for half.\n- `correctness`: be kinder.\n\n"
+        f"{EXAMPLES}:\n"
+    )
+    assert text.endswith("\n\nJudge {{response}} to {{task}}.")
+    assert criterion(again).definition == criterion(base).definition
+
+
+def test_a_placeholder_in_an_example_is_never_filled() -> None:
+    made = with_examples(
+        rubric(PROMPTED),
+        examples_text([case(1, 2, 4, response="{{reference}} {task} { {x}}")], ["correctness"]),
+    )
+    again = written(made)
+    assert again is not None
+    assert again.template is not None
+    assert [name for name, _ in again.template.placeholders()] == ["response", "task"]
+
+
+def test_examples_carry_what_people_gave_and_the_judge() -> None:
+    text = examples_text([case(7, 2, 4, comments={"": "half is made up"})], ["correctness"])
+    assert '"task 7"' in text
+    assert '"half is made up"' in text
+    assert "`correctness` is 2 to people, where a judge gave 4" in text
+    paired = examples_text([pair(1, "A", "B")], [])
+    assert "people prefer A, where a judge said B" in paired
+
+
+def test_examples_are_cut_where_they_are_long() -> None:
+    assert len(quoted("word " * 10_000)) < 500
+
+
+NASTY = st.text(
+    st.one_of(
+        st.sampled_from(list("#`|<>{}[]*_-=\n\r\t\\\"'~+0123456789 ")),
+        st.characters(codec="utf-8"),
+    ),
+    max_size=200,
+)
+
+
+@settings(max_examples=40)
+@given(NASTY, NASTY, NASTY)
+def test_nothing_in_a_sample_can_leave_its_marks_or_change_the_document(
+    task: str, response: str, comment: str
+) -> None:
+    told = case(1, 2, 4, task=task, response=response, comments={"": comment})
+    text = examples_text([told], ["correctness"])
+    token = text.partition("<<")[2][:12]
+    # Once in the introduction, and once for each of three quoted texts; never inside of one.
+    assert text.count(f"<<{token}") == 4
+    assert text.count(f"{token}>>") == 4
+    made = with_examples(rubric(), text)
+    again = written(made)
+    assert again is not None
+    assert again.criteria == rubric().criteria
+    assert [each.title for each in again.sections] == [EXAMPLES]
+    for line in text.splitlines():
+        assert not line.startswith("#")
+
+
+def test_a_change_that_a_document_cannot_say_is_none() -> None:
+    base = rubric()
+    assert written(with_definition_note(base, criterion(base), "x\n\n## Criteria\n")) is None

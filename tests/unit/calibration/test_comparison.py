@@ -1,0 +1,187 @@
+"""E14: a judge held against people, criterion by criterion."""
+
+import math
+
+import pytest
+
+from answers import case, cases, pair, rubric
+from jurybox.calibration.comparison import Options, compare, confusion_of
+from jurybox.calibration.figures import CriterionAgreement
+from jurybox.rubric import Scale
+
+RUBRIC = rubric()
+
+
+def only(made: object) -> CriterionAgreement:
+    (found,) = made.criteria  # type: ignore[attr-defined]
+    return found  # type: ignore[no-any-return]
+
+
+def test_a_judge_who_says_what_people_say_agrees() -> None:
+    found = only(compare(cases(40, lambda _, people: people), RUBRIC))
+    assert (found.criterion, found.n, found.unscored) == ("correctness", 40, 0)
+    assert found.exact.value == 1
+    assert found.kappa.value == pytest.approx(1)
+    assert found.spearman is not None
+    assert found.spearman.value == pytest.approx(1)
+    assert found.error == 0
+    assert found.worst == ()
+    assert found.bias is not None
+    assert found.bias.sentence == "correctness: no clear bias, judge minus people is 0 (0 to 0)"
+
+
+def test_kappa_is_quadratic_over_the_declared_scale() -> None:
+    people, judge = [1, 2, 2, 3, 4, 1, 2, 4], [1, 2, 3, 3, 5, 2, 2, 4]
+    made = [case(n, a, b) for n, (a, b) in enumerate(zip(people, judge, strict=True))]
+    found = only(compare(made, RUBRIC))
+    seen = sum((a - b) ** 2 for a, b in zip(people, judge, strict=True)) / 8
+    chance = sum((a - b) ** 2 for a in people for b in judge) / 64
+    assert found.kappa.value == pytest.approx(1 - seen / chance)
+    assert found.exact.value == 5 / 8
+
+
+def test_a_bias_is_said_in_a_sentence_with_its_interval() -> None:
+    found = only(compare(cases(60, lambda n, people: people + (n % 3 != 0)), RUBRIC)).bias
+    assert found is not None
+    assert found.value == pytest.approx(2 / 3)
+    assert found.direction == "higher"
+    assert found.interval is not None
+    assert found.interval.low < 2 / 3 < found.interval.high
+    low, high = round(found.interval.low, 2), round(found.interval.high, 2)
+    assert (
+        found.sentence == f"correctness: the judge scores 0.67 higher than people ({low} to {high})"
+    )
+
+
+def test_a_bias_downwards_is_told_by_its_size() -> None:
+    found = only(compare(cases(40, lambda _, people: people - 1), RUBRIC)).bias
+    assert found is not None
+    assert found.sentence == "correctness: the judge scores 1 lower than people (1 to 1)"
+
+
+def test_few_samples_say_nothing_for_certain() -> None:
+    found = only(compare([case(1, 2, 3)], RUBRIC)).bias
+    assert found is not None
+    assert found.interval is None
+    assert found.direction == "undecided"
+    assert (
+        found.sentence
+        == "correctness: the judge scores 1 higher than people, on too few to say more"
+    )
+
+
+def test_what_the_judge_did_not_score_is_counted_and_left_out() -> None:
+    made = [*cases(20, lambda _, people: people), case(30, 2, None)]
+    found = only(compare(made, RUBRIC))
+    assert (found.n, found.unscored) == (20, 1)
+    assert found.exact.value == 1
+
+
+def test_the_ceiling_is_how_far_people_agree_with_each_other() -> None:
+    made = [case(n, [1 + n % 4, 1 + n % 4 + (n % 5 == 0)], 1 + n % 4) for n in range(40)]
+    ceiling = only(compare(made, RUBRIC)).ceiling
+    assert ceiling is not None
+    assert (ceiling.people, ceiling.n) == (2, 40)
+    assert ceiling.exact == pytest.approx(0.8)
+    assert ceiling.kappa is not None
+    assert ceiling.kappa < 1
+    assert ceiling.judge_kappa is not None
+    # The judge is one of the two, word for word.
+    assert ceiling.judge_kappa == pytest.approx((1 + ceiling.kappa) / 2)
+    assert ceiling.alpha.value is not None
+
+
+def test_without_several_people_there_is_no_ceiling() -> None:
+    assert only(compare(cases(20, lambda _, people: people), RUBRIC)).ceiling is None
+
+
+def test_the_confusion_matrix_has_the_declared_scale() -> None:
+    found = only(compare([case(1, 2, 4), case(2, [2, 3], 3), case(3, 2, 4)], RUBRIC)).confusion
+    assert found is not None
+    assert found.labels == ("1", "2", "3", "4", "5")
+    assert found.counts[1][3] == 2
+    # People's mean of 2.5 is rounded up.
+    assert found.counts[2][2] == 1
+    assert sum(map(sum, found.counts)) == 3
+
+
+def test_a_continuous_scale_is_counted_in_bands() -> None:
+    scale = Scale(low=0.0, high=1.0, continuous=True)
+    found = confusion_of([0.0, 0.95, 1.0], [0.05, 1.0, 0.31], scale)
+    assert found.labels[0] == "0 to 0.1"
+    assert len(found.labels) == 10
+    assert found.counts[0][0] == 1
+    assert found.counts[9][9] == 1
+    assert found.counts[9][3] == 1
+
+
+def test_the_worst_disagreements_come_with_both_reasonings() -> None:
+    made = [*cases(10, lambda _, people: people), case(50, 1, 5, comments={"": "all wrong"})]
+    (worst,) = only(compare(made, RUBRIC)).worst
+    assert (worst.sample_id, worst.people, worst.judge) == ("s050", 1, 5)
+    assert worst.judge_reasoning == "it says so"
+    assert worst.people_reasoning == "all wrong"
+
+
+def test_pairs_are_compared_by_their_winners() -> None:
+    sides = ["A", "B", "tie"]
+    made = [pair(n, sides[n % 3], sides[n % 3] if n % 5 else "tie") for n in range(30)]
+    found = only(compare(made, RUBRIC))
+    assert found.criterion == "winner"
+    agreed = sum(n % 5 != 0 or n % 3 == 2 for n in range(30)) / 30
+    assert found.exact.value == pytest.approx(agreed)
+    assert found.kappa.value is not None
+    assert 0 < found.kappa.value < 1
+    assert (found.bias, found.spearman, found.scale) == (None, None, None)
+    assert found.confusion is not None
+    assert found.confusion.labels == ("A", "B", "tie")
+
+
+def test_pairs_whose_winner_hangs_on_the_order_are_counted() -> None:
+    flipped = pair(1, "A", "tie")
+    verdict = flipped.verdict.__class__(winner="tie", stable=False)
+    found = only(compare([pair(2, "A", "A"), pair(1, "A", "tie", verdict=verdict)], RUBRIC))
+    assert found.unstable == 1
+
+
+def test_clusters_make_intervals_wider() -> None:
+    def judged(n: int, people: int) -> float:
+        return people + (n // 10) % 2
+
+    alone = compare(cases(80, judged), RUBRIC)
+    clustered = [case(n, 1 + n % 4, judged(n, 1 + n % 4), cluster=str(n // 10)) for n in range(80)]
+    wide, narrow = (only(each).bias for each in (compare(clustered, RUBRIC), alone))
+    assert wide is not None
+    assert narrow is not None
+    assert wide.interval is not None
+    assert narrow.interval is not None
+    assert wide.interval.high - wide.interval.low > 1.5 * (
+        narrow.interval.high - narrow.interval.low
+    )
+
+
+def test_the_overall_score_can_be_held_against_people_too() -> None:
+    from jurybox.calibration.cases import Verdict
+    from jurybox.calibration.gold import Gold
+
+    made = [
+        case(
+            n,
+            1,
+            1,
+            gold=Gold(scores={"overall": {"1": n / 20}}),
+            verdict=Verdict(scores={"overall": n / 20}),
+        )
+        for n in range(20)
+    ]
+    found = only(compare(made, RUBRIC, Options(intervals=False)))
+    assert found.criterion == "overall"
+    assert found.exact.value is None
+    assert found.exact.reason is not None
+    assert found.kappa.value == pytest.approx(1)
+    assert not math.isnan(found.error or 0.0)
+
+
+def test_nothing_to_compare_is_no_fault() -> None:
+    made = compare([], RUBRIC)
+    assert (made.n, made.loss, made.criteria) == (0, None, ())

@@ -1,0 +1,112 @@
+"""E14: what is tried next, by rule, from where judge and people disagree."""
+
+from collections.abc import Sequence
+
+from answers import case, cases, pair, rubric
+from jurybox.calibration.cases import Case, Verdict
+from jurybox.calibration.changing import EXAMPLES, GUIDANCE, written
+from jurybox.calibration.comparison import Options, compare
+from jurybox.calibration.gold import Gold
+from jurybox.calibration.proposals import Proposal, propose
+
+RUBRIC = rubric()
+
+
+def proposed(made: Sequence[Case], tried: Sequence[str] = ()) -> Proposal | None:
+    return propose(RUBRIC, made, compare(made, RUBRIC, Options(intervals=False)), frozenset(tried))
+
+
+def all_of(made: Sequence[Case]) -> list[Proposal]:
+    found: list[Proposal] = []
+    while (each := proposed(made, [one.key for one in found])) is not None:
+        found.append(each)
+    return found
+
+
+def test_a_judge_who_agrees_needs_no_change() -> None:
+    assert proposed(cases(20, lambda _, people: people)) is None
+
+
+def test_a_judge_who_scores_too_high_is_asked_to_be_stricter() -> None:
+    found = proposed(cases(20, lambda _, people: min(5, people + 1)))
+    assert found is not None
+    assert (found.kind, found.criterion) == ("anchors", "correctness")
+    assert "about 1 higher than people; asked to be stricter" in found.hypothesis
+    criterion = found.rubric.criterion("correctness")
+    assert criterion is not None
+    assert "Calibration: be stricter" in criterion.definition
+
+
+def test_a_judge_who_scores_too_low_is_asked_to_be_more_generous() -> None:
+    found = proposed(cases(20, lambda _, people: people - 1))
+    assert found is not None
+    assert "more generous" in found.hypothesis
+
+
+def test_what_could_be_chance_is_no_bias() -> None:
+    kinds = [each.kind for each in all_of(cases(20, lambda n, people: people + (-1) ** n))]
+    assert "anchors" not in kinds
+
+
+def test_levels_that_are_mixed_up_are_told_apart() -> None:
+    made = [case(n, 2 if n % 2 else 4, 4 if n % 2 else 2) for n in range(12)]
+    found = [each for each in all_of(made) if each.kind == "levels"]
+    assert len(found) == 2
+    criterion = found[0].rubric.criterion("correctness")
+    assert criterion is not None
+    assert criterion.levels[3].meaning == (
+        "Most of it is right. Judges often give this where people give 2 (Most of it is wrong);"
+        " give 2 where that describes the response as well."
+    )
+
+
+def test_every_kind_has_its_turn_before_one_has_a_second() -> None:
+    made = [case(n, 1 + n % 2, (4, 5)[n % 2] if n % 3 else 3) for n in range(24)]
+    kinds = [each.kind for each in all_of(made)]
+    assert set(kinds[:3]) == {"anchors", "levels", "examples"}
+
+
+def test_examples_are_the_worst_first_and_then_the_next() -> None:
+    made = [case(n, 1, 5 if n < 2 else 2) for n in range(6)]
+    examples = [each for each in all_of(made) if each.kind == "examples"]
+    assert [each.key for each in examples] == ["examples s000 s001 s002 s003", "examples s004 s005"]
+    assert [each.title for each in examples[0].rubric.sections] == [EXAMPLES]
+
+
+def test_several_criteria_that_are_off_alike_are_mended_together_first() -> None:
+    made = [
+        case(
+            n,
+            2,
+            4,
+            gold=Gold(scores={"correctness": {"1": 1 + n % 3}, "clarity": {"1": 1 + n % 3}}),
+            verdict=Verdict(scores={"correctness": 2 + n % 3, "clarity": 3 + n % 3}),
+        )
+        for n in range(20)
+    ]
+    found = proposed(made)
+    assert found is not None
+    assert found.key == "anchors all higher"
+    assert all("Calibration" in each.definition for each in found.rubric.criteria)
+
+
+def test_a_judge_who_says_tie_too_often_is_told_how_often_people_do() -> None:
+    made = [pair(n, "AB"[n % 2], "tie" if n % 3 else "AB"[n % 2]) for n in range(20)]
+    found = proposed(made)
+    assert found is not None
+    assert found.kind == "ties"
+    assert [each.title for each in found.rubric.sections] == [GUIDANCE]
+
+
+def test_what_was_tried_is_not_proposed_again() -> None:
+    made = cases(20, lambda _, people: min(5, people + 1))
+    first = proposed(made)
+    assert first is not None
+    second = proposed(made, [first.key])
+    assert second is not None
+    assert second.key != first.key
+
+
+def test_every_change_can_be_written_down() -> None:
+    made = [case(n, 1 + n % 2, (4, 5)[n % 2]) for n in range(24)]
+    assert all(written(each.rubric) is not None for each in all_of(made))

@@ -1,0 +1,198 @@
+"""E14: the loop keeps what helps on samples that a change was not made from, and nothing else."""
+
+from collections.abc import Callable
+
+import pytest
+
+from answers import case, rubric
+from jurybox.calibration.cases import Case
+from jurybox.calibration.proposals import Proposal
+from jurybox.calibration.rounds import (
+    Answer,
+    Judged,
+    LoopOptions,
+    Request,
+    ToJudge,
+    ToPropose,
+    Tuned,
+    Unusable,
+    improve,
+)
+from jurybox.calibration.splits import Part
+from jurybox.judging.prompts import rubric_text
+from jurybox.rubric.model import Rubric
+
+SIZES: dict[Part, int] = {"tune": 30, "select": 30, "report": 30}
+PLACES: dict[Part, int] = {"tune": 0, "select": 100, "report": 200}
+Judge = Callable[[str, int, int], float]
+"""Scores by the prompt, the sample's number and what people say."""
+
+
+def judged(judge: Judge, of: Rubric, part: Part) -> tuple[Case, ...]:
+    prompt = rubric_text(of)
+    numbers = range(PLACES[part], PLACES[part] + SIZES[part])
+    return tuple(case(n, 1 + n % 3, judge(prompt, n, 1 + n % 3)) for n in numbers)
+
+
+class Played:
+    """Plays the loop with a judge, and keeps what was asked for."""
+
+    def __init__(self, judge: Judge, *, rounds: int = 3, model: Answer | None = None) -> None:
+        self.asked: list[Request] = []
+        self._judge = judge
+        self._model = model
+        options = LoopOptions(rounds=rounds, model=model is not None)
+        self.tuned = self._play(improve(rubric(), SIZES, options))
+
+    def _play(self, loop: object) -> Tuned:
+        request = next(loop)  # type: ignore[call-overload]
+        while True:
+            self.asked.append(request)
+            try:
+                request = loop.send(self._answer(request))  # type: ignore[attr-defined]
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]
+
+    def _answer(self, request: Request) -> Answer:
+        if isinstance(request, ToPropose):
+            assert self._model is not None
+            return self._model
+        cases = judged(self._judge, request.rubric, request.part)
+        return Judged(cases=cases, run_id=f"run {len(self.asked)}")
+
+    def parts(self) -> list[tuple[str, int]]:
+        return [(each.part, each.round) for each in self.asked if isinstance(each, ToJudge)]
+
+
+def lenient(prompt: str, _: int, people: int) -> float:
+    return people if "be stricter" in prompt else people + 2
+
+
+def by_heart(prompt: str, number: int, people: int) -> float:
+    if f'"task {number}"' in prompt:
+        return people
+    return people + (2 if number % 2 else -2) if people == 3 else people + 1 - 2 * (number % 2)
+
+
+def test_a_fault_that_words_can_mend_is_found_and_mended() -> None:
+    played = Played(lenient)
+    tuned = played.tuned
+    (first,) = tuned.tuning.rounds
+    assert first.kept
+    assert first.kind == "anchors"
+    assert "+Calibration: be stricter" in first.change
+    assert tuned.winner is not None
+    assert tuned.winner.version == "1.1.0"
+    assert tuned.winner.sha256
+    assert tuned.tuning.gain is not None
+    assert tuned.tuning.gain.clear
+    assert (tuned.tuning.gain.before, tuned.tuning.gain.after) == (0.5, 0.0)
+    assert tuned.figures.loss == 0
+    assert tuned.tuning.before.loss == 0.5
+    assert tuned.tuning.ended is not None
+    assert "nothing to change" in tuned.tuning.ended
+
+
+def test_the_report_part_is_looked_at_once_and_last() -> None:
+    parts = Played(lenient).parts()
+    assert parts == [
+        ("tune", 0),
+        ("select", 0),
+        ("tune", 1),
+        ("select", 1),
+        ("report", 0),
+        ("report", 1),
+    ]
+
+
+def test_what_fits_the_tune_part_only_is_refused_and_says_so() -> None:
+    tuned = Played(by_heart, rounds=4).tuned
+    assert tuned.winner is None
+    assert tuned.tuning.gain is None
+    refused = [each for each in tuned.tuning.rounds if each.kind == "examples"]
+    assert refused
+    for each in refused:
+        assert not each.kept
+        assert each.tune is not None
+        assert each.tune.gain.difference is not None
+        assert each.tune.gain.difference < 0
+        assert each.reason.startswith("nearer on the tune part only")
+
+
+def test_a_judge_without_a_fault_is_left_alone() -> None:
+    played = Played(lambda _, __, people: people)
+    assert played.tuned.winner is None
+    assert played.tuned.tuning.rounds == ()
+    assert played.parts() == [("tune", 0), ("select", 0), ("report", 0)]
+
+
+def test_what_does_not_help_where_it_was_made_is_not_tried_elsewhere() -> None:
+    played = Played(lambda _, __, people: people + 2, rounds=2)
+    assert [part for part, number in played.parts() if number] == ["tune", "tune"]
+    assert all("select part was left alone" in each.reason for each in played.tuned.tuning.rounds)
+
+
+def test_no_change_is_tried_twice() -> None:
+    tuned = Played(lambda _, __, people: people + 2, rounds=12).tuned
+    changes = [each.change for each in tuned.tuning.rounds]
+    assert len(set(changes)) == len(changes)
+    assert tuned.tuning.ended == "no rule has another change to try"
+
+
+def test_a_gain_that_could_be_chance_is_refused() -> None:
+    def seldom(prompt: str, number: int, people: int) -> float:
+        better = "be stricter" in prompt and (number < 100 or number == 100)
+        return people if better else people + 1
+
+    (first, *_) = Played(seldom).tuned.tuning.rounds
+    assert not first.kept
+    assert "could be chance" in first.reason
+
+
+def test_more_rounds_ask_for_more_certainty() -> None:
+    assert LoopOptions(rounds=1).deciding == pytest.approx(0.95)
+    assert LoopOptions(rounds=5).deciding == pytest.approx(0.99)
+
+
+def test_changes_add_up_in_one_version() -> None:
+    def twice(prompt: str, number: int, people: int) -> float:
+        high = 0 if "be stricter" in prompt else 1
+        mixed = 0 if "Judges often give this" in prompt else number % 2
+        return people + high + mixed
+
+    tuned = Played(twice, rounds=4).tuned
+    assert sum(each.kept for each in tuned.tuning.rounds) == 2
+    assert tuned.winner is not None
+    assert tuned.winner.version == "1.1.0"
+    assert tuned.figures.loss == 0
+
+
+def test_every_second_round_is_a_models_where_there_is_one() -> None:
+    base = rubric()
+    change = Proposal(
+        key="model x", kind="model", criterion="clarity", hypothesis="so", rubric=base
+    )
+    tuned = Played(lambda _, __, people: people + 2, rounds=4, model=change).tuned
+    assert [each.by for each in tuned.tuning.rounds] == ["rule", "model", "rule", "model"]
+    assert "refused before" in tuned.tuning.rounds[3].reason
+
+
+def test_an_unusable_proposal_is_recorded_and_dropped() -> None:
+    tuned = Played(
+        lambda _, __, people: people + 2, rounds=2, model=Unusable(reason="no JSON")
+    ).tuned
+    last = tuned.tuning.rounds[-1]
+    assert (last.by, last.kept, last.tune) == ("model", False, None)
+    assert last.reason == "the proposal can't be used: no JSON"
+
+
+def test_every_round_is_recorded_with_its_runs_and_figures() -> None:
+    (first,) = Played(lenient).tuned.tuning.rounds
+    assert first.hypothesis
+    assert first.tune is not None
+    assert first.select is not None
+    assert (first.tune.run_id, first.select.run_id) == ("run 3", "run 4")
+    assert first.select.gain.interval is not None
+    assert first.select.gain.interval.level == pytest.approx(1 - 0.05 / 3)
+    (figures,) = first.select.criteria
+    assert (figures.criterion, figures.kappa, figures.bias) == ("correctness", 1, 0)

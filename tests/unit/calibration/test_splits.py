@@ -1,0 +1,103 @@
+"""E14: gold is divided once, by the seed and the ids, and nothing is in two parts."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from answers import rubric
+from jurybox.calibration.gold import Gold
+from jurybox.calibration.splits import FEWEST, PARTS, GoldRow, Part, split
+from jurybox.errors import InputError
+from jurybox.sample import Response, Row
+
+RUBRIC = rubric()
+
+
+def rows(scores: list[int], clusters: list[str | None] | None = None) -> list[GoldRow]:
+    known = clusters or [None] * len(scores)
+    return [
+        GoldRow(
+            row=Row(id=f"r{n}", task=f"task {n}", response=Response(text="x")),
+            gold=Gold(scores={"correctness": {"1": score}}),
+            cluster=cluster,
+        )
+        for n, (score, cluster) in enumerate(zip(scores, known, strict=True))
+    ]
+
+
+def ids(parts: dict[Part, tuple[GoldRow, ...]]) -> dict[Part, set[str]]:
+    return {part: {each.row.id for each in members} for part, members in parts.items()}
+
+
+@given(st.lists(st.integers(1, 5), min_size=FEWEST, max_size=120), st.integers(0, 5))
+def test_the_parts_are_disjoint_complete_and_of_their_sizes(scores: list[int], seed: int) -> None:
+    found = ids(split(rows(scores), RUBRIC, seed))
+    assert sum(map(len, found.values())) == len(scores)
+    assert set.union(*found.values()) == {f"r{n}" for n in range(len(scores))}
+    for part, share in zip(PARTS, (0.4, 0.3, 0.3), strict=True):
+        assert abs(len(found[part]) - share * len(scores)) <= 1.5
+
+
+@given(st.lists(st.integers(1, 5), min_size=FEWEST, max_size=60), st.randoms())
+def test_the_order_of_rows_changes_nothing(scores: list[int], chance: random.Random) -> None:
+    before = rows(scores)
+    after = list(before)
+    chance.shuffle(after)
+    assert split(before, RUBRIC, 3) == split(after, RUBRIC, 3)
+
+
+@given(st.lists(st.integers(0, 39), max_size=60))
+def test_clusters_stay_together(more: list[int]) -> None:
+    names: list[str | None] = [str(number) for number in (*range(40), *more)]
+    found = split(rows([1 + n % 5 for n in range(len(names))], names), RUBRIC, 0)
+    parts_of: dict[str, set[str]] = {}
+    for part, members in found.items():
+        for each in members:
+            parts_of.setdefault(str(each.cluster), set()).add(part)
+    assert all(len(parts) == 1 for parts in parts_of.values())
+
+
+def test_rows_with_the_same_words_stay_together() -> None:
+    twice = [
+        GoldRow(
+            row=Row(id=f"r{n}", task=f"task {n // 2}", response=Response(text="x")),
+            gold=Gold(scores={"correctness": {"1": 3}}),
+        )
+        for n in range(80)
+    ]
+    for members in ids(split(twice, RUBRIC, 0)).values():
+        numbers = {int(name[1:]) // 2 for name in members}
+        assert len(members) == 2 * len(numbers)
+
+
+def test_every_part_has_all_kinds_of_rows() -> None:
+    found = split(rows([1] * 30 + [5] * 30), RUBRIC, 0)
+    for members in found.values():
+        low = sum(each.gold.score("correctness") == 1 for each in members)
+        assert abs(low - len(members) / 2) <= 1
+
+
+def test_pairs_are_alike_in_who_wins() -> None:
+    pairs = [
+        GoldRow(
+            row=Row(id=f"r{n}", task=f"task {n}"), gold=Gold(winners={"1": "A" if n % 2 else "B"})
+        )
+        for n in range(40)
+    ]
+    for members in split(pairs, RUBRIC, 0).values():
+        first = sum(each.gold.winner == "A" for each in members)
+        assert abs(first - len(members) / 2) <= 1
+
+
+def test_another_seed_divides_otherwise() -> None:
+    made = rows([3] * 60)
+    assert split(made, RUBRIC, 0) != split(made, RUBRIC, 1)
+
+
+def test_too_few_rows_are_refused_with_how_many_are_needed() -> None:
+    with pytest.raises(InputError, match=r"29 rows with gold are too few.*at least 30"):
+        split(rows([3] * 29), RUBRIC, 0)
+    with pytest.raises(InputError, match="1 independent rows"):
+        split(rows([3] * 50, ["one"] * 50), RUBRIC, 0)

@@ -1,0 +1,87 @@
+"""E14: a calibration holds as long as nothing that it depends on has changed."""
+
+import msgspec
+import pytest
+
+from jurybox.calibration.figures import Agreement, CriterionAgreement
+from jurybox.calibration.record import Calibration, GoldFile
+from jurybox.calibration.standing import Setting, standing
+from jurybox.statistics.figure import Figure
+
+SETTING = Setting(
+    rubric_version="1.0.0",
+    rubric_sha256="aa",
+    judges=("openai/m-2026-01-01",),
+    judge_version="2026-01-01",
+    prompt_sha256="bb",
+    votes=3,
+)
+
+
+def record(**changes: object) -> Calibration:
+    half = Figure(value=0.724, n=120)
+    figures = CriterionAgreement(
+        criterion="correctness", scale=(1, 5), n=120, unscored=0, exact=half, kappa=half
+    )
+    made = Calibration(
+        id="cal-1",
+        created_at="2026-11-16T01:02:03.000Z",
+        rubric_id="answers",
+        rubric_version="1.0.0",
+        rubric_sha256="aa",
+        judges=("openai/m-2026-01-01",),
+        judge_version="2026-01-01",
+        prompt_sha256="bb",
+        votes=3,
+        gold=GoldFile(name="gold.jsonl", sha256="cc", rows=120, used=120),
+        seed=0,
+        figures=Agreement(n=120, loss=0.1, criteria=(figures,)),
+        runs=(),
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+def test_what_holds_is_said_in_one_line() -> None:
+    found = standing([record()], SETTING)
+    assert found is not None
+    assert found.stale == ()
+    assert found.line == "calibrated: correctness 0.72 with people (n 120, 2026-11-16)"
+
+
+def test_without_a_calibration_there_is_nothing_to_say() -> None:
+    assert standing([], SETTING) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"rubric_sha256": "x"}, "the rubric has changed"),
+        ({"rubric_sha256": "x", "prompt_sha256": "x"}, "the rubric has changed"),
+        ({"prompt_sha256": "x"}, "the words in which judges are asked have changed"),
+        ({"judges": ("python/j:f",)}, "the judge has changed (it was openai/m-2026-01-01)"),
+        ({"judge_version": "x"}, "the judge's version has changed (it was 2026-01-01)"),
+        ({"votes": 1}, "the number of votes has changed (it was 3)"),
+    ],
+)
+def test_whatever_changes_makes_it_stale(changes: dict[str, object], says: str) -> None:
+    found = standing([record()], msgspec.structs.replace(SETTING, **changes))
+    assert found is not None
+    assert found.stale == (says,)
+    assert found.line == f"calibration is stale: {says} since (1.0.0, 2026-11-16)"
+
+
+def test_the_order_of_judges_makes_no_difference() -> None:
+    two = ("a/1@1", "b/2@2")
+    found = standing([record(judges=two)], msgspec.structs.replace(SETTING, judges=two[::-1]))
+    assert found is not None
+    assert found.stale == ()
+
+
+def test_one_that_holds_counts_for_more_than_a_newer_one_of_another_version() -> None:
+    newer = record(id="cal-2", rubric_version="1.1.0", rubric_sha256="x")
+    found = standing([newer, record()], SETTING)
+    assert found is not None
+    assert (found.id, found.stale) == ("cal-1", ())
+    stale = standing([newer], SETTING)
+    assert stale is not None
+    assert stale.rubric_version == "1.1.0"
