@@ -109,6 +109,7 @@ class Bench:
         self.views[view.run_id] = view
         cases = tuple(self._cases(view.run_id, rubric))
         if not any(_is_scored(case) for case in cases):
+            self.folder.forget_run(view.run_id)
             what = f"run {view.run_id}: the judge gave nothing that can be held against people"
             raise IncompleteError(f"{what}; `jurybox show {view.run_id}` says why")
         return view.run_id, cases

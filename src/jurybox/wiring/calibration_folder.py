@@ -61,6 +61,10 @@ class CalibrationFolder:
         """Write down which run it is, before it costs anything."""
         self.save(runs={**self.state.runs, label: run_id})
 
+    def forget_run(self, run_id: str) -> None:
+        """Have another run made in the place of one that came to nothing."""
+        self.save(runs={label: each for label, each in self.state.runs.items() if each != run_id})
+
     def note_reply(self, label: str, text: str) -> None:
         """Write down what a model replied."""
         said = [*self.state.replies.get(label, []), text]

@@ -133,7 +133,7 @@ def test_what_does_not_help_where_it_was_made_is_not_tried_elsewhere() -> None:
 
 
 def test_no_change_is_tried_twice() -> None:
-    tuned = Played(lambda _, __, people: people + 2, rounds=12).tuned
+    tuned = Played(lambda _, __, people: people + 2, rounds=20).tuned
     changes = [each.change for each in tuned.tuning.rounds]
     assert len(set(changes)) == len(changes)
     assert tuned.tuning.ended == "no rule has another change to try"
