@@ -19,11 +19,13 @@ import msgspec
 
 from jurybox.running.records import (
     BatchRow,
+    CalibrationRow,
     ExchangeRow,
     RunRow,
     SampleRow,
     seal_of,
     sealed_batch,
+    sealed_calibration,
     sealed_exchange,
     sealed_run,
 )
@@ -97,6 +99,27 @@ def batch_row(number: int, run_id: str = "run-1", **changes: object) -> BatchRow
         "submitted_at": "2026-01-02T03:04:05Z",
     }
     return sealed_batch(BatchRow(**{**columns, **changes}))
+
+
+def calibration_row(name: str = "cal-1", **changes: object) -> CalibrationRow:
+    columns: dict[str, Any] = {
+        "id": name,
+        "rubric_id": "answers",
+        "created_at": "2026-01-02T03:04:05Z",
+        "rubric_version": "1.0.0",
+        "rubric_sha256": "0" * 64,
+        "judges": '["openai/m@1"]',
+        "judge_version": None,
+        "prompt_sha256": "1" * 64,
+        "votes": 3,
+        "seed": 0,
+        "n": 120,
+        "gold": "{}",
+        "runs": "[]",
+        "figures": "{}",
+        "tuning": None,
+    }
+    return sealed_calibration(CalibrationRow(**{**columns, **changes}))
 
 
 _PRELUDE = f"""

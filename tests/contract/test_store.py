@@ -17,7 +17,16 @@ from jurybox.running.records import ExchangeRow, SampleRow
 from jurybox.running.storing import Store
 from jurybox.storage import open_store
 from jurybox.storage.database import reading, writing
-from stores import batch_row, exchange_row, in_process, kill, line_of, run_row, sample_row
+from stores import (
+    batch_row,
+    calibration_row,
+    exchange_row,
+    in_process,
+    kill,
+    line_of,
+    run_row,
+    sample_row,
+)
 
 MANY = 230  # more than two pages of whole rows
 CLAIM = """
@@ -80,6 +89,25 @@ def test_batches_come_back_in_order_and_as_they_were_noted_last(store: Store, ru
     assert store.batches(run) == [batch_row(0), named]
     assert store.batches("other") == [batch_row(0, "other")]
     assert store.batches("nobody's") == []
+
+
+def test_calibrations_come_back_by_rubric_and_the_newest_first(store: Store) -> None:
+    old = calibration_row("cal-1", created_at="2026-01-01T00:00:00Z", tuning='{"rounds": []}')
+    new = calibration_row("cal-0", created_at="2026-02-01T00:00:00Z", judge_version="1")
+    other = calibration_row("cal-2", created_at="2026-01-15T00:00:00Z", rubric_id="other")
+    for row in (old, new, other):
+        store.add_calibration(row)
+    assert store.calibrations("answers") == [new, old]
+    assert store.calibrations("other") == [other]
+    assert store.calibrations("nobody's") == []
+    assert store.calibrations() == [new, other, old]
+
+
+def test_a_calibration_is_added_once(store: Store) -> None:
+    store.add_calibration(calibration_row())
+    with pytest.raises(IncompleteError):
+        store.add_calibration(calibration_row(n=7))
+    assert store.calibrations("answers") == [calibration_row()]
 
 
 def test_a_batch_is_added_once_to_a_run_that_is_there(store: Store, run: str) -> None:

@@ -103,6 +103,28 @@ EXPECTED = {
         key=("run_id", "number"),
         references={("run_id",): "runs"},
     ),
+    "calibrations": Made(
+        columns={
+            "id": TEXT,
+            "rubric_id": TEXT,
+            "created_at": TEXT,
+            "rubric_version": TEXT,
+            "rubric_sha256": TEXT,
+            "judges": TEXT,
+            "judge_version": TEXT_OR_NONE,
+            "prompt_sha256": TEXT,
+            "votes": NUMBER,
+            "seed": NUMBER,
+            "n": NUMBER,
+            "seal": TEXT,
+            "gold": TEXT,
+            "runs": TEXT,
+            "figures": TEXT,
+            "tuning": TEXT_OR_NONE,
+        },
+        key=("id",),
+        indices={"calibrations_by_rubric": (("rubric_id", "created_at", "id"), False)},
+    ),
 }
 
 

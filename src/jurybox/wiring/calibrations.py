@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jurybox.running.storing import Store
 
 LAST = "last"
+_MANY = 5
 
 
 def calibration_row(made: Calibration) -> CalibrationRow:
@@ -87,12 +88,14 @@ def find_calibration(store: "Store", name: str) -> Calibration:
         found = [row for row in rows if row.id == name] or [
             row for row in rows if name and row.id.startswith(name)
         ]
+    if not rows:
+        mend = "make one with `jurybox calibrate --gold FILE`"
+        raise InputError("the store has no calibrations", mend)
     if not found:
-        known = ", ".join(row.id for row in rows[:5])
-        mend = f"there are {known}" if known else "make one with `jurybox calibrate --gold FILE`"
-        raise InputError("no such calibration", mend, name)
+        known = ", ".join(row.id for row in rows[:_MANY])
+        raise InputError("no such calibration", f"there are {known}", name)
     if len(found) > 1:
-        ids = ", ".join(row.id for row in found[:5])
+        ids = ", ".join(row.id for row in found[:_MANY])
         raise InputError(f"several calibrations begin so: {ids}", "give more of the id", name)
     return read_calibration(found[0])
 
