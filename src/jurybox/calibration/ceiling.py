@@ -23,13 +23,14 @@ def ceiling_of(
     given: Given,
     judge: Mapping[str, float],
     scale: Scale,
-    resampling: Resampling,
+    resampling: Resampling | None,
     *,
     nominal: bool = False,
 ) -> Ceiling | None:
     """Return how far people agree; None where no sample has what two of them say.
 
-    Kappas are quadratic over the declared scale, or unweighted for ``nominal`` scores.
+    Kappas are quadratic over the declared scale, or unweighted for ``nominal`` scores. Without
+    ``resampling`` alpha has no interval.
     """
     several = {item: people for item, people in given.items() if len(people) >= _FEWEST}
     if not several:

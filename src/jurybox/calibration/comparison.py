@@ -102,7 +102,7 @@ def _on_criterion(
             {case.id: case.gold.scores[name] for case in asked},
             {case.id: score for case, score in zip(both, judge, strict=True)},
             scale,
-            options.resampling,
+            resampling,
         ),
         confusion=confusion_of(people, judge, scale),
         worst=_worst(both, name, scale, options.worst),
@@ -120,13 +120,8 @@ def _on_pairs(cases: Sequence[Case], options: Options) -> CriterionAgreement:
     people = [code_of(a) for _, a, _ in known]
     judge = [code_of(b) for _, _, b in known]
     kept = [case for case, _, _ in known]
-    made = agree(
-        judge,
-        people,
-        SIDE_SCALE,
-        clusters=clusters_of(kept),
-        resampling=options.resampling if options.intervals else None,
-    )
+    resampling = options.resampling if options.intervals else None
+    made = agree(judge, people, SIDE_SCALE, clusters=clusters_of(kept), resampling=resampling)
     differing = [(case, a, b) for case, a, b in known if a != b]
     # A winner against the other one is worse than a tie against a winner.
     differing.sort(key=lambda each: ("tie" in each[1:], each[0].id))
@@ -145,7 +140,7 @@ def _on_pairs(cases: Sequence[Case], options: Options) -> CriterionAgreement:
         exact=made["exact"],
         kappa=made["kappa"],
         unstable=sum(case.verdict.stable is False for case in cases),
-        ceiling=ceiling_of(codes, said, SIDE_SCALE, options.resampling, nominal=True),
+        ceiling=ceiling_of(codes, said, SIDE_SCALE, resampling, nominal=True),
         confusion=Confusion(labels=SIDES, counts=tuple(tuple(row) for row in counts)),
         worst=tuple(
             Disagreement(

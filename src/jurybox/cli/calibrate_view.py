@@ -39,7 +39,7 @@ def print_calibration(made: Calibration) -> None:
     dollars = [each.dollars for each in made.runs]
     cost = "unknown" if None in dollars else f"{sum(filter(None, dollars)):.4f} US dollars"
     runs = ", ".join(dict.fromkeys(each.run_id for each in made.runs))
-    out.print(plain(f"runs  {runs}"))
+    _line(out, f"runs  {runs}")
     out.print(plain(f"cost  {cost}"))
     if made.tuning is not None and made.tuning.written is not None:
         out.print(plain(f"wrote {made.tuning.written}", style="bold green"))
@@ -127,7 +127,7 @@ def _print_worst(out: "Console", figures: Agreement) -> None:
                 out.print()
                 out.print(plain(f"{each.criterion}: furthest apart", style="bold"))
             for line in _disagreement(found):
-                out.print(plain(line))
+                _line(out, line)
 
 
 def _disagreement(found: Disagreement) -> Iterable[str]:
@@ -160,7 +160,12 @@ def _print_rounds(out: "Console", tuning: Tuning) -> None:
         return
     word = "nearer to people" if tuning.gain.clear else "not nearer beyond noise"
     line = f"on the report part, which no round has seen: {word}: {tuning.gain.sentence}"
-    out.print(plain(line, style="bold green" if tuning.gain.clear else "bold yellow"))
+    _line(out, line, "bold green" if tuning.gain.clear else "bold yellow")
+
+
+def _line(out: "Console", text: str, style: str = "") -> None:
+    """Print a line that is never broken: a diff has to stay one."""
+    out.print(plain(text, style=style), soft_wrap=True)
 
 
 def _print_round(out: "Console", each: Round) -> None:
@@ -172,16 +177,16 @@ def _print_round(out: "Console", each: Round) -> None:
     head.append_text(plain(f"  {each.kind}, by {each.by}"))
     out.print(head)
     if each.hypothesis:
-        out.print(plain(f"  since {each.hypothesis}"))
+        _line(out, f"  since {each.hypothesis}")
     for line in each.change.split("\n"):
         if line[:1] in {"+", "-"} and line[:3] not in {"+++", "---"}:
             shown = line if len(line) <= _LONGEST else line[:_LONGEST] + "..."
-            out.print(plain(f"  {shown}", style="green" if line[0] == "+" else "red"))
+            _line(out, f"  {shown}", "green" if line[0] == "+" else "red")
     for part, trial in (("tune", each.tune), ("select", each.select)):
         if trial is not None:
-            out.print(plain(f"  {part}: {trial.gain.sentence}"))
-            out.print(plain(f"    {_briefly(trial)}", style="dim"))
-    out.print(plain(f"  {each.reason}"))
+            _line(out, f"  {part}: {trial.gain.sentence}")
+            _line(out, f"    {_briefly(trial)}", "dim")
+    _line(out, f"  {each.reason}")
 
 
 def _briefly(trial: Trial) -> str:
