@@ -53,12 +53,21 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def propose(
-    rubric: Rubric, cases: Sequence[Case], figures: Agreement, tried: frozenset[str]
+    rubric: Rubric,
+    cases: Sequence[Case],
+    figures: Agreement,
+    tried: frozenset[str],
+    *,
+    narrow: bool = False,
 ) -> Proposal | None:
-    """Return the first change that wasn't tried yet; None where no rule has one left."""
-    return next(
-        (each for each in _proposals(rubric, cases, figures) if each.key not in tried), None
-    )
+    """Return the first change that wasn't tried yet; None where no rule has one left.
+
+    Judges that are asked narrow questions (``narrow``) see definitions and levels, but no
+    sections, so that nothing is proposed there which they would never be told.
+    """
+    found = _proposals(rubric, cases, figures)
+    unseen = ("examples", "ties") if narrow else ()
+    return next((each for each in found if each.key not in tried and each.kind not in unseen), None)
 
 
 def _proposals(rubric: Rubric, cases: Sequence[Case], figures: Agreement) -> Iterator[Proposal]:

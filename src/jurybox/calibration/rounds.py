@@ -76,12 +76,14 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     ``level`` is that of every interval that is reported; those that decide a round are wider, for
     there are several of them. With ``model`` every second round asks a model for a change.
+    ``narrow`` says that all judges are asked narrow questions, which hold no sections.
     """
 
     rounds: int
     level: float = 0.95
     seed: int = 0
     model: bool = False
+    narrow: bool = False
 
     @property
     def deciding(self) -> float:
@@ -150,7 +152,7 @@ def _next_change(
     options: LoopOptions,
 ) -> Generator[Request, Answer, tuple[Literal["rule", "model"], Proposal | Unusable | None]]:
     """Return who thought of what; every second round is a model's, where there is one."""
-    by_rule = propose(best.rubric, best.tune, figures, tried)
+    by_rule = propose(best.rubric, best.tune, figures, tried, narrow=options.narrow)
     is_models = options.model and (len(rounds) % 2 == 1 or by_rule is None)
     if not is_models or not figures.loss:
         return "rule", by_rule

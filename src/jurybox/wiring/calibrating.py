@@ -8,6 +8,7 @@ import msgspec
 
 from jurybox.calibration.record import Calibration
 from jurybox.errors import IncompleteError, InputError
+from jurybox.judging.panel import way_of
 from jurybox.reporting.output_file import whole_file
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.running.storing import Store
@@ -135,6 +136,7 @@ def _tuned(bench: Bench, readied: Readied) -> "tuple[Rubric, Agreement, str, Tun
             level=options.level,
             seed=options.seed,
             model=options.proposer is not None,
+            narrow=all(way_of(judge, None) != "verdict" for judge in options.judges),
         ),
     )
     request = next(loop)

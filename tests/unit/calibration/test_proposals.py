@@ -107,6 +107,16 @@ def test_what_was_tried_is_not_proposed_again() -> None:
     assert second.key != first.key
 
 
+def test_a_judge_who_sees_no_sections_is_given_none() -> None:
+    made = cases(20, lambda _, people: min(5, people + 1))
+    figures = compare(made, RUBRIC, Options(intervals=False))
+    tried: set[str] = set()
+    while (each := propose(RUBRIC, made, figures, frozenset(tried), narrow=True)) is not None:
+        assert each.kind in {"anchors", "levels"}
+        tried.add(each.key)
+    assert len(tried) > 1
+
+
 def test_every_change_can_be_written_down() -> None:
     made = [case(n, 1 + n % 2, (4, 5)[n % 2]) for n in range(24)]
     assert all(written(each.rubric) is not None for each in all_of(made))
