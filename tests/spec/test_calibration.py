@@ -421,6 +421,18 @@ def test_whatever_stops_it_the_same_command_goes_on(
     assert len(list(Path(".jurybox/calibrations").iterdir())) == 1
 
 
+def test_another_version_of_the_judge_does_not_go_on_with_what_the_old_one_began(
+    calibrate: Calibrate,
+) -> None:
+    Path("broken").touch()
+    assert calibrate("broken")[0] == 3
+    Path("broken").unlink()
+    (file,) = Path().glob("cal_*.py")
+    file.write_text(f"{file.read_text()}\n")
+    assert calibrate("broken")[0] == 0
+    assert len(list(Path(".jurybox/calibrations").iterdir())) == 2
+
+
 def test_a_finished_calibration_is_measured_anew(calibrate: Calibrate) -> None:
     _, first = calibrate("fair")
     _, second = calibrate("fair")

@@ -21,6 +21,7 @@ from jurybox.wiring.gold_files import GoldSet, read_gold_set, write_rows
 from jurybox.wiring.models import build_models
 from jurybox.wiring.planning import read_rubric
 from jurybox.wiring.running import now_utc
+from jurybox.wiring.versions import version_of
 
 if TYPE_CHECKING:
     from jurybox.calibration.figures import Agreement
@@ -36,12 +37,16 @@ _WHOLE: Final = "gold"
 
 
 class Readied(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that was looked at before the first call, and what a person should know of it."""
+    """Everything that was looked at before the first call, and what a person should know of it.
+
+    ``versions`` are those of the judges: another version is another measurement.
+    """
 
     options: CalibrateOptions
     document: "DocumentPlan"
     gold: GoldSet
     parts: "dict[Part, tuple[GoldRow, ...]]"
+    versions: tuple[str | None, ...]
     warnings: tuple[str, ...]
 
 
@@ -69,11 +74,14 @@ def ready(options: CalibrateOptions) -> Readied:
             raise InputError("a model proposes changes in rounds", "ask for some", "--rounds")
         # A missing key is better known now than after the first round.
         build_models([options.proposer], read_settings(), options.base_url)
+    build_models(options.judges, read_settings(), options.base_url)
+    here = str(Path.cwd())
     return Readied(
         options=options,
         document=document,
         gold=gold,
         parts=parts,
+        versions=tuple(version_of(judge, here) for judge in options.judges),
         warnings=(*warnings, *gold.warnings),
     )
 
@@ -107,7 +115,7 @@ def _ingredients(readied: Readied) -> object:
     options = msgspec.structs.replace(
         readied.options, output=None, concurrency=None, allow_unpinned=False, rubric="", gold=""
     )
-    return [options, readied.document.text, readied.gold.file.sha256]
+    return [options, readied.document.text, readied.gold.file.sha256, readied.versions]
 
 
 def _measured(bench: Bench) -> "tuple[Agreement, str]":
