@@ -23,8 +23,8 @@ from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement.pair import agree
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
 from jurybox.statistics.figure import Figure
-from jurybox.statistics.interval import Interval
 from jurybox.statistics.paired.comparing import compare_paired
+from jurybox.statistics.paired.result import PairedComparison
 
 SIDE_SCALE: Final = Scale(low=0, high=len(SIDES) - 1)
 """Sides as numbers, for figures that only ask whether two are the same."""
@@ -185,14 +185,17 @@ def _bias(
         value=made.difference,
         interval=made.interval,
         direction=made.verdict,
-        sentence=_bias_sentence(name, made.difference, made.interval, made.verdict),
+        sentence=_bias_sentence(name, made),
         reason=made.reason,
     )
 
 
-def _bias_sentence(name: str, value: float | None, interval: Interval | None, verdict: str) -> str:
+def _bias_sentence(name: str, made: PairedComparison) -> str:
+    value, interval, verdict = made.difference, made.interval, made.verdict
     if value is None:
         return f"{name}: nothing was scored by both"
+    if not made.differing:
+        return f"{name}: the judge scores as people do, on all {made.n}"
     by = _shown(abs(value))
     if interval is None:
         return f"{name}: the judge scores {by} {_way(value)} than people, on too few to say more"

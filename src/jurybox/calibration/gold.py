@@ -2,7 +2,8 @@
 
 A dataset's row may carry ``gold``, scores by criterion, and ``gold_winner`` for two responses. Each
 of them is one value, or several people's: a list, in which a place is a person, or an object by
-their names. They ride with the row as metadata, which no judge ever sees.
+their names. They ride with the row as metadata, which no judge ever sees. In a table without
+nesting, such as CSV, they are cells of JSON.
 """
 
 import math
@@ -68,13 +69,22 @@ def read_gold(metadata: Mapping[str, object], scales: Mapping[str, Scale]) -> Go
         InputError: what is there can't be gold; the caller knows where it stands.
 
     """
-    scores, winners = metadata.get(GOLD), metadata.get(GOLD_WINNER)
+    scores, winners = (_unpacked(metadata.get(name)) for name in (GOLD, GOLD_WINNER))
     if scores is None and winners is None:
         return None
     return Gold(
         scores={} if scores is None else _read_scores(scores, scales),
         winners={} if winners is None else dict(_read_winners(winners)),
     )
+
+
+def _unpacked(value: object) -> object:
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        return value  # what it is shows best in the message that refuses it
 
 
 def _read_scores(value: object, scales: Mapping[str, Scale]) -> dict[str, dict[str, float]]:

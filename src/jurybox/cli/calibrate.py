@@ -4,6 +4,7 @@ import click
 
 from jurybox.cli.output import json_option, print_json, say
 from jurybox.cli.stores import opened, store_option
+from jurybox.cli.sureness import level_option
 
 
 @click.command("calibrate")
@@ -60,13 +61,7 @@ from jurybox.cli.stores import opened, store_option
     metavar="N",
     help="What the split and the intervals are drawn by.",
 )
-@click.option(
-    "--level",
-    type=click.FloatRange(0.5, 0.999),
-    default=0.95,
-    metavar="P",
-    help="How often intervals shall cover the true figure; 0.95 unless it is given.",
-)
+@level_option
 @click.option("--base-url", metavar="URL", help="The address of an OpenAI-compatible endpoint.")
 @click.option(
     "--concurrency",

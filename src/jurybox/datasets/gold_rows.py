@@ -29,8 +29,6 @@ class GoldFile(msgspec.Struct, frozen=True, kw_only=True):
 def read_gold_rows(path: Path, scales: Mapping[str, Scale]) -> GoldFile:
     """Read a file of labels: ``id`` with ``gold`` or ``gold_winner``; other columns are left alone.
 
-    In a table without nesting, such as CSV, ``gold`` is a cell of JSON.
-
     Raises:
         InputError: the file can't be read, or has no label at all.
         DatasetError: a row has no id, two have the same, or a label can't be one.
@@ -66,7 +64,7 @@ class _Labels:
     def add(self, line: int, record: Record) -> None:
         try:
             row_id = None if record.get("id") is None else read_id(record["id"], "id")
-            gold = read_gold(_unpacked(record), self._scales)
+            gold = read_gold(record, self._scales)
         except Refused as refused:
             self._findings.add(Place(line), refused.code, refused.problem, refused.mend)
             return
@@ -85,17 +83,3 @@ class _Labels:
         else:
             self._lines[row_id] = line
             self.gold[row_id] = gold
-
-
-def _unpacked(record: Record) -> dict[str, object]:
-    """Return the labels of a row; a cell that holds JSON is read."""
-    return {name: _value(name, record.get(name)) for name in (GOLD, GOLD_WINNER)}
-
-
-def _value(name: str, value: object) -> object:
-    if not isinstance(value, str) or not (name == GOLD or value.startswith(("[", "{"))):
-        return value
-    try:
-        return msgspec.json.decode(value)
-    except msgspec.DecodeError:
-        return value

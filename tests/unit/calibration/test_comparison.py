@@ -27,7 +27,7 @@ def test_a_judge_who_says_what_people_say_agrees() -> None:
     assert found.error == 0
     assert found.worst == ()
     assert found.bias is not None
-    assert found.bias.sentence == "correctness: no clear bias, judge minus people is 0 (0 to 0)"
+    assert found.bias.sentence == "correctness: the judge scores as people do, on all 40"
 
 
 def test_kappa_is_quadratic_over_the_declared_scale() -> None:

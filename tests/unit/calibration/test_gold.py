@@ -52,6 +52,11 @@ def test_e14_a_winner_is_what_most_people_say(given: object, winner: str) -> Non
     assert gold.winner == winner
 
 
+def test_a_cell_of_a_table_may_hold_json() -> None:
+    gold = read_gold({"gold": ' {"clarity": [4, 5]}', "gold_winner": '["A", "A"]'}, SCALES)
+    assert gold == Gold(scores={"clarity": {"1": 4, "2": 5}}, winners={"1": "A", "2": "A"})
+
+
 def test_nobody_who_says_anything_is_no_winner() -> None:
     gold = read_gold({"gold_winner": [None, None]}, SCALES)
     assert gold is not None
@@ -61,6 +66,7 @@ def test_nobody_who_says_anything_is_no_winner() -> None:
 @pytest.mark.parametrize(
     ("metadata", "says"),
     [
+        ({"gold": "{clarity: 4}"}, "`gold` is '{clarity: 4}'"),
         ({"gold": 4}, "`gold` is 4; write scores by criterion"),
         ({"gold": {"clearness": 4}}, "names `clearness`, which isn't judged; name one of clarity"),
         ({"gold": {"clarity": 6}}, "gives `clarity` 6; give a number from 1 to 5"),
