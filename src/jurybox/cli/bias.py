@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jurybox.cli.calling import base_url_option
 from jurybox.cli.exits import FAILED, FINE, INCOMPLETE
 from jurybox.cli.output import json_option, print_json, say
 from jurybox.cli.stores import opened, run_argument, store_option
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     metavar="MODEL",
     help="Who judges the samples again, in place of the run's judges; may be given repeatedly.",
 )
-@click.option("--base-url", metavar="URL", help="The address of an OpenAI-compatible endpoint.")
+@base_url_option
 @click.option(
     "--seed",
     type=click.IntRange(0),

@@ -2,6 +2,7 @@
 
 import click
 
+from jurybox.cli.calling import base_url_option, concurrency_option, unpinned_option
 from jurybox.cli.output import json_option, print_json, say
 from jurybox.cli.stores import opened, store_option
 from jurybox.cli.sureness import level_option
@@ -62,18 +63,9 @@ from jurybox.cli.sureness import level_option
     help="What the split and the intervals are drawn by.",
 )
 @level_option
-@click.option("--base-url", metavar="URL", help="The address of an OpenAI-compatible endpoint.")
-@click.option(
-    "--concurrency",
-    type=click.IntRange(1, 10_000),
-    metavar="N",
-    help="The most calls at once to one endpoint.",
-)
-@click.option(
-    "--allow-unpinned",
-    is_flag=True,
-    help="Accept models whose names don't say which version is meant.",
-)
+@base_url_option
+@concurrency_option
+@unpinned_option
 @click.option(
     "--show",
     "shown",

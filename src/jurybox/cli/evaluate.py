@@ -2,6 +2,7 @@
 
 import click
 
+from jurybox.cli.calling import base_url_option
 from jurybox.cli.exits import FAILED, FINE, INCOMPLETE
 from jurybox.cli.output import json_option, print_json, say
 from jurybox.cli.values import TextValue
@@ -28,7 +29,7 @@ TEXT = TextValue()
 @click.option(
     "--votes", type=click.IntRange(1, 99), help="How many votes; else as the rubric says."
 )
-@click.option("--base-url", metavar="URL", help="The address of an OpenAI-compatible endpoint.")
+@base_url_option
 @click.option(
     "--explain",
     is_flag=True,

@@ -2,6 +2,7 @@
 
 import click
 
+from jurybox.cli.calling import concurrency_option
 from jurybox.cli.output import json_option
 from jurybox.cli.stores import opened, run_argument, store_option
 
@@ -13,12 +14,7 @@ from jurybox.cli.stores import opened, run_argument, store_option
     metavar="URL",
     help="The address of an OpenAI-compatible endpoint, where it has changed.",
 )
-@click.option(
-    "--concurrency",
-    type=click.IntRange(1, 10_000),
-    metavar="N",
-    help="The most calls at once to one endpoint.",
-)
+@concurrency_option
 @click.option(
     "--forget-batches",
     "forget",

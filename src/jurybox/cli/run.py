@@ -2,6 +2,7 @@
 
 import click
 
+from jurybox.cli.calling import base_url_option, concurrency_option, unpinned_option
 from jurybox.cli.output import json_option, say
 from jurybox.cli.stores import opened, store_option
 
@@ -32,12 +33,7 @@ from jurybox.cli.stores import opened, store_option
     metavar="N",
     help="Use only the first so many rows of the dataset.",
 )
-@click.option(
-    "--concurrency",
-    type=click.IntRange(1, 10_000),
-    metavar="N",
-    help="The most calls at once to one endpoint.",
-)
+@concurrency_option
 @click.option(
     "--judge",
     "judges",
@@ -45,12 +41,8 @@ from jurybox.cli.stores import opened, store_option
     metavar="MODEL",
     help="A model that judges, in place of the suite's; give it more than once for a mixed jury.",
 )
-@click.option("--base-url", metavar="URL", help="The address of an OpenAI-compatible endpoint.")
-@click.option(
-    "--allow-unpinned",
-    is_flag=True,
-    help="Accept models whose names don't say which version is meant.",
-)
+@base_url_option
+@unpinned_option
 @click.option(
     "--cache/--no-cache",
     default=None,

@@ -5,7 +5,7 @@ more than anything else that is done with a request, so the state after it is ke
 """
 
 import hashlib
-from typing import Any, Final, NamedTuple
+from typing import Any, AnyStr, Final, NamedTuple
 
 _MOST: Final = 16
 _SHORTEST, _LONGEST = 1024, 65_536
@@ -40,13 +40,13 @@ class Hasher:
         if len(data) < _SHORTEST:
             return
         for index, (beginning, _) in enumerate(self._known):
-            shared = _shared(beginning, data)
+            shared = shared_beginning(beginning, data)
             if shared >= _SHORTEST:
                 # Two samples may have had more in common than all of them have.
                 begun = _begun(data[:shared])
                 self._known = (*self._known[:index], begun, *self._known[index + 1 :])
                 return
-        shared = _shared(self._last, data)
+        shared = shared_beginning(self._last, data)
         if shared >= _SHORTEST and len(self._known) < _MOST:
             self._known = (*self._known, _begun(data[:shared]))
         self._last = data[:_LONGEST]
@@ -62,8 +62,8 @@ def _begun(beginning: bytes) -> _Begun:
     return _Begun(beginning, hashlib.sha256(beginning))
 
 
-def _shared(one: bytes, other: bytes) -> int:
-    """Return how many bytes two texts begin with alike."""
+def shared_beginning(one: AnyStr, other: AnyStr) -> int:
+    """Return how many bytes or characters two texts begin with alike."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

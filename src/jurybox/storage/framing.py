@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
+from jurybox.running.hashing import shared_beginning
 from jurybox.running.records import ExchangeRow
 
 _SHORTEST: Final = 1024
@@ -100,7 +101,9 @@ class Framer:
     def _trimmed(self, text: str) -> Frame | None:
         """Take out of a frame what only the first samples had in common."""
         for index, known in enumerate(self._frames):
-            shared = _frame(_shared(known.head, text), _shared_end(known.tail, text))
+            shared = _frame(
+                text[: shared_beginning(known.head, text)], _shared_end(known.tail, text)
+            )
             # Where much is missing, it is of another kind of requests.
             if shared.size >= max(_SHORTEST, known.size * 3 // 4) and shared.holds(text):
                 del self._frames[index]
@@ -113,7 +116,7 @@ class Framer:
         for other in self._candidates:
             if (other.run_id, other.number) == (row.run_id, row.number):
                 continue
-            head = _shared(other.text, row.request)
+            head = row.request[: shared_beginning(other.text, row.request)]
             room = min(len(other.text), len(row.request)) - len(head)
             tail = _shared_end(other.text[len(other.text) - room :], row.request)
             if len(head) + len(tail) >= (_SHORTEST if best is None else best.size + 1):
@@ -124,18 +127,6 @@ class Framer:
 def _frame(head: str, tail: str) -> Frame:
     data = f"{len(head)}:{head}{tail}".encode("utf-8", "surrogatepass")
     return Frame(hashlib.sha256(data).hexdigest(), head, tail)
-
-
-def _shared(one: str, other: str) -> str:
-    """Return what two texts begin with alike."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return one[:low]
 
 
 def _shared_end(one: str, other: str) -> str:

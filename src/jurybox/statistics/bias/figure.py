@@ -1,5 +1,6 @@
 """What a figure of bias is, and how it is worded."""
 
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 import msgspec
@@ -52,6 +53,18 @@ def too_few(samples: int, what: str) -> str | None:
     count = "no sample has" if not samples else f"only {samples} samples have"
     count = "only 1 sample has" if samples == 1 else count
     return f"{count} {what}, and {FEWEST} are needed"
+
+
+def too_one_sided(
+    kinds: Sequence[bool], samples: Sequence[Hashable], named: tuple[str, str]
+) -> str | None:
+    """Say that one of two kinds of responses is too rare; ``named`` says what either is."""
+    for kind, what in zip((True, False), named, strict=True):
+        count = len({each for each, is_kind in zip(samples, kinds, strict=True) if is_kind is kind})
+        if count < FEWEST_OF_A_KIND:
+            found = f"responses of only {count} samples are" if count else "no response is"
+            return f"{found} {what}, and {FEWEST_OF_A_KIND} samples of each kind are needed"
+    return None
 
 
 def percent(value: float, interval: Interval | None = None) -> str:

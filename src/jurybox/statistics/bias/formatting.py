@@ -6,11 +6,11 @@ from typing import Final
 import numpy as np
 
 from jurybox.statistics.bias.figure import (
-    FEWEST_OF_A_KIND,
     BiasFigure,
     number,
     side_of,
     too_few,
+    too_one_sided,
     untold,
 )
 from jurybox.statistics.bias.pairs import Kind
@@ -50,7 +50,7 @@ def difference_by_mark(
     """
     name = difference_name(mark)
     n, m = len(scores), codes_of(samples, len(scores))[1]
-    why = too_few(m, "a score") or _too_alike(has, samples)
+    why = too_few(m, "a score") or too_one_sided(has, samples, ("with it", "without it"))
     if why is not None:
         return untold(name, why, n=n, samples=m)
     length = np.asarray(words, dtype=np.float64)
@@ -70,12 +70,3 @@ def difference_by_mark(
         sentence=f"At equal length, responses with {mark} get"
         f" {number(found.value, found.interval)} of the scale beside others: {told}.",
     )
-
-
-def _too_alike(has: Sequence[bool], samples: Sequence[Hashable]) -> str | None:
-    for kind, what in ((True, "with"), (False, "without")):
-        count = len({s for s, each in zip(samples, has, strict=True) if each is kind})
-        if count < FEWEST_OF_A_KIND:
-            few = f"responses of only {count} samples are" if count else "no response is"
-            return f"{few} {what} it, and {FEWEST_OF_A_KIND} samples of each kind are needed"
-    return None

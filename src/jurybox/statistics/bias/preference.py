@@ -6,11 +6,11 @@ from typing import Final
 import numpy as np
 
 from jurybox.statistics.bias.figure import (
-    FEWEST_OF_A_KIND,
     BiasFigure,
     number,
     side_of,
     too_few,
+    too_one_sided,
     untold,
 )
 from jurybox.statistics.bias.pairs import Kind
@@ -21,6 +21,7 @@ DIFFERENCE: Final = "self_preference.score_difference"
 DIFFERENCE_GIVEN_GOLD: Final = "self_preference.score_difference_given_gold"
 
 _OWN: Final = "the response of the judge's own family"
+_KINDS: Final = ("of the judge's own family", "of another family")
 _FAVOUR: Final = "its own family"
 _PAIRS: Final = "one response of the judge's family and one of another"
 OWN: Final = Kind(name="self_preference.own_win_rate", which=_OWN, favour=_FAVOUR, pairs=_PAIRS)
@@ -56,7 +57,7 @@ def own_against_others(
     name = DIFFERENCE_GIVEN_GOLD if given_gold else DIFFERENCE
     n, m = len(scores), codes_of(samples, len(scores))[1]
     why = too_few(m, "a response by a known model" + (" and gold" if given_gold else ""))
-    why = why or _one_sided(own, samples)
+    why = why or too_one_sided(own, samples, _KINDS)
     if why is not None:
         return untold(name, why, n=n, samples=m)
     columns = [np.asarray(own, dtype=np.float64)]
@@ -82,12 +83,3 @@ def own_against_others(
         sentence=f"Responses of the judge's own family get {shown} of the scale beside"
         f" others{beyond}: {told}.",
     )
-
-
-def _one_sided(own: Sequence[bool], samples: Sequence[Hashable]) -> str | None:
-    for kind, what in ((True, "of the judge's own family"), (False, "of another family")):
-        count = len({s for s, each in zip(samples, own, strict=True) if each is kind})
-        if count < FEWEST_OF_A_KIND:
-            found = "no response is" if not count else f"responses of only {count} samples are"
-            return f"{found} {what}, and {FEWEST_OF_A_KIND} samples of each kind are needed"
-    return None
