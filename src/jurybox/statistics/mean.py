@@ -8,6 +8,7 @@ Human Resources 50, 317-372, describe.
 """
 
 from collections.abc import Hashable, Sequence
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -17,6 +18,9 @@ from jurybox.statistics.clusters import codes_of
 from jurybox.statistics.distributions import t_quantile
 from jurybox.statistics.figure import Figure
 from jurybox.statistics.interval import Interval
+
+# What is left of nothing by rounding.
+_NOTHING: Final = 1e-9
 
 
 class Mean(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +75,9 @@ def mean_of(
     if float(np.ptp(x)) == 0:
         why = "all values are the same, so they don't show how values vary"
         return Mean(n=n, clusters=known, value=mean, sd=0.0, error=0.0, reason=why)
+    if error <= _NOTHING * sd:
+        why = "all clusters have the same mean, so they don't show how clusters vary"
+        return Mean(n=n, clusters=known, value=mean, sd=sd, error=0.0, reason=why)
     half = t_quantile((1 + level) / 2, m - 1) * error
     method = "t" if clusters is None else f"t, {m:,} clusters"
     made = Interval(low=mean - half, high=mean + half, level=level, method=method)

@@ -74,3 +74,11 @@ def test_mean_and_median_can_be_resampled() -> None:
         assert made.interval.low < made.value < made.interval.high
     assert bootstrap_median([]).reason == "there are no values"
     assert bootstrap_mean([1.0, 1.0]).interval is None
+
+
+def test_clusters_with_the_same_mean_show_no_spread() -> None:
+    made = mean_of([0, 1] * 4, clusters=[0, 0, 1, 1, 2, 2, 3, 3])
+    assert made.value == 0.5
+    assert made.interval is None
+    assert made.reason is not None
+    assert made.reason.startswith("all clusters have the same mean")

@@ -18,6 +18,7 @@ from jurybox.statistics.proportion import Proportion, proportion
 
 Values = NDArray[np.float64]
 
+_ERRORS_KNOWN: Final = 5
 FEWEST_LABELS: Final = 10
 """With fewer (or fewer independent) labels, nobody knows how wrong the judge is."""
 
@@ -87,8 +88,9 @@ def corrected_mean(data: Labels, *, level: float = 0.95) -> CorrectedMean:
     0 and 1: unbiased whatever the judge does, and never less sure than labels alone but by chance.
     Its variance is ``var(y - t f) / n + t^2 var(g) / N``; with clusters, the sum of squares of
     each cluster's part in it. The interval takes Student's t on the labels (or their clusters)
-    less one. Yes-or-no figures get one more of either error in that variance, so that a judge who
-    was right on every label isn't taken for infallible. Labels must be drawn at random from all
+    less one. Where the judge was wrong on fewer than five labels, and for yes or no always, one
+    more of either error, as large as the figures go, is imagined in that variance, so that a judge
+    who was right on every label isn't taken for infallible. Labels must be drawn at random from all
     samples.
 
     Reference: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), "PPI++: efficient
@@ -104,6 +106,7 @@ def corrected_mean(data: Labels, *, level: float = 0.95) -> CorrectedMean:
         human=_figure(data.human, data.clusters, level),
         corrected=Figure(value=None, interval=None, n=n + more),
         bias=float(data.judge.mean() - data.human.mean()) if n else None,
+        clusters=None if data.clusters is None else len(set(data.clusters)),
     )
     reason = _refusal(data)
     if reason is not None:
@@ -113,10 +116,7 @@ def corrected_mean(data: Labels, *, level: float = 0.95) -> CorrectedMean:
     variance = _variance(data, tuning)
     if variance <= 0:
         reason = "people and the judge gave all samples the same figure: there is no spread"
-        corrected = Figure(value=value, interval=None, n=n + more)
-        return _worded(
-            msgspec.structs.replace(known, corrected=corrected, tuning=tuning, reason=reason)
-        )
+        return _worded(msgspec.structs.replace(known, reason=reason))
     degrees = (n if data.clusters is None else len(set(data.clusters))) - 1
     half = t_quantile((1 + level) / 2, degrees) * float(np.sqrt(variance))
     low, high = value - half, value + half
@@ -128,8 +128,8 @@ def corrected_mean(data: Labels, *, level: float = 0.95) -> CorrectedMean:
         known,
         corrected=Figure(value=value, interval=interval, n=n + more),
         tuning=tuning,
-        effective_labels=_effective(data, variance),
-        labels_to_halve=_to_halve(data),
+        effective_labels=n * _variance(data, 0.0) / variance,
+        labels_to_halve=_to_halve(data) if data.clusters is None else None,
     )
     return _worded(made)
 
@@ -166,8 +166,7 @@ def _tuning(data: Labels) -> float:
 def _variance(data: Labels, tuning: float) -> float:
     """Return the variance of the corrected mean."""
     residuals = data.human - tuning * data.judge
-    added = [1.0, -tuning] if data.binary else []
-    # One sample more that only people, and one that only the judge says yes to.
+    added = _imagined(data, tuning)
     residuals = np.append(residuals, added)
     rest = tuning * (data.rest - data.rest.mean()) / len(data.rest)
     if data.clusters is None:
@@ -176,6 +175,19 @@ def _variance(data: Labels, tuning: float) -> float:
     parts = np.append((residuals - residuals.mean()) / len(residuals), rest)
     alone = [("added", number) for number in range(len(added))]
     return _clustered(parts, (*data.clusters, *alone, *(data.rest_clusters or ())))
+
+
+def _imagined(data: Labels, tuning: float) -> list[float]:
+    """Return the residuals of one sample that only people, and one that only the judge rates high.
+
+    Errors that few labels show may be missing from them altogether.
+    """
+    wrong = int(np.sum(data.human != data.judge))
+    if wrong >= _ERRORS_KNOWN and np.ptp(data.human) > 0 and not data.binary:
+        return []
+    everything = np.concatenate([data.human, data.judge, data.rest])
+    low, high = float(everything.min()), float(everything.max())
+    return [high - tuning * low, low - tuning * high]
 
 
 def _clustered(parts: Values, clusters: Sequence[Hashable] | None) -> float:
@@ -195,14 +207,6 @@ def _figure(values: Values, clusters: Sequence[Hashable] | None, level: float) -
     else:
         whole = mean_of(values.tolist(), clusters=clusters, level=level)
     return Figure(value=whole.value, interval=whole.interval, n=whole.n, reason=whole.reason)
-
-
-def _effective(data: Labels, variance: float) -> float | None:
-    """Return ``n var(labels alone) / var(corrected)``."""
-    n = len(data.human)
-    parts = (data.human - data.human.mean()) / n
-    alone = _clustered(parts, data.clusters)
-    return n * alone / variance if alone > 0 else None
 
 
 def _to_halve(data: Labels) -> int | None:

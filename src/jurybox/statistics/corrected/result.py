@@ -15,9 +15,11 @@ class CorrectedMean(msgspec.Struct, frozen=True, kw_only=True):
         corrected: both together; no figure where the labels are too few.
         tuning: how far the judge is trusted: 0 leaves it out, 1 takes it at its word (lambda).
         bias: the judge's mean less people's, on the labelled samples.
+        clusters: how many independent groups the labelled samples form, where that was said.
         effective_labels: how many labels people would need to be as sure without the judge.
         labels_to_halve: how many more labels would make the corrected interval half as wide;
-            ``None`` where no number of labels on these samples would.
+            ``None`` where no number of labels on these samples would, and with clusters, where it
+            depends on which samples are labelled.
         reason: why a figure is missing, in words.
         sentence: all that in plain words.
 
@@ -28,6 +30,7 @@ class CorrectedMean(msgspec.Struct, frozen=True, kw_only=True):
     corrected: Figure
     tuning: float | None = None
     bias: float | None = None
+    clusters: int | None = None
     effective_labels: float | None = None
     labels_to_halve: int | None = None
     reason: str | None = None

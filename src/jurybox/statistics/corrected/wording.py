@@ -15,6 +15,8 @@ def sentence(made: CorrectedMean) -> str:
         said += ", which the labels contradict"
     if made.effective_labels is not None:
         said += f"; with the judge, the labels are worth {made.effective_labels:,.0f}"
+    if made.clusters is not None:
+        return said
     if made.labels_to_halve is None:
         return f"{said}; more labels on these samples can't halve the interval"
     return f"{said}; {made.labels_to_halve:,} more would halve the interval"

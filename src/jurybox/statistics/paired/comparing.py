@@ -1,5 +1,6 @@
 """One figure of two runs, sample by sample: the entry to everything in this room."""
 
+import math
 from collections.abc import Hashable, Sequence
 
 import msgspec
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
+from jurybox.statistics.distributions import beta_quantile, normal_quantile
 from jurybox.statistics.interval import Interval
 from jurybox.statistics.multiplicity import holm
 from jurybox.statistics.paired.effects import (
@@ -76,22 +78,35 @@ def compare_paired(
         test=main.test,
         others=tuple(others),
         effects=_effects(differences, binary=binary),
-        detectable=_detectable(units, resampling.level),
+        detectable=_detectable(units, resampling.level, yes_or_no=plain),
         reason=interval if isinstance(interval, str) else None,
     )
     return _worded(made)
 
 
 def adjusted(comparisons: Sequence[PairedComparison]) -> tuple[PairedComparison, ...]:
-    """Return the comparisons with Holm's correction over all of them that have a p value."""
+    """Return the comparisons with Holm's correction over all of them that have a p value.
+
+    What could have been found is then larger too: it has to pass the strictest of the tests.
+    """
     tested = [each.p_value for each in comparisons if each.p_value is not None]
     corrected = iter(holm(tested))
     return tuple(
-        each
-        if each.p_value is None
-        else _worded(msgspec.structs.replace(each, p_adjusted=next(corrected)))
+        each if each.p_value is None else _corrected(each, next(corrected), len(tested))
         for each in comparisons
     )
+
+
+def _corrected(made: PairedComparison, p: float, tests: int) -> PairedComparison:
+    detectable = made.detectable
+    if detectable is not None and made.interval is not None:
+        missed = 1 - made.interval.level
+        strict, plain = (
+            normal_quantile(1 - each / 2) + normal_quantile(POWER)
+            for each in (missed / tests, missed)
+        )
+        detectable *= strict / plain
+    return _worded(msgspec.structs.replace(made, p_adjusted=p, detectable=detectable))
 
 
 def _check(
@@ -121,12 +136,20 @@ def _effects(differences: Values, *, binary: bool) -> tuple[EffectSize, ...]:
     return cohens_g(only_a, only_b), odds_ratio(only_a, only_b)
 
 
-def _detectable(units: Units, level: float) -> float | None:
-    """Return it where the differences have a spread to go by."""
+def _detectable(units: Units, level: float, *, yes_or_no: bool) -> float | None:
+    """Return it where the differences have a spread to go by.
+
+    Of yes and no, McNemar's test needs so many samples that differ, whatever their spread: with
+    fewer than ``k`` of them, ``2^(1 - k)`` is more than the level allows.
+    """
     count = len(units.sums)
     if count < 2 or units.alike:  # noqa: PLR2004 - one value has no spread
         return None
-    return minimal_detectable(units.standard_error, count - 1, level=level, power=POWER)
+    found = minimal_detectable(units.standard_error, count - 1, level=level, power=POWER)
+    if not yes_or_no:
+        return found
+    needed = math.ceil(1 - math.log2(1 - level))
+    return max(found, beta_quantile(POWER, needed, count - needed + 1)) if needed <= count else None
 
 
 def _worded(made: PairedComparison) -> PairedComparison:

@@ -13,8 +13,8 @@ from jurybox.statistics.interval import Interval
 
 Values = NDArray[np.float64]
 
-FEWEST_DRAWN: Final = 20
-"""With fewer independent units, draws from the data are too much alike: t is used instead."""
+FEWEST_DRAWN: Final = 50
+"""With fewer independent units draws are too much alike, and cover less than Student's t does."""
 
 _PIECE: Final = 2_000_000
 
@@ -57,29 +57,43 @@ def gather(differences: Values, clusters: Sequence[Hashable] | None) -> Units:
 def mean_interval(units: Units, resampling: Resampling) -> Interval | str:
     """Return the interval of the mean difference, or why there is none.
 
-    From 20 units on by resampling (BCa), below that by Student's t with the units' standard
-    error. Where all units have the same mean difference, there is no spread to go by. From six on
-    (at the level 95%), the same value at both ends is still an interval for the middle of the
-    differences: were it elsewhere, n draws would fall on one side of it with probability
-    ``2^(1 - n)`` at most (the interval of the sign test). There is none where nothing differs:
-    from zero to zero would promise that nothing ever will.
+    From 50 units on by resampling (BCa), below that by Student's t with the units' standard
+    error. Where all units have the same mean difference there is no spread to go by, and two more
+    are imagined: one that doesn't differ, and one that moved as far the other way. There is none
+    where nothing differs: from zero to zero would promise that nothing ever will.
     """
     count, level = len(units.sums), resampling.level
     if count < 2:  # noqa: PLR2004 - one value has no spread
         return "one independent difference has no spread" if count else "there are no pairs"
     if units.alike:
         if not units.mean:
-            return "the runs are equal on every sample"
-        if 2.0 ** (1 - count) > 1 - level:
-            return f"all {count} independent differences are equal, and too few to go by that"
-        method = "sign test, all differences equal"
-        return Interval(low=units.mean, high=units.mean, level=level, method=method)
+            return _nothing(units)
+        return _student(_imagined(units), level, ", two of them imagined")
     drawn = _bootstrapped(units, resampling) if count >= FEWEST_DRAWN else None
     if drawn is not None:
         return drawn
+    return _student(units, level)
+
+
+def _student(units: Units, level: float, note: str = "") -> Interval:
+    count = len(units.sums)
     half = t_quantile((1 + level) / 2, count - 1) * units.standard_error
-    method = f"Student's t, {count} {_word(units)}"
+    method = f"Student's t, {count} {_word(units)}{note}"
     return Interval(low=units.mean - half, high=units.mean + half, level=level, method=method)
+
+
+def _imagined(units: Units) -> Units:
+    size = float(units.sizes.mean())
+    return Units(
+        sums=np.append(units.sums, [0.0, -size * units.mean]),
+        sizes=np.append(units.sizes, [size, size]),
+    )
+
+
+def _nothing(units: Units) -> str:
+    if float(units.sizes.max()) > 1:
+        return "no cluster differs on the whole"
+    return "the runs are equal on every sample"
 
 
 def _word(units: Units) -> str:

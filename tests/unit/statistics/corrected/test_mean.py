@@ -166,3 +166,50 @@ def test_intervals_of_rates_cover_at_their_level(
         alone += made.judge.interval.low <= rate <= made.judge.interval.high
     assert 0.93 <= covered / 1000 <= 0.97
     assert alone / 1000 < 0.75
+
+
+@pytest.mark.parametrize(
+    ("points", "n", "wrong"), [((1, 5), 10, 0.1), ((1, 5), 30, 0.05), ((0, 2), 20, 0.1)]
+)
+def test_errors_that_few_labels_show_are_not_forgotten(
+    points: tuple[int, int], n: int, wrong: float
+) -> None:
+    """A judge that is two points off on a few percent is often right on every label."""
+    rng = np.random.default_rng(11)
+    low, high = points
+    covered = 0
+    for _ in range(300):
+        people = rng.integers(low, high + 1, 1500).astype(float)
+        off = rng.random(1500) < wrong
+        judge = np.where(off, np.clip(people + 2, low, high), people)
+        made = corrected_mean(labels(people[:n], judge[:n], judge[n:]))
+        interval = made.corrected.interval
+        assert interval is not None
+        truth = (low + high) / 2
+        covered += interval.low <= truth <= interval.high
+    assert covered / 300 >= 0.93
+
+
+def test_labels_are_never_worth_less_for_being_corrected() -> None:
+    rng = np.random.default_rng(12)
+    people = rng.integers(0, 2, 12).astype(float)
+    made = corrected_mean(labels(people, people, rng.integers(0, 2, 500).astype(float)))
+    assert made.effective_labels is not None
+    assert made.effective_labels > 12
+
+
+def test_of_clusters_no_number_of_further_labels_is_named() -> None:
+    rng = np.random.default_rng(13)
+    people, judge = rng.normal(size=(2, 60))
+    made = corrected_mean(
+        labels(
+            people,
+            people + judge / 4,
+            rng.normal(size=300),
+            clusters=[place // 3 for place in range(60)],
+            rest_clusters=[100 + place // 3 for place in range(300)],
+        )
+    )
+    assert made.clusters == 20
+    assert made.labels_to_halve is None
+    assert "halve" not in made.sentence

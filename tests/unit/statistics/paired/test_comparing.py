@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from jurybox.statistics.bootstrap import Resampling
@@ -83,7 +84,6 @@ def test_rates_are_tested_by_mcnemar() -> None:
     [
         ([], [], "no sample has the figure in both"),
         ([1], [2], "one independent difference has no spread"),
-        ([1, 1, 1], [2, 2, 2], "all 3 independent differences are equal"),
         ([2, 1, 3], [2, 1, 3], "A and B are equal on 3 samples"),
     ],
 )
@@ -100,15 +100,19 @@ def test_every_sample_moved_by_the_same_is_a_difference() -> None:
     made = compare_paired([3] * 100, [2] * 100)
     assert made.verdict == "lower"
     assert made.interval is not None
-    assert (made.interval.low, made.interval.high) == (-1, -1)
-    assert "sign test" in made.interval.method
+    # Two more are imagined: one at 0 and one at +1.
+    imagined = np.array([-1.0] * 100 + [0.0, 1.0])
+    half = stats.t.ppf(0.975, 101) * imagined.std(ddof=1) / 102**0.5
+    assert made.interval.low == pytest.approx(imagined.mean() - half)
+    assert made.interval.low < -1 < made.interval.high < 0
+    assert "imagined" in made.interval.method
     assert made.detectable is None
 
 
 def test_decimal_fractions_that_differ_equally_are_equal() -> None:
     made = compare_paired([0.1, 0.7, 0.3] * 3, [0.4, 1.0, 0.6] * 3)
     assert made.interval is not None
-    assert "sign test" in made.interval.method
+    assert "imagined" in made.interval.method
 
 
 def test_clusters_flip_and_are_drawn_as_a_whole() -> None:
@@ -268,3 +272,37 @@ def test_the_interval_of_rates_covers_at_its_level() -> None:
         interval = rates_interval(only_a, only_b, 50, 0.95)
         covered += interval.low <= 0.15 <= interval.high
     assert 0.93 <= covered / 4000 <= 0.97
+
+
+def test_six_samples_that_moved_alike_promise_no_more_than_they_show() -> None:
+    """Were one in ten to stay, six that moved would be no surprise."""
+    made = compare_paired([3] * 6, [4] * 6)
+    assert made.interval is not None
+    assert made.interval.low < 0.9 < made.interval.high
+
+
+def test_clusters_that_even_out_are_not_called_equal() -> None:
+    pairs = [1.0, -1.0] * 6
+    made = compare_paired([0.0] * 12, pairs, clusters=[place // 2 for place in range(12)])
+    assert made.interval is None
+    assert made.differing == 12
+    assert made.reason == "no cluster differs on the whole"
+
+
+def test_what_could_be_found_of_yes_or_no_is_what_mcnemar_needs() -> None:
+    """Six samples that differ one way are the fewest that its exact test tells at 5%."""
+    made = compare_paired([0] * 20, [0] * 18 + [1] * 2, binary=True)
+    rng = np.random.default_rng(3)
+    found = 0
+    for _ in range(300):
+        changed = (rng.random(20) < made.detectable).astype(float)
+        found += compare_paired(np.zeros(20), changed, binary=True).p_value <= 0.05
+    assert 0.72 <= found / 300 <= 0.9
+
+
+def test_what_could_be_found_grows_with_the_number_of_tests() -> None:
+    rng = np.random.default_rng(4)
+    one = compare_paired(np.zeros(100), rng.normal(0, 1, 100))
+    among = adjusted([one] * 6)[0]
+    strict, plain = (stats.norm.ppf(1 - 0.05 / each / 2) + stats.norm.ppf(0.8) for each in (6, 1))
+    assert among.detectable == pytest.approx(one.detectable * strict / plain)
