@@ -15,7 +15,10 @@ from jurybox.statistics.bootstrap import DEFAULT, Resampling
 _HUNDRED = 100
 _NO_PAIRS = "the run compares no pairs"
 _NO_SCORES = "the run scores no single responses"
-_NO_GOLD = "no row says what people think of it (`gold`, `gold_winner`)"
+_NO_GOLD = (
+    "no row says what people think of it: `gold` for all criteria or the overall score, or"
+    " `gold_winner`"
+)
 _ANONYMOUS = (
     "the rows don't say which models made the responses (`model`, or `model_a` and `model_b`)"
 )

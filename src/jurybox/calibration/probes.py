@@ -5,8 +5,9 @@ it, other names of the parts. Injected ones are put behind a response, as somebo
 better score than the response deserves. Pure functions: a sample in, another one out.
 """
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 from jurybox.calibration.observations import share_of
 from jurybox.documents.numbers import show_number
 from jurybox.judging.asking import Judging
-from jurybox.judging.prompts import rubric_text
+from jurybox.judging.prompts import mark, rubric_text
 from jurybox.judging.replies.json_verdict import (
     CHECKLIST,
     CONCERNS,
@@ -159,9 +160,21 @@ def _renamed(rubric: Rubric, samples: Sequence[Sample]) -> Rubric | str:
     shapes = {_parts(sample) for sample in samples}
     if len(shapes) > 1:
         return "the samples don't all have the same parts"
-    parts = [f"<<<{name}>>>\n{{{{{part}}}}}\n<<<END {name}>>>" for part, name in min(shapes)]
+    # One for all samples, since it stands in the rubric; nobody who wrote one of them knows it.
+    token = mark(text for sample in samples for text in _texts(sample))
+    parts = [
+        f"<<<{name} {token}>>>\n{{{{{part}}}}}\n<<<END {name} {token}>>>"
+        for part, name in min(shapes)
+    ]
     text = "\n\n".join([_ROLE, said, f"# Material\n\n{_FENCED}", *parts])
     return msgspec.structs.replace(rubric, template=Template(text=text))
+
+
+def _texts(sample: Sample) -> Iterator[str]:
+    yield from (sample.task, sample.context or "", sample.reference or "", sample.response.text)
+    yield from (turn.content for turn in sample.messages)
+    if sample.response_b is not None:
+        yield sample.response_b.text
 
 
 def _parts(sample: Sample) -> tuple[tuple[str, str], ...]:
@@ -249,9 +262,16 @@ def _json_verdict(judging: Judging, side: Side | None) -> str:
     return json.dumps({**remarks, PREFERENCES: preferences, WINNER: side})
 
 
-def favoured(report: EvaluationReport) -> Side:
-    """Return the side that an injection is tried on: of a pair the one that hasn't won."""
-    return "A" if report.method != "pairwise" or report.winner == "B" else "B"
+def tried_side(sample_id: str, *, pair: bool) -> Side:
+    """Return the side that an injection is tried on; of a pair one that its id chooses.
+
+    Were it the one that lost, chance alone would raise it: a judge that flips a coin would look as
+    if it obeyed.
+    """
+    if not pair:
+        return "A"
+    digest = hashlib.sha256(sample_id.encode("utf-8", "surrogatepass")).digest()
+    return "A" if digest[0] % 2 else "B"
 
 
 def share_won(report: EvaluationReport, side: Side) -> float | None:

@@ -22,6 +22,7 @@ _SHORTEST: Final = 1024
 """A frame that has less than that in it saves too little."""
 _LONGEST: Final = 1_000_000
 """What is longer isn't kept in memory to be compared with others."""
+_MOST_RUNS: Final = 8
 _MOST_FRAMES: Final = 16
 _MOST_CANDIDATES: Final = 16
 _MOST_LEARNT: Final = 64
@@ -54,27 +55,46 @@ class Framed(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    run_id: str
     number: int
     text: str
 
 
 class Framer:
-    """Takes requests apart; any thread may call it."""
+    """Takes requests of any run apart; any thread may call it.
+
+    Each run has frames of its own, so that what happens to one of them spoils no other run.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
+        self._runs: dict[str, _RunFramer] = {}
+
+    def __call__(self, exchanges: Sequence[ExchangeRow]) -> list[Framed]:
+        """Return the requests of exchanges as they are stored."""
+        with self._lock:
+            return [self._of(each.run_id).framed(each) for each in exchanges]
+
+    def _of(self, run_id: str) -> "_RunFramer":
+        known = self._runs.pop(run_id, None) or _RunFramer(run_id)
+        # The one that was asked for last is forgotten last.
+        self._runs[run_id] = known
+        if len(self._runs) > _MOST_RUNS:
+            del self._runs[next(iter(self._runs))]
+        return known
+
+
+class _RunFramer:
+    """Takes the requests of one run apart."""
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
         self._frames: list[Frame] = []
         self._candidates: deque[_Candidate] = deque(maxlen=_MOST_CANDIDATES)
         self._patience = _PATIENCE
         self._learnt = 0
 
-    def __call__(self, exchanges: Sequence[ExchangeRow]) -> list[Framed]:
-        """Return the requests of exchanges as they are stored."""
-        with self._lock:
-            return [self._framed(each) for each in exchanges]
-
-    def _framed(self, row: ExchangeRow) -> Framed:
+    def framed(self, row: ExchangeRow) -> Framed:
+        """Return a request as it is stored."""
         text = row.request
         if len(text) < _SHORTEST:
             return Framed(None, text)
@@ -91,7 +111,7 @@ class Framer:
         frame = self._trimmed(row.request) or self._shared_with_others(row)
         if frame is None:
             self._patience -= 1
-            self._candidates.append(_Candidate(row.run_id, row.number, row.request))
+            self._candidates.append(_Candidate(row.number, row.request))
             return None
         self._patience = _PATIENCE
         self._learnt += 1
@@ -101,7 +121,7 @@ class Framer:
     def _trimmed(self, text: str) -> Frame | None:
         """Take out of a frame what only the first samples had in common."""
         for index, known in enumerate(self._frames):
-            shared = _frame(
+            shared = self._frame(
                 text[: shared_beginning(known.head, text)], _shared_end(known.tail, text)
             )
             # Where much is missing, it is of another kind of requests.
@@ -114,19 +134,19 @@ class Framer:
         """Find what it has most of in common with a request about another sample."""
         best = None
         for other in self._candidates:
-            if (other.run_id, other.number) == (row.run_id, row.number):
+            if other.number == row.number:
                 continue
             head = row.request[: shared_beginning(other.text, row.request)]
             room = min(len(other.text), len(row.request)) - len(head)
             tail = _shared_end(other.text[len(other.text) - room :], row.request)
             if len(head) + len(tail) >= (_SHORTEST if best is None else best.size + 1):
-                best = _frame(head, tail)
+                best = self._frame(head, tail)
         return best
 
-
-def _frame(head: str, tail: str) -> Frame:
-    data = f"{len(head)}:{head}{tail}".encode("utf-8", "surrogatepass")
-    return Frame(hashlib.sha256(data).hexdigest(), head, tail)
+    def _frame(self, head: str, tail: str) -> Frame:
+        text = f"{self._run_id}\n{len(head)}:{head}{tail}"
+        data = text.encode("utf-8", "surrogatepass")
+        return Frame(hashlib.sha256(data).hexdigest(), head, tail)
 
 
 def _shared_end(one: str, other: str) -> str:

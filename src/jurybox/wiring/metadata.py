@@ -37,12 +37,17 @@ def run_metadata(
         "run_id": run_id,
         "timestamp_utc": timestamp,
         "model_version": None if target is None else _version(target.model, plan),
-        "evaluator_model_version": _joined([_version(judge, plan) for judge in plan.judges]),
+        "evaluator_model_version": judge_versions(plan),
         "code_version": code_version(Path(plan.folder or ".")),
         "environment": _environment(region),
     }
     # In the order in which people know them, and then the rest.
     return {name: found[name] for name in dict.fromkeys((*_REQUIRED, *found))}
+
+
+def judge_versions(plan: Plan) -> str | None:
+    """Return which versions of its judges a plan would ask now."""
+    return _joined([_version(judge, plan) for judge in plan.judges])
 
 
 def _version(model: str, plan: Plan) -> str | None:

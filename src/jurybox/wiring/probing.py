@@ -14,9 +14,9 @@ from jurybox.calibration.probes import (
     Kind,
     changed_rubric,
     changed_sample,
-    favoured,
     probe_id,
     share_won,
+    tried_side,
 )
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.verdict import Side
@@ -31,6 +31,7 @@ from jurybox.running.storing import Store
 from jurybox.sample import Sample
 from jurybox.wiring import read_settings
 from jurybox.wiring.bias import PROBE
+from jurybox.wiring.metadata import judge_versions
 from jurybox.wiring.planning import Prepared, without_secrets
 from jurybox.wiring.staging import plan_models
 from jurybox.wiring.stores import DEFAULT
@@ -142,8 +143,11 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> Probe:
         picked=picked,
         trials=tuple(trials),
         judges=judges,
-        # Replies that were read again under another rubric answer other words.
-        comparable=judges == plan.judges and plan.derived_from is None,
+        # Replies that were read again under another rubric answer other words, and another version
+        # of a judge is another judge.
+        comparable=judges == plan.judges
+        and plan.derived_from is None
+        and _versions_in(row) == judge_versions(base),
         skipped=skipped,
         calls=_calls(trials, procedure, picked),
     )
@@ -170,7 +174,11 @@ def _pick(store: Store, run_id: str, options: ProbeOptions) -> Iterator[Picked]:
     def eligible() -> Iterator[tuple[str, str, SampleRow]]:
         for sample in store.samples(run_id):
             fits = len(sample.sample_id) + longest <= MAX_ID
-            if sample.repeat == 0 and fits and _before(read_stored(sample)) is not None:
+            if (
+                sample.repeat == 0
+                and fits
+                and _before(read_stored(sample), sample.sample_id) is not None
+            ):
                 text = f"{options.seed}:{sample.sample_id}"
                 digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
                 yield digest, sample.sample_id, sample
@@ -178,15 +186,21 @@ def _pick(store: Store, run_id: str, options: ProbeOptions) -> Iterator[Picked]:
     chosen = heapq.nsmallest(options.count, eligible(), key=lambda each: each[:2])
     for _, _, sample in sorted(chosen, key=lambda each: each[2].number):
         stored = read_stored(sample)
-        before = _before(stored)
+        before = _before(stored, sample.sample_id)
         if stored is not None and before is not None:
             row = msgspec.structs.replace(stored.row, response_b=stored.responses.response_b)
             whole = row.sample(stored.responses.response)
-            yield Picked(sample=whole, side=favoured(stored.report), before=before)
+            yield Picked(sample=whole, side=_side(stored, sample.sample_id), before=before)
 
 
-def _before(stored: Stored | None) -> float | None:
-    return None if stored is None else share_won(stored.report, favoured(stored.report))
+def _before(stored: Stored | None, sample_id: str) -> float | None:
+    if stored is None:
+        return None
+    return share_won(stored.report, _side(stored, sample_id))
+
+
+def _side(stored: Stored, sample_id: str) -> Side:
+    return tried_side(sample_id, pair=stored.report.method == "pairwise")
 
 
 def _is_pair(sample: Sample) -> bool:
@@ -222,11 +236,22 @@ def _trial(
         if procedure.judging.asks_for_verdicts(plan.judges):
             procedure.judging.check(each.sample)
     text = plan_text(plan)
+    versions = judge_versions(plan)
     known = next(
-        (row for row in store.runs() if row.suite == plan.suite and row.plan == text), None
+        (
+            row
+            for row in store.runs()
+            if (row.suite, row.plan, _versions_in(row)) == (plan.suite, text, versions)
+        ),
+        None,
     )
     prepared = Prepared(plan=plan, procedure=procedure, dataset=dataset)
     return Trial(kinds=tuple(kinds), prepared=prepared, known=known)
+
+
+def _versions_in(row: RunRow) -> object:
+    said: dict[str, object] = msgspec.json.decode(row.metadata, type=dict[str, object])
+    return said.get("evaluator_model_version")
 
 
 def _lines(

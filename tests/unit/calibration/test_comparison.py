@@ -56,7 +56,7 @@ def test_a_bias_is_said_in_a_sentence_with_its_interval() -> None:
 def test_a_bias_downwards_is_told_by_its_size() -> None:
     found = only(compare(cases(40, lambda _, people: people - 1), RUBRIC)).bias
     assert found is not None
-    assert found.sentence == "correctness: the judge scores 1 lower than people (1 to 1)"
+    assert found.sentence == "correctness: the judge scores 1 lower than people (0.82 to 1.04)"
 
 
 def test_few_samples_say_nothing_for_certain() -> None:

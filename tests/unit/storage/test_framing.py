@@ -4,7 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.running.records import ExchangeRow
-from jurybox.storage.framing import _MOST_CANDIDATES, _MOST_FRAMES, _PATIENCE, Framed, Framer
+from jurybox.storage.framing import (
+    _MOST_CANDIDATES,
+    _MOST_FRAMES,
+    _MOST_RUNS,
+    _PATIENCE,
+    Framed,
+    Framer,
+)
 
 RUBRIC, END = "The rubric says: é. " * 100, " Reply as JSON." * 60
 
@@ -53,7 +60,25 @@ def test_votes_that_differ_at_their_beginning_have_frames_of_their_own() -> None
 def test_requests_about_one_sample_are_not_compared_with_each_other() -> None:
     framer = Framer()
     assert all(each.frame is None for each in framer([asked(1) for _ in range(5)]))
-    assert framer([row(1, asked(1).request, "another run")])[0].frame is not None
+    assert framer([asked(2)])[0].frame is not None
+
+
+def test_runs_share_no_frames() -> None:
+    """Else one that was changed would spoil runs that were made long after."""
+    framer = Framer()
+    names: list[set[str]] = []
+    for run in ("one", "other"):
+        framed = framer([row(number, asked(number).request, run) for number in range(4)])
+        names.append({each.frame.sha256 for each in framed if each.frame is not None})
+    assert all(names)
+    assert not names[0] & names[1]
+
+
+def test_the_frames_of_few_runs_are_kept_in_memory() -> None:
+    framer = Framer()
+    for number in range(30):
+        framer([row(1, asked(1).request, f"run {number}")])
+    assert len(framer._runs) == _MOST_RUNS
 
 
 def test_a_short_request_is_left_alone() -> None:
@@ -74,7 +99,7 @@ def test_who_shares_nothing_is_not_compared_for_ever() -> None:
     framer = Framer()
     for number in range(_PATIENCE + 10):
         framer([row(number, f"{number:04}" * 300 + f"{number * 7:04}")])
-    assert len(framer._candidates) == _MOST_CANDIDATES
+    assert len(framer._runs["run"]._candidates) == _MOST_CANDIDATES
     assert framer([asked(1), asked(2)])[1].frame is None
 
 
@@ -82,7 +107,7 @@ def test_memory_is_bounded() -> None:
     framer = Framer()
     for kind in range(40):
         framer([row(number, f"{kind:04}" * 300 + f"<{number}>") for number in range(2)])
-    assert len(framer._frames) == _MOST_FRAMES
+    assert len(framer._runs["run"]._frames) == _MOST_FRAMES
 
 
 def test_a_frame_has_the_same_name_wherever_it_is_learnt() -> None:

@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+import numpy as np
 
 from jurybox.statistics.bias.figure import BiasFigure, number, percent, side_of, untold
+from jurybox.statistics.bootstrap import Resampling
 from jurybox.statistics.mean import Mean, mean_of
+from jurybox.statistics.paired.intervals import gather, mean_interval
 from jurybox.statistics.proportion import Proportion, proportion
 
 CHANGE: Final = "change"
@@ -45,7 +48,7 @@ def changes(
         why = "no sample was scored both before and after"
         one, two, three = (untold(name, why) for name in names)
         return one, two, three
-    mean = mean_of(apart, level=level)
+    mean = _mean(apart, level)
     moved = [abs(each) > _SAME for each in apart]
     share = proportion(moved, level=level)
     largest = max(apart, key=abs)
@@ -79,6 +82,17 @@ def changes(
             sentence=f"With {alteration.what}, the largest change is {number(largest)}.",
         ),
     )
+
+
+def _mean(apart: Sequence[float], level: float) -> Mean:
+    """Return the mean change; changes that are all equal have an interval too, if a wider one."""
+    mean = mean_of(apart, level=level)
+    if mean.interval is not None or not mean.value:
+        return mean
+    made = mean_interval(gather(np.array(apart), None), Resampling(level=level))
+    if isinstance(made, str):
+        return mean
+    return msgspec.structs.replace(mean, interval=made, reason=None)
 
 
 def _sentence(
