@@ -26,14 +26,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jurybox.statistics.agreement.cells import Codes, Values
-from jurybox.statistics.agreement.chance import quadratic_total
+from jurybox.statistics.agreement.cells import Codes, Values, divided
+from jurybox.statistics.agreement.chance import beyond, quadratic_total
 from jurybox.statistics.agreement.kappa import centred
 
-_NAN: Final = float("nan")
 # Scores of so many kinds are compared with each other for the ratio metric; more take too long.
 MOST_RATIO: Final = 1_000
 _MOST_PATTERNS: Final = 64
+# How many numbers a piece of the work holds at once.
+_PIECE: Final = 500_000
+_EMPTY: Final = 20
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +92,11 @@ class Coincidences:
         self._counts = counts
         self._points = points
         self._paired = counts.ratings > 1
-        self._entry_paired = self._paired[counts.row]
+        # A table of which most is empty would take longer than its entries.
+        self._dense = len(counts.ratings) * len(counts.values) <= _EMPTY * len(counts.row)
+        order = np.argsort(counts.column, kind="stable")
+        self._by_column = order, _starts(counts.column[order], len(counts.values))
+        self._starts = _starts(counts.row, len(counts.ratings))
         self._v = centred(counts.values)
         self._one = np.maximum(counts.ratings - 1, 1)
         self._nominal = self._unequal() / self._one
@@ -99,56 +105,83 @@ class Coincidences:
 
     def figures(self, weights: Values) -> dict[str, Values]:
         """Return every figure, a value a row; NaN where it is undefined."""
-        paired = np.where(self._paired, weights, 0.0)
-        totals = np.array([self._totals(row) for row in paired])
-        rows = [self._of(*row) for row in zip(weights, paired, totals, strict=True)]
-        found = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-        if self._ratio is not None:
-            found["alpha_ratio"] = _alpha_ratio(*self._ratio, paired, totals)
-        return found
+        widest = max(len(self._counts.row), 1)
+        size = max(1, _PIECE // widest)
+        pieces = [self._of(weights[at : at + size]) for at in range(0, len(weights), size)]
+        return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
-    def _of(self, w: Values, paired: Values, totals: Values) -> dict[str, float]:
+    def _of(self, weights: Values) -> dict[str, Values]:
+        """Return the figures of so many rows that their numbers fit into the memory."""
         counts = self._counts
-        n = float(totals.sum())
-        alphas = dict.fromkeys(("nominal", "ordinal", "interval"), _NAN)
-        varied = np.count_nonzero(totals) > 1
-        if varied:
-            ranks = np.cumsum(totals) - totals / 2 - n / 2
-            ordinal = self._apart(ranks) / self._one
-            alphas = {
-                "nominal": _alpha(paired @ self._nominal, n**2 - float(totals @ totals), n),
-                "ordinal": _alpha(paired @ ordinal, _spread(totals, ranks), n),
-                "interval": _alpha(paired @ self._interval, _spread(totals, self._v), n),
-            }
-        found = {f"alpha_{name}": value for name, value in alphas.items()}
+        paired = np.where(self._paired, weights, 0.0)
+        totals = self._by_value(paired, counts.times)
+        n = totals.sum(axis=1)
+        varied = np.count_nonzero(totals, axis=1) > 1
+        ranks = np.cumsum(totals, axis=1) - totals / 2 - n[:, None] / 2
+        found = {
+            "alpha_nominal": _alpha(paired @ self._nominal, n**2 - _dot(totals, totals), n, varied),
+            "alpha_ordinal": _alpha(
+                _dot(paired, self._ranks_apart(ranks)), _spread(totals, ranks), n, varied
+            ),
+            "alpha_interval": _alpha(
+                paired @ self._interval, _spread(totals, self._v[None, :]), n, varied
+            ),
+        }
+        if self._ratio is not None:
+            among, within = self._ratio
+            expected = _dot(totals @ among, totals)
+            found["alpha_ratio"] = _alpha(paired @ within, expected, n, varied)
         if self._points is not None:
-            shares = np.bincount(
-                counts.column, w[counts.row] * counts.times / counts.ratings[counts.row]
-            )
-            found |= self._beyond_chance(paired, shares / w.sum(), self._points)
+            given = self._by_value(weights, counts.times / counts.ratings[counts.row])
+            share = given / np.maximum(weights.sum(axis=1), 1)[:, None]
+            found |= self._beyond_chance(paired, share, self._points)
         return found
 
-    def _beyond_chance(self, paired: Values, share: Values, points: int) -> dict[str, float]:
-        items = float(paired.sum())
-        if not items:
-            return dict.fromkeys(("agreed", "fleiss_kappa", "ac1", "ac2"), _NAN)
+    def _beyond_chance(self, paired: Values, share: Values, points: int) -> dict[str, Values]:
+        items = paired.sum(axis=1)
+        some = items > 0
         m = np.maximum(self._counts.ratings, 1)
-        agreed = 1 - float(paired @ (self._nominal / m)) / items
-        near = 1 - float(paired @ (self._interval / m)) / items / (points - 1) ** 2
-        spread = float(share @ (1 - share)) / (points - 1)
-        one = np.count_nonzero(share) > 1
+        agreed = 1 - divided(paired @ (self._nominal / m), items, where=some)
+        apart = divided(paired @ (self._interval / m), items, where=some)
+        near = 1 - apart / (points - 1) ** 2
+        spread = _dot(share, 1 - share)
+        varied = np.count_nonzero(share, axis=1) > 1
+        chance = _dot(share, share)
         return {
             "agreed": agreed,
-            "fleiss_kappa": _beyond(agreed, float(share @ share)) if one else _NAN,
-            "ac1": _beyond(agreed, spread),
-            "ac2": _beyond(near, spread * quadratic_total(points) / points),
+            "fleiss_kappa": divided(agreed - chance, 1 - chance, where=varied & (chance < 1)),
+            "ac1": beyond(agreed, spread, points),
+            "ac2": beyond(near, spread * quadratic_total(points) / points, points),
         }
 
-    def _totals(self, paired: Values) -> Values:
+    def _by_value(self, weights: Values, times: Values) -> Values:
+        """Return how often each score was given, in each row."""
         counts = self._counts
-        weights = paired[counts.row] * counts.times
-        totals = np.bincount(counts.column, weights, len(counts.values))
-        return np.asarray(totals, dtype=np.float64)
+        if self._dense:
+            return weights @ self._table(times)
+        order, starts = self._by_column
+        return np.add.reduceat(weights[:, counts.row[order]] * times[order], starts, axis=1)
+
+    def _by_pattern(self, v: Values) -> Values:
+        """Return the sum of ``v`` over the ratings of each pattern, in each row."""
+        counts = self._counts
+        if self._dense:
+            return v @ self._table(counts.times).T
+        return np.add.reduceat(v[:, counts.column] * counts.times, self._starts, axis=1)
+
+    def _table(self, times: Values) -> Values:
+        counts = self._counts
+        table = np.zeros((len(counts.ratings), len(counts.values)))
+        table[counts.row, counts.column] = times
+        return table
+
+    def _ranks_apart(self, ranks: Values) -> Values:
+        """Return what `_apart` does, of ranks that differ in each row, over ratings less one.
+
+        Ranks are whole or half, so that squares and sums are exact.
+        """
+        sums, squares = self._by_pattern(ranks), self._by_pattern(ranks**2)
+        return 2 * (self._counts.ratings * squares - sums**2) / self._one
 
     def _apart(self, v: Values) -> Values:
         """Return, of each pattern, the sum of ``(x - y)^2`` over all ordered pairs of ratings."""
@@ -177,24 +210,22 @@ class Coincidences:
         return among, within / self._one
 
 
-def _alpha(seen: NDArray[np.float64] | float, spread: float, n: float) -> float:
-    return 1 - (n - 1) * float(seen) / spread if spread > 0 else _NAN
+def _starts(codes: Codes, size: int) -> Codes:
+    """Return where each of ``size`` codes begins among codes in order; each of them occurs."""
+    return np.searchsorted(codes, np.arange(size)).astype(np.intp)
 
 
-def _alpha_ratio(among: Values, within: Values, paired: Values, totals: Values) -> Values:
-    """Return alpha by the ratio of scores, of all rows at once: each needs all distances."""
-    expected = ((totals @ among) * totals).sum(axis=1)
-    seen, n = paired @ within, totals.sum(axis=1)
-    rows = zip(seen.tolist(), expected.tolist(), n.tolist(), strict=True)
-    return np.array([_alpha(*row) for row in rows])
+def _alpha(seen: Values, spread: Values, n: Values, varied: NDArray[np.bool_]) -> Values:
+    return 1 - divided((n - 1) * seen, spread, where=varied & (spread > 0))
 
 
-def _spread(totals: Values, v: Values) -> float:
-    """Return the sum of ``(x - y)^2`` over all pairs of ratings."""
-    n = float(totals.sum())
-    around = v - float(totals @ v) / n
-    return 2 * n * float(totals @ around**2)
+def _spread(totals: Values, v: Values) -> Values:
+    """Return the sum of ``(x - y)^2`` over all pairs of ratings, of each row."""
+    n = totals.sum(axis=1)
+    mean = divided(_dot(totals, v), n, where=n > 0)
+    return 2 * n * _dot(totals, (v - mean[:, None]) ** 2)
 
 
-def _beyond(seen: float, chance: float) -> float:
-    return (seen - chance) / (1 - chance) if chance < 1 else _NAN
+def _dot(one: Values, other: Values) -> Values:
+    """Multiply and add up row by row."""
+    return np.sum(one * other, axis=1)

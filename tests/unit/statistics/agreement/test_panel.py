@@ -1,5 +1,7 @@
 """All raters: against the krippendorff package, statsmodels and published tables."""
 
+import time
+
 import krippendorff
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from numpy.typing import NDArray
 from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
 from jurybox.rubric.scale import Scale
+from jurybox.statistics.agreement.coincidences import Coincidences, counts_of
 from jurybox.statistics.agreement.panel import PanelAgreement, agree_all
 from jurybox.statistics.bootstrap import Resampling
 from jurybox.statistics.ratings import Ratings
@@ -180,3 +183,23 @@ def test_thousands_of_different_items_get_a_jackknife_close_to_the_bootstrap() -
     assert left_out is not None
     assert left_out.method == "jackknife, 100 groups"
     assert (left_out.high - left_out.low) == pytest.approx(drawn.high - drawn.low, rel=0.25)
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_many_draws_at_once_give_what_each_gives_alone(*, continuous: bool) -> None:
+    table = holed(3, continuous=continuous)
+    item, rater = np.nonzero(~np.isnan(table))
+    _, item = np.unique(item, return_inverse=True)
+    items = int(item.max()) + 1
+    counts = counts_of(item, table[item, rater], items)
+    share = np.bincount(counts.pattern_of, minlength=len(counts.ratings)) / items
+    weights = np.random.default_rng(0).multinomial(items, share, size=1000).astype(float)
+    figures = Coincidences(counts, points=None if continuous else 5, ratio=True).figures
+    start = time.process_time()
+    together = figures(weights)
+    middle = time.process_time()
+    alone = [figures(row[None, :]) for row in weights]
+    end = time.process_time()
+    for name, values in together.items():
+        assert values == pytest.approx(np.concatenate([each[name] for each in alone]), abs=1e-12)
+    assert middle - start < (end - middle) / 2
