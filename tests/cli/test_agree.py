@@ -20,9 +20,9 @@ def lines(*rows: tuple[object, ...]) -> bytes:
 
 
 RATED = lines(
-    *((i, "anna", score) for i, score in enumerate([1, 2, 3, 4, 5, 5, 4, 2])),
-    *((i, "ben", score) for i, score in enumerate([1, 2, 4, 4, 5, 4, 4, 1])),
-    *((i, "judge", score) for i, score in enumerate([2, 2, 3, 5, 5, 5, None, 1])),
+    *((i, "anna", score) for i, score in enumerate([1, 2, 3, 4, 5, 5, 4, 2, 1, 3, 4, 5])),
+    *((i, "ben", score) for i, score in enumerate([1, 2, 4, 4, 5, 4, 4, 1, 1, 3, 5, 4])),
+    *((i, "judge", score) for i, score in enumerate([2, 2, 3, 5, 5, 5, None, 1, 1, 2, 4, 5])),
 )
 
 
@@ -41,7 +41,7 @@ def test_json_has_the_fields_that_are_promised(jurybox: Jurybox) -> None:
         "pairs",
     ]
     assert found["criterion"] is None
-    assert found["n_items"] == 8
+    assert found["n_items"] == 12
     assert found["raters"] == ["anna", "ben", "judge"]
     assert set(found["alpha"]) >= {"nominal", "ordinal", "interval"}
     assert [pair["raters"] for pair in found["pairs"]] == [
@@ -53,10 +53,10 @@ def test_json_has_the_fields_that_are_promised(jurybox: Jurybox) -> None:
     figures = ["exact", "kappa", "kappa_linear", "kappa_quadratic"]
     figures += ["spearman", "kendall", "pearson"]
     assert list(pair)[:10] == ["raters", "n", *figures, "interval"]
-    assert (pair["n"], pair["exact"]) == (8, 0.625)
+    assert (pair["n"], pair["exact"]) == (12, 7 / 12)
     assert set(pair["interval"]) >= set(figures)
     assert set(pair["interval"]["kappa"]) == {"low", "high", "level", "method"}
-    assert found["pairs"][1]["n"] == 7
+    assert found["pairs"][1]["n"] == 11
 
 
 def test_a_seed_gives_the_same_figures_again_and_another_one_other_intervals(
@@ -73,7 +73,7 @@ def test_a_seed_gives_the_same_figures_again_and_another_one_other_intervals(
 def test_people_get_a_sentence_and_tables(jurybox: Jurybox) -> None:
     done = jurybox("agree", "-", "--scale", "1..5", "--level", "0.9", *QUICK, stdin=RATED)
     assert done.code == 0
-    assert done.out.startswith("ratings  8 items, 3 raters, 23 ratings, scale 1-5\n")
+    assert done.out.startswith("ratings  12 items, 3 raters, 35 ratings, scale 1-5\n")
     assert "Krippendorff's alpha (ordinal) is 0." in done.out
     assert "90% interval" in done.out
     assert "anna | ben" in done.out
@@ -188,3 +188,30 @@ def test_one_rater_is_told_that_there_is_nothing_to_compare(jurybox: Jurybox) ->
     done = jurybox("agree", "-", "--scale", "1-5", stdin=lines((1, "a", 2), (2, "a", 3)))
     assert done.code == 0
     assert "no item was rated by two raters or more" in done.out
+
+
+def said(jurybox: Jurybox, a: list[int], b: list[int]) -> str:
+    rows = lines(*((i, "a", score) for i, score in enumerate(a)))
+    rows += b"\n" + lines(*((i, "b", score) for i, score in enumerate(b)))
+    done = jurybox("agree", "-", "--scale", "1-5", *QUICK, stdin=rows)
+    return next(line for line in done.out.splitlines() if line.startswith("Krippendorff's"))
+
+
+def test_few_items_are_nothing_to_rely_on_however_high_alpha_is(jurybox: Jurybox) -> None:
+    sentence = said(jurybox, [1, 5], [1, 5])
+    assert sentence.endswith("is 1.000: too few items to rely on any value.")
+
+
+def test_full_agreement_without_an_interval_is_not_called_reliable(jurybox: Jurybox) -> None:
+    sentence = said(jurybox, [1, 2, 3, 4, 5] * 3, [1, 2, 3, 4, 5] * 3)
+    assert "rely" not in sentence
+    assert "how sure that is can't be told" in sentence
+
+
+def test_the_words_go_by_the_low_end_of_the_interval(jurybox: Jurybox) -> None:
+    a = [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 3, 3]
+    b = [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 5]
+    assert "it may be below 0.667" in said(jurybox, a, b)
+    b = [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 3, 4]
+    assert "high enough to rely on" in said(jurybox, a * 4, b * 4)
+    assert "too low" in said(jurybox, a, [3, 1, 5, 2, 2, 4, 4, 1, 3, 1, 5, 3])

@@ -70,18 +70,27 @@ def _sentence(panel: "PanelAgreement", scale: "Scale") -> str:
     figure = panel.alpha[kind]
     if figure.value is None:
         return f"How far the raters agree can't be told: {figure.reason}."
-    around = figure.interval
-    low = figure.value if around is None else around.low
-    if low >= _RELIABLE:
-        words = "high enough to rely on"
-    elif figure.value >= _RELIABLE:
-        words = "high, but it may be below 0.8: too few items to be sure"
-    elif figure.value >= _TENTATIVE:
-        words = "enough for tentative conclusions only"
-    else:
-        words = "too low to draw conclusions from these scores"
-    sure = "" if around is None else f" ({_ends(figure)})"
-    return f"Krippendorff's alpha ({kind}) is {figure.value:.3f}{sure}: {words}."
+    sure = "" if figure.interval is None else f" ({_ends(figure)})"
+    return f"Krippendorff's alpha ({kind}) is {figure.value:.3f}{sure}: {_words(figure)}."
+
+
+def _words(figure: "Figure") -> str:
+    """Judge alpha by what it is at least, not by the value that was seen."""
+    from jurybox.statistics.agreement.draws import FEWEST
+
+    value, around = figure.value or 0.0, figure.interval
+    if around is None:
+        few = figure.n < FEWEST
+        why = "too few items to rely on any value"
+        return why if few else f"how sure that is can't be told, there is {figure.reason}"
+    if around.low >= _RELIABLE:
+        return "high enough to rely on"
+    if around.low >= _TENTATIVE:
+        high = "high, but it may be below 0.8: " if value >= _RELIABLE else ""
+        return f"{high}enough for tentative conclusions only"
+    if value >= _TENTATIVE:
+        return f"it may be below {_TENTATIVE}: too few items to draw conclusions from these scores"
+    return "too low to draw conclusions from these scores"
 
 
 def _notes(panel: "PanelAgreement") -> Iterator[str]:

@@ -11,7 +11,8 @@ between the two and half of those equal to either, which is the distance of thei
 Fleiss' kappa is defined for the same number of ratings of every item. Where they differ it is
 Gwet's extension, which gives the same figure if they don't: the mean over items with two ratings or
 more of the share of pairs of ratings that are equal, against ``sum(p^2)``, with ``p`` the mean over
-all items of the share of each score.
+all items, those with one rating too, of the share of each score (Gwet 2014, chapter 2, where AC1
+and AC2 take ``p`` so as well).
 
 References: K. Krippendorff (2011), "Computing Krippendorff's alpha-reliability"; K. Krippendorff
 (2004), "Content Analysis", 2nd edition, chapter 11; J. L. Fleiss (1971), "Measuring nominal scale

@@ -39,6 +39,10 @@ _MOST_TOGETHER: Final = 30_000_000
 _GROUPS: Final = 100
 # Counting patterns outright is quicker than drawing the count of each where most items differ.
 _ALIKE: Final = 4
+FEWEST: Final = 10
+"""Of fewer items or clusters no interval is drawn: intended for 95%, it would cover 70% to 80%."""
+
+_NO_INTERVAL: Final = "too little variation for resampling to tell an interval"
 
 
 class Drawing(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,11 +65,11 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
 def intervals(
     figures: Callable[[Values], Figures], drawing: Drawing, resampling: Resampling = DEFAULT
 ) -> dict[str, Interval | None]:
-    """Return the BCa interval of every figure; ``None`` as `bootstrap` says."""
+    """Return the BCa interval of every figure; ``None`` as `bootstrap` says, and of few items."""
     whole = figures(drawing.counts[None, :])
     n = len(drawing.pattern_of)
     codes, units = (None, n) if drawing.clusters is None else codes_of(drawing.clusters, n)
-    if units < 2:  # noqa: PLR2004 - one item can't vary
+    if units < FEWEST:
         return dict.fromkeys(whole)
     numbers = drawing.patterns * resampling.resamples
     if numbers > _MOST or numbers * drawing.among > _MOST_TOGETHER:
@@ -87,6 +91,14 @@ def intervals(
                 unit=unit,
             )
     return made
+
+
+def why_none(units: int, what: str = "items") -> str:
+    """Say why there is no interval of so many items or clusters."""
+    if units >= FEWEST:
+        return _NO_INTERVAL
+    few = f"1 {what.removesuffix('s')} is" if units == 1 else f"{units} {what} are"
+    return f"{few} too few for an interval by resampling, which takes {FEWEST}"
 
 
 def _jackknifed(

@@ -10,7 +10,7 @@ import numpy as np
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement import chance, correlation, kappa
 from jurybox.statistics.agreement.cells import Cells, Values, Weighted, cells_of
-from jurybox.statistics.agreement.draws import Drawing, Figures, intervals
+from jurybox.statistics.agreement.draws import Drawing, Figures, intervals, why_none
 from jurybox.statistics.agreement.prevalence import prevalence_note
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
 from jurybox.statistics.figure import Figure
@@ -21,7 +21,6 @@ Measure = Callable[[Weighted], Values | None]
 
 _NO_ITEMS: Final = "the two raters have no item in common"
 _CONTINUOUS: Final = "a continuous scale has no categories; see the weighted kappas"
-_NO_INTERVAL: Final = "too few items, or too little variation, for resampling to tell an interval"
 
 
 class PairAgreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,10 +90,8 @@ def agree(
         tau, around = correlation.kendall_of_many(cells, level)
         known["kendall"] = float("nan") if tau is None else tau
         made |= {"kendall": around} if resampling is not None else {}
-    figures = {
-        name: _figure(name, known.get(name), made.get(name), cells, asked=resampling is not None)
-        for name in FIGURES
-    }
+    why = None if resampling is None else _why_none(cells.n, clusters)
+    figures = {name: _figure(name, known.get(name), made.get(name), cells, why) for name in FIGURES}
     return PairAgreement(n=cells.n, figures=figures, note=_note(cells, figures, scale))
 
 
@@ -135,14 +132,18 @@ def _intervals(
 
 
 def _figure(
-    name: str, value: float | None, made: Interval | None, cells: Cells, *, asked: bool
+    name: str, value: float | None, made: Interval | None, cells: Cells, why: str | None
 ) -> Figure:
     if value is None:
         return Figure(value=None, n=cells.n, reason=_CONTINUOUS)
     if np.isnan(value):
         return Figure(value=None, n=cells.n, reason=_undefined(name, cells))
-    reason = _NO_INTERVAL if asked and made is None else None
+    reason = why if made is None else None
     return Figure(value=value, n=cells.n, interval=made, reason=reason)
+
+
+def _why_none(n: int, clusters: Sequence[Hashable] | None) -> str:
+    return why_none(n) if clusters is None else why_none(len(set(clusters)), "clusters")
 
 
 def _undefined(name: str, cells: Cells) -> str:

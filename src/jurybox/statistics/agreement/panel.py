@@ -17,7 +17,7 @@ from jurybox.statistics.agreement.coincidences import (
     Counts,
     counts_of,
 )
-from jurybox.statistics.agreement.draws import Drawing, Figures, intervals
+from jurybox.statistics.agreement.draws import FEWEST, Drawing, Figures, intervals, why_none
 from jurybox.statistics.agreement.pair import PairAgreement, agree
 from jurybox.statistics.agreement.prevalence import prevalence_note
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
@@ -28,7 +28,14 @@ from jurybox.statistics.ratings import Ratings
 _TWICE: Final = "no item was rated by two raters or more"
 _ONE_SCORE: Final = "every score is the same, so agreement can't be told from chance"
 _CONTINUOUS: Final = "a continuous scale has no categories; see alpha"
-_NO_INTERVAL: Final = "too few items, or too little variation, for resampling to tell an interval"
+_ONE_PAIRED: Final = (
+    "every score of the items with two ratings or more is the same, so agreement can't be told "
+    "from chance"
+)
+_CLOSE: Final = (
+    "the items' mean scores differ too little, set against how the raters differ on each item, "
+    "for this form to be defined"
+)
 _NEGATIVE: Final = "the scale has points below zero, which have no ratio"
 _MANY: Final = f"more than {MOST_RATIO:,} different scores"
 _COMPLETE: Final = "fewer than two items were rated by every rater"
@@ -152,7 +159,8 @@ class _Table:
         scores = np.stack([each[full[items]] for items, each in map(self._of, range(k))], axis=1)
         rows, row_of = np.unique(scores, axis=0, return_inverse=True)
         drawing = Drawing(pattern_of=row_of.reshape(-1).astype(np.intp), patterns=len(rows))
-        return _figures(lambda w: variances.icc(rows, w), drawing, n, resampling)
+        undefined = _ONE_SCORE if np.all(rows == rows[0, 0]) else _CLOSE
+        return _figures(lambda w: variances.icc(rows, w), drawing, n, resampling, undefined)
 
 
 def _together(counts: Counts, scale: Scale, resampling: Resampling | None) -> dict[str, Figure]:
@@ -163,7 +171,8 @@ def _together(counts: Counts, scale: Scale, resampling: Resampling | None) -> di
         return dict.fromkeys(names, Figure(value=None, n=0, reason=_TWICE))
     figures = Coincidences(counts, points=points_of(scale), ratio=scale.low >= 0)
     drawing = Drawing(pattern_of=counts.pattern_of, patterns=len(counts.ratings))
-    found = _figures(figures.figures, drawing, paired, resampling)
+    undefined = _ONE_SCORE if len(counts.values) == 1 else _ONE_PAIRED
+    found = _figures(figures.figures, drawing, paired, resampling, undefined)
     for name in _CATEGORICAL:
         found.setdefault(name, Figure(value=None, n=items, reason=_CONTINUOUS))
     why = _NEGATIVE if scale.low < 0 else _MANY
@@ -172,11 +181,16 @@ def _together(counts: Counts, scale: Scale, resampling: Resampling | None) -> di
 
 
 def _figures(
-    figures: Callable[[Values], Figures], drawing: Drawing, n: int, resampling: Resampling | None
+    figures: Callable[[Values], Figures],
+    drawing: Drawing,
+    n: int,
+    resampling: Resampling | None,
+    undefined: str,
 ) -> dict[str, Figure]:
+    """Return figures of ``n`` items that tell something on agreement; others may be drawn too."""
     whole = figures(drawing.counts[None, :])
     made: Mapping[str, Interval | None] = {}
-    if resampling is not None:
+    if resampling is not None and n >= FEWEST:
         made = intervals(figures, drawing, resampling)
     found: dict[str, Figure] = {}
     for name, values in whole.items():
@@ -184,9 +198,9 @@ def _figures(
         around = made.get(name)
         reason = None
         if value is None:
-            reason = _ONE_SCORE
+            reason = undefined
         elif resampling is not None and around is None:
-            reason = _NO_INTERVAL
+            reason = why_none(n)
         found[name] = Figure(value=value, n=n, interval=around, reason=reason)
     return found
 
@@ -198,9 +212,10 @@ def _notes(
     if 0 < paired < items:
         alone = items - paired
         notes.append(
-            f"{alone:,} of {items:,} items have one rating only, which says nothing on agreement"
+            f"{alone:,} of {items:,} items have one rating only: they don't enter alpha, and enter "
+            "Fleiss' kappa, AC1 and AC2 only by how common each score is"
         )
-    if len(np.unique(counts.ratings[counts.ratings > 1])) > 1:
+    if len(np.unique(counts.ratings)) > 1:
         notes.append(
             "items have different numbers of ratings; Fleiss' kappa is then Gwet's extension of it"
         )

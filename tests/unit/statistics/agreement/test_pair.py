@@ -221,3 +221,20 @@ def test_intervals_of_kappa_cover_as_often_as_they_say() -> None:
         assert made is not None
         hits += made.low <= true_kappa <= made.high
     assert 0.93 <= hits / trials <= 0.97
+
+
+def test_fewer_than_ten_items_or_clusters_get_no_resampled_interval() -> None:
+    rng = np.random.default_rng(5)
+    a, b = rng.integers(1, 6, (2, 40)).tolist()
+    few = agree(a[:9], b[:9], FIVE, resampling=Resampling(resamples=200))
+    assert few["exact"].interval is not None
+    for name in ("kappa", "kappa_quadratic", "spearman", "ac2"):
+        assert few[name].value is not None
+        assert few[name].interval is None
+        assert (few[name].reason or "").startswith("9 items are too few")
+    clusters = [i % 9 for i in range(40)]
+    grouped = agree(a, b, FIVE, clusters=clusters, resampling=Resampling(resamples=200))
+    assert grouped["exact"].interval is None
+    assert (grouped["kappa"].reason or "").startswith("9 clusters are too few")
+    enough = agree(a[:10], b[:10], FIVE, resampling=Resampling(resamples=200))
+    assert enough["kappa_quadratic"].interval is not None

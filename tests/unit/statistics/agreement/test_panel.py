@@ -203,3 +203,54 @@ def test_many_draws_at_once_give_what_each_gives_alone(*, continuous: bool) -> N
     for name, values in together.items():
         assert values == pytest.approx(np.concatenate([each[name] for each in alone]), abs=1e-12)
     assert middle - start < (end - middle) / 2
+
+
+def test_items_with_one_rating_count_for_chance_as_gwet_has_it_and_the_notes_say_so() -> None:
+    # The same ratings as in K. L. Gwet's package irrCAC (cac.raw4raters), with its figures.
+    observers = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, X, X, X],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, X, 3],
+        [X, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, X],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, X],
+    ]
+    made = panel(np.array(observers).T)
+    assert made.fleiss_kappa.value == pytest.approx(0.76117, abs=5e-6)
+    assert made.ac1.value == pytest.approx(0.77544, abs=5e-6)
+    assert any("only by how common each score is" in note for note in made.notes)
+
+
+def test_one_rating_or_two_are_different_numbers_of_ratings() -> None:
+    made = panel(np.array([[1.0, 1.0], [2.0, 3.0], [4.0, X]]))
+    assert any("Gwet's extension" in note for note in made.notes)
+    made = panel(np.array([[1.0, 1.0], [2.0, 3.0], [4.0, 4.0]]))
+    assert made.notes == ()
+
+
+@pytest.mark.parametrize("forms", [("icc_2_1", "icc_2_k", "icc_1_k", "icc_3_k")])
+def test_an_icc_without_a_denominator_does_not_claim_that_scores_are_the_same(
+    forms: tuple[str, ...],
+) -> None:
+    made = panel(np.array([[1.0, 2.0], [2.0, 1.0]])).icc
+    for form in forms:
+        assert made[form].value is None
+        assert "differ too little" in (made[form].reason or "")
+    same = panel(np.full((3, 2), 2.0)).icc["icc_2_1"]
+    assert "every score is the same" in (same.reason or "")
+
+
+def test_alpha_says_where_only_the_paired_items_are_equal() -> None:
+    alpha = panel(np.array([[2.0, 2.0], [2.0, 2.0], [5.0, X]])).alpha["ordinal"]
+    assert alpha.value is None
+    assert "items with two ratings or more" in (alpha.reason or "")
+
+
+def test_fewer_than_ten_items_with_two_ratings_get_no_interval() -> None:
+    table = holed(4)[:9]
+    alone = np.full((20, 4), X)
+    alone[:, 0] = 3.0
+    table[:, :2] = np.random.default_rng(0).integers(1, 6, (9, 2))
+    made = agree_all(ratings(np.concatenate([table, alone])), FIVE, resampling=QUICK)
+    for figure in (*made.alpha.values(), made.fleiss_kappa, made.ac2):
+        assert figure.value is not None
+        assert figure.interval is None
+        assert figure.reason == "9 items are too few for an interval by resampling, which takes 10"
