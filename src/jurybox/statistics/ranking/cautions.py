@@ -29,6 +29,13 @@ def cautions(
     )
 
 
+def unnamed_items(count: int) -> Iterator[str]:
+    """Say how many verdicts don't name their item though others do, and repeat."""
+    if count:
+        rows = "1 row names" if count == 1 else f"{count:,} rows name"
+        yield f"{rows} no item: each counts as an item of its own beside those that repeat"
+
+
 def _unlinked(counted: Tally, groups: Sequence[Sequence[int]]) -> Iterator[str]:
     if len(groups) > 1:
         sets = " and ".join(_names(counted, group) for group in groups[:_SHOWN])

@@ -1,12 +1,12 @@
 """The ranking of models from verdicts on pairs."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jurybox.statistics.interval import Interval
-from jurybox.statistics.ranking.cautions import cautions
+from jurybox.statistics.ranking.cautions import cautions, unnamed_items
 from jurybox.statistics.ranking.graph import cycles, parts, reachable
 from jurybox.statistics.ranking.result import Difference, RankedModel, Ranking, TieParameter
 from jurybox.statistics.ranking.scales import Scales, scale
@@ -22,8 +22,8 @@ def rank(verdicts: Sequence[Verdict], *, level: float = 0.95) -> Ranking:
     """Rank models by Davidson's extension of the Bradley-Terry model.
 
     Strengths are logarithms with the mean 0. Nothing is added to the data: a model that won (or
-    lost) every verdict has no finite strength, and gets none. Where all verdicts name their item
-    and items repeat, intervals are clustered by item.
+    lost) every verdict has no finite strength, and gets none. Where items repeat, intervals are
+    clustered by item; a verdict that names none then counts as an item of its own.
 
     Raises:
         ValueError: there are no verdicts, or a model is compared with itself.
@@ -32,25 +32,41 @@ def rank(verdicts: Sequence[Verdict], *, level: float = 0.95) -> Ranking:
     if not verdicts:
         raise ValueError("there are no verdicts")
     counted = tally(verdicts)
-    items = {row.item for row in verdicts}
-    clustered = None not in items and len(items) < len(verdicts)
+    unnamed = sum(row.item is None for row in verdicts)
+    items = len({row.item for row in verdicts if row.item is not None}) + unnamed
+    clustered = items < len(verdicts)
     scales = scale(counted, verdicts, level, clustered=clustered)
     groups = parts(counted.met > 0)
     found, complete = cycles(counted)
-    # Two judges of one answer are not two answers.
-    once = tally(tuple(set(verdicts))) if clustered else counted
+    once = tally(_once(verdicts)) if clustered else counted
     models = _models(counted, once, scales, groups, level)
     return Ranking(
         n=counted.n,
-        items=len(items) if clustered else None,
+        items=items if clustered else None,
         level=level,
         models=models,
         differences=_differences(counted, scales),
         cycles=found,
         ties=_tie_parameter(counted, scales),
-        warnings=cautions(counted, scales, groups, found, complete=complete),
+        warnings=(
+            *(unnamed_items(unnamed) if clustered else ()),
+            *cautions(counted, scales, groups, found, complete=complete),
+        ),
         tally=counted,
     )
+
+
+def _once(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """Return each item's verdict on a pair once.
+
+    Two judges of one answer are not two answers, and neither are the two orders of one pair.
+    """
+    found: dict[Hashable, Verdict] = {}
+    for number, row in enumerate(verdicts):
+        won = {"a": row.a, "b": row.b, "tie": None}[row.winner]
+        own = number if row.item is None else None
+        found.setdefault((own, row.item, frozenset((row.a, row.b)), won), row)
+    return tuple(found.values())
 
 
 def _models(

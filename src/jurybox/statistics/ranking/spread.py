@@ -14,6 +14,10 @@ from jurybox.statistics.ranking.verdict import Verdict
 Values = NDArray[np.float64]
 
 _BLOCK = 10_000
+# Of fewer items, how they differ is hardly known.
+_FEW = 10
+# Items that all have the same verdicts show no difference at all, which is no certainty.
+_NIL = 1e-6
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,13 +58,16 @@ def by_items(
 
     With the slopes ``u_g`` of the log-likelihood of each of G items and the inverse information
     ``H``, it is ``G / (G - 1) H (sum u_g u_g') H``, with Student's t on G - 1 degrees. ``None``
-    where there are hardly more items than strengths, so that it would be far too small.
+    where there are hardly more items than strengths, so that it would be far too small. Of fewer
+    than ten items it is nowhere below ``H``, which is the spread if all verdicts are independent;
+    of more items it is that only where it would be nil.
 
     Reference: K.-Y. Liang and S. L. Zeger (1986), "Longitudinal data analysis using generalized
     linear models", Biometrika 73, 13-22.
     """
     items: dict[Hashable, int] = {}
-    of = np.array([items.setdefault(row.item, len(items)) for row in verdicts], dtype=np.intp)
+    keys = [("row", at) if row.item is None else row.item for at, row in enumerate(verdicts)]
+    of = np.array([items.setdefault(key, len(items)) for key in keys], dtype=np.intp)
     count, size = len(items), len(fitted.information)
     if count < 2 * (len(free) + 1):
         return None
@@ -83,12 +90,32 @@ def by_items(
             np.add.at(slopes[:, -1], at, tie[rows])
         middle += slopes.T @ slopes
     inverse = _inverse(fitted, free)
+    covariance = count / (count - 1) * inverse @ middle @ inverse
     return Spread(
-        covariance=count / (count - 1) * inverse @ middle @ inverse,
+        covariance=_raised(covariance, inverse, 1.0 if count < _FEW else _NIL),
         quantile=t_quantile((1 + level) / 2, count - 1),
         level=level,
         method=f"Wald, clustered by {count:,} items",
     )
+
+
+def _raised(covariance: Values, floor: Values, below: float) -> Values:
+    """Return the covariance, with that of ``floor`` in directions where it is a smaller share.
+
+    With ``floor = L L'``, these are the eigenvectors of ``L^-1 covariance L^-1'`` whose eigenvalues
+    are less than ``below``; so no combination of strengths has less than the larger of the two.
+    """
+    moving = np.flatnonzero(np.diag(floor) > 0)
+    within = np.ix_(moving, moving)
+    half = np.linalg.cholesky(floor[within])
+    share = np.linalg.solve(half, np.linalg.solve(half, covariance[within]).T)
+    values, vectors = np.linalg.eigh((share + share.T) / 2)
+    if float(values.min(initial=below)) >= below:
+        return covariance
+    wide = half @ vectors
+    raised = np.zeros_like(covariance)
+    raised[within] = (wide * np.where(values < below, 1.0, values)) @ wide.T
+    return raised
 
 
 def _inverse(fitted: Fit, free: NDArray[np.intp]) -> Values:

@@ -268,3 +268,48 @@ def test_intervals_of_strengths_cover_at_their_level() -> None:
             i = int(model.name[1])
             covered[i] += model.interval.low <= true[i] <= model.interval.high
     assert 0.93 <= covered.sum() / 1200 <= 0.97
+
+
+def test_both_orders_of_one_item_are_one_win() -> None:
+    rows = [Verdict(a="x", b="y", winner="a", item=i) for i in range(3)]
+    rows += [Verdict(a="y", b="x", winner="b", item=i) for i in range(3)]
+    assert {model.rank_interval for model in rank(rows).models} == {(1, 2)}
+    more = [msgspec.structs.replace(row, item=(row.item, i)) for row in rows for i in range(2)]
+    assert [model.rank_interval for model in rank(more).models] == [(1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("items", [4, 12])
+def test_items_that_all_say_the_same_are_no_certainty(items: int) -> None:
+    rows = [Verdict(a="x", b="y", winner=w, item=i) for i in range(items) for w in ("a", "a", "b")]
+    (found,) = rank(rows).differences
+    alone = rank([msgspec.structs.replace(row, item=None) for row in rows]).differences[0]
+    assert found.difference == pytest.approx(np.log(2))
+    assert found.interval.high - found.interval.low > alone.interval.high - alone.interval.low
+    if items == 4:
+        assert not found.told_apart
+
+
+def test_few_items_are_never_surer_than_independent_verdicts() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        rows = drawn(rng, [0.3, 0, -0.3], 60, -1)
+        rows = [msgspec.structs.replace(row, item=i % 8) for i, row in enumerate(rows)]
+        grouped = rank(rows).differences
+        alone = rank([msgspec.structs.replace(row, item=None) for row in rows]).differences
+        for one, other in zip(grouped, alone, strict=True):
+            assert one.interval.low < other.interval.low
+            assert one.interval.high > other.interval.high
+
+
+def test_a_row_without_an_item_leaves_the_others_clustered() -> None:
+    rows = drawn(np.random.default_rng(3), [0.4, -0.4], 200, -1)
+    rows = [msgspec.structs.replace(row, item=i // 10) for i, row in enumerate(rows)]
+    rows[0] = msgspec.structs.replace(rows[0], item=None)
+    found = rank(rows)
+    assert found.items == 21
+    assert "clustered by 21 items" in found.models[0].interval.method
+    said = "1 row names no item: each counts as an item of its own beside those that repeat"
+    assert said in found.warnings
+    bare = rank([msgspec.structs.replace(row, item=None) for row in rows])
+    assert bare.items is None
+    assert not bare.warnings
