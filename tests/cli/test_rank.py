@@ -83,3 +83,13 @@ def test_a_bad_row_is_one_line_with_its_number(jurybox: Callable) -> None:
 def test_a_missing_file_is_one_line(jurybox: Callable) -> None:
     done = jurybox("rank", "none.jsonl")
     assert (done.code, done.err) == (2, "none.jsonl: no such file; check the path\n")
+
+
+def test_verdicts_may_come_from_standard_input(jurybox: Callable) -> None:
+    rows = b"".join(b'{"a": "x", "b": "y", "winner": "%s"}\n' % w for w in (b"A", b"y", b"TIE"))
+    done = jurybox("rank", "-", stdin=rows)
+    assert done.code == 0, done.err
+    assert "3 verdicts on 2 models, 1 tie" in done.out
+    bad = jurybox("rank", "-", stdin=b'{"a": "x", "b": "y", "winner": "X"}\n')
+    assert (bad.code, bad.out) == (2, "")
+    assert bad.err.startswith("standard input:1: the winner 'X' is none of the two models")

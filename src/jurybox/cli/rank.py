@@ -28,10 +28,10 @@ def command(verdicts: Path, level: float, as_json: bool) -> None:
     """Rank models by verdicts on pairs of their answers.
 
     A row is {"a": NAME, "b": NAME, "winner": "a", "b", "tie" or a name, "item": ID}; the item is
-    what both answered, and may be left out. Strengths are those of the Bradley-Terry model with
-    ties, logarithms with the mean 0. Two models count as ranked only where the interval of their
-    difference excludes 0. A model that won or lost everything gets no strength, since the verdicts
-    set none a bound.
+    what both answered, and may be left out. `-` reads standard input. Strengths are those of the
+    Bradley-Terry model with ties, logarithms with the mean 0. Two models count as ranked only where
+    the interval of their difference excludes 0. A model that won or lost everything gets no
+    strength, since the verdicts set none a bound.
 
     \b
     Examples:

@@ -1,14 +1,12 @@
 """Ratings: who gave which item which score, one JSON object a line."""
 
-import sys
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, cast
 
 from jurybox.datasets import json_text
 from jurybox.datasets.dataset import DatasetError
-from jurybox.datasets.source import Source, open_source
+from jurybox.datasets.piped import open_or_stdin
 from jurybox.datasets.values import kind_of
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.numbers import show_number
@@ -37,7 +35,7 @@ def read_ratings(path: Path, scale: Scale) -> tuple[Ratings, ...]:
     """
     findings = Findings()
     rows = _Rows(scale)
-    with _opened(path) as source:
+    with open_or_stdin(path, "ratings") as source:
         try:
             for number, line in source.lines(findings):
                 row = _row(number, line, findings)
@@ -50,17 +48,6 @@ def read_ratings(path: Path, scale: Scale) -> tuple[Ratings, ...]:
             raise DatasetError(source.origin, faults)
         rows.check(source.origin)
     return rows.ratings()
-
-
-@contextmanager
-def _opened(path: Path) -> Generator[Source]:
-    if str(path) != "-":
-        with open_source(path) as source:
-            yield source
-    elif sys.stdin is None:
-        raise InputError("standard input is closed", "pipe the ratings in", "-")
-    else:
-        yield Source(sys.stdin.buffer, "standard input", size=0)
 
 
 _Row = tuple[str | None, str, str, float | None]

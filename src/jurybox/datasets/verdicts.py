@@ -7,8 +7,8 @@ from typing import Final, cast
 import msgspec
 
 from jurybox.datasets.json_lines import read_json_lines
+from jurybox.datasets.piped import open_or_stdin
 from jurybox.datasets.row_reader import Record
-from jurybox.datasets.source import open_source
 from jurybox.datasets.values import Refused
 from jurybox.documents.findings import Findings, Place
 from jurybox.errors import InputError
@@ -57,6 +57,8 @@ class _Refusals(Findings):
 def read_verdicts(path: Path) -> Verdicts:
     """Read ``{"a": NAME, "b": NAME, "winner": "a" | "b" | "tie", "item"?: ID}`` rows.
 
+    The path ``-`` is standard input.
+
     Raises:
         InputError: the file can't be read or holds no verdicts, or rows of it are faulty; then it
             names the first and says how many there are.
@@ -65,7 +67,7 @@ def read_verdicts(path: Path) -> Verdicts:
     refusals = _Refusals()
     rows: list[Verdict] = []
     without = 0
-    with open_source(path) as source:
+    with open_or_stdin(path, "verdicts") as source:
         for line, record in read_json_lines(source, refusals, _ignore):
             verdict = _verdict(line, record, refusals)
             if verdict is not None:
@@ -79,7 +81,7 @@ def read_verdicts(path: Path) -> Verdicts:
         rest = f" ({more} more row{'s' if more > 1 else ''} can't be used either)" if more else ""
         raise InputError(problem, mend + rest, f"{origin}:{line}")
     if not rows:
-        problem = "no row has a winner" if without else "the file has no rows"
+        problem = "no row has a winner" if without else "there are no rows"
         raise InputError(problem, f"{_MEND_ROW} rows", origin)
     return Verdicts(rows=tuple(rows), without=without)
 
