@@ -63,17 +63,24 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def intervals(
-    figures: Callable[[Values], Figures], drawing: Drawing, resampling: Resampling = DEFAULT
+    figures: Callable[[Values], Figures],
+    drawing: Drawing,
+    whole: Mapping[str, float],
+    resampling: Resampling = DEFAULT,
 ) -> dict[str, Interval | None]:
-    """Return the BCa interval of every figure; ``None`` as `bootstrap` says, and of few items."""
-    whole = figures(drawing.counts[None, :])
+    """Return the BCa interval of every figure; ``None`` as `bootstrap` says, and of few items.
+
+    ``whole`` has the figures of all items, NaN where undefined.
+    """
     n = len(drawing.pattern_of)
     codes, units = (None, n) if drawing.clusters is None else codes_of(drawing.clusters, n)
     if units < FEWEST:
         return dict.fromkeys(whole)
     numbers = drawing.patterns * resampling.resamples
     if numbers > _MOST or numbers * drawing.among > _MOST_TOGETHER:
-        return _jackknifed(figures, drawing, codes, units, resampling.level)
+        return _jackknifed(
+            _computed(figures, _in_groups(drawing, codes, units)), whole, resampling.level
+        )
     drawn = _computed(figures, _draws(drawing, codes, units, resampling))
     pieces, weights = _left_out(drawing, codes, units)
     without = _computed(figures, pieces)
@@ -81,9 +88,9 @@ def intervals(
     made: dict[str, Interval | None] = {}
     for name, value in whole.items():
         made[name] = None
-        if not np.isnan(value[0]):
+        if not np.isnan(value):
             made[name] = bca(
-                float(value[0]),
+                value,
                 drawn[name],
                 without[name],
                 weights=weights,
@@ -102,18 +109,13 @@ def why_none(units: int, what: str = "items") -> str:
 
 
 def _jackknifed(
-    figures: Callable[[Values], Figures],
-    drawing: Drawing,
-    codes: Codes | None,
-    units: int,
-    level: float,
+    without: Mapping[str, Values], whole: Mapping[str, float], level: float
 ) -> dict[str, Interval | None]:
-    groups = min(units, _GROUPS)
-    without = _computed(figures, _without_groups(drawing, _groups_of(codes, units, groups), groups))
-    quantile = t_quantile((1 + level) / 2, groups - 1)
     made: dict[str, Interval | None] = {}
-    for name, values in figures(drawing.counts[None, :]).items():
-        value, left_out = float(values[0]), without[name]
+    for name, value in whole.items():
+        left_out = without[name]
+        groups = len(left_out)
+        quantile = t_quantile((1 + level) / 2, groups - 1)
         half = quantile * float(np.sqrt((groups - 1) * np.var(left_out)))
         known = half > 0 and not np.isnan(value)
         method = f"jackknife, {groups} groups"
@@ -122,6 +124,11 @@ def _jackknifed(
         around = Interval(low=value - half, high=top, level=level, method=method)
         made[name] = around if known else None
     return made
+
+
+def _in_groups(drawing: Drawing, codes: Codes | None, units: int) -> Iterator[Values]:
+    groups = min(units, _GROUPS)
+    return _without_groups(drawing, _groups_of(codes, units, groups), groups)
 
 
 def _computed(figures: Callable[[Values], Figures], pieces: Iterator[Values]) -> dict[str, Values]:

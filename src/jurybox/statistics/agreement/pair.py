@@ -84,7 +84,8 @@ def agree(
         drawing = Drawing(
             pattern_of=cells.cell_of, patterns=len(cells.x), clusters=clusters, among=among
         )
-        made = _intervals(cells, {name: measures[name] for name in known}, drawing, resampling)
+        known_by = {name: measures[name] for name in known}
+        made = _intervals(cells, known_by, known, drawing, resampling)
     if "kendall" not in known:
         level = DEFAULT.level if resampling is None else resampling.level
         tau, around = correlation.kendall_of_many(cells, level)
@@ -113,7 +114,11 @@ def _measures(scale: Scale) -> dict[str, Measure]:
 
 
 def _intervals(
-    cells: Cells, measures: Mapping[str, Measure], drawing: Drawing, resampling: Resampling
+    cells: Cells,
+    measures: Mapping[str, Measure],
+    whole: Mapping[str, float],
+    drawing: Drawing,
+    resampling: Resampling,
 ) -> dict[str, Interval | None]:
     wanted = dict(measures)
     if drawing.clusters is None:
@@ -124,7 +129,7 @@ def _intervals(
         each = {name: measure(draws) for name, measure in wanted.items()}
         return {name: values for name, values in each.items() if values is not None}
 
-    made = intervals(figures, drawing, resampling)
+    made = intervals(figures, drawing, {name: whole[name] for name in wanted}, resampling)
     if drawing.clusters is None:
         agreed = float(cells.counts[cells.x == cells.y].sum())
         made["exact"] = wilson(agreed, cells.n, resampling.level)

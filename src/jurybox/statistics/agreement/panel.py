@@ -188,13 +188,13 @@ def _figures(
     undefined: str,
 ) -> dict[str, Figure]:
     """Return figures of ``n`` items that tell something on agreement; others may be drawn too."""
-    whole = figures(drawing.counts[None, :])
+    whole = {name: float(each[0]) for name, each in figures(drawing.counts[None, :]).items()}
     made: Mapping[str, Interval | None] = {}
     if resampling is not None and n >= FEWEST:
-        made = intervals(figures, drawing, resampling)
+        made = intervals(figures, drawing, whole, resampling)
     found: dict[str, Figure] = {}
-    for name, values in whole.items():
-        value = None if np.isnan(values[0]) else float(values[0])
+    for name, seen in whole.items():
+        value = None if np.isnan(seen) else seen
         around = made.get(name)
         reason = None
         if value is None:

@@ -216,6 +216,7 @@ def test_intervals_of_kappa_cover_as_often_as_they_say() -> None:
         made = intervals(
             lambda w, cells=cells: {"kappa": kappa(Weighted(cells, w))},
             Drawing(pattern_of=cells.cell_of, patterns=len(cells.x)),
+            {"kappa": float(kappa(Weighted(cells, cells.counts[None, :]))[0])},
             Resampling(resamples=400, seed=trial),
         )["kappa"]
         assert made is not None
