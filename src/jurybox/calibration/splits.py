@@ -1,14 +1,14 @@
 """Dividing gold rows: some to learn from, some to choose by, and some to report on, once.
 
-Which part a row falls into depends on its id and the seed alone, never on the order of the file.
+Which part a row falls into depends on what it says and the seed, never on the order of the file.
 """
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
 
+from jurybox.calibration.belonging import digest, units_of, words_of
 from jurybox.calibration.gold import Gold
 from jurybox.errors import InputError
 from jurybox.rubric.model import Rubric
@@ -38,17 +38,18 @@ class GoldRow(msgspec.Struct, frozen=True, kw_only=True):
 def split(rows: Sequence[GoldRow], rubric: Rubric, seed: int) -> dict[Part, tuple[GoldRow, ...]]:
     """Divide rows 40/30/30, alike in what people say, with clusters kept together.
 
-    Rows with the same words are kept together too: else what was learnt by heart would look like
-    understanding. Rows of each kind (by the people's mean score, or their winner) are put in an
-    order that the seed decides, and dealt out in turn.
+    Rows with the same words are kept together too, whatever their clusters: else what was learnt by
+    heart would look like understanding. Rows of each kind (by the people's mean score, or their
+    winner) are put in an order that the seed decides, and dealt out in turn.
 
     Raises:
         InputError: there are too few of them.
 
     """
     units: dict[str, list[GoldRow]] = {}
-    for each in rows:
-        units.setdefault(_unit(each), []).append(each)
+    names = units_of([(each.cluster, words_of(each.row)) for each in rows])
+    for name, each in zip(names, rows, strict=True):
+        units.setdefault(name, []).append(each)
     if len(units) < FEWEST:
         what = "rows with gold" if len(units) == len(rows) else "independent rows with gold"
         problem = f"{len(units)} {what} are too few to tune, select and report on"
@@ -60,18 +61,22 @@ def split(rows: Sequence[GoldRow], rubric: Rubric, seed: int) -> dict[Part, tupl
     return {part: tuple(sorted(each, key=_id)) for part, each in dealt.items()}
 
 
+def uneven(parts: Mapping[Part, Sequence[GoldRow]]) -> str | None:
+    """Return a warning where a part has less than half of the rows that it should have."""
+    total = sum(map(len, parts.values()))
+    short = [
+        f"{len(rows)} of {total} rows to {part}, which should have about {total * share:.0f}"
+        for part, rows in parts.items()
+        if len(rows) < (share := _DEAL.count(part) / len(_DEAL)) * total / 2
+    ]
+    if not short:
+        return None
+    why = "rows that share a cluster or their words stay in one part, and some are very many"
+    return f"there are only {'; '.join(short)}: {why}"
+
+
 def _id(each: GoldRow) -> str:
     return each.row.id
-
-
-def _unit(each: GoldRow) -> str:
-    if each.cluster is not None:
-        return f"cluster {each.cluster}"
-    row = each.row
-    texts = (row.task, row.context, row.response and row.response.text)
-    second = row.response_b and row.response_b.text
-    turns = tuple((turn.role, turn.content) for turn in row.messages)
-    return f"text {_digest(repr((*texts, second, turns)))}"
 
 
 def _stratum(members: Iterable[GoldRow], rubric: Rubric) -> str:
@@ -95,8 +100,4 @@ def _stratum(members: Iterable[GoldRow], rubric: Rubric) -> str:
 
 
 def _drawn(seed: int, name: str) -> str:
-    return _digest(f"{seed} {name}")
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return digest(f"{seed} {name}")

@@ -57,7 +57,7 @@ def ready(options: CalibrateOptions) -> Readied:
         InputError: something can't be used, or there is too little of it.
 
     """
-    from jurybox.calibration.splits import split
+    from jurybox.calibration.splits import split, uneven
 
     document, warnings = read_rubric(options.rubric)
     rubric = parse_rubric(document.text, document.origin)
@@ -69,6 +69,9 @@ def ready(options: CalibrateOptions) -> Readied:
         warnings = (*warnings, NOTICE.format(name=name))
     gold = read_gold_set(Path(options.gold), rubric, limit=options.limit, cluster=options.cluster)
     parts = split(gold.rows, rubric, options.seed) if options.rounds else {}
+    lopsided = uneven(parts)
+    if lopsided is not None:
+        warnings = (*warnings, f"{options.gold}: {lopsided}")
     if options.proposer is not None:
         if not options.rounds:
             raise InputError("a model proposes changes in rounds", "ask for some", "--rounds")
