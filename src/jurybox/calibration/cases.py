@@ -44,6 +44,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         response_b: what another one answered, where two are compared.
         comments: why people say so, by criterion, or on the whole.
         cluster: what the sample belongs together with, where that was said.
+        words: the digest of what was read by the judge; None where it is like no other.
 
     """
 
@@ -55,6 +56,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     response_b: str | None = None
     comments: dict[str, str] = {}
     cluster: str | None = None
+    words: str | None = None
 
     @property
     def is_pair(self) -> bool:

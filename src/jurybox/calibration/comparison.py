@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from jurybox.calibration.belonging import units_of
 from jurybox.calibration.cases import WINNER, Case, distance, losses
 from jurybox.calibration.ceiling import ceiling_of
 from jurybox.calibration.figures import (
@@ -157,10 +158,13 @@ def _on_pairs(cases: Sequence[Case], options: Options) -> CriterionAgreement:
 
 
 def clusters_of(cases: Sequence[Case]) -> list[str] | None:
-    """Return what each case belongs to; None where nothing was said about that."""
-    if all(case.cluster is None for case in cases):
-        return None
-    return [case.id if case.cluster is None else f"cluster {case.cluster}" for case in cases]
+    """Return what each case belongs to; None where nothing was said about that.
+
+    Copies of one text are one piece of evidence, whatever their clusters.
+    """
+    units = units_of([(case.cluster, case.words or f"of {case.id}") for case in cases])
+    alone = len(set(units)) == len(units)
+    return None if alone and all(case.cluster is None for case in cases) else units
 
 
 def code_of(side: Side) -> float:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from jurybox.calibration.belonging import words_of
 from jurybox.calibration.cases import Case, read_comments, read_verdict
 from jurybox.calibration.record import JudgedRun
 from jurybox.errors import IncompleteError
@@ -196,6 +197,7 @@ class Bench:
                 response_b=None if row.response_b is None else row.response_b.text,
                 comments=read_comments(row.metadata),
                 cluster=known.cluster,
+                words=words_of(row),
             )
 
 

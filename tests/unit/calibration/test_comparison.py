@@ -5,7 +5,7 @@ import math
 import pytest
 
 from answers import case, cases, pair, rubric
-from jurybox.calibration.comparison import Options, compare, confusion_of
+from jurybox.calibration.comparison import Options, clusters_of, compare, confusion_of
 from jurybox.calibration.figures import CriterionAgreement
 from jurybox.rubric import Scale
 
@@ -158,6 +158,24 @@ def test_clusters_make_intervals_wider() -> None:
     assert wide.interval.high - wide.interval.low > 1.5 * (
         narrow.interval.high - narrow.interval.low
     )
+
+
+def test_copies_of_one_text_are_counted_once() -> None:
+    def judged(n: int) -> float:
+        return 2 + n % 2
+
+    once = [case(n, 2, judged(n), words=str(n), cluster=str(n)) for n in range(8)]
+    copies = [case(n, 2, judged(n % 8), words=str(n % 8)) for n in range(80)]
+    apart = [case(n, 2, judged(n % 8), words=str(n % 8), cluster=str(n)) for n in range(80)]
+    found = [only(compare(each, RUBRIC)).bias for each in (once, copies, apart)]
+    ends = {(each.interval.low, each.interval.high) for each in found if each and each.interval}
+    assert len(ends) == 1
+    assert [each.direction for each in found if each] == ["undecided"] * 3
+
+
+def test_texts_of_which_there_is_one_each_are_no_clusters() -> None:
+    assert clusters_of([case(n, 2, 2, words=str(n)) for n in range(3)]) is None
+    assert clusters_of([case(n, 2, 2) for n in range(3)]) is None
 
 
 def test_the_overall_score_can_be_held_against_people_too() -> None:
