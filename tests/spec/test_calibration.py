@@ -285,6 +285,20 @@ def test_a_calibration_goes_stale_when_what_it_depends_on_changes(
     assert version.startswith("the judge's version has changed")
 
 
+def test_a_run_that_was_scored_again_is_not_called_calibrated(
+    calibrate: Calibrate, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its judges never saw the rubric it names."""
+    _, made = calibrate("lenient", "--rounds", "1")
+    (judge,) = made["judges"]
+    shown(capfd, "run", suite(judge), "--allow-unpinned")
+    again = shown(capfd, "rescore", "last", "--rubric", "answers-1.1.0.md")
+    assert again["derived_from"] is not None
+    assert again["calibration"] is None
+    run(["show", "last"])
+    assert "calibrated" not in capfd.readouterr().out
+
+
 def test_the_new_version_is_calibrated_from_its_first_run(
     calibrate: Calibrate, capfd: pytest.CaptureFixture[str]
 ) -> None:

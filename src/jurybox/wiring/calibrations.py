@@ -131,12 +131,13 @@ def judge_version(view: "RunView", judges: list[str]) -> str | None:
 
 
 def standing_of(view: "RunView", store: "Store") -> Standing | str | None:
-    """Return how a run stands with people: one query.
+    """Return how a run stands with people.
 
-    None where its rubric was never calibrated; a text where what is stored can't be believed.
+    None where its rubric was never calibrated, or where the run was re-scored: its judges never saw
+    the rubric it names. A text where what is stored can't be believed.
     """
     setting = setting_of(view)
-    if setting is None:
+    if setting is None or view.derived_from is not None:
         return None
     rubric: dict[str, str] = view.metadata["rubric"]
     try:
