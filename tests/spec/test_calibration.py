@@ -285,6 +285,24 @@ def test_a_calibration_goes_stale_when_what_it_depends_on_changes(
     assert version.startswith("the judge's version has changed")
 
 
+def test_a_calibration_of_one_method_vouches_for_no_other(
+    calibrate: Calibrate, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, made = calibrate("fair")
+    assert made["figures"]["methods"] == ["rubric"]
+    (judge,) = made["judges"]
+    path = suite(judge)
+    assert shown(capfd, "run", path, "--allow-unpinned")["calibration"]["stale"] == []
+    rows = [{**ROWS[0], "reference": "it is worth 1"}, ROWS[1]]
+    write_gold(Path("rows.jsonl"), rows)
+    found = shown(capfd, "run", path, "--allow-unpinned")["calibration"]
+    assert found["stale"] == ["the method of judging has changed (it was rubric)"]
+    write_gold(Path("gold.jsonl"), [*ROWS[1:], rows[0]])
+    _, made = calibrate("fair")
+    assert made["figures"]["methods"] == ["reference", "rubric"]
+    assert shown(capfd, "run", path, "--allow-unpinned")["calibration"]["stale"] == []
+
+
 def test_a_run_that_was_scored_again_is_not_called_calibrated(
     calibrate: Calibrate, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from jurybox.calibration.gold import Gold
-from jurybox.judging.report import EvaluationReport
+from jurybox.judging.report import EvaluationReport, Method
 from jurybox.judging.verdict import Side
 from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import Scale
@@ -30,6 +30,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: dict[str, str] = {}
     winner: Side | None = None
     stable: bool | None = None
+    method: Method | None = None
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +91,13 @@ def read_verdict(report: EvaluationReport | None, rubric: Rubric) -> Verdict:
     known = {criterion.id for criterion in rubric.criteria}
     scores |= {each.id: each.score for each in report.criteria if each.id in known}
     reasoning = {each.id: each.reasoning for each in report.criteria if each.reasoning}
-    return Verdict(scores=scores, reasoning=reasoning, winner=report.winner, stable=report.stable)
+    return Verdict(
+        scores=scores,
+        reasoning=reasoning,
+        winner=report.winner,
+        stable=report.stable,
+        method=report.method,
+    )
 
 
 def usable(row: Row, gold: Gold | None) -> Gold | None:

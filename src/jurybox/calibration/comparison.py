@@ -64,7 +64,8 @@ def compare(cases: Sequence[Case], rubric: Rubric, options: Options | None = Non
         found.append(_on_pairs(pairs, chosen))
     apart = losses(cases, scales).values()
     loss = sum(apart) / len(apart) if apart else None
-    return Agreement(n=len(cases), loss=loss, criteria=tuple(found))
+    methods = sorted({case.verdict.method for case in cases if case.verdict.method is not None})
+    return Agreement(n=len(cases), loss=loss, criteria=tuple(found), methods=tuple(methods))
 
 
 def _on_criterion(

@@ -93,8 +93,17 @@ class CriterionAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a judge agrees with people on a set of samples; ``loss`` is their mean distance."""
+    """How far a judge agrees with people on a set of samples.
+
+    Attributes:
+        n: how many samples.
+        loss: the mean distance of judge and people.
+        criteria: each on its own.
+        methods: how the samples were judged, as reports call it: figures say nothing of others.
+
+    """
 
     n: int
     loss: float | None
     criteria: tuple[CriterionAgreement, ...]
+    methods: tuple[str, ...] = ()

@@ -9,7 +9,10 @@ from jurybox.documents.numbers import show_number
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """What a calibration depends on, as a run has it."""
+    """What a calibration depends on, as a run has it.
+
+    ``methods`` are how its samples were judged; None where that was not looked up.
+    """
 
     rubric_version: str
     rubric_sha256: str
@@ -17,6 +20,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     judge_version: str | None
     prompt_sha256: str
     votes: int
+    methods: tuple[str, ...] | None = None
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +85,9 @@ def _changes(then: Calibration, now: Setting) -> tuple[str, ...]:
         found.append(f"the judge's version has changed (it was {then.judge_version or 'unknown'})")
     if then.votes != now.votes:
         found.append(f"the number of votes has changed (it was {then.votes})")
+    if now.methods is not None and not set(now.methods) <= set(then.figures.methods):
+        was = ", ".join(then.figures.methods) or "unknown"
+        found.append(f"the method of judging has changed (it was {was})")
     return tuple(found)
 
 

@@ -18,6 +18,15 @@ LAST = "last"
 _MANY = 5
 
 
+class _Judged(msgspec.Struct, frozen=True):
+    """What is read of a report here."""
+
+    method: str
+
+
+_JUDGED = msgspec.json.Decoder(_Judged)
+
+
 def calibration_row(made: Calibration) -> CalibrationRow:
     """Return a calibration as it is stored."""
     return sealed_calibration(
@@ -144,7 +153,21 @@ def standing_of(view: "RunView", store: "Store") -> Standing | str | None:
         known = [read_calibration(row) for row in store.calibrations(rubric["id"])]
     except IncompleteError as error:
         return str(error)
-    return standing(known, setting)
+    found = standing(known, setting)
+    if found is None or found.stale:
+        return found
+    # Only now, for it takes all samples to tell.
+    try:
+        methods = _methods(store, view.run_id)
+    except msgspec.DecodeError as error:
+        return f"run {view.run_id} can't be read ({error}); `jurybox verify` says where"
+    return standing(known, msgspec.structs.replace(setting, methods=methods))
+
+
+def _methods(store: "Store", run_id: str) -> tuple[str, ...]:
+    """Return how the samples of a run were judged, as their reports call it."""
+    reports = (sample.report for sample in store.samples(run_id))
+    return tuple(sorted({_JUDGED.decode(each).method for each in reports if each is not None}))
 
 
 def standing_as_data(found: Standing | str | None) -> dict[str, Any] | None:

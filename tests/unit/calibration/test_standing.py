@@ -35,7 +35,7 @@ def record(**changes: object) -> Calibration:
         votes=3,
         gold=GoldFile(name="gold.jsonl", sha256="cc", rows=120, used=120),
         seed=0,
-        figures=Agreement(n=120, loss=0.1, criteria=(figures,)),
+        figures=Agreement(n=120, loss=0.1, criteria=(figures,), methods=("rubric",)),
         runs=(),
     )
     return msgspec.structs.replace(made, **changes)
@@ -68,6 +68,31 @@ def test_whatever_changes_makes_it_stale(changes: dict[str, object], says: str) 
     assert found is not None
     assert found.stale == (says,)
     assert found.line == f"calibration is stale: {says} since (1.0.0, 2026-11-16)"
+
+
+@pytest.mark.parametrize(
+    ("known", "judged", "stale"),
+    [
+        (("rubric",), ("rubric",), ()),
+        (("reference", "rubric"), ("rubric",), ()),
+        (("rubric",), (), ()),
+        (("rubric",), ("pairwise",), ("the method of judging has changed (it was rubric)",)),
+        (
+            ("rubric",),
+            ("reference", "rubric"),
+            ("the method of judging has changed (it was rubric)",),
+        ),
+        ((), ("rubric",), ("the method of judging has changed (it was unknown)",)),
+    ],
+)
+def test_figures_vouch_for_no_other_method(
+    known: tuple[str, ...], judged: tuple[str, ...], stale: tuple[str, ...]
+) -> None:
+    then = record()
+    then = record(figures=msgspec.structs.replace(then.figures, methods=known))
+    found = standing([then], msgspec.structs.replace(SETTING, methods=judged))
+    assert found is not None
+    assert found.stale == stale
 
 
 def test_the_order_of_judges_makes_no_difference() -> None:
