@@ -115,8 +115,19 @@ def _scores_text(case: Case) -> str:
 def _earlier_text(rounds: Sequence[Round]) -> list[str]:
     if not rounds:
         return []
-    lines = [f"- {each.hypothesis or each.kind}: {each.reason}" for each in rounds]
+    lines = [f"- {each.hypothesis or each.kind}: {_outcome(each)}" for each in rounds]
     return ["\n".join(["# What was tried already", "", *lines])]
+
+
+def _outcome(made: Round) -> str:
+    """Say what came of a round, without figures of the select part: it decides, and teaches nobody.
+
+    Where nothing was judged, the reason is about the change alone.
+    """
+    if made.tune is None:
+        return f"refused, {made.reason}"
+    decided = "kept" if made.kept else "refused"
+    return f"{decided}; where it was made, {made.tune.gain.sentence}"
 
 
 def read_change(  # noqa: PLR0911 - a return for each fault that a reply can have

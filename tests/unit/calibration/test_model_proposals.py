@@ -2,12 +2,14 @@
 
 import json
 
+import msgspec
 import pytest
 
 from answers import PROMPTED, case, rubric
 from jurybox.calibration.comparison import Options, compare
 from jurybox.calibration.model_proposals import prompt_of, read_change, suggest
 from jurybox.calibration.proposals import Proposal
+from jurybox.calibration.record import Gain, Round, Trial
 from jurybox.calibration.rounds import ToPropose, Unusable
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.flow import Defect
@@ -102,6 +104,37 @@ def test_a_model_that_never_says_anything_usable_is_told_so() -> None:
 def test_a_judge_prompt_is_rewritten_by_no_model() -> None:
     found = drive_sync(suggest("m", wanted(rubric(PROMPTED))), lambda _: ModelReply(text=reply()))
     assert isinstance(found, Unusable)
+
+
+def trial(sentence: str) -> Trial:
+    gain = Gain(
+        n=9, before=0.5, after=0.4, difference=-0.1, interval=None, clear=False, sentence=sentence
+    )
+    return Trial(run_id="r", gain=gain, criteria=())
+
+
+def test_the_prompt_tells_of_earlier_rounds_and_nothing_of_the_select_part() -> None:
+    tried = Round(
+        number=1,
+        by="rule",
+        kind="anchors",
+        criterion="correctness",
+        hypothesis="too kind",
+        change="",
+        kept=False,
+        reason="on the select part it could be chance: 0.777",
+        tune=trial("distance 0.222"),
+        select=trial("distance 0.777"),
+    )
+    kept = msgspec.structs.replace(tried, hypothesis="too vague", kept=True)
+    unusable = msgspec.structs.replace(
+        tried, hypothesis="", kind="model", reason="no JSON", tune=None, select=None
+    )
+    text = prompt_of(msgspec.structs.replace(wanted(), earlier=(tried, kept, unusable)))
+    assert "- too kind: refused; where it was made, distance 0.222" in text
+    assert "- too vague: kept; where it was made, distance 0.222" in text
+    assert "- model: refused, no JSON" in text
+    assert "0.777" not in text
 
 
 def test_the_prompt_shows_samples_as_material_and_both_scores() -> None:
