@@ -206,10 +206,29 @@ def _bias_sentence(name: str, made: PairedComparison) -> str:
         return f"{name}: the judge scores {by} {_way(value)} than people, on too few to say more"
     if verdict == "undecided":
         ends = f"{_shown(interval.low)} to {_shown(interval.high)}"
-        return f"{name}: no clear bias, judge minus people is {_shown(value)} ({ends})"
+        doubt = doubt_of(made)
+        return f"{name}: no clear bias, judge minus people is {_shown(value)} ({ends}{doubt})"
     low, high = sorted((abs(interval.low), abs(interval.high)))
     ends = f"{_shown(low)} to {_shown(high)}"
     return f"{name}: the judge scores {by} {_way(value)} than people ({ends})"
+
+
+def doubt_of(made: PairedComparison) -> str:
+    """Say why a difference is undecided whose interval leaves zero out; else nothing.
+
+    A verdict needs the p value too, which is made differently and may disagree near the border.
+    """
+    interval, p = made.interval, made.p_value
+    if made.verdict != "undecided" or interval is None or p is None:
+        return ""
+    if interval.low <= 0 <= interval.high:
+        return ""
+    return f", but p {show_number(_digits(p))} is above {show_number(_digits(1 - interval.level))}"
+
+
+def _digits(share: float) -> float:
+    """Return a share with three digits that tell something."""
+    return float(f"{share:.3g}")
 
 
 def _shown(value: float) -> str:

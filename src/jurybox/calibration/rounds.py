@@ -12,7 +12,7 @@ import msgspec
 
 from jurybox.calibration.cases import Case, losses
 from jurybox.calibration.changing import next_version, written
-from jurybox.calibration.comparison import Options, clusters_of, compare
+from jurybox.calibration.comparison import Options, clusters_of, compare, doubt_of
 from jurybox.calibration.figures import Agreement
 from jurybox.calibration.gold import gold_scales
 from jurybox.calibration.proposals import Proposal, propose
@@ -22,6 +22,7 @@ from jurybox.rubric import render_rubric
 from jurybox.rubric.model import Rubric
 from jurybox.statistics.bootstrap import Resampling
 from jurybox.statistics.paired.comparing import compare_paired
+from jurybox.statistics.paired.result import PairedComparison
 
 _BINARY: Final = frozenset({0.0, 1.0})
 
@@ -285,17 +286,18 @@ def gain_of(
         clear=made.verdict == "lower",
         sentence="",
     )
-    return msgspec.structs.replace(gain, sentence=_sentence(gain, made.reason))
+    return msgspec.structs.replace(gain, sentence=_sentence(gain, made))
 
 
-def _sentence(gain: Gain, reason: str | None) -> str:
+def _sentence(gain: Gain, made: PairedComparison) -> str:
+    reason = made.reason
     if gain.before is None or gain.after is None or gain.difference is None:
         return reason or "nothing was judged by both"
     moved = f"distance from people {gain.before:.3f} before, {gain.after:.3f} after"
     if gain.interval is None:
         return f"{moved} ({reason})"
     ends = f"{gain.interval.low:+.3f} to {gain.interval.high:+.3f}"
-    return f"{moved}, difference {gain.difference:+.3f} ({ends}, {gain.n} samples)"
+    return f"{moved}, difference {gain.difference:+.3f} ({ends}, {gain.n} samples{doubt_of(made)})"
 
 
 def _diff(before: Rubric, after: Rubric) -> str:

@@ -59,6 +59,19 @@ def test_a_bias_downwards_is_told_by_its_size() -> None:
     assert found.sentence == "correctness: the judge scores 1 lower than people (0.82 to 1.04)"
 
 
+def test_where_interval_and_p_value_disagree_the_sentence_says_so() -> None:
+    found = only(compare([case(n, 3, 2 if n < 5 else 3) for n in range(40)], RUBRIC)).bias
+    assert found is not None
+    assert found.interval is not None
+    assert found.interval.high < 0
+    assert found.direction == "undecided"
+    assert found.sentence.endswith(", but p 0.0625 is above 0.05)")
+    fewer = only(compare([case(n, 3, 2 if n < 2 else 3) for n in range(40)], RUBRIC)).bias
+    assert fewer is not None
+    assert "no clear bias" in fewer.sentence
+    assert " p " not in fewer.sentence
+
+
 def test_few_samples_say_nothing_for_certain() -> None:
     found = only(compare([case(1, 2, 3)], RUBRIC)).bias
     assert found is not None

@@ -16,11 +16,13 @@ from jurybox.calibration.rounds import (
     ToPropose,
     Tuned,
     Unusable,
+    gain_of,
     improve,
 )
 from jurybox.calibration.splits import Part
 from jurybox.judging.prompts import rubric_text
 from jurybox.rubric.model import Rubric
+from jurybox.statistics.bootstrap import Resampling
 
 SIZES: dict[Part, int] = {"tune": 30, "select": 30, "report": 30}
 PLACES: dict[Part, int] = {"tune": 0, "select": 100, "report": 200}
@@ -147,6 +149,15 @@ def test_a_gain_that_could_be_chance_is_refused() -> None:
     (first, *_) = Played(seldom).tuned.tuning.rounds
     assert not first.kept
     assert "could be chance" in first.reason
+
+
+def test_a_gain_that_only_the_interval_believes_in_says_why_it_is_refused() -> None:
+    before = [case(n, 3, 2 if n < 5 else 3) for n in range(40)]
+    gain = gain_of(before, [case(n, 3, 3) for n in range(40)], rubric(), Resampling())
+    assert gain.interval is not None
+    assert gain.interval.high < 0
+    assert not gain.clear
+    assert gain.sentence.endswith("40 samples, but p 0.0625 is above 0.05)")
 
 
 def test_more_rounds_ask_for_more_certainty() -> None:
