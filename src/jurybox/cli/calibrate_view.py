@@ -7,6 +7,7 @@ from rich.table import Table
 
 from jurybox.calibration.figures import Agreement, CriterionAgreement, Disagreement
 from jurybox.calibration.record import Calibration, Round, Trial, Tuning
+from jurybox.calibration.splits import PARTS
 from jurybox.cli.output import plain, wide_console
 from jurybox.reporting.figures import signed
 from jurybox.statistics.figure import Figure
@@ -147,7 +148,9 @@ def _said(value: float | str | None) -> str:
 
 
 def _print_rounds(out: "Console", tuning: Tuning) -> None:
-    parts = ", ".join(f"{count} to {part}" for part, count in tuning.parts.items())
+    # A store keeps them by their names; they are gone through in another order.
+    known = [(part, tuning.parts[part]) for part in PARTS if part in tuning.parts]
+    parts = ", ".join(f"{count} to {part}" for part, count in known)
     out.print(plain(f"{parts}; a round is decided at the level {tuning.level:.3g}"))
     for each in tuning.rounds:
         _print_round(out, each)
