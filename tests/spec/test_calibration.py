@@ -4,6 +4,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -393,6 +394,7 @@ def test_a_stored_calibration_is_shown_again(
     assert shown(capfd, "calibrate", "--show", made["id"]) == made
     assert run(["calibrate", "--show", made["id"]]) == 0
     out = capfd.readouterr().out
+    assert "24 to tune, 18 to select, 18 to report" in out
     assert "round 1  kept  anchors, by rule" in out
     assert "on the report part, which no round has seen: nearer to people" in out
     assert run(["calibrate", "--show", "cal-9"]) == 2
@@ -465,11 +467,57 @@ def test_another_version_of_the_judge_does_not_go_on_with_what_the_old_one_began
     assert len(list(Path(".jurybox/calibrations").iterdir())) == 2
 
 
-def test_a_finished_calibration_is_measured_anew(calibrate: Calibrate) -> None:
+def test_a_finished_calibration_is_measured_anew_and_that_is_said(
+    calibrate: Calibrate, capfd: pytest.CaptureFixture[str]
+) -> None:
     _, first = calibrate("fair")
-    _, second = calibrate("fair")
-    assert first["id"] != second["id"]
+    judge = first["judges"][0]
+    command = ["calibrate", "--rubric", "rubric.md", "--gold", "gold.jsonl", "--judge", judge]
+    assert run([*command, "--allow-unpinned", "--json"]) == 0
+    out, err = capfd.readouterr()
+    assert first["id"] != json.loads(out)["id"]
+    date = first["created_at"][:10]
+    assert f"this was measured before ({first['id']}, {date}); judging it anew" in err
     assert asked() == 120
+    assert run([*command, "--allow-unpinned", "--json", "--seed", "1"]) == 0
+    assert "measured before" not in capfd.readouterr().err
+
+
+def test_two_of_the_same_at_once_do_not_pay_twice(calibrate: Calibrate) -> None:
+    del calibrate
+    (module,) = [path.stem for path in Path().glob("cal_*.py")]
+    waiting = (
+        "import time\nfrom pathlib import Path\n"
+        f"from {module} import fair\n"
+        "def judge(prompt):\n"
+        "    Path('begun').touch()\n"
+        "    while not Path('go').exists():\n"
+        "        time.sleep(0.02)\n"
+        "    return fair(prompt)\n"
+    )
+    Path(f"{module}_waits.py").write_text(waiting)
+    options = ("--judge", f"python/{module}_waits:judge", "--allow-unpinned", "--json")
+    command = [JURYBOX, "calibrate", "--rubric", "rubric.md", "--gold", "gold.jsonl", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as first:
+        try:
+            deadline = time.monotonic() + 60
+            while not Path("begun").exists():
+                assert first.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            second = subprocess.run(command, capture_output=True, check=False, timeout=60)
+        finally:
+            Path("go").touch()
+        out, _ = first.communicate(timeout=60)
+    assert second.returncode == 2
+    said = second.stderr.decode()
+    assert "another process is working on the same calibration; wait for it" in said
+    assert first.returncode == 0
+    assert json.loads(out)["figures"]["n"] == 60
+    assert asked() == 60
+    assert len(list(Path(".jurybox/calibrations").iterdir())) == 1
+    # Nothing is held any longer.
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def test_pairs_are_held_against_people_too(calibrate: Calibrate) -> None:

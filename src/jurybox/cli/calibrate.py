@@ -149,7 +149,9 @@ def command(  # noqa: PLR0917 - click passes them by name
         for warning in readied.warnings:
             say(f"warning: {warning}")
         with opened(store_url, create=True) as store:
-            made = calibrate(readied, store, store_url, lambda start: watched(start, store_url))
+            made = calibrate(
+                readied, store, store_url, lambda start: watched(start, store_url), say
+            )
     if as_json:
         print_json(as_data(made))
     else:

@@ -1,6 +1,7 @@
 """Holding a judge against people, and making its rubric better by it: from options to a record."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +15,7 @@ from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.running.storing import Store
 from jurybox.wiring import read_settings
 from jurybox.wiring.calibration_bench import Bench, CalibrateOptions, Watch
-from jurybox.wiring.calibration_folder import CalibrationFolder, open_folder
+from jurybox.wiring.calibration_folder import CalibrationFolder, key_of, open_folder
 from jurybox.wiring.calibrations import calibration_row, setting_of
 from jurybox.wiring.embedded_judge import NOTICE, embedded_judge, nobody_judges
 from jurybox.wiring.gold_files import GoldSet, read_gold_set, write_rows
@@ -89,19 +90,45 @@ def ready(options: CalibrateOptions) -> Readied:
     )
 
 
-def calibrate(readied: Readied, store: Store, store_url: str | None, watch: Watch) -> Calibration:
+def calibrate(
+    readied: Readied, store: Store, store_url: str | None, watch: Watch, say: Callable[[str], None]
+) -> Calibration:
     """Judge the gold, compare, improve where rounds are asked for, and store the record.
 
+    ``say`` is told what a person should know before the first call.
+
     Raises:
-        InputError: something can't be used.
+        InputError: something can't be used, or another process is at the same work.
         IncompleteError: it was stopped, or the judge is out of reach; what was judged is kept.
 
     """
-    options = readied.options
-    folder = open_folder(store_url, _ingredients(readied))
-    bench = Bench(options, readied.document, readied.gold, store=store, folder=folder, watch=watch)
+    key = key_of(_ingredients(readied))
+    # By the key and not by the folder's name: two that begin at once would make a folder each.
+    with store.claim(f"calibration {key}") as mine:
+        if not mine:
+            problem = "another process is working on the same calibration"
+            raise InputError(problem, "wait for it")
+        folder = open_folder(store_url, key)
+        bench = Bench(
+            readied.options,
+            readied.document,
+            readied.gold,
+            store=store,
+            folder=folder,
+            watch=watch,
+        )
+        return _worked(bench, readied, say)
+
+
+def _worked(bench: Bench, readied: Readied, say: Callable[[str], None]) -> Calibration:
+    options, folder, store = bench.options, bench.folder, bench.store
     if options.rounds:
         _refuse_existing(_output(options, bench.base), folder)
+    if folder.before is not None:
+        known = {row.id: row.created_at[:10] for row in store.calibrations(bench.base.id)}
+        which = ", ".join(filter(None, (folder.before, known.get(folder.before))))
+        say(f"this was measured before ({which}); judging it anew")
+    if options.rounds:
         rubric, figures, run_id, tuning = _tuned(bench, readied)
     else:
         rubric, tuning = bench.base, None

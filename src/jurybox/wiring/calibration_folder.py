@@ -43,10 +43,14 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 class CalibrationFolder:
     """The folder of one calibration."""
 
-    def __init__(self, path: Path, state: State, *, is_new: bool) -> None:
+    def __init__(
+        self, path: Path, state: State, *, is_new: bool, before: str | None = None
+    ) -> None:
         self.path = path
         self.state = state
         self.is_new = is_new
+        self.before = before
+        """The last calibration that did the same and is finished, if this one is new."""
 
     @property
     def id(self) -> str:
@@ -86,22 +90,30 @@ class CalibrationFolder:
             file.write(ENCODER.encode(self.state))
 
 
-def open_folder(store_url: str | None, ingredients: object) -> CalibrationFolder:
-    """Return the folder of the calibration with these ingredients, a new one if there is none."""
+def key_of(ingredients: object) -> str:
+    """Return the hash of all that decides what a calibration does."""
+    return hashlib.sha256(ENCODER.encode(ingredients)).hexdigest()
+
+
+def open_folder(store_url: str | None, key: str) -> CalibrationFolder:
+    """Return the folder of the calibration with this key, a new one if there is none."""
     home = _home(store_url)
-    key = hashlib.sha256(ENCODER.encode(ingredients)).hexdigest()
+    before: str | None = None
     for path in sorted(home.glob(f"*/{_STATE}"), reverse=True):
         try:
             state = msgspec.json.decode(path.read_bytes(), type=State)
         except (OSError, msgspec.DecodeError):
             continue
-        if state.key == key and not state.finished:
+        if state.key != key:
+            continue
+        if not state.finished:
             return CalibrationFolder(path.parent, state, is_new=False)
+        before = before or path.parent.name
     now = datetime.now(UTC)
     tail = "".join(secrets.choice(_LETTERS) for _ in range(4))
     path = home / f"cal-{now:%Y%m%d-%H%M%S}-{tail}"
     path.mkdir(parents=True)
-    made = CalibrationFolder(path, State(key=key), is_new=True)
+    made = CalibrationFolder(path, State(key=key), is_new=True, before=before)
     made.save()
     return made
 
