@@ -1,5 +1,6 @@
 """Calibrations as they are stored, and what they say about a run. Needs no numpy."""
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 LAST = "last"
 _MANY = 5
+_LOOKED_AT = 1000
 
 
 class _Judged(msgspec.Struct, frozen=True):
@@ -156,7 +158,7 @@ def standing_of(view: "RunView", store: "Store") -> Standing | str | None:
     found = standing(known, setting)
     if found is None or found.stale:
         return found
-    # Only now, for it takes all samples to tell.
+    # Only now, for it takes samples to tell.
     try:
         methods = _methods(store, view.run_id)
     except msgspec.DecodeError as error:
@@ -165,8 +167,12 @@ def standing_of(view: "RunView", store: "Store") -> Standing | str | None:
 
 
 def _methods(store: "Store", run_id: str) -> tuple[str, ...]:
-    """Return how the samples of a run were judged, as their reports call it."""
-    reports = (sample.report for sample in store.samples(run_id))
+    """Return how the samples of a run were judged, as their reports call it.
+
+    Rows of one dataset are alike, and to look at all of a hundred thousand would take longer than
+    to show the run.
+    """
+    reports = (sample.report for sample in islice(store.samples(run_id), _LOOKED_AT))
     return tuple(sorted({_JUDGED.decode(each).method for each in reports if each is not None}))
 
 
