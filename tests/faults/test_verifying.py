@@ -23,7 +23,7 @@ from jurybox.wiring.verifying import vouched
 
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES, SLICE = 40, 6
-ENOUGH = 2500
+ENOUGH = 5000
 
 
 def run_suite(place: Path, samples: int) -> str:

@@ -48,6 +48,7 @@ def command(
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.reporting.output_file import whole_file
     from jurybox.reporting.reports import report_form, write_report
+    from jurybox.wiring.calibrations import standing_as_data, standing_of
     from jurybox.wiring.stores import find_run
     from jurybox.wiring.viewing import view_run
 
@@ -58,11 +59,12 @@ def command(
     with opened(store_url) as store:
         row = find_run(store, run)
         view = view_run(row, store)
+        more = {"calibration": standing_as_data(standing_of(view, store))}
         if to_stdout:
-            write_report(sys.stdout.buffer, form, view, row, store)
+            write_report(sys.stdout.buffer, form, view, row, store, more)
         else:
             with whole_file(Path(output)) as file:
-                write_report(file, form, view, row, store)
+                write_report(file, form, view, row, store, more)
     have = view.summary["samples"]
     if view.status != "finished":
         say(f"run {row.id} is not finished: {have} of {view.planned} samples are there")

@@ -1,6 +1,8 @@
 """A report on a run, in the form that a file's name asks for."""
 
+from collections.abc import Mapping
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import BinaryIO, Final, Literal
 
 import msgspec
@@ -22,6 +24,8 @@ _ENDINGS: Final[dict[str, Form]] = {".md": "md", ".json": "json", ".xml": "junit
 # People look at some; a program may want all, and memory has to end somewhere.
 _LISTED: Final[dict[Form, int]] = {"md": 20, "json": 1000}
 
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
+
 
 def report_form(name: str) -> Form:
     """Return the form of report that a file's name asks for.
@@ -41,8 +45,15 @@ def report_form(name: str) -> Form:
     return _ENDINGS[ending]
 
 
-def write_report(file: BinaryIO, form: Form, view: RunView, run: RunRow, store: Store) -> None:
-    """Write the report on a run.
+def write_report(
+    file: BinaryIO,
+    form: Form,
+    view: RunView,
+    run: RunRow,
+    store: Store,
+    more: Mapping[str, object] = _NOTHING,
+) -> None:
+    """Write the report on a run; ``more`` is what JSON says beside it.
 
     Raises:
         IncompleteError: what is stored can't be read.
@@ -56,5 +67,5 @@ def write_report(file: BinaryIO, form: Form, view: RunView, run: RunRow, store: 
     if form == "md":
         file.write(markdown_report(view, attention, rubric).encode())
         return
-    data = view.as_data() | attention.as_data()
+    data = {**view.as_data(), **attention.as_data(), **more}
     file.write(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")

@@ -26,7 +26,7 @@ from jurybox.wiring.stores import open_run_store
 
 SLICE: Final = 500
 """How many samples are looked through at a time."""
-_WORTH_IT: Final = 10_000
+_WORTH_IT: Final = 5_000
 """With fewer samples, the processes would cost more time than they save."""
 _MOST_PROCESSES: Final = 4
 """Each takes some 45 MB of memory."""
