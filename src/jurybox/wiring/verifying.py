@@ -86,10 +86,24 @@ def vouched(
         while True:
             while len(ahead) < 2 * processes and (numbers := next(slices, None)) is not None:
                 ahead.append(ask(numbers))
-            answer = ahead.popleft().result() if ahead else None
+            answer = _waited(ahead.popleft()) if ahead else None
             if answer is None:
                 return
             yield answer
+
+
+def _waited(future: "Future[Vouched | None]") -> Vouched | None:
+    """Return what comes of it.
+
+    Ctrl-C in the moment between letting go of a lock and taking it again makes Python complain of
+    the lock instead of telling that somebody wants to leave.
+    """
+    try:
+        return future.result()
+    except RuntimeError as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise
 
 
 @contextlib.contextmanager
