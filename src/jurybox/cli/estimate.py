@@ -58,7 +58,7 @@ def command(
       jurybox estimate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.reporting.estimating import Question, estimate
-    from jurybox.wiring.estimating import read_labels
+    from jurybox.wiring.labels import read_labels
     from jurybox.wiring.stores import find_run
 
     with opened(store_url) as store:

@@ -59,7 +59,8 @@ def command(
     with opened(store_url) as store:
         row = find_run(store, run)
         view = view_run(row, store)
-        more = {"calibration": standing_as_data(standing_of(view, store))}
+        # Only JSON says it, and it takes reading.
+        more = {"calibration": standing_as_data(standing_of(view, store))} if form == "json" else {}
         if to_stdout:
             write_report(sys.stdout.buffer, form, view, row, store, more)
         else:

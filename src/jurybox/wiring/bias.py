@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jurybox.calibration.gold import Gold, gold_scales
+from jurybox.calibration.gold import Gold
 from jurybox.errors import InputError
 from jurybox.reporting.judge_conduct import observe
-from jurybox.reporting.stored import plan_of, rubric_of
+from jurybox.reporting.stored import plan_of
 from jurybox.running.records import RunRow
 from jurybox.running.storing import Store
 from jurybox.wiring.stores import LAST, find_run
@@ -64,9 +64,9 @@ def examine(
 
 
 def _labels(path: str, row: RunRow, store: Store) -> Mapping[str, Gold]:
-    from jurybox.datasets.gold_rows import read_gold_rows
+    from jurybox.wiring.labels import read_labels
 
-    found = read_gold_rows(Path(path), gold_scales(rubric_of(row))).gold
+    found = read_labels(Path(path), row)
     if not any(sample.sample_id in found for sample in store.samples(row.id)):
         problem = f"none of its ids is a sample of run {row.id}"
         raise InputError(problem, "give the ids of the run's samples", path)
