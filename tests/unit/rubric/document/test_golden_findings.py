@@ -18,6 +18,7 @@ from jurybox.documents.findings import Findings, Place
 from jurybox.errors import Finding, InputError, RubricError
 from jurybox.rubric import Base, Reading, check_rubric, parse_rubric
 from jurybox.rubric.document.front_matter import KEYS
+from jurybox.rubric.document.reading import _check_alone
 
 ROOT = Path(__file__).parents[4]
 GOLDEN = ROOT / "tests" / "golden" / "rubrics"
@@ -275,6 +276,8 @@ def test_every_message_has_a_document_that_produces_it(monkeypatch: pytest.Monke
         add(findings, place, code, problem, mend)
 
     monkeypatch.setattr(Findings, "add", noting)
+    # What another test has just read would be remembered, and nothing noted.
+    _check_alone.cache_clear()
     every_reading()
     places = places_in_the_source()
     known = {(module, where) for (module, _), where in places.items()}
