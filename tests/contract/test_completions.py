@@ -17,8 +17,8 @@ from jurybox.models.openai import OpenAIModel, openai_client
 from jurybox.rubric.model import Generation
 from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn
-from jurybox.web.completions import Served
-from jurybox.web.serving import open_port, serve
+from jurybox.web.model_server.completions import Served
+from jurybox.web.model_server.serving import open_port, serve
 
 SMALL: str = real_models.SMALL
 # Without room for anything but the score, so that it always comes to its end.

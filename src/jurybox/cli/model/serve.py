@@ -13,7 +13,7 @@ from jurybox.models.local.catalogue import default_judge
 if TYPE_CHECKING:
     import socket
 
-    from jurybox.web.completions import Served
+    from jurybox.web.model_server.completions import Served
 
 _PORT: Final = 8765
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -43,7 +43,7 @@ def command(name: str | None, port: int, as_json: bool) -> None:
       jurybox model serve ./tiny.gguf --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     # Not before it is called: the library behind it takes a third of a second.
-    from jurybox.web.serving import find_model, open_port
+    from jurybox.web.model_server.serving import find_model, open_port
 
     wanted = default_judge().name if name is None else name.removeprefix("local/")
     served = find_model(wanted)
@@ -51,7 +51,7 @@ def command(name: str | None, port: int, as_json: bool) -> None:
 
 
 async def _serve(served: "Served", port: "socket.socket", *, as_json: bool) -> None:
-    from jurybox.web.serving import serve
+    from jurybox.web.model_server.serving import serve
 
     address, number = port.getsockname()
     url = f"http://{address}:{number}/v1"

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.judging.exchange import ModelReply
-from jurybox.web.requests import Asked
+from jurybox.web.model_server.requests import Asked
 
 END: Final = b"data: [DONE]\n\n"
 

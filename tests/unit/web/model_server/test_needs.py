@@ -8,7 +8,7 @@ import sys
 sys.modules["aiohttp"] = None
 from jurybox.errors import InputError
 try:
-    import jurybox.web.serving
+    import jurybox.web.model_server.serving
 except InputError as error:
     print(error)
 """

@@ -16,8 +16,8 @@ from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.scripted import ScriptedModel
 from jurybox.running.ports import Model, ModelTrouble
 from jurybox.sample import Usage
-from jurybox.web.completions import LARGEST_BODY, Served
-from jurybox.web.serving import open_port, serve
+from jurybox.web.model_server.completions import LARGEST_BODY, Served
+from jurybox.web.model_server.serving import open_port, serve
 
 LOGPROBS = (
     '{"content":[{"token":"Hi","logprob":-0.5,"top_logprobs":[{"token":"Hi","logprob":-0.5}]}]}'

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from jurybox.rubric.model import Generation
 from jurybox.sample import Turn
-from jurybox.web.refusals import Refused
-from jurybox.web.requests import Asked, read_request
+from jurybox.web.model_server.refusals import Refused
+from jurybox.web.model_server.requests import Asked, read_request
 
 HELLO = [{"role": "user", "content": "Hello"}]
 SEED = 7

@@ -9,7 +9,7 @@ from typing import Final
 
 from aiohttp import web
 
-from jurybox.web.refusals import Refused
+from jurybox.web.model_server.refusals import Refused
 
 _LOOPBACK: Final = re.compile(r"(?:127\.0\.0\.1|localhost)(?::\d{1,5})?", re.IGNORECASE)
 _FORBIDDEN: Final = 403

@@ -17,7 +17,7 @@ from jurybox.judging.exchange import ModelRequest
 from jurybox.rubric.model import Generation
 from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn
-from jurybox.web.completions import Completions, Served
+from jurybox.web.model_server.completions import Completions, Served
 from jurybox.wiring import read_settings
 from jurybox.wiring.models import build_models, local_file
 

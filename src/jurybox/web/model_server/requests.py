@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from jurybox.rubric.model import Generation
 from jurybox.sample import Turn
-from jurybox.web.refusals import Refused
+from jurybox.web.model_server.refusals import Refused
 
 _BAD: Final = 400
 _ANY_OBJECT: Final = '{"type":"object"}'

@@ -12,10 +12,10 @@ from aiohttp import web
 
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.running.ports import Model, ModelTrouble
-from jurybox.web.refusals import SECURE, Refused, json_response, of_library
-from jurybox.web.replies import Stamp, completion, events
-from jurybox.web.requests import Asked, read_request
-from jurybox.web.visitors import check_visitor
+from jurybox.web.model_server.refusals import SECURE, Refused, json_response, of_library
+from jurybox.web.model_server.replies import Stamp, completion, events
+from jurybox.web.model_server.requests import Asked, read_request
+from jurybox.web.model_server.visitors import check_visitor
 
 LARGEST_BODY: Final = 4 * 1024 * 1024
 _SEEDS: Final = 2**32 - 1
