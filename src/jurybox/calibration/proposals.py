@@ -18,6 +18,7 @@ from jurybox.calibration.changing import (
     with_level_note,
 )
 from jurybox.calibration.comparison import rounded
+from jurybox.calibration.end_proposals import end_changes
 from jurybox.calibration.figures import Agreement, Bias, CriterionAgreement
 from jurybox.calibration.gold import gold_scales
 from jurybox.documents.numbers import show_number
@@ -62,12 +63,22 @@ def propose(
 ) -> Proposal | None:
     """Return the first change that wasn't tried yet; None where no rule has one left.
 
-    Judges that are asked narrow questions (``narrow``) see definitions and levels, but no
-    sections, so that nothing is proposed there which they would never be told.
+    Judges that are asked narrow questions (``narrow``) are told nothing but the levels at the ends,
+    so that nothing else is proposed for them.
     """
-    found = _proposals(rubric, cases, figures)
-    unseen = ("examples", "ties") if narrow else ()
-    return next((each for each in found if each.key not in tried and each.kind not in unseen), None)
+    found = _for_narrow(rubric, cases) if narrow else _proposals(rubric, cases, figures)
+    return next((each for each in found if each.key not in tried), None)
+
+
+def _for_narrow(rubric: Rubric, cases: Sequence[Case]) -> Iterator[Proposal]:
+    for each in end_changes(rubric, cases):
+        yield Proposal(
+            key=each.key,
+            kind="levels",
+            criterion=each.criterion,
+            hypothesis=each.hypothesis,
+            rubric=each.rubric,
+        )
 
 
 def _proposals(rubric: Rubric, cases: Sequence[Case], figures: Agreement) -> Iterator[Proposal]:

@@ -77,7 +77,7 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     ``level`` is that of every interval that is reported; those that decide a round are wider, for
     there are several of them. With ``model`` every second round asks a model for a change.
-    ``narrow`` says that all judges are asked narrow questions, which hold no sections.
+    ``narrow`` says that all judges are asked narrow questions, which hold levels and no more.
     """
 
     rounds: int

@@ -8,8 +8,10 @@ from jurybox.calibration.changing import EXAMPLES, GUIDANCE, written
 from jurybox.calibration.comparison import Options, compare
 from jurybox.calibration.gold import Gold
 from jurybox.calibration.proposals import Proposal, propose
+from jurybox.rubric.model import Rubric
 
 RUBRIC = rubric()
+LEVELS = RUBRIC.criteria[0].levels
 
 
 def proposed(made: Sequence[Case], tried: Sequence[str] = ()) -> Proposal | None:
@@ -107,14 +109,50 @@ def test_what_was_tried_is_not_proposed_again() -> None:
     assert second.key != first.key
 
 
-def test_a_judge_who_sees_no_sections_is_given_none() -> None:
+def for_narrow(made: Sequence[Case], start: Rubric = RUBRIC) -> list[Proposal]:
+    figures = compare(made, start, Options(intervals=False))
+    found: list[Proposal] = []
+    while (
+        each := propose(start, made, figures, frozenset(one.key for one in found), narrow=True)
+    ) is not None:
+        found.append(each)
+    return found
+
+
+def ends_of(proposal: Proposal) -> tuple[str, str]:
+    criterion = proposal.rubric.criterion("correctness")
+    assert criterion is not None
+    return criterion.levels[-1].meaning, criterion.levels[0].meaning
+
+
+def test_judges_with_narrow_questions_are_only_told_other_ends() -> None:
+    best, worst = (each.meaning for each in (LEVELS[-1], LEVELS[0]))
+    found = for_narrow(cases(20, lambda _, people: min(5, people + 1)))
+    assert [ends_of(each) for each in found] == [
+        (f"Clearly and throughout: {best}", worst),
+        (best, f"At least in part: {worst}"),
+        (f"Clearly and throughout: {best}", f"At least in part: {worst}"),
+    ]
+    assert {each.kind for each in found} == {"levels"}
+    assert "`correctness` about" in found[0].hypothesis
+    assert "higher than people; asked whether the best level holds" in found[0].hypothesis
+
+
+def test_a_strict_judge_with_narrow_questions_is_asked_for_less() -> None:
+    first, *_ = for_narrow(cases(20, lambda _, people: max(1, people - 1)))
+    assert ends_of(first)[0].startswith("At least in part: ")
+
+
+def test_what_an_earlier_round_changed_is_not_changed_again() -> None:
     made = cases(20, lambda _, people: min(5, people + 1))
-    figures = compare(made, RUBRIC, Options(intervals=False))
-    tried: set[str] = set()
-    while (each := propose(RUBRIC, made, figures, frozenset(tried), narrow=True)) is not None:
-        assert each.kind in {"anchors", "levels"}
-        tried.add(each.key)
-    assert len(tried) > 1
+    first, *_ = for_narrow(made)
+    again = for_narrow(made, first.rubric)
+    assert len(again) == 2
+    assert all(written(each.rubric) is not None for each in again)
+
+
+def test_judges_with_narrow_questions_who_agree_need_no_change() -> None:
+    assert for_narrow(cases(20, lambda _, people: people)) == []
 
 
 def test_every_change_can_be_written_down() -> None:
