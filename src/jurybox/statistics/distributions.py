@@ -1,68 +1,129 @@
 """The distributions that intervals and tests need, each a typed function of plain numbers.
 
-They are thin covers of ``scipy.special``, which is slow to import (half a second) and so is
-imported only when a figure is asked for; ``scipy.stats`` would take three times as long.
+Our own, because they don't weigh up a library of 143 MB that takes half a second to import (see
+decision 16). Relative errors stay below 1e-12 for parameters up to a million, in the tails as in
+the middle, beside what the last digits of the arguments make there.
 """
 
-import importlib
-from typing import Any
+import math
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Final
 
+from jurybox.statistics.special import (
+    beta_log_odds,
+    beta_parts,
+    gamma_log_quantile,
+    incomplete_beta,
+    incomplete_gamma,
+)
 
-def _special() -> Any:  # noqa: ANN401 - scipy carries no types
-    return importlib.import_module("scipy.special")
+_NORMAL: Final = NormalDist()
+_HUGE: Final = 1e100
 
 
 def normal_quantile(p: float) -> float:
-    """Return the value that a standard normal variable is below with probability ``p``."""
-    return float(_special().ndtri(p))
+    """Return the value that a standard normal variable is below with probability ``p``.
+
+    M. J. Wichura (1988), "Algorithm AS 241: the percentage points of the normal distribution",
+    Applied Statistics 37, 477-484.
+    """
+    if 0 < p < 1:
+        return _NORMAL.inv_cdf(p)
+    return math.inf if p > 0 else -math.inf
 
 
 def normal_cdf(x: float) -> float:
     """Return the probability that a standard normal variable is at most ``x``."""
-    return float(_special().ndtr(x))
+    return normal_tail(-x)
 
 
 def normal_tail(x: float) -> float:
     """Return the probability that a standard normal variable is at least ``x``."""
     # Not 1 - cdf: that is zero from 8.3 on.
-    return float(_special().ndtr(-x))
+    return math.erfc(x / math.sqrt(2)) / 2
 
 
 def t_quantile(p: float, df: float) -> float:
-    """Return the value that Student's t with ``df`` degrees is below with probability ``p``."""
-    return float(_special().stdtrit(df, p))
+    """Return the value that Student's t with ``df`` degrees is below with probability ``p``.
+
+    ``df / (df + t^2)`` has a beta distribution, of the parameters ``df / 2`` and ``1/2``. Near the
+    middle it is asked for what lies between zero and t, else for what lies beyond.
+    """
+    tail = min(p, 1 - p)
+    t = math.sqrt(df) * _exp(-_t_log_odds(tail, df) / 2)
+    return -t if p == tail else t
 
 
 def t_tail(t: float, df: float) -> float:
     """Return the probability that Student's t with ``df`` degrees is at least ``t``."""
-    return float(_special().stdtr(df, -t))
+    far = abs(t)
+    if far > _HUGE:  # its square may be none
+        parts = beta_parts(df / 2, 0.5, math.log(df) - 2 * math.log(far))
+    else:
+        whole = df + far * far
+        parts = incomplete_beta(df / 2, 0.5, df / whole, far * far / whole)
+    return parts.below / 2 if t >= 0 else 0.5 + parts.above / 2
 
 
 def binomial_tail(k: int, n: int, p: float) -> float:
-    """Return the probability of at least ``k`` successes in ``n`` trials."""
-    return 1.0 if k <= 0 else float(_special().bdtrc(k - 1, n, p))
+    """Return the probability of at least ``k`` successes in ``n`` trials: ``I_p(k, n - k + 1)``."""
+    if not 0 < k <= n:
+        return float(k <= 0)
+    return incomplete_beta(k, n - k + 1, p, 1 - p).below
 
 
 def binomial_cdf(k: int, n: int, p: float) -> float:
     """Return the probability of at most ``k`` successes in ``n`` trials."""
-    return 0.0 if k < 0 else float(_special().bdtr(k, n, p))
+    if not 0 <= k < n:
+        return float(k >= n)
+    return incomplete_beta(k + 1, n - k, p, 1 - p).above
 
 
 def chi2_tail(x: float, df: float) -> float:
-    """Return the probability that chi-squared with ``df`` degrees is at least ``x``."""
-    return float(_special().chdtrc(df, x))
+    """Return the probability that chi-squared with ``df`` degrees is at least ``x``.
+
+    It is ``Q(df / 2, x / 2)``.
+    """
+    return incomplete_gamma(df / 2, x / 2).above
 
 
 def chi2_quantile(p: float, df: float) -> float:
     """Return the value that chi-squared with ``df`` degrees is below with probability ``p``."""
-    return float(_special().chdtri(df, 1 - p))
+    return 2 * _exp(gamma_log_quantile(p, df / 2))
 
 
 def beta_quantile(p: float, a: float, b: float) -> float:
     """Return the value that a beta variable is below with probability ``p``."""
-    return float(_special().betaincinv(a, b, p))
+    return 1 / (1 + _exp(-beta_log_odds(p, a, b)))
 
 
 def f_tail(x: float, df_above: float, df_below: float) -> float:
-    """Return the probability that F with these degrees (numerator first) is at least ``x``."""
-    return float(_special().fdtrc(df_above, df_below, x))
+    """Return the probability that F with these degrees (numerator first) is at least ``x``.
+
+    With ``odds = x df_above / df_below`` it is ``I_y(df_below / 2, df_above / 2)`` of ``y = 1 / (1
+    + odds)``.
+    """
+    if x <= 0:
+        return 1.0
+    odds = x * df_above / df_below
+    return incomplete_beta(df_below / 2, df_above / 2, 1 / (1 + odds), odds / (1 + odds)).below
+
+
+# Figures of one table have one level and often the same degrees.
+@lru_cache(maxsize=256)
+def _t_log_odds(tail: float, df: float) -> float:
+    middle = 0.5 - tail
+    if middle < tail:
+        return -beta_log_odds(2 * middle, 0.5, df / 2)
+    z = -normal_quantile(tail)
+    near = z + (z**3 + z) / (4 * df)  # the beginning of Cornish and Fisher's expansion
+    start = math.log(df / near**2) if z * z < df else None
+    return beta_log_odds(2 * tail, df / 2, 0.5, start)
+
+
+def _exp(x: float) -> float:
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return math.inf

@@ -1,26 +1,223 @@
-"""The distributions, against ``scipy.stats``."""
+"""The distributions: against scipy on wide grids, and against more digits where scipy has fewer."""
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from itertools import product
 
 import pytest
-from scipy import stats
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy import special, stats
 
 from jurybox.statistics import distributions as d
+from jurybox.statistics.special import incomplete_beta, incomplete_gamma
+
+DEGREES = (0.1, 0.5, 1, 1.5, 2, 3, 5, 7.3, 11.5, 30, 100, 333.3, 1e3, 1e4, 1e5, 1e6)
+SHAPES = (0.05, 0.5, 1, 2.5, 7, 20, 100, 1e3, 1e4, 1e6)
+BELOW = (1e-100, 1e-30, 1e-12, 1e-6, 1e-3, 0.025, 0.1, 0.2, 0.3, 0.45, 0.4999999)
+SHARES = (*BELOW, *(1 - each for each in BELOW if each >= 1e-6))
+
+degrees = st.floats(0.1, 1e6)
+shares = st.floats(1e-12, 1 - 1e-12)
 
 
-def test_each_is_the_distribution_that_its_name_says() -> None:
-    pairs = [
-        (d.normal_quantile(0.975), stats.norm.ppf(0.975)),
-        (d.normal_cdf(1.3), stats.norm.cdf(1.3)),
-        (d.normal_tail(9.0), stats.norm.sf(9.0)),
-        (d.t_quantile(0.975, 7), stats.t.ppf(0.975, 7)),
-        (d.t_tail(2.2, 11.5), stats.t.sf(2.2, 11.5)),
-        (d.binomial_tail(7, 10, 0.4), stats.binom.sf(6, 10, 0.4)),
-        (d.binomial_tail(0, 10, 0.4), 1.0),
-        (d.binomial_cdf(3, 10, 0.4), stats.binom.cdf(3, 10, 0.4)),
-        (d.binomial_cdf(-1, 10, 0.4), 0.0),
-        (d.chi2_tail(3.84, 1), stats.chi2.sf(3.84, 1)),
-        (d.chi2_quantile(0.95, 4), stats.chi2.ppf(0.95, 4)),
-        (d.beta_quantile(0.05, 2.5, 3), stats.beta.ppf(0.05, 2.5, 3)),
-        (d.f_tail(4.1, 3, 12), stats.f.sf(4.1, 3, 12)),
-    ]
-    for mine, other in pairs:
-        assert mine == pytest.approx(float(other), rel=1e-9)
+def around(mean: float, deviation: float) -> Iterable[float]:
+    return (mean + z * deviation for z in (-20, -5, -2, -1, -0.1, 0, 0.1, 1, 2, 5, 10, 25))
+
+
+BINOMIAL = [
+    (round(k), n, p)
+    for n, p in product((1, 2, 10, 50, 1000, 10**5, 10**6), (1e-6, 0.05, 0.3, 0.5, 0.7, 0.999))
+    for k in around(n * p, math.sqrt(n * p * (1 - p)))
+    if 0 <= round(k) <= n
+]
+CHI2 = [
+    (x, df)
+    for df in DEGREES
+    for x in (1e-8, 0.3, 1.9, 2.2, 10, *around(df, math.sqrt(2 * df)))
+    if x > 0
+]
+
+
+# What is held against each, how far the two may differ, and the grid. What is above 1e-12 is
+# scipy's error: the tests below hold the same against exact values and against their inverses.
+# Values below 1e-290 are left out, since floats have fewer digits down there.
+GRIDS: dict[str, tuple[Callable[..., float], float, Iterable[tuple[float, ...]]]] = {
+    "normal_quantile": (special.ndtri, 1e-15, product((*SHARES, 1e-300))),
+    "normal_cdf": (special.ndtr, 4e-13, product(range(-36, 9))),
+    "normal_tail": (lambda x: special.ndtr(-x), 4e-13, product(range(-8, 37))),
+    "t_quantile": (
+        lambda p, df: special.stdtrit(df, p),
+        1e-12,
+        # Not near 0.5, where it loses digits, nor at 1e-30, where it gives up.
+        [(p, df) for p, df in product(SHARES, DEGREES) if p >= 1e-12 and abs(p - 0.5) > 1e-6],
+    ),
+    "t_tail": (
+        stats.t.sf,
+        1e-12,
+        product((0, 0.1, 1, 1.96, 4, 8, 20, 37, 1e4, 1e8, -0.3, -5), DEGREES),
+    ),
+    "binomial_tail": (
+        lambda k, n, p: special.betainc(k, n - k + 1, p) if k else 1.0,
+        3e-12,
+        BINOMIAL,
+    ),
+    "binomial_cdf": (
+        lambda k, n, p: special.betaincc(k + 1, n - k, p) if k < n else 1.0,
+        3e-12,
+        BINOMIAL,
+    ),
+    "chi2_tail": (lambda x, df: special.gammaincc(df / 2, x / 2), 1e-11, CHI2),
+    "chi2_quantile": (
+        lambda p, df: 2 * special.gammaincinv(df / 2, p),
+        1e-11,
+        product(SHARES, DEGREES),
+    ),
+    "beta_quantile": (
+        lambda p, a, b: special.betaincinv(a, b, p),
+        5e-9,
+        product(SHARES, SHAPES, SHAPES),
+    ),
+    "f_tail": (stats.f.sf, 5e-11, product((1e-6, 0.3, 1, 1.1, 4, 100, 1e4), DEGREES, DEGREES)),
+}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_each_is_that_of_scipy_on_a_wide_grid(name: str) -> None:
+    other, tolerance, cases = GRIDS[name]
+    apart = []
+    for case in cases:
+        mine, theirs = getattr(d, name)(*case), float(other(*case))
+        if abs(theirs) > 1e-290 and not math.isclose(mine, theirs, rel_tol=tolerance):
+            apart.append((case, mine, theirs))
+    assert apart == []
+
+
+# Computed with 40 digits.
+EXACT = {
+    ("f_tail", 2, 30, 10**6): 0.00092092884870348509117,
+    ("f_tail", 100, 10, 10**6): 2.3915682569096145434e-208,
+    ("binomial_tail", 510_000, 10**6, 0.5): 2.7721816438496123017e-89,
+    ("binomial_tail", 7_068, 10**5, 0.05): 9.3143051580786792042e-177,
+    ("binomial_cdf", 490_000, 10**6, 0.5): 2.7721816438496123017e-89,
+    ("chi2_tail", 15_000, 10_000): 5.9158688290519601835e-208,
+    ("chi2_tail", 2_500, 1_000): 2.1059268048481404677e-129,
+    ("chi2_tail", 1_050_000, 10**6): 2.1856384174897259957e-265,
+    ("t_tail", 1e-8, 1): 0.49999999681690113816,
+    ("t_tail", 1e200, 0.5): 3.2070097541422290519e-101,
+    ("beta_quantile", 1e-300, 1_000, 20): 0.46250761797301613728,
+    ("t_quantile", 1e-300, 5): -1.5683925590993378012e60,
+    ("t_quantile", 1e-100, 0.5): -1.0284911563163399709e199,
+    ("chi2_quantile", 1e-6, 10_000): 9342.1019072328915966,
+}
+
+
+@pytest.mark.parametrize(("asked", "value"), EXACT.items())
+def test_digits_are_right_where_those_of_scipy_are_not(
+    asked: tuple[str, float], value: float
+) -> None:
+    name, *arguments = asked
+    assert getattr(d, name)(*arguments) == pytest.approx(value, rel=4e-13)
+
+
+@pytest.mark.parametrize("k", [0, 1, 3_000, 4_500, 4_900, 4_999])
+def test_fair_coins_are_counted_to_the_digit(k: int) -> None:
+    n = 10_000
+    below, count = 0, 1
+    for i in range(k + 1):
+        below, count = below + count, count * (n - i) // (i + 1)
+    exact = Fraction(below, 2**n)
+    if exact > Fraction(1, 10**300):
+        assert abs(Fraction(d.binomial_cdf(k, n, 0.5)) / exact - 1) < 1e-13
+        assert abs(Fraction(d.binomial_tail(n - k, n, 0.5)) / exact - 1) < 1e-13
+    else:
+        assert d.binomial_cdf(k, n, 0.5) == d.binomial_tail(n - k, n, 0.5) == 0
+    assert d.binomial_tail(k + 1, n, 0.5) == pytest.approx(float(1 - exact), rel=1e-13)
+
+
+@given(t=st.floats(1e-9, 1e150))
+def test_one_and_two_degrees_have_closed_forms(t: float) -> None:
+    assert d.t_tail(t, 1) == pytest.approx(math.atan2(1, t) / math.pi, rel=1e-13)
+    root = math.sqrt(2 + t * t)
+    assert d.t_tail(t, 2) == pytest.approx(1 / (root * (root + t)), rel=1e-12, abs=1e-300)
+    assert d.chi2_tail(t, 2) == pytest.approx(math.exp(-t / 2), rel=1e-12, abs=1e-290)
+
+
+@given(p=shares, df=degrees)
+def test_t_is_symmetric_and_its_quantile_goes_back(p: float, df: float) -> None:
+    t = d.t_quantile(p, df)
+    assert d.t_quantile(1 - p, df) == pytest.approx(-t, rel=1e-12 / min(p, 1 - p))
+    assert d.t_tail(-t, df) == pytest.approx(p, rel=1e-12)
+    assert d.t_tail(t, df) + d.t_tail(-t, df) == pytest.approx(1, abs=1e-15)
+
+
+@given(p=st.floats(1e-290, 1 - 1e-12), a=st.floats(0.05, 1e6), b=st.floats(0.05, 1e6))
+@example(p=0.9, a=1e3, b=1e6)
+@example(p=1e-290, a=1e6, b=20)
+def test_the_quantile_of_a_beta_goes_back(p: float, a: float, b: float) -> None:
+    x = d.beta_quantile(p, a, b)
+    if 1e-290 < x < 0.999:  # beyond, neighbouring floats are far apart
+        # What the last digits of x are worth in probability is no error.
+        digit = incomplete_beta(a, b, x * (1 + 2e-15), 1 - x * (1 + 2e-15)).below / p - 1
+        assert incomplete_beta(a, b, x, 1 - x).below / p == pytest.approx(1, abs=1e-12 + digit)
+    assert d.beta_quantile(min(1.0, p * 1.1), a, b) >= x
+
+
+@given(p=st.floats(1e-290, 1 - 1e-12), df=degrees)
+def test_the_quantile_of_chi_squared_goes_back(p: float, df: float) -> None:
+    x = d.chi2_quantile(p, df)
+    if x > 1e-290:
+        parts = incomplete_gamma(df / 2, x / 2)
+        digit = incomplete_gamma(df / 2, x / 2 * (1 + 4e-15)).below / p - 1
+        assert parts.below / p == pytest.approx(1, abs=1e-12 + digit)
+        assert parts.above == d.chi2_tail(x, df)
+
+
+@given(n=st.integers(1, 10**6), share=st.floats(0, 1), p=st.floats(0, 1))
+def test_what_is_below_and_above_is_the_whole(n: int, share: float, p: float) -> None:
+    k = round(share * n)
+    below, above = d.binomial_cdf(k - 1, n, p), d.binomial_tail(k, n, p)
+    assert 0 <= below <= 1
+    assert below + above == pytest.approx(1, abs=1e-15)
+    assert d.binomial_cdf(k, n, p) >= below * (1 - 1e-12)
+    assert d.binomial_tail(k + 1, n, p) <= above * (1 + 1e-12)
+    assert d.binomial_tail(n - k + 1, n, 1 - p) == pytest.approx(below, abs=1e-9)
+
+
+@given(x=st.floats(0, 1e6), more=st.floats(1, 2), df=degrees, other=degrees)
+def test_tails_fall(x: float, more: float, df: float, other: float) -> None:
+    slack = 1 + 1e-12
+    assert d.t_tail(x * more, df) <= d.t_tail(x, df) * slack
+    assert d.chi2_tail(x * more, df) <= d.chi2_tail(x, df) * slack
+    assert d.f_tail(x * more, df, other) <= d.f_tail(x, df, other) * slack
+    assert d.normal_tail(x * more) <= d.normal_tail(x)
+
+
+@given(t=st.floats(0, 1e4), df=degrees)
+def test_the_square_of_t_is_an_f(t: float, df: float) -> None:
+    assert d.f_tail(t * t, 1, df) == pytest.approx(2 * d.t_tail(t, df), rel=1e-11, abs=1e-290)
+
+
+@given(x=st.floats(-37, 8))
+def test_the_normal_is_symmetric_and_its_quantile_goes_back(x: float) -> None:
+    assert d.normal_cdf(x) == d.normal_tail(-x)
+    if x < 5:
+        assert d.normal_quantile(d.normal_cdf(x)) == pytest.approx(x, rel=1e-10, abs=1e-10)
+
+
+def test_the_ends_are_what_they_must_be() -> None:
+    assert (d.normal_quantile(0), d.normal_quantile(1)) == (-math.inf, math.inf)
+    assert (d.t_quantile(0, 3), d.t_quantile(0.5, 3), d.t_quantile(1, 3)) == (
+        -math.inf,
+        0,
+        math.inf,
+    )
+    assert (d.beta_quantile(0, 2, 3), d.beta_quantile(1, 2, 3)) == (0, 1)
+    assert (d.chi2_quantile(0, 4), d.chi2_quantile(1, 4)) == (0, math.inf)
+    assert (d.chi2_tail(0, 4), d.chi2_tail(math.inf, 4)) == (1, 0)
+    assert (d.f_tail(0, 3, 4), d.t_tail(0, 3), d.t_tail(1e300, 30)) == (1, 0.5, 0)
+    assert (d.binomial_cdf(-1, 9, 0.4), d.binomial_cdf(9, 9, 0.4)) == (0, 1)
+    assert (d.binomial_tail(0, 9, 0.4), d.binomial_tail(10, 9, 0.4)) == (1, 0)
+    assert (d.binomial_cdf(3, 9, 0), d.binomial_cdf(3, 9, 1)) == (1, 0)
+    assert (d.binomial_tail(3, 9, 0), d.binomial_tail(3, 9, 1)) == (0, 1)
