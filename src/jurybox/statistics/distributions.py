@@ -117,7 +117,14 @@ def _t_log_odds(tail: float, df: float) -> float:
     if middle < tail:
         return -beta_log_odds(2 * middle, 0.5, df / 2)
     z = -normal_quantile(tail)
-    near = z + (z**3 + z) / (4 * df)  # the beginning of Cornish and Fisher's expansion
+    # R. A. Fisher and E. A. Cornish (1960), "The percentile points of distributions having known
+    # cumulants", Technometrics 2, 209-225.
+    near = (
+        z
+        + (z**3 + z) / (4 * df)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * df**3)
+    )
     start = math.log(df / near**2) if z * z < df else None
     return beta_log_odds(2 * tail, df / 2, 0.5, start)
 
