@@ -1,7 +1,10 @@
-"""The command as users start it: a process of its own."""
+"""The command as users start it, a process of its own; or called in this one, which is quicker."""
 
+import importlib
+import io
 import os
 import pty
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +13,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from jurybox.cli import main
+
 JURYBOX = Path(sys.executable).parent / "jurybox"
+_HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -29,7 +35,43 @@ Jurybox = Callable[..., Done]
 
 
 @pytest.fixture
-def jurybox() -> Jurybox:
+def jurybox(started: Jurybox) -> Jurybox:
+    """Run the command; a module that isn't about the process may say that it is called here."""
+    return started
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch) -> Jurybox:
+    """Run the command in this process, and leave the process as it was."""
+
+    def run(*arguments: str | bytes, stdin: bytes = b"", **environment: str) -> Done:
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+        handlers = {each: signal.getsignal(each) for each in _HEARD}
+        modules = set(sys.modules)
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "argv", [str(JURYBOX), *map(os.fsdecode, arguments)])
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+            patch.setattr(sys, "stdout", out)
+            patch.setattr(sys, "stderr", err)
+            patch.setattr(sys, "path", sys.path.copy())
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            try:
+                main()
+            except SystemExit as leaving:
+                code = leaving.code
+        assert handlers == {each: signal.getsignal(each) for each in _HEARD}
+        _forget(set(sys.modules) - modules)
+        assert isinstance(code, int)
+        return Done(code, out.buffer.getvalue().decode(), err.buffer.getvalue().decode())
+
+    return run
+
+
+@pytest.fixture
+def started() -> Jurybox:
+    """Run the command as a process."""
+
     def run(*arguments: str | bytes, stdin: bytes = b"", **environment: str) -> Done:
         done = subprocess.run(
             [JURYBOX, *arguments],
@@ -75,6 +117,15 @@ def redirected() -> Jurybox:
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return run
+
+
+def _forget(modules: set[str]) -> None:
+    """Forget the modules of a test's own folder: the next test has others of the same names."""
+    for name in modules:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file is not None and Path(file).is_relative_to(Path.cwd()):
+            del sys.modules[name]
+    importlib.invalidate_caches()
 
 
 def _read(master: int) -> bytes:

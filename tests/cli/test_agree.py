@@ -26,9 +26,15 @@ RATED = lines(
 )
 
 
-def test_json_has_the_fields_that_are_promised(jurybox: Jurybox) -> None:
+@pytest.fixture
+def jurybox(called: Jurybox) -> Jurybox:
+    """Nothing here is about the process; that there is one is seen by the test of `started`."""
+    return called
+
+
+def test_json_has_the_fields_that_are_promised(started: Jurybox) -> None:
     Path("ratings.jsonl").write_bytes(RATED)
-    done = jurybox("agree", "ratings.jsonl", "--scale", "1-5", "--json", *QUICK)
+    done = started("agree", "ratings.jsonl", "--scale", "1-5", "--json", *QUICK)
     assert (done.code, done.err) == (0, "")
     (criterion,) = done.json["criteria"]
     found: dict[str, Any] = criterion

@@ -119,6 +119,12 @@ def _write(folder: Path) -> None:
         (folder / f"{name}.yaml").write_text(suite)
 
 
+@pytest.fixture
+def jurybox(called: Callable) -> Callable:
+    """Nothing here is about the process; that there is one is seen by the test of `started`."""
+    return called
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder in which the store of the first test is kept for the others."""
@@ -146,14 +152,14 @@ def _figures(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_a_judge_that_prefers_the_first_place_is_told_so(
-    jurybox: Callable, runs: dict[str, str]
+    started: Callable, runs: dict[str, str]
 ) -> None:
-    done = jurybox("bias", runs["first"])
+    done = started("bias", runs["first"])
     assert done.code == 0, done.err
     assert "The response shown first wins 100% (86% to 100%) of the decided calls" in done.out
     assert "the judge favours the first place" in done.out
     assert "stays the same in 0% (0% to 18%) of the votes" in done.out
-    figures = _figures(jurybox("bias", runs["first"], "--json").json)
+    figures = _figures(started("bias", runs["first"], "--json").json)
     assert figures["position.first_place_win_rate"]["n"] == 40
     assert figures["position.flips.clear"]["value"] == 1
     assert figures["position.swap_consistency"]["interval"]["level"] == 0.95

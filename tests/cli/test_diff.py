@@ -30,6 +30,12 @@ ROWS = [
 ]
 
 
+@pytest.fixture
+def jurybox(called: Callable) -> Callable:
+    """Nothing here is about the process; that there is one is seen by the test of `started`."""
+    return called
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder in which the store of the first test is kept for the others."""
@@ -59,13 +65,13 @@ def _make_runs(folder: Path, jurybox: Callable) -> None:
         assert done.json["status"] == "finished", done.err
 
 
-def test_a_rerun_is_identical_to_the_hash(jurybox: Callable, runs: tuple[str, ...]) -> None:
+def test_a_rerun_is_identical_to_the_hash(started: Callable, runs: tuple[str, ...]) -> None:
     one, other, _ = runs
-    done = jurybox("diff", one, other)
+    done = started("diff", one, other)
     assert done.code == 0
     assert "records  identical, to the hash" in done.out
     assert "differs" not in done.out
-    assert jurybox("diff", one, other, "--json").json["identical"] is True
+    assert started("diff", one, other, "--json").json["identical"] is True
 
 
 def test_changed_samples_are_listed_with_what_may_explain_them(

@@ -29,6 +29,12 @@ def write(file: Path, rows: list[dict[str, object]]) -> None:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+@pytest.fixture
+def jurybox(called: Callable) -> Callable:
+    """Nothing here is about the process; that there is one is seen by the test of `started`."""
+    return called
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("kept") / "store"
@@ -51,9 +57,9 @@ def run(tmp_path: Path, jurybox: Callable, kept: Path) -> Path:
     return tmp_path
 
 
-def test_the_judge_people_and_both_together_are_shown(jurybox: Callable, run: Path) -> None:
+def test_the_judge_people_and_both_together_are_shown(started: Callable, run: Path) -> None:
     assert run.is_dir()
-    done = jurybox("estimate", "last", "--gold", "gold.jsonl")
+    done = started("estimate", "last", "--gold", "gold.jsonl")
     assert done.code == 0
     assert "60 samples, 20 of them with labels" in done.out
     assert "accuracy_score  corrected by 20 labels it is 0.95 (95% interval" in done.out

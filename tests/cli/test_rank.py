@@ -17,7 +17,13 @@ def write(*rows: tuple[str, str, str, int]) -> str:
     return "verdicts.jsonl"
 
 
-def test_models_are_ranked_where_they_can_be_told_apart(jurybox: Callable) -> None:
+@pytest.fixture
+def jurybox(called: Callable) -> Callable:
+    """Nothing here is about the process; that there is one is seen by the test of `started`."""
+    return called
+
+
+def test_models_are_ranked_where_they_can_be_told_apart(started: Callable) -> None:
     name = write(
         ("red", "grey", "a", 40),
         ("red", "grey", "b", 8),
@@ -27,7 +33,7 @@ def test_models_are_ranked_where_they_can_be_told_apart(jurybox: Callable) -> No
         ("red", "blue", "tie", 4),
         ("red", "blue", "b", 11),
     )
-    done = jurybox("rank", name)
+    done = started("rank", name)
     assert done.code == 0, done.err
     assert "blue is ranked above grey (difference" in done.out
     assert "red and blue can't be told apart (difference" in done.out
