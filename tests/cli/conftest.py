@@ -36,7 +36,7 @@ Jurybox = Callable[..., Done]
 
 @pytest.fixture
 def jurybox(started: Jurybox) -> Jurybox:
-    """Run the command; a module that isn't about the process may say that it is called here."""
+    """Run the command as a process, unless a module says that calls in this one will do."""
     return started
 
 

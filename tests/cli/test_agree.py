@@ -28,7 +28,7 @@ RATED = lines(
 
 @pytest.fixture
 def jurybox(called: Jurybox) -> Jurybox:
-    """Nothing here is about the process; that there is one is seen by the test of `started`."""
+    """Calls in this process will do; what is about a process of its own starts one."""
     return called
 
 

@@ -32,7 +32,7 @@ ROWS = [
 
 @pytest.fixture
 def jurybox(called: Callable) -> Callable:
-    """Nothing here is about the process; that there is one is seen by the test of `started`."""
+    """Calls in this process will do; what is about a process of its own starts one."""
     return called
 
 

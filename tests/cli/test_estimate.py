@@ -31,7 +31,7 @@ def write(file: Path, rows: list[dict[str, object]]) -> None:
 
 @pytest.fixture
 def jurybox(called: Callable) -> Callable:
-    """Nothing here is about the process; that there is one is seen by the test of `started`."""
+    """Calls in this process will do; what is about a process of its own starts one."""
     return called
 
 

@@ -62,6 +62,12 @@ def broken(prompt: str) -> str:
 """.replace("\\\\", "\\")
 
 
+@pytest.fixture
+def jurybox(called: Callable) -> Callable:
+    """Calls in this process will do; what is about a process of its own starts one."""
+    return called
+
+
 @pytest.fixture(autouse=True)
 def _judges(tmp_path: Path) -> None:
     (tmp_path / "judges.py").write_text(JUDGES)
@@ -76,8 +82,8 @@ def ask(jurybox: Callable, judge: str, *more: str, rubric: str = "general") -> o
     )
 
 
-def test_a_response_is_scored_and_passes(jurybox: Callable) -> None:
-    done = ask(jurybox, "kind")
+def test_a_response_is_scored_and_passes(started: Callable) -> None:
+    done = ask(started, "kind")
     assert done.code == 0
     assert re.search(
         r"^correctness +4 of 5 +high +4 4 4 +Seen: correctness\.", done.out, re.MULTILINE

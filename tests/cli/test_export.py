@@ -27,6 +27,12 @@ ROWS = [
 ]
 
 
+@pytest.fixture
+def jurybox(called: Callable) -> Callable:
+    """Calls in this process will do; what is about a process of its own starts one."""
+    return called
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder in which the store of the first test is kept for the others."""
@@ -55,9 +61,9 @@ def _change(tmp_path: Path, *statements: str) -> None:
 
 
 def test_samples_go_to_a_file_and_a_line_to_standard_error(
-    jurybox: Callable, tmp_path: Path
+    started: Callable, tmp_path: Path
 ) -> None:
-    done = jurybox("export", "last", "-o", "x.jsonl")
+    done = started("export", "last", "-o", "x.jsonl")
     assert (done.code, done.out) == (0, "")
     assert done.err == "wrote x.jsonl: 2 rows\n"
     records = [json.loads(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()]

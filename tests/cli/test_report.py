@@ -19,6 +19,12 @@ dataset: rows.jsonl
 """
 
 
+@pytest.fixture
+def jurybox(called: Callable) -> Callable:
+    """Calls in this process will do; what is about a process of its own starts one."""
+    return called
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder in which the store of the first test is kept for the others."""
@@ -38,9 +44,9 @@ def _run(tmp_path: Path, jurybox: Callable, kept: Path) -> None:
 
 
 def test_a_markdown_report_shows_first_what_needs_attention(
-    jurybox: Callable, tmp_path: Path
+    started: Callable, tmp_path: Path
 ) -> None:
-    done = jurybox("report", "last", "-o", "x.md")
+    done = started("report", "last", "-o", "x.md")
     assert (done.code, done.out, done.err) == (0, "", "wrote x.md: 2 samples\n")
     text = (tmp_path / "x.md").read_text()
     assert text.startswith("# talk\n")

@@ -16,6 +16,12 @@ import pytest
 JURYBOX = Path(sys.executable).parent / "jurybox"
 
 
+@pytest.fixture
+def jurybox(called: Callable) -> Callable:
+    """Calls in this process will do; what is about a process of its own starts one."""
+    return called
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A folder with a suite that was run once, three times over, and the run's id."""
@@ -38,8 +44,8 @@ def run_id(made: tuple[Path, str], tmp_path: Path) -> str:
     return run
 
 
-def test_a_run_is_listed_with_what_matters_most(jurybox: Callable, run_id: str) -> None:
-    (run,) = jurybox("runs", "--json").json["runs"]
+def test_a_run_is_listed_with_what_matters_most(started: Callable, run_id: str) -> None:
+    (run,) = started("runs", "--json").json["runs"]
     assert {name: run[name] for name in ("suite", "status", "samples", "planned")} == {
         "suite": "starter",
         "status": "finished",
@@ -48,7 +54,7 @@ def test_a_run_is_listed_with_what_matters_most(jurybox: Callable, run_id: str) 
     }
     assert (run["figure"], run["value"]) == ("aggregate_score", pytest.approx(5 / 6))
     assert (run["gates_passed"], run["gates"], run["decision"]) == (2, 4, None)
-    line = jurybox("runs").out.splitlines()[1]
+    line = started("runs").out.splitlines()[1]
     assert re.match(
         rf"{run_id} +starter +finished +18 of 18 +aggregate_score 0\.8333 +2 of 4 gates hold"
         r" +unknown +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d",

@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 
-def test_a_bundled_suite_reads_well_to_a_product_manager(jurybox: Callable) -> None:
-    done = jurybox("run", "companion-scenarios", "--responses", "bad")
+@pytest.fixture
+def jurybox(called: Callable) -> Callable:
+    """Calls in this process will do; what is about a process of its own starts one."""
+    return called
+
+
+def test_a_bundled_suite_reads_well_to_a_product_manager(started: Callable) -> None:
+    done = started("run", "companion-scenarios", "--responses", "bad")
     assert done.code == 0
     assert "recorded responses bad, 41 of 41 samples" in done.out
     assert re.search(r"^decision  needs_revision: Needs revision", done.out, re.MULTILINE)
