@@ -10,16 +10,9 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import Final
 
-from jurybox.statistics.special import (
-    beta_log_odds,
-    beta_parts,
-    gamma_log_quantile,
-    incomplete_beta,
-    incomplete_gamma,
-)
+from jurybox.statistics.special import beta_log_odds, incomplete_beta
 
 _NORMAL: Final = NormalDist()
-_HUGE: Final = 1e100
 
 
 def normal_quantile(p: float) -> float:
@@ -55,24 +48,6 @@ def t_quantile(p: float, df: float) -> float:
     return -t if p == tail else t
 
 
-def t_tail(t: float, df: float) -> float:
-    """Return the probability that Student's t with ``df`` degrees is at least ``t``."""
-    far = abs(t)
-    if far > _HUGE:  # its square may be none
-        parts = beta_parts(df / 2, 0.5, math.log(df) - 2 * math.log(far))
-    else:
-        whole = df + far * far
-        parts = incomplete_beta(df / 2, 0.5, df / whole, far * far / whole)
-    return parts.below / 2 if t >= 0 else 0.5 + parts.above / 2
-
-
-def binomial_tail(k: int, n: int, p: float) -> float:
-    """Return the probability of at least ``k`` successes in ``n`` trials: ``I_p(k, n - k + 1)``."""
-    if not 0 < k <= n:
-        return float(k <= 0)
-    return incomplete_beta(k, n - k + 1, p, 1 - p).below
-
-
 def binomial_cdf(k: int, n: int, p: float) -> float:
     """Return the probability of at most ``k`` successes in ``n`` trials."""
     if not 0 <= k < n:
@@ -80,34 +55,9 @@ def binomial_cdf(k: int, n: int, p: float) -> float:
     return incomplete_beta(k + 1, n - k, p, 1 - p).above
 
 
-def chi2_tail(x: float, df: float) -> float:
-    """Return the probability that chi-squared with ``df`` degrees is at least ``x``.
-
-    It is ``Q(df / 2, x / 2)``.
-    """
-    return incomplete_gamma(df / 2, x / 2).above
-
-
-def chi2_quantile(p: float, df: float) -> float:
-    """Return the value that chi-squared with ``df`` degrees is below with probability ``p``."""
-    return 2 * _exp(gamma_log_quantile(p, df / 2))
-
-
 def beta_quantile(p: float, a: float, b: float) -> float:
     """Return the value that a beta variable is below with probability ``p``."""
     return 1 / (1 + _exp(-beta_log_odds(p, a, b)))
-
-
-def f_tail(x: float, df_above: float, df_below: float) -> float:
-    """Return the probability that F with these degrees (numerator first) is at least ``x``.
-
-    With ``odds = x df_above / df_below`` it is ``I_y(df_below / 2, df_above / 2)`` of ``y = 1 / (1
-    + odds)``.
-    """
-    if x <= 0:
-        return 1.0
-    odds = x * df_above / df_below
-    return incomplete_beta(df_below / 2, df_above / 2, 1 / (1 + odds), odds / (1 + odds)).below
 
 
 # Figures of one table have one level and often the same degrees.

@@ -1,17 +1,16 @@
-"""The regularised incomplete beta and gamma functions, and the places where they reach a value.
+"""The regularised incomplete beta function, and the place where it reaches a value.
 
 Of the two parts that a place divides a distribution into, one is computed, and it is never a large
 one: a small part that is what another leaves of 1 has lost as many digits as it is small. The
-density before each series is made of deviances, because differences of ``lgamma`` lose seven digits
-where parameters are a million. There, near the middle, a value takes a few hundred terms.
+density before each series is made of deviances, because differences of ``lgamma`` lose digits
+where parameters are large. There, near the middle, a value takes a few hundred terms.
 
 References: C. Loader (2000), "Fast and accurate computation of binomial probabilities"; A. R.
 DiDonato and A. H. Morris (1992), "Algorithm 708: significant digit computation of the incomplete
-beta function ratios", ACM Transactions on Mathematical Software 18, 360-373; W. Gautschi (1979),
-"A computational procedure for incomplete gamma functions", ACM Transactions on Mathematical
-Software 5, 466-481; W. J. Lentz (1976), "Generating Bessel functions in Mie scattering calculations
-using continued fractions", Applied Optics 15, 668-671, as modified by I. J. Thompson and A. R.
-Barnett (1986), Journal of Computational Physics 64, 490-509.
+beta function ratios", ACM Transactions on Mathematical Software 18, 360-373; W. J. Lentz (1976),
+"Generating Bessel functions in Mie scattering calculations using continued fractions", Applied
+Optics 15, 668-671, as modified by I. J. Thompson and A. R. Barnett (1986), Journal of Computational
+Physics 64, 490-509.
 """
 
 import math
@@ -36,7 +35,7 @@ _LEAST: Final = 1e-261
 _NEAR: Final = 0.6
 # Below this first factor the series is done sooner than the fraction.
 _SHORT: Final = 0.3
-# Halley's method takes 2 to 12 steps; the limit only keeps a slip from becoming a hang.
+# Halley's method takes a few steps; the limit only keeps a slip from becoming a hang.
 _STEPS: Final = 200
 _SHORT_STEP: Final = 0.5
 _LAST_STEP: Final = 1e-6
@@ -97,33 +96,11 @@ def incomplete_beta(a: float, b: float, x: float, y: float) -> Parts:
     return Parts(math.exp(log_density) * ratio, True, ratio, log_density, short)  # noqa: FBT003
 
 
-def incomplete_gamma(a: float, x: float) -> Parts:
-    """Return ``P(a, x)`` and ``Q(a, x)``; the density is ``x^a exp(-x) / Gamma(a)``.
-
-    The ratio of ``P`` is ``1/a`` of the sum of ``x^i / (a + 1)_i``, that of ``Q`` Legendre's
-    continued fraction; each is used where it converges faster.
-    """
-    if x <= 0 or math.isinf(x):
-        return Parts(0.0, x <= 0, 0.0, -math.inf, 0.0)
-    if x < _LEAST:
-        return gamma_parts(a, math.log(x))
-    log_density = math.log(a) / 2 - _HALF_LOG_TAU - _stirling_rest(a) - _deviance(a, x, x - a)
-    lower = x < a + 1
-    ratio = _sum(x / (a + i) for i in count(1)) / a if lower else _gamma_fraction(a, x)
-    return Parts(math.exp(log_density) * ratio, lower, ratio, log_density, a - x)
-
-
 def beta_parts(a: float, b: float, log_odds: float) -> Parts:
     """Return what `incomplete_beta` does at ``x = 1 / (1 + exp(-log_odds))``, however far out."""
     near = max(-_FAR, min(_FAR, log_odds))
     here = incomplete_beta(a, b, 1 / (1 + math.exp(-near)), 1 / (1 + math.exp(near)))
     return _beyond(here, (log_odds - near) * (a if near < 0 else -b))
-
-
-def gamma_parts(a: float, log_x: float) -> Parts:
-    """Return what `incomplete_gamma` does at ``x = exp(log_x)``, however small that is."""
-    near = max(-_FAR, log_x)
-    return _beyond(incomplete_gamma(a, math.exp(near)), (log_x - near) * a)
 
 
 def beta_log_odds(p: float, a: float, b: float, start: float | None = None) -> float:
@@ -134,11 +111,6 @@ def beta_log_odds(p: float, a: float, b: float, start: float | None = None) -> f
     """
     start = math.log(a / b) if start is None else start
     return _reached(p, start, lambda place: beta_parts(a, b, place))
-
-
-def gamma_log_quantile(p: float, a: float) -> float:
-    """Return ``log(x)`` of the ``x`` with ``P(a, x) = p``."""
-    return _reached(p, math.log(a), lambda place: gamma_parts(a, place))
 
 
 def _beyond(parts: Parts, log_factor: float) -> Parts:
@@ -152,8 +124,8 @@ def _beyond(parts: Parts, log_factor: float) -> Parts:
 def _reached(p: float, start: float, parts: Callable[[float], Parts]) -> float:
     """Return the place with ``p`` below it, by Halley's method on the smaller part's logarithm.
 
-    On the scales that are searched (log odds of a beta, logarithm of a gamma variable) densities
-    are log-concave, and so is either part. A concave curve lies below its tangents: after a step
+    On the scale that is searched (log odds of a beta variable) the density is log-concave, and so
+    is either part. A concave curve lies below its tangents: after a step
     of Newton's every place is on the same side of the one that is sought, and each step leads
     nearer to it. Halley's correction is applied to steps that are short enough for it.
     """
@@ -227,22 +199,6 @@ def _beta_fraction(a: float, b: float, x: float, short: float) -> float:
         # Quotients of the large ones come first: their products could overflow.
         p = (a + i - 1) / odd * ((n + i - 1) / odd) * rest * squared
         q = i + rest * x / odd + (a + i) / (odd + 2) * (short + 1 + i * (2 - x))
-        below = 1 / ((q + p * below) or _TINY)
-        above = (q + p / above) or _TINY
-        factor = above * below
-        value *= factor
-        if abs(factor - 1) < _EPSILON:
-            break
-    return 1 / value
-
-
-def _gamma_fraction(a: float, x: float) -> float:
-    """Return ``Q(a, x) Gamma(a) / (x^a exp(-x))``, where x is at least a + 1."""
-    q = value = above = x - a + 1
-    below = 0.0
-    for i in count(1):
-        p = i * (a - i)
-        q += 2
         below = 1 / ((q + p * below) or _TINY)
         above = (q + p / above) or _TINY
         factor = above * below

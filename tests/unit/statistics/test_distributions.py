@@ -8,10 +8,10 @@ from itertools import product
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy import special, stats
+from scipy import special
 
 from jurybox.statistics import distributions as d
-from jurybox.statistics.special import incomplete_beta, incomplete_gamma
+from jurybox.statistics.special import beta_parts, incomplete_beta
 
 DEGREES = (0.1, 0.5, 1, 1.5, 2, 3, 5, 7.3, 11.5, 30, 100, 333.3, 1e3, 1e4, 1e5, 1e6)
 SHAPES = (0.05, 0.5, 1, 2.5, 7, 20, 100, 1e3, 1e4, 1e6)
@@ -32,12 +32,20 @@ BINOMIAL = [
     for k in around(n * p, math.sqrt(n * p * (1 - p)))
     if 0 <= round(k) <= n
 ]
-CHI2 = [
-    (x, df)
-    for df in DEGREES
-    for x in (1e-8, 0.3, 1.9, 2.2, 10, *around(df, math.sqrt(2 * df)))
-    if x > 0
-]
+
+
+def t_tail(t: float, df: float) -> float:
+    """Return the probability that Student's t is at least ``t``, from below zero as from above."""
+    far = abs(t)
+    odds = math.inf if not far else math.log(df) - 2 * math.log(far)
+    parts = beta_parts(df / 2, 0.5, odds) if far else incomplete_beta(df / 2, 0.5, 1.0, 0.0)
+    return parts.below / 2 if t >= 0 else 0.5 + parts.above / 2
+
+
+def binomial_tail(k: int, n: int, p: float) -> float:
+    if not 0 < k <= n:
+        return float(k <= 0)
+    return incomplete_beta(k, n - k + 1, p, 1 - p).below
 
 
 # What is held against each, how far the two may differ, and the grid. What is above 1e-12 is
@@ -53,33 +61,16 @@ GRIDS: dict[str, tuple[Callable[..., float], float, Iterable[tuple[float, ...]]]
         # Not near 0.5, where it loses digits, nor at 1e-30, where it gives up.
         [(p, df) for p, df in product(SHARES, DEGREES) if p >= 1e-12 and abs(p - 0.5) > 1e-6],
     ),
-    "t_tail": (
-        stats.t.sf,
-        1e-12,
-        product((0, 0.1, 1, 1.96, 4, 8, 20, 37, 1e4, 1e8, -0.3, -5), DEGREES),
-    ),
-    "binomial_tail": (
-        lambda k, n, p: special.betainc(k, n - k + 1, p) if k else 1.0,
-        3e-12,
-        BINOMIAL,
-    ),
     "binomial_cdf": (
         lambda k, n, p: special.betaincc(k + 1, n - k, p) if k < n else 1.0,
         3e-12,
         BINOMIAL,
-    ),
-    "chi2_tail": (lambda x, df: special.gammaincc(df / 2, x / 2), 1e-11, CHI2),
-    "chi2_quantile": (
-        lambda p, df: 2 * special.gammaincinv(df / 2, p),
-        1e-11,
-        product(SHARES, DEGREES),
     ),
     "beta_quantile": (
         lambda p, a, b: special.betaincinv(a, b, p),
         5e-9,
         product(SHARES, SHAPES, SHAPES),
     ),
-    "f_tail": (stats.f.sf, 5e-11, product((1e-6, 0.3, 1, 1.1, 4, 100, 1e4), DEGREES, DEGREES)),
 }
 
 
@@ -96,20 +87,10 @@ def test_each_is_that_of_scipy_on_a_wide_grid(name: str) -> None:
 
 # Computed with 40 digits.
 EXACT = {
-    ("f_tail", 2, 30, 10**6): 0.00092092884870348509117,
-    ("f_tail", 100, 10, 10**6): 2.3915682569096145434e-208,
-    ("binomial_tail", 510_000, 10**6, 0.5): 2.7721816438496123017e-89,
-    ("binomial_tail", 7_068, 10**5, 0.05): 9.3143051580786792042e-177,
     ("binomial_cdf", 490_000, 10**6, 0.5): 2.7721816438496123017e-89,
-    ("chi2_tail", 15_000, 10_000): 5.9158688290519601835e-208,
-    ("chi2_tail", 2_500, 1_000): 2.1059268048481404677e-129,
-    ("chi2_tail", 1_050_000, 10**6): 2.1856384174897259957e-265,
-    ("t_tail", 1e-8, 1): 0.49999999681690113816,
-    ("t_tail", 1e200, 0.5): 3.2070097541422290519e-101,
     ("beta_quantile", 1e-300, 1_000, 20): 0.46250761797301613728,
     ("t_quantile", 1e-300, 5): -1.5683925590993378012e60,
     ("t_quantile", 1e-100, 0.5): -1.0284911563163399709e199,
-    ("chi2_quantile", 1e-6, 10_000): 9342.1019072328915966,
 }
 
 
@@ -130,26 +111,25 @@ def test_fair_coins_are_counted_to_the_digit(k: int) -> None:
     exact = Fraction(below, 2**n)
     if exact > Fraction(1, 10**300):
         assert abs(Fraction(d.binomial_cdf(k, n, 0.5)) / exact - 1) < 1e-13
-        assert abs(Fraction(d.binomial_tail(n - k, n, 0.5)) / exact - 1) < 1e-13
+        assert abs(Fraction(binomial_tail(n - k, n, 0.5)) / exact - 1) < 1e-13
     else:
-        assert d.binomial_cdf(k, n, 0.5) == d.binomial_tail(n - k, n, 0.5) == 0
-    assert d.binomial_tail(k + 1, n, 0.5) == pytest.approx(float(1 - exact), rel=1e-13)
+        assert d.binomial_cdf(k, n, 0.5) == binomial_tail(n - k, n, 0.5) == 0
+    assert binomial_tail(k + 1, n, 0.5) == pytest.approx(float(1 - exact), rel=1e-13)
 
 
 @given(t=st.floats(1e-9, 1e150))
 def test_one_and_two_degrees_have_closed_forms(t: float) -> None:
-    assert d.t_tail(t, 1) == pytest.approx(math.atan2(1, t) / math.pi, rel=1e-13)
+    assert t_tail(t, 1) == pytest.approx(math.atan2(1, t) / math.pi, rel=1e-13)
     root = math.sqrt(2 + t * t)
-    assert d.t_tail(t, 2) == pytest.approx(1 / (root * (root + t)), rel=1e-12, abs=1e-300)
-    assert d.chi2_tail(t, 2) == pytest.approx(math.exp(-t / 2), rel=1e-12, abs=1e-290)
+    assert t_tail(t, 2) == pytest.approx(1 / (root * (root + t)), rel=1e-12, abs=1e-300)
 
 
 @given(p=shares, df=degrees)
 def test_t_is_symmetric_and_its_quantile_goes_back(p: float, df: float) -> None:
     t = d.t_quantile(p, df)
     assert d.t_quantile(1 - p, df) == pytest.approx(-t, rel=1e-12 / min(p, 1 - p))
-    assert d.t_tail(-t, df) == pytest.approx(p, rel=1e-12)
-    assert d.t_tail(t, df) + d.t_tail(-t, df) == pytest.approx(1, abs=1e-15)
+    assert t_tail(-t, df) == pytest.approx(p, rel=1e-12)
+    assert t_tail(t, df) + t_tail(-t, df) == pytest.approx(1, abs=1e-15)
 
 
 @given(p=st.floats(1e-290, 1 - 1e-12), a=st.floats(0.05, 1e6), b=st.floats(0.05, 1e6))
@@ -164,39 +144,15 @@ def test_the_quantile_of_a_beta_goes_back(p: float, a: float, b: float) -> None:
     assert d.beta_quantile(min(1.0, p * 1.1), a, b) >= x
 
 
-@given(p=st.floats(1e-290, 1 - 1e-12), df=degrees)
-def test_the_quantile_of_chi_squared_goes_back(p: float, df: float) -> None:
-    x = d.chi2_quantile(p, df)
-    if x > 1e-290:
-        parts = incomplete_gamma(df / 2, x / 2)
-        digit = incomplete_gamma(df / 2, x / 2 * (1 + 4e-15)).below / p - 1
-        assert parts.below / p == pytest.approx(1, abs=1e-12 + digit)
-        assert parts.above == d.chi2_tail(x, df)
-
-
 @given(n=st.integers(1, 10**6), share=st.floats(0, 1), p=st.floats(0, 1))
 def test_what_is_below_and_above_is_the_whole(n: int, share: float, p: float) -> None:
     k = round(share * n)
-    below, above = d.binomial_cdf(k - 1, n, p), d.binomial_tail(k, n, p)
+    below, above = d.binomial_cdf(k - 1, n, p), binomial_tail(k, n, p)
     assert 0 <= below <= 1
     assert below + above == pytest.approx(1, abs=1e-15)
     assert d.binomial_cdf(k, n, p) >= below * (1 - 1e-12)
-    assert d.binomial_tail(k + 1, n, p) <= above * (1 + 1e-12)
-    assert d.binomial_tail(n - k + 1, n, 1 - p) == pytest.approx(below, abs=1e-9)
-
-
-@given(x=st.floats(0, 1e6), more=st.floats(1, 2), df=degrees, other=degrees)
-def test_tails_fall(x: float, more: float, df: float, other: float) -> None:
-    slack = 1 + 1e-12
-    assert d.t_tail(x * more, df) <= d.t_tail(x, df) * slack
-    assert d.chi2_tail(x * more, df) <= d.chi2_tail(x, df) * slack
-    assert d.f_tail(x * more, df, other) <= d.f_tail(x, df, other) * slack
-    assert d.normal_tail(x * more) <= d.normal_tail(x)
-
-
-@given(t=st.floats(0, 1e4), df=degrees)
-def test_the_square_of_t_is_an_f(t: float, df: float) -> None:
-    assert d.f_tail(t * t, 1, df) == pytest.approx(2 * d.t_tail(t, df), rel=1e-11, abs=1e-290)
+    assert binomial_tail(k + 1, n, p) <= above * (1 + 1e-12)
+    assert binomial_tail(n - k + 1, n, 1 - p) == pytest.approx(below, abs=1e-9)
 
 
 @given(x=st.floats(-37, 8))
@@ -214,10 +170,7 @@ def test_the_ends_are_what_they_must_be() -> None:
         math.inf,
     )
     assert (d.beta_quantile(0, 2, 3), d.beta_quantile(1, 2, 3)) == (0, 1)
-    assert (d.chi2_quantile(0, 4), d.chi2_quantile(1, 4)) == (0, math.inf)
-    assert (d.chi2_tail(0, 4), d.chi2_tail(math.inf, 4)) == (1, 0)
-    assert (d.f_tail(0, 3, 4), d.t_tail(0, 3), d.t_tail(1e300, 30)) == (1, 0.5, 0)
     assert (d.binomial_cdf(-1, 9, 0.4), d.binomial_cdf(9, 9, 0.4)) == (0, 1)
-    assert (d.binomial_tail(0, 9, 0.4), d.binomial_tail(10, 9, 0.4)) == (1, 0)
+    assert (binomial_tail(0, 9, 0.4), binomial_tail(10, 9, 0.4)) == (1, 0)
     assert (d.binomial_cdf(3, 9, 0), d.binomial_cdf(3, 9, 1)) == (1, 0)
-    assert (d.binomial_tail(3, 9, 0), d.binomial_tail(3, 9, 1)) == (0, 1)
+    assert (binomial_tail(3, 9, 0), binomial_tail(3, 9, 1)) == (0, 1)
