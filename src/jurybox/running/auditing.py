@@ -283,6 +283,8 @@ class _Auditor:
         again = tally.conclude()
         if kept.conclusion.attention is None:  # an older jurybox didn't note it
             again = msgspec.structs.replace(again, attention=None)
+        if kept.conclusion.spreads is None:
+            again = msgspec.structs.replace(again, spreads=None)
         if ENCODER.encode(kept.conclusion) != ENCODER.encode(again):
             one, other = ENCODER.encode(kept.conclusion), ENCODER.encode(again)
             raise _FoundError(where, first_difference("outcome", one.decode(), other.decode()))

@@ -14,6 +14,7 @@ from jurybox.scoring.attention import Noted, Notice
 from jurybox.scoring.deciding import decision_reasons
 from jurybox.scoring.passing import decide
 from jurybox.scoring.result import ModelUse, SampleResult
+from jurybox.scoring.spreads import RunSpreads, SpreadTally
 from jurybox.scoring.tally import Figures, Tally
 
 _LATENCY: Final = "latency_e2e_p95_ms"
@@ -53,7 +54,8 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
 
     ``quality_level`` is the band of the average overall score, where the rubric has bands (C11).
     ``versions_changed`` says that one model answered under several versions during the run.
-    ``attention`` are reasons to look at samples; None where an older jurybox made the run.
+    ``attention`` are reasons to look at samples, and ``spreads`` how figures are spread over them;
+    None where an older jurybox made the run.
     """
 
     summary: dict[str, Any]
@@ -67,6 +69,7 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     versions_changed: bool
     quality_level: str | None = None
     attention: tuple[Noted, ...] | None = None
+    spreads: RunSpreads | None = None
 
 
 class _Groups:
@@ -115,6 +118,7 @@ class RunTally:
         self._winners: Counter[str] = Counter()
         self._lost_votes = self._skipped_votes = 0
         self._notice = Notice()
+        self._spread = SpreadTally(rubric)
         self._uses: dict[tuple[str, str], ModelUse] = {}
         self._reported: dict[str, Counter[str]] = {}
         self.queued = 0
@@ -132,6 +136,7 @@ class RunTally:
         self._scenarios.add(result.scenario, result)
         self._demographics.add(result.demographic, result)
         self._notice.add(number, result)
+        self._spread.add(result, repeat)
         if result.needs_review:
             self.queued += 1
             self._reasons.update(result.review_reasons)
@@ -184,6 +189,7 @@ class RunTally:
             versions_changed=any(len(versions) > 1 for versions in reported.values()),
             quality_level=self._quality_level(figures),
             attention=self._notice.told(),
+            spreads=self._spread.told(),
         )
 
     def _quality_level(self, figures: Figures) -> str | None:

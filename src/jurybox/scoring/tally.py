@@ -64,12 +64,7 @@ class Column:
         self._low, self._high = min(self._low, *fresh), max(self._high, *fresh)
         if self._kept is not None:
             self._kept.extend(fresh)
-        left = [*self._partials, *fresh]
-        self._partials = []
-        # What the rounded sum leaves over is exact again, until nothing is left.
-        while part := math.fsum(left):
-            self._partials.append(part)
-            left.append(-part)
+        self._partials = exact_parts([*self._partials, *fresh])
         self._fresh = []
 
     @property
@@ -99,6 +94,16 @@ class Column:
                 return self._high
             case _:
                 return percentile(sorted(self._kept or ()), int(by[1:]))
+
+
+def exact_parts(numbers: list[float]) -> list[float]:
+    """Return a few numbers that have the same exact sum; what was given is used up."""
+    parts: list[float] = []
+    # What the rounded sum leaves over is exact again, until nothing is left.
+    while part := math.fsum(numbers):
+        parts.append(part)
+        numbers.append(-part)
+    return parts
 
 
 class Tally:
