@@ -125,6 +125,44 @@ EXPECTED = {
         key=("id",),
         indices={"calibrations_by_rubric": (("rubric_id", "created_at", "id"), False)},
     ),
+    "facets": Made(
+        columns={
+            "run_id": TEXT,
+            "number": NUMBER,
+            "flags": NUMBER,
+            "urgency": NUMBER,
+            "repeat": NUMBER,
+            "winner": TEXT_OR_NONE,
+            "sample_id": TEXT,
+            "scenario": TEXT_OR_NONE,
+            "demographic": TEXT_OR_NONE,
+            "keys": TEXT,
+            "figures": TEXT,
+        },
+        key=("run_id", "number"),
+        references={("run_id",): "runs"},
+    ),
+    "reviews": Made(
+        columns={
+            "id": TEXT,
+            "run_id": TEXT,
+            "number": NUMBER,
+            "reviewer": TEXT,
+            "created_at": TEXT,
+            "action": TEXT,
+            "of": TEXT_OR_NONE,
+            "record_sha256": TEXT,
+            "seal": TEXT,
+            "verdict": TEXT,
+            "comment": TEXT,
+        },
+        key=("id",),
+        references={("run_id",): "runs"},
+        indices={
+            "reviews_by_age": (("run_id", "created_at", "id"), False),
+            "reviews_by_sample": (("run_id", "number"), False),
+        },
+    ),
 }
 
 

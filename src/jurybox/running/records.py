@@ -1,12 +1,12 @@
 """What a run stores, as rows of text, and the hashes that show whether any of it was changed.
 
 Three kinds of rows, each written once: the run, its samples, and the exchanges with models; a
-fourth for what was handed to a provider in a batch, whose state changes; and a fifth, written once,
-for what holding judges against people gave. A row
-has a *seal*, the SHA-256 of all its other columns, so that no column can change unseen. A sample
-also has the hash of its *record*: what was asked, answered and concluded, without what differs
-between two equal runs (the run's name, the clock). The run's *digest* is over the sorted hashes of
-its records, so the order in which samples were finished doesn't matter.
+fourth for what was handed to a provider in a batch, whose state changes; a fifth, written once,
+for what holding judges against people gave; and a sixth, only ever added to, for what people said
+of samples. A row has a *seal*, the SHA-256 of all its other columns, so that no column can change
+unseen. A sample also has the hash of its *record*: what was asked, answered and concluded, without
+what differs between two equal runs (the run's name, the clock). The run's *digest* is over the
+sorted hashes of its records, so the order in which samples were finished doesn't matter.
 
 Requests and outcomes are long, and three hashes are over each of them. So each text is hashed once,
 and its hash stands for it in the others.
@@ -140,7 +140,34 @@ class CalibrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True)
     seal: str = ""
 
 
-AnyRow = RunRow | SampleRow | ExchangeRow | BatchRow | CalibrationRow
+class ReviewRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A person's verdict on a sample, or the withdrawal of one; appended, never changed.
+
+    Attributes:
+        id: unique in its store; reviews of one moment come in the order of their ids.
+        number: the sample's.
+        action: ``review`` or ``withdrawal``.
+        of: the id of the review that is withdrawn, of the same sample.
+        record_sha256: of the sample's record that was looked at.
+        verdict: JSON, ``{"scores": {criterion: number}}`` or ``{"winner": "A", "B" or "tie"}``,
+            with the ``order`` in which a pair was shown and whether the reviewer was ``blind``.
+
+    """
+
+    id: str
+    run_id: str
+    number: int
+    reviewer: str
+    created_at: str
+    action: str
+    of: str | None
+    record_sha256: str
+    verdict: str
+    comment: str
+    seal: str = ""
+
+
+AnyRow = RunRow | SampleRow | ExchangeRow | BatchRow | CalibrationRow | ReviewRow
 
 
 class ExchangeHashes(NamedTuple):
@@ -172,7 +199,7 @@ def seal_of(row: AnyRow) -> str:
             return _sample_seal(row, row.record_sha256)
         case ExchangeRow():
             return exchange_seal(row, hashes_of(row))
-        case RunRow() | BatchRow() | CalibrationRow():
+        case RunRow() | BatchRow() | CalibrationRow() | ReviewRow():
             return _hash(_SEAL, msgspec.structs.astuple(row)[:-1])
 
 
@@ -209,6 +236,11 @@ def sealed_batch(row: BatchRow) -> BatchRow:
 
 
 def sealed_calibration(row: CalibrationRow) -> CalibrationRow:
+    """Return the row with its seal."""
+    return msgspec.structs.replace(row, seal=seal_of(row))
+
+
+def sealed_review(row: ReviewRow) -> ReviewRow:
     """Return the row with its seal."""
     return msgspec.structs.replace(row, seal=seal_of(row))
 

@@ -4,7 +4,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
-from jurybox.running.records import BatchRow, CalibrationRow, ExchangeRow, RunRow, SampleRow
+from jurybox.running.finding import Groups, SamplePage, SampleQuery
+from jurybox.running.records import (
+    BatchRow,
+    CalibrationRow,
+    ExchangeRow,
+    ReviewRow,
+    RunRow,
+    SampleRow,
+)
+from jurybox.scoring.facets import Facets
 
 EVERY: Final = range(-(2**63), 2**63)
 """The numbers of all samples that a store could hold, also those that no run has."""
@@ -46,15 +55,18 @@ class Store(Protocol):
         ...
 
     def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
-        """Store finished samples and exchanges, all of them or none."""
+        """Store finished samples and exchanges, all of them or none.
+
+        What a sample is found by is stored with it.
+        """
         ...
 
     def numbers(self, run_id: str) -> Iterator[int]:
         """Yield the numbers of the stored samples, in order."""
         ...
 
-    def results(self, run_id: str) -> Iterator[tuple[int, int, str, str]]:
-        """Yield number, repeat, record hash and result of every sample, in order, not the rest."""
+    def results(self, run_id: str, numbers: range = EVERY) -> Iterator[tuple[int, int, str, str]]:
+        """Yield number, repeat, record hash and result of these samples, in order, not the rest."""
         ...
 
     def hashes(self, run_id: str) -> Iterator[str]:
@@ -67,6 +79,29 @@ class Store(Protocol):
 
     def sample(self, run_id: str, number: int) -> SampleRow | None:
         """Return one sample."""
+        ...
+
+    def find_sample(
+        self, run_id: str, sample_id: str, repeat: int | None = None
+    ) -> SampleRow | None:
+        """Return the sample of that id, in the first repeat that is stored unless one is named."""
+        ...
+
+    def find_samples(self, run_id: str, query: SampleQuery) -> SamplePage:
+        """Return a page of the samples that are asked for, and how many there are in all.
+
+        Raises:
+            InputError: the question makes no sense.
+
+        """
+        ...
+
+    def groups(self, run_id: str) -> Groups:
+        """Return by which scenarios and demographics samples may be found."""
+        ...
+
+    def facets(self, run_id: str, numbers: range = EVERY) -> Iterator[Facets]:
+        """Yield what these samples are found by, in order, never all at once."""
         ...
 
     def exchanges(self, run_id: str, numbers: range = EVERY) -> Iterator[ExchangeRow]:
@@ -103,6 +138,23 @@ class Store(Protocol):
 
     def calibrations(self, rubric_id: str | None = None) -> Sequence[CalibrationRow]:
         """Return the calibrations of a rubric, or all of them, the newest first."""
+        ...
+
+    def add_review(self, row: ReviewRow) -> None:
+        """Store a person's verdict on a sample, or the withdrawal of one.
+
+        Raises:
+            InputError: there is no such sample, or no such review of it to be withdrawn.
+
+        """
+        ...
+
+    def reviews(self, run_id: str) -> Sequence[ReviewRow]:
+        """Return the reviews of a run, in the order in which they were made."""
+        ...
+
+    def reviews_of(self, run_id: str, number: int) -> Sequence[ReviewRow]:
+        """Return the reviews of one sample, in the order in which they were made."""
         ...
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ class Database(Protocol):
         name: how the store is called in messages; never with a password.
         patience: the seconds to wait for somebody who has locked it.
         text_type: how its columns are declared whose texts are compared byte by byte.
+        place_of: its function that tells where a text is in another one, from 1; 0 is nowhere.
         pool: the connections.
 
     """
@@ -24,6 +25,7 @@ class Database(Protocol):
     name: str
     patience: float
     text_type: str
+    place_of: str
     pool: Pool
 
     def table_names(self, session: Session) -> set[str]:

@@ -4,28 +4,34 @@ A step never changes once it is released. It is applied together with the record
 transaction, while everybody else who opens the store waits.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
 from jurybox.errors import InputError
+from jurybox.scoring.facets import facets_of
 from jurybox.storage import statements
 from jurybox.storage.database import Database, reading, writing
 from jurybox.storage.pool import Session
 from jurybox.storage.tables import SCHEMA
 from jurybox.storage.trouble import Trouble, error_of
 
+_PAGE: Final = 500
+
 
 class Migration(msgspec.Struct, frozen=True, kw_only=True):
     """One step, in words that SQLite and PostgreSQL both understand.
 
     ``{text}`` stands for texts that are compared byte by byte, which each calls by another name.
+    ``fill`` is done after the statements, where rows follow from those that are there.
     """
 
     version: int
     name: str
     statements: tuple[str, ...]
+    fill: Callable[[Session], None] | None = None
 
 
 _FIRST: Final = (
@@ -140,11 +146,76 @@ _CALIBRATIONS: Final = (
     "CREATE INDEX calibrations_by_rubric ON calibrations (rubric_id, created_at, id)",
 )
 
+_FACETS: Final = (
+    """
+    CREATE TABLE facets (
+        run_id {text} NOT NULL REFERENCES runs (id),
+        number BIGINT NOT NULL,
+        flags BIGINT NOT NULL,
+        urgency BIGINT NOT NULL,
+        repeat BIGINT NOT NULL,
+        winner {text},
+        sample_id {text} NOT NULL,
+        scenario {text},
+        demographic {text},
+        keys {text} NOT NULL,
+        figures {text} NOT NULL,
+        PRIMARY KEY (run_id, number)
+    )
+    """,
+)
+
+_REVIEWS: Final = (
+    """
+    CREATE TABLE reviews (
+        id {text} NOT NULL PRIMARY KEY,
+        run_id {text} NOT NULL REFERENCES runs (id),
+        number BIGINT NOT NULL,
+        reviewer {text} NOT NULL,
+        created_at {text} NOT NULL,
+        action {text} NOT NULL,
+        of {text},
+        record_sha256 {text} NOT NULL,
+        seal {text} NOT NULL,
+        verdict {text} NOT NULL,
+        comment {text} NOT NULL
+    )
+    """,
+    "CREATE INDEX reviews_by_age ON reviews (run_id, created_at, id)",
+    "CREATE INDEX reviews_by_sample ON reviews (run_id, number)",
+)
+
+
+def fill_facets(session: Session) -> None:
+    """Add what samples are found by that were stored before there was anything of the kind."""
+    last: tuple[str, int] = ("", -(2**63))
+    while page := session.rows(statements.UNFACETED, (*last, _PAGE)):
+        samples = msgspec.convert(page, list[_StoredSample])
+        session.insert(
+            statements.INSERT_FACETS, [msgspec.structs.astuple(facets_of(row)) for row in samples]
+        )
+        last = samples[-1].run_id, samples[-1].number
+
+
+class _StoredSample(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    run_id: str
+    number: int
+    sample_id: str
+    repeat: int
+    result: str
+
+
 MIGRATIONS: Final = (
     Migration(version=1, name="runs, samples and exchanges", statements=_FIRST),
     Migration(version=2, name="batches", statements=_BATCHES),
     Migration(version=3, name="frames of requests", statements=_FRAMES),
     Migration(version=4, name="calibrations", statements=_CALIBRATIONS),
+    Migration(
+        version=5,
+        name="facets of samples, and reviews",
+        statements=(*_FACETS, *_REVIEWS),
+        fill=fill_facets,
+    ),
 )
 
 
@@ -199,6 +270,8 @@ def _advance(database: Database, session: Session, steps: tuple[Migration, ...])
     step = steps[version]
     for statement in step.statements:
         session.execute(statement.format(text=database.text_type))
+    if step.fill is not None:
+        step.fill(session)
     applied_at = datetime.now(UTC).isoformat(timespec="seconds")
     session.execute(statements.RECORD_VERSION, (step.version, step.name, applied_at))
     return step.version

@@ -107,6 +107,7 @@ class SqliteDatabase:
     """An SQLite file."""
 
     text_type = "TEXT"
+    place_of = "instr"
 
     def __init__(self, path: str, *, create: bool, patience: float) -> None:
         """Take the file; whether it is a store is for others to see.

@@ -14,11 +14,14 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from jurybox.running.records import ExchangeRow, SampleRow
+from jurybox.scoring.facets import Facets
 from jurybox.storage.tables import (
     BATCHES,
     CALIBRATIONS,
     EXCHANGES,
+    FACETS,
     FRAMES,
+    REVIEWS,
     ROWS,
     RUNS,
     SAMPLES,
@@ -69,17 +72,18 @@ _WHOLE_REQUEST: Final = (
 )
 
 
-def _columns(table: str) -> list[str]:
+def columns(table: str) -> list[str]:
+    """Return a table's columns in the order of its rows' fields."""
     return [f"{table}.{name}" for name in ROWS[table].__struct_fields__]
 
 
 def _select(table: str, rest: str) -> str:
-    return f"SELECT {', '.join(_columns(table))} FROM {table} {rest}"
+    return f"SELECT {', '.join(columns(table))} FROM {table} {rest}"
 
 
 def _select_exchanges(rest: str) -> str:
     whole = (
-        _WHOLE_REQUEST if name == f"{EXCHANGES}.request" else name for name in _columns(EXCHANGES)
+        _WHOLE_REQUEST if name == f"{EXCHANGES}.request" else name for name in columns(EXCHANGES)
     )
     frames = f"LEFT JOIN {FRAMES} ON frames.sha256 = exchanges.frame"
     return f"SELECT {', '.join(whole)} FROM {EXCHANGES} {frames} {rest}"
@@ -96,7 +100,7 @@ def _update(table: str, *key: str) -> str:
     return f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in names)} WHERE {where}"
 
 
-def _number(row: SampleRow) -> Key:
+def _number(row: SampleRow | Facets) -> Key:
     return (row.number,)
 
 
@@ -111,6 +115,8 @@ INSERT_FRAME: Final = (
 )
 INSERT_BATCH: Final = _insert(BATCHES)
 INSERT_CALIBRATION: Final = _insert(CALIBRATIONS)
+INSERT_FACETS: Final = _insert(FACETS)
+INSERT_REVIEW: Final = _insert(REVIEWS)
 UPDATE_RUN: Final = _update(RUNS, "id")
 UPDATE_BATCH: Final = _update(BATCHES, "run_id", "number")
 
@@ -121,6 +127,9 @@ NEWEST_RUNS: Final = _select(RUNS, f"{_NEWEST} LIMIT ?")
 FIND_RUNS: Final = _select(RUNS, f"WHERE substr(id, 1, ?) = ? {_NEWEST}")
 
 SAMPLE: Final = _select(SAMPLES, "WHERE run_id = ? AND number = ?")
+FIND_SAMPLE: Final = _select(SAMPLES, "WHERE run_id = ? AND sample_id = ? ORDER BY repeat LIMIT 1")
+FIND_REPEAT: Final = _select(SAMPLES, "WHERE run_id = ? AND sample_id = ? AND repeat = ?")
+RECORD_OF: Final = f"SELECT record_sha256 FROM {SAMPLES} WHERE run_id = ? AND number = ?"
 EXCHANGES_OF: Final = _select_exchanges("WHERE run_id = ? AND number = ? ORDER BY position")
 FIND_EXCHANGE: Final = _select_exchanges(
     "JOIN runs ON runs.id = exchanges.run_id"
@@ -132,6 +141,24 @@ FIND_EXCHANGE: Final = _select_exchanges(
 BATCHES_OF: Final = _select(BATCHES, "WHERE run_id = ? ORDER BY number")
 CALIBRATIONS_OF: Final = _select(CALIBRATIONS, f"WHERE rubric_id = ? {_NEWEST}")
 ALL_CALIBRATIONS: Final = _select(CALIBRATIONS, _NEWEST)
+_OLDEST: Final = "ORDER BY created_at, id"
+REVIEWS_OF_RUN: Final = _select(REVIEWS, f"WHERE run_id = ? {_OLDEST}")
+REVIEWS_OF: Final = _select(REVIEWS, f"WHERE run_id = ? AND number = ? {_OLDEST}")
+REVIEW_TO_WITHDRAW: Final = (
+    f"SELECT 1 FROM {REVIEWS} WHERE id = ? AND run_id = ? AND number = ? AND action = 'review'"
+)
+SCENARIOS: Final = (
+    f"SELECT DISTINCT scenario FROM {FACETS} WHERE run_id = ? AND scenario IS NOT NULL"
+    " ORDER BY scenario LIMIT ?"
+)
+DEMOGRAPHICS: Final = (
+    f"SELECT DISTINCT demographic FROM {FACETS} WHERE run_id = ? AND demographic IS NOT NULL"
+    " ORDER BY demographic LIMIT ?"
+)
+UNFACETED: Final = (
+    f"SELECT run_id, number, sample_id, repeat, result FROM {SAMPLES}"
+    " WHERE (run_id, number) > (?, ?) ORDER BY run_id, number LIMIT ?"
+)
 HASHES: Final = f"SELECT record_sha256 FROM {SAMPLES} WHERE run_id = ? ORDER BY record_sha256"
 
 _NEXT_SAMPLES: Final = "WHERE run_id = ? AND number > ? AND number <= ? ORDER BY number LIMIT ?"
@@ -157,6 +184,13 @@ RESULTS: Final = Paged(
     statement=f"SELECT number, repeat, record_sha256, result FROM {SAMPLES} {_NEXT_SAMPLES}",
     kind=list[Result],
     key=_first,
+    width=1,
+    size=500,
+)
+WHOLE_FACETS: Final = Paged(
+    statement=_select(FACETS, _NEXT_SAMPLES),
+    kind=list[Facets],
+    key=_number,
     width=1,
     size=500,
 )

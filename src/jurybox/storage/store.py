@@ -1,31 +1,30 @@
-"""The engine's `Store` over either database.
-
-Rows are read in pages, each in a transaction of its own that goes on where the last one ended. So
-nothing is held between two pages: not the rows, not a connection, and not a snapshot that would
-keep SQLite's write-ahead log from being emptied.
-"""
+"""The engine's `Store` over either database."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from operator import lt
 from typing import Final, TypeVar
 
 import msgspec
 
+from jurybox.running.finding import MOST_GROUPS, Groups, SamplePage, SampleQuery
 from jurybox.running.records import (
     AnyRow,
     BatchRow,
     CalibrationRow,
     ExchangeRow,
+    ReviewRow,
     RunRow,
     SampleRow,
 )
 from jurybox.running.storing import EVERY
+from jurybox.scoring.facets import Facets, facets_of
 from jurybox.storage import statements
-from jurybox.storage.database import Database, reading, writing
+from jurybox.storage.database import Database, writing
+from jurybox.storage.finding import Finder
 from jurybox.storage.framing import Framed, Framer
-from jurybox.storage.pool import Found, Values
-from jurybox.storage.trouble import Trouble, TroubleKind, error_of
+from jurybox.storage.pool import Values
+from jurybox.storage.reader import Reader
+from jurybox.storage.reviewing import check_review
 
 T = TypeVar("T")
 _REQUEST: Final = ExchangeRow.__struct_fields__.index("request")
@@ -36,6 +35,7 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._reader = Reader(database)
         self._framer = Framer()
 
     def __repr__(self) -> str:
@@ -53,20 +53,20 @@ class SqlStore:
         (values,) = self._values([row])
         with writing(self._database) as session:
             if session.execute(statements.UPDATE_RUN, (*values, row.id)) != 1:
-                raise self._error("no run")
+                raise self._reader.error("no run")
 
     def run(self, run_id: str) -> RunRow | None:
         """Return a run."""
-        return _first(self._rows(list[RunRow], statements.RUN, (run_id,)))
+        return _first(self._reader.rows(list[RunRow], statements.RUN, (run_id,)))
 
     def runs(self, limit: int | None = None) -> Sequence[RunRow]:
         """Return runs, the newest first."""
         most = statements.ALL if limit is None else limit
-        return self._rows(list[RunRow], statements.NEWEST_RUNS, (most,))
+        return self._reader.rows(list[RunRow], statements.NEWEST_RUNS, (most,))
 
     def find_runs(self, prefix: str) -> Sequence[RunRow]:
         """Return the runs whose ids begin so, the newest first."""
-        return self._rows(list[RunRow], statements.FIND_RUNS, (len(prefix), prefix))
+        return self._reader.rows(list[RunRow], statements.FIND_RUNS, (len(prefix), prefix))
 
     def claim(self, run_id: str) -> AbstractContextManager[bool]:
         """Hold a run, so that no other process works on it; False where another one does."""
@@ -80,6 +80,7 @@ class SqlStore:
         frames = {each.frame for each in framed if each.frame is not None}
         batches = (
             (statements.INSERT_SAMPLE, self._values(samples)),
+            (statements.INSERT_FACETS, self._values([facets_of(row) for row in samples])),
             (statements.INSERT_FRAME, sorted(frames)),
             (statements.INSERT_EXCHANGE, self._exchange_values(exchanges, framed)),
         )
@@ -92,48 +93,73 @@ class SqlStore:
 
     def numbers(self, run_id: str) -> Iterator[int]:
         """Yield the numbers of the stored samples, in order."""
-        return (number for (number,) in self._pages(statements.NUMBERS, run_id))
+        return (number for (number,) in self._reader.pages(statements.NUMBERS, run_id))
 
-    def results(self, run_id: str) -> Iterator[statements.Result]:
-        """Yield number, repeat, record hash and result of every sample, in order."""
-        return self._pages(statements.RESULTS, run_id)
+    def results(self, run_id: str, numbers: range = EVERY) -> Iterator[statements.Result]:
+        """Yield number, repeat, record hash and result of these samples, in order."""
+        return self._reader.pages(statements.RESULTS, run_id, numbers)
 
     def hashes(self, run_id: str) -> Iterator[str]:
         """Yield the hashes of the records, sorted as plain text, never all at once."""
-        if not _storable(run_id):
-            return
         # The one that isn't read in pages: each page would have to be sorted out of all rows anew.
-        with (
-            reading(self._database) as session,
-            session.stream(statements.HASHES, (run_id,)) as pages,
-        ):
-            for page in pages:
-                for (each,) in self._read(list[tuple[str]], page):
-                    yield each
+        kind = list[tuple[str]]
+        return (each for (each,) in self._reader.stream(kind, statements.HASHES, (run_id,)))
 
     def samples(self, run_id: str, numbers: range = EVERY) -> Iterator[SampleRow]:
         """Yield the samples with these numbers in order, never all at once."""
-        return self._pages(statements.WHOLE_SAMPLES, run_id, numbers)
+        return self._reader.pages(statements.WHOLE_SAMPLES, run_id, numbers)
 
     def sample(self, run_id: str, number: int) -> SampleRow | None:
         """Return one sample."""
-        return _first(self._rows(list[SampleRow], statements.SAMPLE, (run_id, number)))
+        return _first(self._reader.rows(list[SampleRow], statements.SAMPLE, (run_id, number)))
+
+    def find_sample(
+        self, run_id: str, sample_id: str, repeat: int | None = None
+    ) -> SampleRow | None:
+        """Return the sample of that id, in the first repeat that is stored unless one is named."""
+        if repeat is None:
+            found = self._reader.rows(list[SampleRow], statements.FIND_SAMPLE, (run_id, sample_id))
+        else:
+            values = (run_id, sample_id, repeat)
+            found = self._reader.rows(list[SampleRow], statements.FIND_REPEAT, values)
+        return _first(found)
+
+    def find_samples(self, run_id: str, query: SampleQuery) -> SamplePage:
+        """Return a page of the samples that are asked for, and how many there are in all."""
+        query.check()
+        return Finder(self._database, self._reader, run_id, query).page()
+
+    def groups(self, run_id: str) -> Groups:
+        """Return by which scenarios and demographics samples may be found."""
+        kind, values = list[tuple[str]], (run_id, MOST_GROUPS)
+        return Groups(
+            scenarios=tuple(
+                name for (name,) in self._reader.rows(kind, statements.SCENARIOS, values)
+            ),
+            demographics=tuple(
+                name for (name,) in self._reader.rows(kind, statements.DEMOGRAPHICS, values)
+            ),
+        )
+
+    def facets(self, run_id: str, numbers: range = EVERY) -> Iterator[Facets]:
+        """Yield what these samples are found by, in order, never all at once."""
+        return self._reader.pages(statements.WHOLE_FACETS, run_id, numbers)
 
     def exchanges(self, run_id: str, numbers: range = EVERY) -> Iterator[ExchangeRow]:
         """Yield the exchanges of these samples in their order, never all at once."""
-        return self._pages(statements.WHOLE_EXCHANGES, run_id, numbers)
+        return self._reader.pages(statements.WHOLE_EXCHANGES, run_id, numbers)
 
     def exchanges_of(self, run_id: str, number: int) -> Sequence[ExchangeRow]:
         """Return the exchanges of one sample, in order."""
-        return self._rows(list[ExchangeRow], statements.EXCHANGES_OF, (run_id, number))
+        return self._reader.rows(list[ExchangeRow], statements.EXCHANGES_OF, (run_id, number))
 
     def unfinished(self, run_id: str) -> Iterator[ExchangeRow]:
         """Yield the exchanges of samples that aren't stored, in order."""
-        return self._pages(statements.UNFINISHED, run_id)
+        return self._reader.pages(statements.UNFINISHED, run_id)
 
     def find_exchange(self, key: str) -> ExchangeRow | None:
         """Return the newest exchange with that key, in whichever run."""
-        return _first(self._rows(list[ExchangeRow], statements.FIND_EXCHANGE, (key,)))
+        return _first(self._reader.rows(list[ExchangeRow], statements.FIND_EXCHANGE, (key,)))
 
     def add_batch(self, row: BatchRow) -> None:
         """Store that a batch is about to be submitted."""
@@ -146,11 +172,11 @@ class SqlStore:
         (values,) = self._values([row])
         with writing(self._database) as session:
             if session.execute(statements.UPDATE_BATCH, (*values, row.run_id, row.number)) != 1:
-                raise self._error("damaged")
+                raise self._reader.error("damaged")
 
     def batches(self, run_id: str) -> Sequence[BatchRow]:
         """Return the batches of a run, in order."""
-        return self._rows(list[BatchRow], statements.BATCHES_OF, (run_id,))
+        return self._reader.rows(list[BatchRow], statements.BATCHES_OF, (run_id,))
 
     def add_calibration(self, row: CalibrationRow) -> None:
         """Store what holding judges against people gave."""
@@ -161,47 +187,32 @@ class SqlStore:
     def calibrations(self, rubric_id: str | None = None) -> Sequence[CalibrationRow]:
         """Return the calibrations of a rubric, or all of them, the newest first."""
         if rubric_id is None:
-            return self._rows(list[CalibrationRow], statements.ALL_CALIBRATIONS, ())
-        return self._rows(list[CalibrationRow], statements.CALIBRATIONS_OF, (rubric_id,))
+            return self._reader.rows(list[CalibrationRow], statements.ALL_CALIBRATIONS, ())
+        return self._reader.rows(list[CalibrationRow], statements.CALIBRATIONS_OF, (rubric_id,))
+
+    def add_review(self, row: ReviewRow) -> None:
+        """Store a person's verdict on a sample, or the withdrawal of one."""
+        values = self._values([row])
+        with writing(self._database) as session:
+            check_review(session, row)
+            session.insert(statements.INSERT_REVIEW, values)
+
+    def reviews(self, run_id: str) -> Sequence[ReviewRow]:
+        """Return the reviews of a run, in the order in which they were made."""
+        return self._reader.rows(list[ReviewRow], statements.REVIEWS_OF_RUN, (run_id,))
+
+    def reviews_of(self, run_id: str, number: int) -> Sequence[ReviewRow]:
+        """Return the reviews of one sample, in the order in which they were made."""
+        return self._reader.rows(list[ReviewRow], statements.REVIEWS_OF, (run_id, number))
 
     def close(self) -> None:
         """Let go of the store."""
         self._database.pool.close()
 
-    def _rows(self, kind: type[list[T]], statement: str, values: Values) -> list[T]:
-        if not all(map(_storable, values)):
-            return []  # no row has it, and the databases wouldn't agree about the question
-        with reading(self._database) as session:
-            found = session.rows(statement, values)
-        return self._read(kind, found)
-
-    def _pages(
-        self, paged: statements.Paged[T], run_id: str, numbers: range = EVERY
-    ) -> Iterator[T]:
-        last, end = paged.before(numbers.start), numbers.stop - 1
-        while True:
-            page = self._rows(paged.kind, paged.statement, (run_id, *last, end, paged.size))
-            keys = [last, *map(paged.key, page)]
-            if not all(map(lt, keys, keys[1:])):
-                # An index is out of order, and would lead in circles.
-                raise self._error("damaged")
-            last = keys[-1]
-            yield from page
-            if len(page) < paged.size:
-                return
-
-    def _read(self, kind: type[list[T]], found: Found) -> list[T]:
-        """Make rows of what was found; a whole page at once costs a tenth of one by one."""
-        try:
-            return msgspec.convert(found, kind)
-        except msgspec.ValidationError:
-            pass
-        raise self._error("damaged")
-
-    def _values(self, rows: Sequence[AnyRow]) -> list[Values]:
+    def _values(self, rows: Sequence[AnyRow | Facets]) -> list[Values]:
         values: list[Values] = [msgspec.structs.astuple(row) for row in rows]
         if _has_nul(values):
-            raise self._error("unstorable")
+            raise self._reader.error("unstorable")
         return values
 
     def _exchange_values(
@@ -213,9 +224,6 @@ class SqlStore:
             for row, (frame, rest) in zip(whole, framed, strict=True)
         ]
 
-    def _error(self, kind: TroubleKind) -> Exception:
-        return error_of(Trouble(kind=kind), self._database.name, self._database.patience)
-
 
 def _has_nul(rows: Iterable[Values]) -> bool:
     # SQLite would take it, PostgreSQL wouldn't, and a store must be able to move. A plain loop:
@@ -225,16 +233,6 @@ def _has_nul(rows: Iterable[Values]) -> bool:
             if isinstance(value, str) and "\0" in value:
                 return True
     return False
-
-
-def _storable(value: str | int | None) -> bool:
-    if not isinstance(value, str):
-        return True
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in value
 
 
 def _first(rows: list[T]) -> T | None:

@@ -1,0 +1,157 @@
+"""What a sample is found, filtered and sorted by: a narrow row beside the whole one.
+
+It follows from the sample's result alone. Whoever looks for samples reads this of each of them, and
+the long texts only of those that are shown.
+"""
+
+import hashlib
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, Protocol
+
+import msgspec
+
+from jurybox.scoring.attention import KINDS
+from jurybox.scoring.result import SampleResult
+from jurybox.scoring.tally import JUDGE_SCORE
+
+_OWN: Final = ("needs_review", "passed", "split")
+FLAGS: Final = {name: 1 << place for place, name in enumerate((*KINDS, *_OWN))}
+"""The bit of each flag: the reasons to look at a sample, ``needs_review``, ``passed``, and
+``split``, of votes that don't agree."""
+
+_URGENCIES: Final = {"safety": 5, "unstable": 4, "low_confidence": 3, "unscored": 2}
+_REASONS: Final = tuple(
+    (kind.concerns, FLAGS[name], _URGENCIES.get(name, 0)) for name, kind in KINDS.items()
+)
+_LONGEST: Final = 300
+_NAME: Final = 12
+"""So many digits stand for a figure's name in the keys."""
+KEY: Final = 17
+"""So many digits are a key: numbers are ordered as their keys are ordered as texts."""
+_ALL: Final = (1 << 64) - 1
+
+
+class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """What one sample is found by.
+
+    Attributes:
+        flags: the sum of its bits of `FLAGS`.
+        urgency: how soon somebody ought to review it: the higher the sooner, 0 is not at all.
+        scenario: as much of it as `label` keeps; the demographic likewise.
+        keys: the figures once more, in a form that every database orders like the numbers.
+        figures: JSON, the figures that the sample has by name, and the ``judge_score``.
+
+    """
+
+    run_id: str
+    number: int
+    sample_id: str
+    repeat: int
+    flags: int
+    urgency: int
+    scenario: str | None
+    demographic: str | None
+    winner: str | None
+    keys: str
+    figures: str
+
+
+class StoredResult(Protocol):
+    """A stored sample, as far as it matters here."""
+
+    @property
+    def run_id(self) -> str: ...  # noqa: D102 - see `jurybox.running.records.SampleRow`
+    @property
+    def number(self) -> int: ...  # noqa: D102
+    @property
+    def sample_id(self) -> str: ...  # noqa: D102
+    @property
+    def repeat(self) -> int: ...  # noqa: D102
+    @property
+    def result(self) -> str: ...  # noqa: D102
+
+
+_RESULT: Final = msgspec.json.Decoder(SampleResult)
+_ENCODE: Final = msgspec.json.Encoder(order="deterministic").encode
+_NOTHING: Final = SampleResult(figures={})
+
+
+def facets_of(row: StoredResult) -> Facets:
+    """Return what a stored sample is found by; little where its result can't be read."""
+    try:
+        result = _RESULT.decode(row.result)
+    except msgspec.DecodeError:
+        result = _NOTHING  # an audit finds it, and the sample itself must not get lost
+    flags, urgency = _flags(result)
+    figures = {name: value for name, value in result.figures.items() if value is not None}
+    if result.judge_score is not None:
+        figures[JUDGE_SCORE] = result.judge_score
+    keys = _keys([*figures.values()])
+    return Facets(
+        run_id=row.run_id,
+        number=row.number,
+        sample_id=row.sample_id,
+        repeat=row.repeat,
+        flags=flags,
+        urgency=urgency,
+        scenario=label(result.scenario),
+        demographic=label(result.demographic),
+        winner=result.winner,
+        keys="".join([mark(name) + each for name, each in zip(figures, keys, strict=True)]),
+        figures=_ENCODE(figures).decode(),
+    )
+
+
+def flag_names(flags: int) -> tuple[str, ...]:
+    """Return the names of flags, the gravest first."""
+    return tuple(name for name, bit in FLAGS.items() if flags & bit)
+
+
+def label(text: str | None) -> str | None:
+    """Return a scenario or demographic in the form in which samples are found by it.
+
+    NUL can't be stored, and whole books don't fit into a menu.
+    """
+    return None if text is None else text[:_LONGEST].replace("\0", "\ufffd")
+
+
+@lru_cache(maxsize=1000)
+def mark(name: str) -> str:
+    """Return what stands before a figure's key; nothing else in the keys looks like it."""
+    return " " + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_NAME]
+
+
+def key(value: float) -> str:
+    """Return a number as text, such that texts are ordered as the numbers are."""
+    return _keys([value])[0]
+
+
+def _keys(values: Sequence[float]) -> list[str]:
+    # The bits of a number from nought up are ordered as it is, those below the other way round.
+    bits = struct.pack(f">{len(values)}d", *values).hex(" ", 8).split()
+    return [
+        f"1{digits}" if value > 0 else _turned(value, digits)
+        for value, digits in zip(values, bits, strict=True)
+    ]
+
+
+def _turned(value: float, digits: str) -> str:
+    return f"0{_ALL - int(digits, 16):016x}" if value else f"1{0:016x}"
+
+
+def _flags(result: SampleResult) -> tuple[int, int]:
+    flags = urgency = 0
+    for concerns, bit, grade in _REASONS:
+        if concerns(result):
+            flags |= bit
+            urgency = max(urgency, grade)
+    if result.needs_review:
+        flags |= FLAGS["needs_review"]
+        urgency = max(urgency, 1)
+    if result.passed is True:
+        flags |= FLAGS["passed"]
+    if result.votes_valid > 1 and result.confidence not in {None, "high"}:
+        flags |= FLAGS["split"]
+    return flags, urgency

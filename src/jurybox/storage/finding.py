@@ -1,0 +1,152 @@
+"""Finding samples by their facets: a question becomes a statement, and its answers a page.
+
+First the numbers of the samples are found, in their order, then the rows of one page of them: a
+database that sorts whole rows takes several times as long.
+"""
+
+# ruff: noqa: S608 - the names are ours, and values are never written into a statement
+
+from array import array
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from jurybox.running.finding import SamplePage, SampleQuery
+from jurybox.scoring.facets import FLAGS, KEY, Facets, key, label, mark
+from jurybox.storage.database import Database
+from jurybox.storage.pool import Values
+from jurybox.storage.reader import Reader
+from jurybox.storage.searching import finder
+from jurybox.storage.statements import columns
+from jurybox.storage.tables import FACETS, SAMPLES
+
+# All keys begin with 0 or 1.
+_BEFORE_KEYS: Final = "0"
+_AFTER_KEYS: Final = "2"
+_SOME: Final = 500
+_TEXTS: Final = 100
+_BEFORE_ALL: Final = -(2**63)
+_ROWS: Final = f"SELECT {', '.join(columns(FACETS))} FROM {FACETS} WHERE run_id = ? AND number IN "
+
+_Text = tuple[int, str, str, str]
+
+
+class Finder:
+    """One question about the samples of a run."""
+
+    def __init__(self, database: Database, reader: Reader, run_id: str, query: SampleQuery) -> None:
+        self._place_of = database.place_of
+        self._reader = reader
+        self._run_id = run_id
+        self._query = query
+        self._where, self._values = self._conditions()
+
+    def page(self) -> SamplePage:
+        """Return the page that is asked for."""
+        query = self._query
+        if query.search:
+            numbers, total = self._searched()
+        else:
+            total = self._count()
+            # Where there are no more, nothing needs to be sorted.
+            numbers = self._ordered(query.limit, query.offset) if total > query.offset else []
+        return SamplePage(rows=self._rows(numbers), total=total)
+
+    def _count(self) -> int:
+        statement = f"SELECT count(*) FROM {FACETS} WHERE {self._where}"
+        found = self._reader.rows(list[tuple[int]], statement, self._values)
+        return found[0][0] if found else 0
+
+    def _ordered(self, limit: int, offset: int) -> list[int]:
+        statement, values = self._in_order()
+        found = self._reader.rows(
+            list[tuple[int]], f"{statement} LIMIT ? OFFSET ?", (*values, limit, offset)
+        )
+        return [number for (number,) in found]
+
+    def _searched(self) -> tuple[list[int], int]:
+        """Look through the texts of all samples to which the rest applies."""
+        query = self._query
+        found = self._matching()
+        ordered: Iterator[int] = iter(found)
+        if query.sort != "number":
+            matching = frozenset(found)
+            statement, values = self._in_order()
+            every = self._reader.stream(list[tuple[int]], statement, values)
+            ordered = (number for (number,) in every if number in matching)
+        elif query.descending:
+            ordered = reversed(found)
+        return list(islice(ordered, query.offset, query.offset + query.limit)), len(found)
+
+    def _matching(self) -> "array[int]":
+        has = finder(self._query.search)
+        numbers = array("q")
+        statement = (
+            f"SELECT samples.number, samples.sample_id, samples.inputs, samples.responses"
+            f" FROM {FACETS} JOIN {SAMPLES} ON samples.run_id = facets.run_id"
+            f" AND samples.number = facets.number"
+            f" WHERE {self._where} AND facets.number > ? ORDER BY facets.number LIMIT ?"
+        )
+        last = _BEFORE_ALL
+        while True:
+            page = self._reader.rows(list[_Text], statement, (*self._values, last, _TEXTS))
+            numbers.extend(number for number, *texts in page if has(*texts))
+            if len(page) < _TEXTS:
+                return numbers
+            last = page[-1][0]
+
+    def _rows(self, numbers: list[int]) -> tuple[Facets, ...]:
+        rows: dict[int, Facets] = {}
+        for start in range(0, len(numbers), _SOME):
+            some = numbers[start : start + _SOME]
+            marks = ", ".join("?" for _ in some)
+            found = self._reader.rows(list[Facets], f"{_ROWS}({marks})", (self._run_id, *some))
+            rows |= {row.number: row for row in found}
+        return tuple(rows[number] for number in numbers if number in rows)
+
+    def _conditions(self) -> tuple[str, Values]:
+        query = self._query
+        parts, values = ["facets.run_id = ?"], list[str | int | None]([self._run_id])
+        if query.flags:
+            bits = sum({FLAGS[name] for name in query.flags})
+            parts.append("(flags & ?) = ?")
+            values += [bits, bits]
+        for name in ("scenario", "demographic", "winner"):
+            wanted: str | None = getattr(query, name)
+            if wanted is not None:
+                parts.append(f"{name} = ?")
+                values.append(label(wanted))
+        if query.figure is not None:
+            expression, marks = self._key(query.figure)
+            parts.append(f"{expression} BETWEEN ? AND ?")
+            low = _BEFORE_KEYS if query.low is None else key(query.low)
+            high = _AFTER_KEYS if query.high is None else key(query.high)
+            values += [*marks, low, high]
+        if query.queued:
+            parts.append("urgency > 0")
+        return " AND ".join(parts), values
+
+    def _in_order(self) -> tuple[str, Values]:
+        query = self._query
+        name, values = query.sort_figure, self._values
+        direction = "DESC" if query.descending else "ASC"
+        if name is not None:
+            # Samples without the figure come last, either way.
+            expression, marks = self._key(name)
+            by = f"coalesce({expression}, ?) {direction}, number"
+            values = (*values, *marks, "" if query.descending else _AFTER_KEYS)
+        elif query.sort == "number":
+            by = f"number {direction}"
+        else:
+            column = {"id": "sample_id", "urgency": "urgency"}[query.sort]
+            by = f"{column} {direction}, number"
+        return f"SELECT number FROM {FACETS} WHERE {self._where} ORDER BY {by}", values
+
+    def _key(self, figure: str) -> tuple[str, tuple[str | int, ...]]:
+        """Return what a database takes for a figure's key, and its values; NULL without one."""
+        sign = mark(figure)
+        expression = (
+            f"CASE WHEN {self._place_of}(keys, ?) > 0"
+            f" THEN substr(keys, {self._place_of}(keys, ?) + {len(sign)}, {KEY}) END"
+        )
+        return expression, (sign, sign)
