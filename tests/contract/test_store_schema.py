@@ -141,6 +141,10 @@ EXPECTED = {
         },
         key=("run_id", "number"),
         references={("run_id",): "runs"},
+        indices={
+            "facets_by_scenario": (("run_id", "scenario"), True),
+            "facets_by_demographic": (("run_id", "demographic"), True),
+        },
     ),
     "reviews": Made(
         columns={

@@ -6,7 +6,7 @@ the long texts only of those that are shown.
 
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, Protocol
 
@@ -30,6 +30,7 @@ _NAME: Final = 12
 """So many digits stand for a figure's name in the keys."""
 KEY: Final = 17
 """So many digits are a key: numbers are ordered as their keys are ordered as texts."""
+_NO_KEY: Final = " " * (1 + _NAME + KEY)
 _ALL: Final = (1 << 64) - 1
 
 
@@ -40,7 +41,8 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
         flags: the sum of its bits of `FLAGS`.
         urgency: how soon somebody ought to review it: the higher the sooner, 0 is not at all.
         scenario: as much of it as `label` keeps; the demographic likewise.
-        keys: the figures once more, in a form that every database orders like the numbers.
+        keys: the figures once more, in a form that every database orders like the numbers; what
+            isn't known has its place in them, so that each is found where it was before.
         figures: JSON, the figures that the sample has by name, and the ``judge_score``.
 
     """
@@ -85,10 +87,8 @@ def facets_of(row: StoredResult) -> Facets:
     except msgspec.DecodeError:
         result = _NOTHING  # an audit finds it, and the sample itself must not get lost
     flags, urgency = _flags(result)
-    figures = {name: value for name, value in result.figures.items() if value is not None}
-    if result.judge_score is not None:
-        figures[JUDGE_SCORE] = result.judge_score
-    keys = _keys([*figures.values()])
+    figures = {**result.figures, JUDGE_SCORE: result.judge_score}
+    known = {name: value for name, value in figures.items() if value is not None}
     return Facets(
         run_id=row.run_id,
         number=row.number,
@@ -99,8 +99,8 @@ def facets_of(row: StoredResult) -> Facets:
         scenario=label(result.scenario),
         demographic=label(result.demographic),
         winner=result.winner,
-        keys="".join([mark(name) + each for name, each in zip(figures, keys, strict=True)]),
-        figures=_ENCODE(figures).decode(),
+        keys=_all_keys(figures, known),
+        figures=_ENCODE(known).decode(),
     )
 
 
@@ -121,6 +121,12 @@ def label(text: str | None) -> str | None:
 def mark(name: str) -> str:
     """Return what stands before a figure's key; nothing else in the keys looks like it."""
     return " " + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_NAME]
+
+
+def _all_keys(figures: Iterable[str], known: Mapping[str, float]) -> str:
+    """Return the keys of figures, each in the place that it has in all samples of a run."""
+    keys = dict(zip(known, _keys([*known.values()]), strict=True))
+    return "".join([mark(name) + keys[name] if name in keys else _NO_KEY for name in figures])
 
 
 def key(value: float) -> str:

@@ -18,6 +18,7 @@ class Database(Protocol):
         patience: the seconds to wait for somebody who has locked it.
         text_type: how its columns are declared whose texts are compared byte by byte.
         place_of: its function that tells where a text is in another one, from 1; 0 is nowhere.
+        like: its operator that compares a text with a pattern, and knows no case of ASCII letters.
         pool: the connections.
 
     """
@@ -26,6 +27,7 @@ class Database(Protocol):
     patience: float
     text_type: str
     place_of: str
+    like: str
     pool: Pool
 
     def table_names(self, session: Session) -> set[str]:

@@ -56,6 +56,7 @@ class PostgresDatabase:
 
     text_type = 'TEXT COLLATE "C"'  # one order of ids and hashes, wherever the server stands
     place_of = "strpos"
+    like = "ILIKE"
 
     def __init__(self, url: str, *, patience: float) -> None:
         """Read the address; nothing is connected yet.

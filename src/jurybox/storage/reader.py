@@ -5,7 +5,7 @@ So nothing is held between two pages: not the rows, not a connection, and not a 
 keep SQLite's write-ahead log from being emptied.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from operator import lt
 from typing import TypeVar
 
@@ -48,7 +48,7 @@ class Reader:
             if len(page) < paged.size:
                 return
 
-    def stream(self, kind: type[list[T]], statement: str, values: Values) -> Iterator[T]:
+    def stream(self, kind: type[list[T]], statement: str, values: Values) -> Generator[T]:
         """Yield all that is found, from one state of the database, never all at once."""
         if not all(map(storable, values)):
             return

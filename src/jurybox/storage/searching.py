@@ -44,7 +44,7 @@ def finder(wanted: str) -> Callable[[str, str, str], bool]:
         needle = fold(wanted)
     except UnicodeEncodeError:
         return _nowhere  # half of a surrogate pair is in no stored text
-    in_json = fold(msgspec.json.encode(wanted).decode()[1:-1])
+    in_json = fold(as_json(wanted))
 
     def has(sample_id: str, inputs: str, responses: str) -> bool:
         return (
@@ -54,6 +54,18 @@ def finder(wanted: str) -> Callable[[str, str, str], bool]:
         )
 
     return has
+
+
+def as_json(text: str) -> str:
+    """Return a text as it stands within JSON."""
+    return msgspec.json.encode(text).decode()[1:-1]
+
+
+def pattern(text: str) -> str:
+    """Return what a database takes for any text with this one in it; ``!`` escapes."""
+    for sign in "!%_":
+        text = text.replace(sign, f"!{sign}")
+    return f"%{text}%"
 
 
 def _nowhere(*_texts: str) -> bool:

@@ -108,6 +108,7 @@ class SqliteDatabase:
 
     text_type = "TEXT"
     place_of = "instr"
+    like = "LIKE"
 
     def __init__(self, path: str, *, create: bool, patience: float) -> None:
         """Take the file; whether it is a store is for others to see.

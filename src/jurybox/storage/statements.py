@@ -100,6 +100,16 @@ def _update(table: str, *key: str) -> str:
     return f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in names)} WHERE {where}"
 
 
+def _distinct(column: str) -> str:
+    """Ask for the values of a column: each is looked up after the one before, in its index."""
+    lowest = f"SELECT min({column}) FROM {FACETS} WHERE run_id = ? AND {column} IS NOT NULL"
+    return (
+        f"WITH RECURSIVE found (name) AS ({lowest} UNION ALL"
+        f" SELECT ({lowest} AND {column} > found.name) FROM found WHERE found.name IS NOT NULL)"
+        " SELECT name FROM found WHERE name IS NOT NULL LIMIT ?"
+    )
+
+
 def _number(row: SampleRow | Facets) -> Key:
     return (row.number,)
 
@@ -147,14 +157,8 @@ REVIEWS_OF: Final = _select(REVIEWS, f"WHERE run_id = ? AND number = ? {_OLDEST}
 REVIEW_TO_WITHDRAW: Final = (
     f"SELECT 1 FROM {REVIEWS} WHERE id = ? AND run_id = ? AND number = ? AND action = 'review'"
 )
-SCENARIOS: Final = (
-    f"SELECT DISTINCT scenario FROM {FACETS} WHERE run_id = ? AND scenario IS NOT NULL"
-    " ORDER BY scenario LIMIT ?"
-)
-DEMOGRAPHICS: Final = (
-    f"SELECT DISTINCT demographic FROM {FACETS} WHERE run_id = ? AND demographic IS NOT NULL"
-    " ORDER BY demographic LIMIT ?"
-)
+SCENARIOS: Final = _distinct("scenario")
+DEMOGRAPHICS: Final = _distinct("demographic")
 UNFACETED: Final = (
     f"SELECT run_id, number, sample_id, repeat, result FROM {SAMPLES}"
     " WHERE (run_id, number) > (?, ?) ORDER BY run_id, number LIMIT ?"

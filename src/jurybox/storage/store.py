@@ -131,7 +131,7 @@ class SqlStore:
 
     def groups(self, run_id: str) -> Groups:
         """Return by which scenarios and demographics samples may be found."""
-        kind, values = list[tuple[str]], (run_id, MOST_GROUPS)
+        kind, values = list[tuple[str]], (run_id, run_id, MOST_GROUPS)
         return Groups(
             scenarios=tuple(
                 name for (name,) in self._reader.rows(kind, statements.SCENARIOS, values)

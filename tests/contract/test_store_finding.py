@@ -1,0 +1,361 @@
+"""Both stores find samples alike: filters, search, order and pages."""
+
+# ruff: noqa: ANN401 - parts of rows and of questions are of all types
+
+import random
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from jurybox.errors import InputError
+from jurybox.running.finding import SampleQuery
+from jurybox.running.records import ENCODER, SampleRow
+from jurybox.running.storing import Store
+from jurybox.scoring.facets import FLAGS, Facets, facets_of
+from jurybox.scoring.result import SampleResult
+from jurybox.storage import open_store
+from stores import run_row, sample_row
+
+NAMES = (
+    "tone",
+    'quo"te',
+    "back\\slash",
+    "a.b[0]",
+    "\u00fcml\u00e4ut",
+    "x' OR 1=1 --",
+    "%_",
+    "ne\nw",
+)
+HOSTILE = (
+    "plain",
+    "'; DROP TABLE facets; --",
+    "100%",
+    "a_b",
+    "\U0001f600 \u00c9T\u00c9",
+    "nul\0nul",
+)
+VALUES = (None, -1e300, -2.5, -0.0, 0.0, 1e-300, 0.5, 1.0, 3.0, 3.0, 1e300)
+
+
+def json(value: object) -> str:
+    return ENCODER.encode(value).decode()
+
+
+def made(number: int, run_id: str = "run-1", **parts: Any) -> SampleRow:
+    """Return a sample with a result, inputs and responses like those of a run."""
+    result = SampleResult(figures=parts.pop("figures", {}), **parts.pop("result", {}))
+    inputs = {"id": f"s{number}", "task": "Why?", "metadata": {"secret": "hidden"}}
+    inputs |= parts.pop("inputs", {})
+    responses = {"response": {"text": parts.pop("text", "because")}, "response_b": None}
+    if (other := parts.pop("text_b", None)) is not None:
+        responses["response_b"] = {"text": other}
+    columns = {"result": json(result), "inputs": json(inputs), "responses": json(responses)}
+    return sample_row(number, run_id, **columns, **parts)
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    opened = open_store(url, patience=10)
+    opened.create_run(run_row())
+    opened.create_run(run_row("other"))
+    yield opened
+    opened.close()
+
+
+def found(store: Store, **query: Any) -> list[int]:
+    page = store.find_samples("run-1", SampleQuery(**query))
+    assert page.total >= len(page.rows)
+    return [row.number for row in page.rows]
+
+
+def anything(rng: random.Random, number: int) -> SampleRow:
+    pick = rng.choice
+    return made(
+        number,
+        sample_id=f"{pick(['a', 'B', 'c'])}{number}",
+        figures={name: pick(VALUES) for name in NAMES if rng.random() < 0.9},
+        result={
+            "safety_flag": rng.random() < 0.2,
+            "stable": pick([None, True, False]),
+            "confidence": pick([None, "high", "moderate", "low"]),
+            "votes_valid": pick([0, 1, 3]),
+            "judged": rng.random() < 0.8,
+            "needs_review": rng.random() < 0.3,
+            "passed": pick([None, True, False]),
+            "winner": pick([None, "A", "B", "tie"]),
+            "scenario": pick([None, *HOSTILE]),
+            "demographic": pick([None, "young", "old"]),
+            "judge_score": pick(VALUES),
+        },
+        inputs={"task": pick(HOSTILE), "context": pick([None, "Some Context \u00e9"])},
+        text=pick(
+            ['say "yes"', "NO!", "\u03a3\u03af\u03c3\u03c5\u03c6\u03bf\u03c2", "line\nbreak"]
+        ),
+    )
+
+
+def any_query(rng: random.Random) -> SampleQuery:
+    def maybe(*options: Any) -> Any:
+        return rng.choice([None, None, *options])
+
+    figure = maybe(*NAMES, "judge_score", "nobody's")
+    sort = rng.choice(["number", "urgency", "id", *(f"figure:{name}" for name in NAMES)])
+    return SampleQuery(
+        search=maybe("yes", 'Y "', '"yes"', "CONTEXT", "\u00e9t\u00e9", "task", "%", "_b", "\0")
+        or "",
+        flags=tuple(rng.sample([*FLAGS], rng.choice([0, 0, 0, 1, 2]))),
+        scenario=maybe(*HOSTILE),
+        demographic=maybe("young"),
+        winner=maybe("A", "tie"),
+        figure=figure,
+        low=figure and maybe(-2.5, 0.0, -0.0, 1e-300),
+        high=figure and maybe(0.0, 1.0, 3.0),
+        sort=sort,
+        descending=rng.random() < 0.5,
+        queued=rng.random() < 0.2,
+        offset=rng.choice([0, 0, 3]),
+        limit=rng.choice([1, 7, 1000]),
+    )
+
+
+def plainly(samples: list[SampleRow], query: SampleQuery) -> tuple[list[int], int]:
+    """Answer a question the simple way."""
+    kept = [row for row in samples if holds(row, facets_of(row), query)]
+    kept.sort(key=lambda row: row.number)
+    figure = query.sort.removeprefix("figure:")
+    order: dict[str, Any] = {
+        "number": lambda row: row.number,
+        "urgency": lambda row: facets_of(row).urgency,
+        "id": lambda row: row.sample_id,
+    }
+    if query.sort in order:
+        kept.sort(key=order[query.sort], reverse=query.descending)
+    else:
+        having = [row for row in kept if figure in figures_of(row)]
+        having.sort(key=lambda row: figures_of(row)[figure], reverse=query.descending)
+        kept = having + [row for row in kept if figure not in figures_of(row)]
+    page = kept[query.offset : query.offset + query.limit]
+    return [row.number for row in page], len(kept)
+
+
+def figures_of(row: SampleRow) -> dict[str, float]:
+    return msgspec.json.decode(facets_of(row).figures)
+
+
+def holds(row: SampleRow, facets: Facets, query: SampleQuery) -> bool:
+    figures = figures_of(row)
+    result = msgspec.json.decode(row.result, type=SampleResult)
+    inputs, responses = msgspec.json.decode(row.inputs), msgspec.json.decode(row.responses)
+    texts = [row.sample_id, inputs["task"], inputs.get("context"), responses["response"]["text"]]
+    wanted = query.search.casefold()
+    return (
+        (not wanted or any(wanted in text.casefold() for text in texts if text))
+        and all(facets.flags & FLAGS[name] for name in query.flags)
+        and query.scenario in {None, result.scenario}
+        and query.demographic in {None, result.demographic}
+        and query.winner in {None, result.winner}
+        and (query.figure is None or query.figure in figures)
+        and (query.low is None or figures[str(query.figure)] >= query.low)
+        and (query.high is None or figures[str(query.figure)] <= query.high)
+        and (not query.queued or facets.urgency > 0)
+    )
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_store_finds_what_looking_at_every_sample_finds(store: Store, seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 - the same every time
+    samples = [anything(rng, number) for number in rng.sample(range(1000), 150)]
+    store.append(samples, [])
+    store.append([made(number, "other") for number in range(20)], [])
+    answered = 0
+    for _ in range(150):
+        query = any_query(rng)
+        page = store.find_samples("run-1", query)
+        assert ([row.number for row in page.rows], page.total) == plainly(samples, query), query
+        answered += bool(page.rows)
+    assert answered > 30
+
+
+def test_what_is_found_are_the_facets_of_the_samples(store: Store) -> None:
+    rng = random.Random(3)  # noqa: S311 - the same every time
+    samples = [anything(rng, number) for number in range(700)]
+    store.append(samples, [])
+    page = store.find_samples("run-1", SampleQuery(limit=1000))
+    assert page.rows == tuple(map(facets_of, samples)) == tuple(store.facets("run-1"))
+    assert list(store.facets("run-1", range(3, 5))) == [facets_of(row) for row in samples[3:5]]
+
+
+@pytest.mark.parametrize("sort", ["number", "urgency", "id", "figure:tone", "figure:nobody's"])
+@pytest.mark.parametrize("direction", ["up", "down"])
+@pytest.mark.parametrize("search", ["", "e"])
+def test_pages_have_each_sample_once_whatever_is_equal(
+    store: Store, sort: str, direction: str, search: str
+) -> None:
+    store.append([made(n, figures={"tone": n % 3 or None}) for n in range(100)], [])
+    numbers: list[int] = []
+    for offset in range(0, 112, 7):
+        query = {"sort": sort, "descending": direction == "down", "search": search}
+        numbers += found(store, **query, offset=offset, limit=7)
+    assert sorted(numbers) == list(range(100))
+    if sort == "figure:tone":
+        assert numbers[-34:] == list(range(0, 100, 3))
+
+
+def test_a_deep_page_goes_on_where_the_one_before_ended(store: Store) -> None:
+    for start in range(0, 5200, 400):
+        batch = range(start, start + 400)
+        store.append([made(n, figures={"tone": n * 7919 % 5200}) for n in batch], [])
+    expected = sorted(range(5200), key=lambda n: n * 7919 % 5200)
+    for offset in (4990, 5000, 5001, 5190):
+        assert found(store, sort="figure:tone", offset=offset, limit=20) == expected[offset:][:20]
+
+
+TEXTS = {
+    "id": {"sample_id": "Needle-1"},
+    "task": {"inputs": {"task": "a nEEdle here"}},
+    "context": {"inputs": {"context": "NEEDLE"}},
+    "reference": {"inputs": {"reference": "x needle"}},
+    "messages": {"inputs": {"messages": [{"role": "user", "content": "Needle"}]}},
+    "response": {"text": "the needle"},
+    "second response": {"text_b": "the needle"},
+}
+
+
+@pytest.mark.parametrize("where", TEXTS)
+def test_a_text_is_found_wherever_people_would_look_for_it(store: Store, where: str) -> None:
+    store.append([made(0), made(1, **TEXTS[where]), made(2)], [])
+    assert found(store, search="needLE") == [1]
+
+
+@pytest.mark.parametrize("word", ["task", "metadata", "hidden", "text", "response", '":"', "null"])
+def test_names_of_fields_and_metadata_arent_searched(store: Store, word: str) -> None:
+    store.append([made(0), made(1, text=f"about {word}")], [])
+    assert found(store, search=word) == [1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['quo"te', "back\\slash", "new\nline", "tab\t", "100%", "a_b", "!", "\x01", "a\0b", "\u2028"],
+)
+def test_every_sign_of_a_text_stands_for_itself(store: Store, text: str) -> None:
+    store.append([made(0, text="100x aXb"), made(1, text=f"<{text}>"), made(2, text="\\n")], [])
+    assert found(store, search=text) == [1]
+
+
+def test_letters_of_all_scripts_are_found_without_regard_to_case(store: Store) -> None:
+    texts = [
+        "\u00dcBER",
+        "\u041f\u0440\u0438\u0432\u0435\u0442",
+        "STRASSE \u00e9",
+        "\u039f\u0394\u039f\u03a3",
+    ]
+    store.append([made(number, text=text) for number, text in enumerate(texts)], [])
+    assert found(store, search="\u00fcber") == [0]
+    assert found(store, search="\u043f\u0420\u0418") == [1]
+    assert found(store, search="stra\u00dfe") == [2]
+    assert found(store, search="\u03bf\u03b4\u03bf\u03c2") == [3]
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\0"])
+def test_what_cant_be_stored_is_found_nowhere(store: Store, text: str) -> None:
+    store.append([made(0)], [])
+    for query in ({"search": text}, {"scenario": text}, {"winner": text}, {"figure": text}):
+        assert found(store, **query) == []
+    assert store.find_samples(text, SampleQuery()).total == 0
+    assert store.find_sample("run-1", text) is None
+    assert found(store, sort=f"figure:{text}") == [0]
+
+
+def test_a_sample_whose_texts_or_result_cant_be_read_is_still_found(store: Store) -> None:
+    store.append([sample_row(0, inputs="[", responses="no", result="{")], [])
+    assert found(store, search="s0") == [0]
+    assert found(store, search="no") == []
+    assert found(store, sort="figure:tone") == [0]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"limit": 0},
+        {"limit": 1001},
+        {"offset": -1},
+        {"offset": 2**63},
+        {"sort": "figure:"},
+        {"sort": "number; DROP TABLE facets"},
+        {"flags": ("saftey",)},
+        {"low": 1.0},
+        {"figure": "tone", "high": float("nan")},
+        {"figure": "tone", "low": float("-inf")},
+        {"search": "x" * 1001},
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused(store: Store, query: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        store.find_samples("run-1", SampleQuery(**query))
+
+
+def test_a_page_beyond_the_last_is_empty_and_still_knows_how_many_there_are(store: Store) -> None:
+    store.append([made(0), made(1)], [])
+    for offset in (2, 10**6, 2**62):
+        page = store.find_samples("run-1", SampleQuery(offset=offset))
+        assert (page.rows, page.total) == ((), 2)
+
+
+def test_a_sample_is_found_by_its_id_in_the_repeat_that_is_meant(store: Store) -> None:
+    rows = [made(n, sample_id="same", repeat=repeat) for n, repeat in ((4, 1), (2, 0), (6, 2))]
+    store.append([*rows, made(0, "other", sample_id="same")], [])
+    first, second = rows[1], rows[0]
+    assert store.find_sample("run-1", "same") == first
+    assert store.find_sample("run-1", "same", 1) == second
+    assert store.find_sample("run-1", "same", 3) is None
+    assert store.find_sample("run-1", "SAME") is None
+
+
+def test_groups_are_those_of_the_run_in_order_and_not_without_end(store: Store) -> None:
+    labels = [None, "b", "a", "b", "\u00e9", "Z", ""]
+    results = [{"scenario": each, "demographic": "d" if each else None} for each in labels]
+    store.append([made(n, result=each) for n, each in enumerate(results)], [])
+    store.append([made(n, "other", result={"scenario": f"{n:04}"}) for n in range(300)], [])
+    groups = store.groups("run-1")
+    assert groups.scenarios == ("", "Z", "a", "b", "\u00e9")
+    assert groups.demographics == ("d",)
+    assert store.groups("other").scenarios == tuple(f"{n:04}" for n in range(200))
+    assert store.groups("nobody's").scenarios == ()
+
+
+def test_a_long_scenario_finds_its_samples(store: Store) -> None:
+    long = "x" * 1_000_000
+    store.append([made(0, result={"scenario": long}), made(1)], [])
+    assert found(store, scenario=long) == [0]
+    assert found(store, scenario=store.groups("run-1").scenarios[0]) == [0]
+
+
+def test_results_of_some_samples_only(store: Store) -> None:
+    rows = [made(number) for number in range(10)]
+    store.append(rows, [])
+    expected = [(row.number, row.repeat, row.record_sha256, row.result) for row in rows]
+    assert list(store.results("run-1", range(3, 6))) == expected[3:6]
+    assert list(store.results("run-1")) == expected
+
+
+def test_facets_are_stored_with_the_samples_or_not_at_all(store: Store) -> None:
+    store.append([made(0)], [])
+    with pytest.raises(Exception, match="stored already"):
+        store.append([made(1), made(0)], [])
+    assert found(store) == [0]
+
+
+def test_looking_through_many_texts_takes_no_memory(store: Store) -> None:
+    for start in range(0, 600, 100):
+        store.append([made(n, text="x" * 20_000) for n in range(start, start + 100)], [])
+    found(store, search="y")
+    tracemalloc.start()
+    try:
+        assert found(store, search="xx", limit=1) == [0]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 6_000_000
