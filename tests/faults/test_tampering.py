@@ -12,7 +12,7 @@ import pytest
 import jurybox
 from jurybox.errors import JuryboxError
 from jurybox.running.auditing import Audit, Difference, Vouched, Voucher, audit
-from jurybox.running.records import RunRow
+from jurybox.running.records import ReviewRow, RunRow, sealed_review
 from jurybox.running.storing import Store
 from jurybox.wiring.stores import find_run, open_run_store
 
@@ -33,6 +33,12 @@ COLUMNS = {
     ),
     "exchanges": "run_id number position role key request outcome notes seal frame",
     "frames": "sha256 head tail",
+    "facets": (
+        "run_id number sample_id repeat flags urgency scenario demographic winner keys figures"
+    ),
+    "reviews": (
+        "id run_id number reviewer created_at action of record_sha256 verdict comment seal"
+    ),
 }
 FRAMED = " where sha256 = (select frame from exchanges where number = 2 and position = 1)"
 # The first record has its request whole; the second one's is the first in a frame.
@@ -54,9 +60,34 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
     )
     path = place / "store.db"
     view = jurybox.run(place / "suite.yaml", store=str(path))
+    review(path, view.run_id)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("pragma wal_checkpoint(truncate)")
     return view.run_id, path.read_bytes()
+
+
+def review(path: Path, run_id: str) -> None:
+    """Have a person review the third sample, and take the review back."""
+    opened = open_run_store(str(path))
+    sample = opened.sample(run_id, 2)
+    assert sample is not None
+    row = ReviewRow(
+        id="review-1",
+        run_id=run_id,
+        number=2,
+        reviewer="Ada",
+        created_at="2026-01-02T03:04:05Z",
+        action="review",
+        of=None,
+        record_sha256=sample.record_sha256,
+        verdict='{"scores": {"accuracy_score": 1}}',
+        comment="hm",
+    )
+    later = {"id": "review-2", "created_at": "2026-01-02T03:04:06Z", "verdict": "{}"}
+    again = msgspec.structs.replace(row, **later, action="withdrawal", of=row.id)
+    for each in (row, again):
+        opened.add_review(sealed_review(each))
+    opened.close()
 
 
 @pytest.fixture
@@ -129,7 +160,12 @@ def test_one_character_changed_anywhere_is_found(
     store: Path, stored: tuple[str, bytes], table: str, column: str
 ) -> None:
     # The third sample, or its exchange with the judge, or the one run there is.
-    number = {"samples": " where number = 2", "exchanges": " where number = 2 and position = 1"}
+    number = {
+        "samples": " where number = 2",
+        "exchanges": " where number = 2 and position = 1",
+        "facets": " where number = 2",
+        "reviews": " where id = 'review-1'",
+    }
     number = number.get(table, FRAMED if table == "frames" else "")
     with closing(sqlite3.connect(store)) as connection:
         (rowid, value), *_ = connection.execute(f"select rowid, {column} from {table}{number}")  # noqa: S608
@@ -140,6 +176,8 @@ def test_one_character_changed_anywhere_is_found(
         assert found is not None, f"{column} as {other!r} was not noticed"
         if table == "frames":
             assert str(found) == f"{FIRST_FRAMED}: the row was changed after it was written"
+        elif table == "reviews":
+            assert f"run {stored[0]}, review " in str(found)
         elif (
             isinstance(found, Difference) and table != "runs" and column not in {"run_id", "number"}
         ):
@@ -162,12 +200,56 @@ def test_a_frame_for_a_request_that_has_none_is_found(
     assert str(verdict(store, stored[0])).startswith("record 2, sample q2, repeat 0, exchange 0")
 
 
-@pytest.mark.parametrize("table", ["samples", "exchanges"])
+@pytest.mark.parametrize("table", ["samples", "exchanges", "facets"])
 def test_a_row_that_was_removed_is_missed(
     store: Path, stored: tuple[str, bytes], table: str
 ) -> None:
     edit(store, (f"delete from {table} where number = 1", ()))  # noqa: S608
     assert verdict(store, stored[0]) is not None
+
+
+@pytest.mark.parametrize("number", [-5, 4, 99])
+def test_facets_of_no_sample_are_found(store: Path, stored: tuple[str, bytes], number: int) -> None:
+    columns = COLUMNS["facets"].split()
+    copied = ", ".join("?" if name == "number" else name for name in columns)
+    add = f"insert into facets ({', '.join(columns)}) select {copied} from facets where number = 2"  # noqa: S608
+    edit(store, (add, (number,)))
+    expected = f"record {number}: the sample isn't there, only its facets are"
+    assert str(verdict(store, stored[0])) == expected
+
+
+def test_a_sample_without_facets_and_one_with_others_are_named(
+    store: Path, stored: tuple[str, bytes]
+) -> None:
+    edit(store, ("update facets set flags = flags + 1 where number = 3", ()))
+    expected = "record 3, sample q3, repeat 0: it is found by another flags than its result has"
+    assert str(verdict(store, stored[0])) == expected
+    edit(store, ("delete from facets where number = 1", ()))
+    expected = "record 1, sample q1, repeat 0: the facets that it is found by aren't there"
+    assert str(verdict(store, stored[0])) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"number": 77}, "the sample that it is of isn't there"),
+        ({"record_sha256": "0" * 64}, "the sample isn't the one that was reviewed"),
+        ({"of": "review-9"}, "the review that it withdraws isn't there"),
+        ({"number": 1}, "the sample isn't the one that was reviewed"),
+        ({"of": "review-2"}, "the review that it withdraws isn't there"),
+    ],
+)
+def test_a_review_with_a_right_seal_must_still_be_of_something(
+    store: Path, stored: tuple[str, bytes], changes: dict[str, object], said: str
+) -> None:
+    opened = open_run_store(str(store))
+    _, last = opened.reviews(stored[0])
+    opened.close()
+    forged = sealed_review(msgspec.structs.replace(last, **changes))
+    columns = ", ".join(f"{name} = ?" for name in ReviewRow.__struct_fields__)
+    change = f"update reviews set {columns} where id = 'review-2'"  # noqa: S608
+    edit(store, (change, msgspec.structs.astuple(forged)))
+    assert str(verdict(store, stored[0])) == f"run {stored[0]}, review review-2: {said}"
 
 
 def test_rows_that_changed_places_are_found(store: Path, stored: tuple[str, bytes]) -> None:
@@ -239,3 +321,22 @@ def test_what_needs_attention_is_derived_again(
     edit(store, ("update runs set outcome = ?, seal = ?", (text, seal)))
     found = verdict(store, stored[0])
     assert (found is None) if said is None else said in str(found)
+
+
+@pytest.mark.parametrize("older", [True, False], ids=["of an older jurybox", "another mean"])
+def test_spreads_are_derived_again(store: Path, stored: tuple[str, bytes], *, older: bool) -> None:
+    from jurybox.running import records
+
+    opened = open_run_store(str(store))
+    run = find_run(opened, stored[0])
+    opened.close()
+    outcome = json.loads(run.outcome or "")
+    if older:
+        del outcome["conclusion"]["spreads"]
+    else:
+        outcome["conclusion"]["spreads"]["figures"]["accuracy_score"]["mean"] = 0.75
+    text = records.ENCODER.encode(outcome).decode()
+    seal = records.sealed_run(msgspec.structs.replace(run, outcome=text)).seal
+    edit(store, ("update runs set outcome = ?, seal = ?", (text, seal)))
+    said = "outcome.spreads.figures.accuracy_score.mean is `0.75`, and the replies say `0.5`"
+    assert verdict(store, stored[0]) is None if older else said in str(verdict(store, stored[0]))

@@ -1,7 +1,6 @@
 """One sample of a run: all that is stored of it."""
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -17,6 +16,7 @@ from jurybox.reporting.figures import shown, signed
 from jurybox.reporting.record import Shape
 from jurybox.reporting.stored import damaged, procedure_of, rubric_of
 from jurybox.running.deriving import StoredResponses
+from jurybox.running.finding import SampleQuery
 from jurybox.running.records import ExchangeRow, RunRow, SampleRow, in_order
 from jurybox.running.storing import Store
 from jurybox.running.transcript import read_outcome, read_request
@@ -54,16 +54,15 @@ def find_record(store: Store, run: RunRow, sample_id: str, repeat: int | None) -
         IncompleteError: what is stored can't be read.
 
     """
-    repeats: list[int] = []
-    for sample in store.samples(run.id):
-        if sample.sample_id == sample_id:
-            if repeat in {None, sample.repeat}:
-                return _read(run, sample, store.exchanges_of(run.id, sample.number))
-            repeats.append(sample.repeat)
-    if repeats:
+    sample = store.find_sample(run.id, sample_id, repeat)
+    if sample is not None:
+        return _read(run, sample, store.exchanges_of(run.id, sample.number))
+    if store.find_sample(run.id, sample_id) is not None:
+        repeats = (each.repeat for each in store.facets(run.id) if each.sample_id == sample_id)
         there = ", ".join(map(str, repeats))
         raise InputError(f"there is no repeat {repeat} of it", f"there are {there}", sample_id)
-    names = (sample.sample_id for sample in islice(store.samples(run.id), _MOST_NAMES))
+    first = store.find_samples(run.id, SampleQuery(limit=_MOST_NAMES))
+    names = (facets.sample_id for facets in first.rows)
     otherwise = "`jurybox export` lists them"
     raise InputError("the run has no such sample", nearest(sample_id, names, otherwise), sample_id)
 

@@ -1,20 +1,21 @@
 """Re-deriving a run from its stored replies, without a model (A13).
 
 Every row's seal is checked, every sample's flow is driven again over the stored replies, and what
-comes of it is held against what is stored: reports, scores, results, hashes, then the summary, the
-gates and the digest of the whole run.
+comes of it is held against what is stored: reports, scores, results, hashes, what each is found by,
+then the reviews, the summary, the gates and the digest of the whole run.
 
 Samples don't depend on each other, so others may look through slices of them at the same time. They
 only ever vouch for a slice; what they don't vouch for is looked through here, in order. So what is
 found, and what is said of it, doesn't depend on who looked.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from jurybox.errors import JuryboxError
+from jurybox.running.beside import FacetAudit, Fault, review_faults
 from jurybox.running.deriving import derive, grouped, named
 from jurybox.running.differences import first_difference
 from jurybox.running.outcomes import StoredOutcome, read_result
@@ -97,12 +98,11 @@ def audit(
         for each in vouched:
             auditor.trust(each)
             on_sample(auditor.samples)
-        for sample, exchanges in grouped(store, run.id, _after(auditor.samples)):
-            auditor.check_sample(sample, exchanges)
-            if sample is not None:
-                auditor.add_up(sample.number, sample.repeat, sample.result)
+        for sample in auditor.checked(store, _after(auditor.samples)):
+            auditor.add_up(sample.number, sample.repeat, sample.result)
             on_sample(auditor.samples)
         auditor.check_batches(store)
+        auditor.check_reviews(store)
         auditor.check_whole(store)
     except _FoundError as found:
         difference = found.difference
@@ -132,10 +132,8 @@ class Voucher:
         results: list[tuple[int, str]] = []
         every = range(_after(numbers.start).start, numbers.stop)
         try:
-            for sample, exchanges in grouped(self._store, self._run.id, every):
-                auditor.check_sample(sample, exchanges)
-                if sample is not None:
-                    results.append((sample.repeat, sample.result))
+            samples = auditor.checked(self._store, every)
+            results.extend((sample.repeat, sample.result) for sample in samples)
         except (_FoundError, JuryboxError):
             return None
         if len(results) != len(numbers):
@@ -157,6 +155,11 @@ class _FoundError(Exception):
 def _require(holds: bool, where: str, what: str) -> None:  # noqa: FBT001 - it reads as a sentence
     if not holds:
         raise _FoundError(where, what)
+
+
+def _refuse(fault: Fault | None) -> None:
+    if fault is not None:
+        raise _FoundError(fault.where, fault.what)
 
 
 class _Auditor:
@@ -210,6 +213,16 @@ class _Auditor:
         if mine != again:
             raise _FoundError(where, first_difference("metadata", mine, again, "the plan says"))
         _require(self._run.suite == plan.suite, where, "its suite isn't that of its plan")
+
+    def checked(self, store: Store, numbers: range) -> Iterator[SampleRow]:
+        """Check these samples with all that is stored of each, and yield them."""
+        facets = FacetAudit(store, self._run.id, numbers)
+        for sample, exchanges in grouped(store, self._run.id, numbers):
+            self.check_sample(sample, exchanges)
+            if sample is not None:
+                _refuse(facets.fault(sample))
+                yield sample
+        _refuse(facets.rest())
 
     def check_sample(self, sample: SampleRow | None, exchanges: list[ExchangeRow]) -> None:
         self.exchanges += len(exchanges)
@@ -265,6 +278,9 @@ class _Auditor:
         for batch in store.batches(self._run.id):
             where = f"run {self._run.id}, batch {batch.number}"
             _require(seal_of(batch) == batch.seal, where, _CHANGED)
+
+    def check_reviews(self, store: Store) -> None:
+        _refuse(next(review_faults(store, self._run.id), None))
 
     def check_whole(self, store: Store) -> None:
         if self._run.status != "finished":
