@@ -21,12 +21,14 @@ from jurybox.running.records import (
     BatchRow,
     CalibrationRow,
     ExchangeRow,
+    ReviewRow,
     RunRow,
     SampleRow,
     seal_of,
     sealed_batch,
     sealed_calibration,
     sealed_exchange,
+    sealed_review,
     sealed_run,
 )
 
@@ -120,6 +122,25 @@ def calibration_row(name: str = "cal-1", **changes: object) -> CalibrationRow:
         "tuning": None,
     }
     return sealed_calibration(CalibrationRow(**{**columns, **changes}))
+
+
+def review_row(
+    name: str = "review-1", sample: SampleRow | None = None, **changes: object
+) -> ReviewRow:
+    sample = sample or sample_row(0)
+    columns: dict[str, Any] = {
+        "id": name,
+        "run_id": sample.run_id,
+        "number": sample.number,
+        "reviewer": "Ada",
+        "created_at": "2026-01-02T03:04:05Z",
+        "action": "review",
+        "of": None,
+        "record_sha256": sample.record_sha256,
+        "verdict": '{"scores": {"tone": 4}}',
+        "comment": "",
+    }
+    return sealed_review(ReviewRow(**{**columns, **changes}))
 
 
 _PRELUDE = f"""

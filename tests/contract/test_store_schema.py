@@ -7,6 +7,8 @@ import msgspec
 import pytest
 
 from jurybox.errors import IncompleteError, InputError
+from jurybox.running.finding import SampleQuery
+from jurybox.scoring.facets import facets_of
 from jurybox.storage import statements, tables
 from jurybox.storage.database import Database, reading, writing
 from jurybox.storage.migrations import MIGRATIONS, Migration, bring_up_to_date
@@ -14,7 +16,7 @@ from jurybox.storage.opening import _database, open_database
 from jurybox.storage.pool import Session
 from jurybox.storage.sqlite import SqliteDatabase
 from jurybox.storage.store import SqlStore
-from stores import exchange_row, run_row
+from stores import exchange_row, run_row, sample_row
 
 TEXT, TEXT_OR_NONE, NUMBER = ("text", False), ("text", True), ("bigint", False)
 
@@ -332,6 +334,34 @@ def test_exchanges_from_before_there_were_frames_are_read_as_they_are(url: str) 
     more = [exchange_row(number, request=f"{'x' * 2000}{number}") for number in range(3, 6)]
     store.append([], more)
     assert list(store.exchanges("run-1")) == rows + more
+    store.close()
+
+
+@pytest.mark.parametrize("samples", [0, 3, 1201])
+def test_samples_from_before_there_were_facets_get_theirs(url: str, samples: int) -> None:
+    older = _database(url, create=True, patience=10)
+    bring_up_to_date(older, create=True, steps=MIGRATIONS[:4])
+    result = '{"figures":{"tone":%d},"safety_flag":true}'
+    rows = [
+        sample_row(number, run_id, result=result % number)
+        for run_id in ("run-1", "run-2")
+        for number in range(samples)
+    ]
+    with writing(older) as session:
+        runs = [msgspec.structs.astuple(run_row(name)) for name in ("run-1", "run-2")]
+        session.insert(statements.INSERT_RUN, runs)
+        if rows:
+            session.insert(statements.INSERT_SAMPLE, [msgspec.structs.astuple(row) for row in rows])
+            damaged = sample_row(-7, result="no result")
+            session.insert(statements.INSERT_SAMPLE, [msgspec.structs.astuple(damaged)])
+            rows.append(damaged)
+    older.pool.close()
+    store = SqlStore(open_database(url, create=False, patience=10))
+    for run_id in ("run-1", "run-2"):
+        mine = sorted((row for row in rows if row.run_id == run_id), key=lambda row: row.number)
+        assert list(store.facets(run_id)) == [facets_of(row) for row in mine]
+    query = SampleQuery(flags=("safety",), sort="figure:tone", descending=True)
+    assert store.find_samples("run-2", query).total == samples
     store.close()
 
 

@@ -1,0 +1,107 @@
+import math
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurybox.scoring.attention import KINDS
+from jurybox.scoring.facets import FLAGS, Facets, facets_of, flag_names, key, label, mark
+from jurybox.scoring.result import SampleResult
+
+numbers = st.floats(allow_nan=False)
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    result: str
+    run_id: str = "run"
+    number: int = 3
+    sample_id: str = "s3"
+    repeat: int = 1
+
+
+def facets(figures: dict[str, float | None] | None = None, **more: object) -> Facets:
+    result = SampleResult(figures=figures or {}, **more)  # type: ignore[arg-type]
+    return facets_of(Stored(result=msgspec.json.encode(result).decode()))
+
+
+def test_facets_say_whose_they_are_and_where_it_belongs() -> None:
+    found = facets(scenario="billing", demographic="young", winner="tie")
+    assert (found.run_id, found.number, found.sample_id, found.repeat) == ("run", 3, "s3", 1)
+    assert (found.scenario, found.demographic, found.winner) == ("billing", "young", "tie")
+
+
+def test_the_reasons_to_look_at_a_sample_come_first_among_the_flags() -> None:
+    assert tuple(FLAGS)[: len(KINDS)] == tuple(KINDS)
+    assert tuple(FLAGS)[len(KINDS) :] == ("needs_review", "passed", "split")
+    assert flag_names(sum(FLAGS.values())) == tuple(FLAGS)
+    assert flag_names(0) == ()
+
+
+@pytest.mark.parametrize(
+    ("result", "flags", "urgency"),
+    [
+        ({}, (), 0),
+        ({"safety_flag": True, "needs_review": True}, ("safety", "needs_review"), 5),
+        ({"stable": False, "safety_flag": False}, ("unstable",), 4),
+        ({"confidence": "low", "votes_valid": 1}, ("low_confidence",), 3),
+        ({"confidence": "low", "votes_valid": 3}, ("low_confidence", "split"), 3),
+        ({"confidence": "moderate", "votes_valid": 3}, ("split",), 0),
+        ({"confidence": "high", "votes_valid": 3, "passed": True}, ("passed",), 0),
+        ({"judged": True}, ("unscored",), 2),
+        ({"target_error": "late", "passed": False}, ("target_error",), 0),
+        ({"judge_fallback": True}, ("judge_fallback",), 0),
+        ({"needs_review": True}, ("needs_review",), 1),
+        ({"stable": False, "judged": True}, ("unstable", "unscored"), 4),
+    ],
+)
+def test_flags_and_urgency(result: dict[str, object], flags: tuple[str, ...], urgency: int) -> None:
+    found = facets(**result)  # type: ignore[arg-type]
+    assert (flag_names(found.flags), found.urgency) == (flags, urgency)
+
+
+def test_figures_are_those_that_are_known_and_the_judges_score() -> None:
+    found = facets({"tone": 4, "depth": None}, judge_score=0.5)
+    assert msgspec.json.decode(found.figures) == {"tone": 4, "judge_score": 0.5}
+
+
+def test_a_figure_has_its_key_in_one_place_whatever_else_is_known() -> None:
+    whole, partly = facets({"a": 1, "b": 2, "c": -3}), facets({"a": None, "b": 2, "c": None})
+    assert whole.keys.index(mark("b")) == partly.keys.index(mark("b"))
+    assert mark("a") not in partly.keys
+    for name, value in (("a", 1.0), ("b", 2.0), ("c", -3.0)):
+        assert whole.keys.count(mark(name)) == 1
+        assert whole.keys.split(mark(name))[1].startswith(key(value))
+
+
+@given(numbers, numbers)
+def test_keys_are_ordered_as_numbers_are(one: float, other: float) -> None:
+    assert (key(one) < key(other)) == (one < other)
+    assert (key(one) == key(other)) == (one == other)
+
+
+def test_all_keys_are_of_one_length_and_between_the_ends() -> None:
+    keys = [key(value) for value in (-math.inf, -1e-320, -0.0, 0.0, 5e-324, 1.5, math.inf)]
+    assert keys == sorted(keys)
+    assert {len(each) for each in keys} == {17}
+    assert keys[0] > "0"
+    assert keys[-1] < "2"
+
+
+def test_names_of_figures_may_be_anything() -> None:
+    names = ['"', "\\", "a b", "%", "\u00e9", "", "\0", "$.x"]
+    found = facets(dict.fromkeys(names, 1.0))
+    assert len({mark(name) for name in names}) == len(names)
+    assert all(mark(name) in found.keys for name in names)
+
+
+def test_a_label_can_be_stored_and_is_short() -> None:
+    assert label(None) is None
+    assert label("a\0b") == "a\ufffdb"
+    assert label("x" * 1000) == "x" * 300
+
+
+@pytest.mark.parametrize("result", ["", "{", "[]", '{"figures": {"tone": "4"}}', "null"])
+def test_a_result_that_cant_be_read_has_nothing_to_be_found_by(result: str) -> None:
+    found = facets_of(Stored(result=result))
+    assert (found.sample_id, found.flags, found.figures) == ("s3", 0, "{}")
