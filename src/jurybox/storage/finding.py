@@ -64,7 +64,7 @@ class Finder:
 
     def _ordered(self, limit: int, offset: int) -> list[int]:
         statement, values = self._in_order()
-        if offset > _DEEP:
+        if offset > _DEEP and self._query.sort != "number":
             every = self._reader.stream(list[tuple[int]], statement, values)
             with closing(every):
                 return [number for (number,) in islice(every, offset, offset + limit)]
