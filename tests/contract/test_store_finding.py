@@ -19,16 +19,8 @@ from jurybox.scoring.result import SampleResult
 from jurybox.storage import open_store
 from stores import run_row, sample_row
 
-NAMES = (
-    "tone",
-    'quo"te',
-    "back\\slash",
-    "a.b[0]",
-    "\u00fcml\u00e4ut",
-    "x' OR 1=1 --",
-    "%_",
-    "ne\nw",
-)
+NAMES = ("tone", "depth", "a_b", "x1", "total_tokens")
+STRANGE = ('quo"te', r"back\slash", "a.b[0]", "$", "x' OR 1=1 --", "\0")
 HOSTILE = (
     "plain",
     "'; DROP TABLE facets; --",
@@ -359,3 +351,10 @@ def test_looking_through_many_texts_takes_no_memory(store: Store) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 6_000_000
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_a_name_that_no_document_can_give_is_of_no_figure(store: Store, name: str) -> None:
+    store.append([made(0, figures={"tone": 1.0}), made(1, figures={"tone": 2.0})], [])
+    assert found(store, figure=name, low=0.0) == []
+    assert found(store, sort=f"figure:{name}") == [0, 1]

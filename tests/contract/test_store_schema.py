@@ -138,7 +138,6 @@ EXPECTED = {
             "sample_id": TEXT,
             "scenario": TEXT_OR_NONE,
             "demographic": TEXT_OR_NONE,
-            "keys": TEXT,
             "figures": TEXT,
         },
         key=("run_id", "number"),

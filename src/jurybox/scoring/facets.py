@@ -4,10 +4,6 @@ It follows from the sample's result alone. Whoever looks for samples reads this 
 the long texts only of those that are shown.
 """
 
-import hashlib
-import struct
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Final, Protocol
 
 import msgspec
@@ -26,12 +22,6 @@ _REASONS: Final = tuple(
     (kind.concerns, FLAGS[name], _URGENCIES.get(name, 0)) for name, kind in KINDS.items()
 )
 _LONGEST: Final = 300
-_NAME: Final = 12
-"""So many digits stand for a figure's name in the keys."""
-KEY: Final = 17
-"""So many digits are a key: numbers are ordered as their keys are ordered as texts."""
-_NO_KEY: Final = " " * (1 + _NAME + KEY)
-_ALL: Final = (1 << 64) - 1
 
 
 class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -41,8 +31,6 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
         flags: the sum of its bits of `FLAGS`.
         urgency: how soon somebody ought to review it: the higher the sooner, 0 is not at all.
         scenario: as much of it as `label` keeps; the demographic likewise.
-        keys: the figures once more, in a form that every database orders like the numbers; what
-            isn't known has its place in them, so that each is found where it was before.
         figures: JSON, the figures that the sample has by name, and the ``judge_score``.
 
     """
@@ -56,7 +44,6 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     scenario: str | None
     demographic: str | None
     winner: str | None
-    keys: str
     figures: str
 
 
@@ -99,7 +86,6 @@ def facets_of(row: StoredResult) -> Facets:
         scenario=label(result.scenario),
         demographic=label(result.demographic),
         winner=result.winner,
-        keys=_all_keys(figures, known),
         figures=_ENCODE(known).decode(),
     )
 
@@ -115,36 +101,6 @@ def label(text: str | None) -> str | None:
     NUL can't be stored, and whole books don't fit into a menu.
     """
     return None if text is None else text[:_LONGEST].replace("\0", "\ufffd")
-
-
-@lru_cache(maxsize=1000)
-def mark(name: str) -> str:
-    """Return what stands before a figure's key; nothing else in the keys looks like it."""
-    return " " + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_NAME]
-
-
-def _all_keys(figures: Iterable[str], known: Mapping[str, float]) -> str:
-    """Return the keys of figures, each in the place that it has in all samples of a run."""
-    keys = dict(zip(known, _keys([*known.values()]), strict=True))
-    return "".join([mark(name) + keys[name] if name in keys else _NO_KEY for name in figures])
-
-
-def key(value: float) -> str:
-    """Return a number as text, such that texts are ordered as the numbers are."""
-    return _keys([value])[0]
-
-
-def _keys(values: Sequence[float]) -> list[str]:
-    # The bits of a number from nought up are ordered as it is, those below the other way round.
-    bits = struct.pack(f">{len(values)}d", *values).hex(" ", 8).split()
-    return [
-        f"1{digits}" if value > 0 else _turned(value, digits)
-        for value, digits in zip(values, bits, strict=True)
-    ]
-
-
-def _turned(value: float, digits: str) -> str:
-    return f"0{_ALL - int(digits, 16):016x}" if value else f"1{0:016x}"
 
 
 def _flags(result: SampleResult) -> tuple[int, int]:

@@ -17,7 +17,7 @@ class Database(Protocol):
         name: how the store is called in messages; never with a password.
         patience: the seconds to wait for somebody who has locked it.
         text_type: how its columns are declared whose texts are compared byte by byte.
-        place_of: its function that tells where a text is in another one, from 1; 0 is nowhere.
+        figure: what it takes for the number of a sample's figure, by its name; NULL without one.
         like: its operator that compares a text with a pattern, and knows no case of ASCII letters.
         pool: the connections.
 
@@ -26,7 +26,7 @@ class Database(Protocol):
     name: str
     patience: float
     text_type: str
-    place_of: str
+    figure: str
     like: str
     pool: Pool
 

@@ -6,14 +6,16 @@ database that sorts whole rows takes several times as long.
 
 # ruff: noqa: S608 - the names are ours, and values are never written into a statement
 
+import sys
 from array import array
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
 from typing import Final
 
+from jurybox.documents.fields import NAME
 from jurybox.running.finding import SamplePage, SampleQuery
-from jurybox.scoring.facets import FLAGS, KEY, Facets, key, label, mark
+from jurybox.scoring.facets import FLAGS, Facets, label
 from jurybox.storage.database import Database
 from jurybox.storage.pool import Values
 from jurybox.storage.reader import Reader
@@ -21,17 +23,13 @@ from jurybox.storage.searching import as_json, finder, pattern
 from jurybox.storage.statements import columns
 from jurybox.storage.tables import FACETS, SAMPLES
 
-# All keys begin with 0 or 1.
-_BEFORE_KEYS: Final = "0"
-_AFTER_KEYS: Final = "2"
 _SOME: Final = 500
 _TEXTS: Final = 100
 # From here on SQLite is faster when it sorts all at once than when it keeps the first few.
 _DEEP: Final = 5000
 _BEFORE_ALL: Final = -(2**63)
+_LARGEST: Final = sys.float_info.max
 _ROWS: Final = f"SELECT {', '.join(columns(FACETS))} FROM {FACETS} WHERE run_id = ? AND number IN "
-
-_FIRST_KEYS: Final = f"SELECT keys FROM {FACETS} WHERE run_id = ? ORDER BY number LIMIT 1"
 
 _Text = tuple[int, str, str, str]
 
@@ -40,7 +38,7 @@ class Finder:
     """One question about the samples of a run."""
 
     def __init__(self, database: Database, reader: Reader, run_id: str, query: SampleQuery) -> None:
-        self._place_of, self._like = database.place_of, database.like
+        self._figure, self._like = database.figure, database.like
         self._reader = reader
         self._run_id = run_id
         self._query = query
@@ -132,7 +130,7 @@ class Finder:
 
     def _conditions(self) -> tuple[str, Values]:
         query = self._query
-        parts, values = ["facets.run_id = ?"], list[str | int | None]([self._run_id])
+        parts, values = ["facets.run_id = ?"], list[str | float | None]([self._run_id])
         if query.flags:
             bits = sum({FLAGS[name] for name in query.flags})
             parts.append("(flags & ?) = ?")
@@ -143,11 +141,11 @@ class Finder:
                 parts.append(f"{name} = ?")
                 values.append(label(wanted))
         if query.figure is not None:
-            expression, marks = self._key(query.figure)
-            parts.append(f"{expression} BETWEEN ? AND ?")
-            low = _BEFORE_KEYS if query.low is None else key(query.low)
-            high = _AFTER_KEYS if query.high is None else key(query.high)
-            values += [*marks, low, high]
+            name = _stored(query.figure)
+            low = -_LARGEST if query.low is None else query.low
+            high = _LARGEST if query.high is None else query.high
+            parts.append(f"{self._figure} BETWEEN ? AND ?")
+            values += [name, low, high]
         if query.queued:
             parts.append("urgency > 0")
         return " AND ".join(parts), values
@@ -158,9 +156,8 @@ class Finder:
         direction = "DESC" if query.descending else "ASC"
         if name is not None:
             # Samples without the figure come last, either way.
-            expression, marks = self._key(name)
-            by = f"coalesce({expression}, ?) {direction}, number"
-            values = (*values, *marks, "" if query.descending else _AFTER_KEYS)
+            by = f"{self._figure} IS NULL, {self._figure} {direction}, number"
+            values = (*values, _stored(name), _stored(name))
         elif query.sort == "number":
             by = f"number {direction}"
         else:
@@ -168,19 +165,10 @@ class Finder:
             by = f"{column} {direction}, number"
         return f"SELECT number FROM {FACETS} WHERE {self._where} ORDER BY {by}", values
 
-    def _key(self, figure: str) -> tuple[str, tuple[str | int, ...]]:
-        """Return what a database takes for a figure's key, and its values; NULL without one.
 
-        It is looked for where the first sample has it, since that is where most have it.
-        """
-        sign = mark(figure)
-        found = self._reader.rows(list[tuple[str]], _FIRST_KEYS, (self._run_id,))
-        place = found[0][0].find(sign) + 1 if found else 0
-        size = len(sign)
-        expression = (
-            f"CASE WHEN substr(keys, ?, {size}) = ? THEN substr(keys, ?, {KEY})"
-            f" WHEN {self._place_of}(keys, ?) > 0"
-            f" THEN substr(keys, {self._place_of}(keys, ?) + {size}, {KEY}) END"
-        )
-        place = max(place, 1)
-        return expression, (place, sign, place + size, sign, sign)
+def _stored(figure: str) -> str:
+    """Return a figure's name; where no document can give it, a name that no figure has.
+
+    A name with a quote in it would have no safe way into a JSON path.
+    """
+    return figure if NAME.fullmatch(figure) else ""

@@ -158,7 +158,6 @@ _FACETS: Final = (
         sample_id {text} NOT NULL,
         scenario {text},
         demographic {text},
-        keys {text} NOT NULL,
         figures {text} NOT NULL,
         PRIMARY KEY (run_id, number)
     )

@@ -6,7 +6,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any, Final, Protocol
 
-Values = Sequence[str | int | None]
+Values = Sequence[str | float | None]
 Found = list[tuple[Any, ...]]
 
 _MOST_IDLE: Final = 5

@@ -72,7 +72,7 @@ class Reader:
         return error_of(Trouble(kind=kind), self._database.name, self._database.patience)
 
 
-def storable(value: str | int | None) -> bool:
+def storable(value: str | float | None) -> bool:
     """Tell whether a value can be in a row at all."""
     if not isinstance(value, str):
         return True

@@ -107,7 +107,7 @@ class SqliteDatabase:
     """An SQLite file."""
 
     text_type = "TEXT"
-    place_of = "instr"
+    figure = """json_extract(figures, '$."' || ? || '"')"""
     like = "LIKE"
 
     def __init__(self, path: str, *, create: bool, patience: float) -> None:

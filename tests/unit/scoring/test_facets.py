@@ -1,15 +1,9 @@
-import math
-
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jurybox.scoring.attention import KINDS
-from jurybox.scoring.facets import FLAGS, Facets, facets_of, flag_names, key, label, mark
+from jurybox.scoring.facets import FLAGS, Facets, facets_of, flag_names, label
 from jurybox.scoring.result import SampleResult
-
-numbers = st.floats(allow_nan=False)
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,36 +57,6 @@ def test_flags_and_urgency(result: dict[str, object], flags: tuple[str, ...], ur
 def test_figures_are_those_that_are_known_and_the_judges_score() -> None:
     found = facets({"tone": 4, "depth": None}, judge_score=0.5)
     assert msgspec.json.decode(found.figures) == {"tone": 4, "judge_score": 0.5}
-
-
-def test_a_figure_has_its_key_in_one_place_whatever_else_is_known() -> None:
-    whole, partly = facets({"a": 1, "b": 2, "c": -3}), facets({"a": None, "b": 2, "c": None})
-    assert whole.keys.index(mark("b")) == partly.keys.index(mark("b"))
-    assert mark("a") not in partly.keys
-    for name, value in (("a", 1.0), ("b", 2.0), ("c", -3.0)):
-        assert whole.keys.count(mark(name)) == 1
-        assert whole.keys.split(mark(name))[1].startswith(key(value))
-
-
-@given(numbers, numbers)
-def test_keys_are_ordered_as_numbers_are(one: float, other: float) -> None:
-    assert (key(one) < key(other)) == (one < other)
-    assert (key(one) == key(other)) == (one == other)
-
-
-def test_all_keys_are_of_one_length_and_between_the_ends() -> None:
-    keys = [key(value) for value in (-math.inf, -1e-320, -0.0, 0.0, 5e-324, 1.5, math.inf)]
-    assert keys == sorted(keys)
-    assert {len(each) for each in keys} == {17}
-    assert keys[0] > "0"
-    assert keys[-1] < "2"
-
-
-def test_names_of_figures_may_be_anything() -> None:
-    names = ['"', "\\", "a b", "%", "\u00e9", "", "\0", "$.x"]
-    found = facets(dict.fromkeys(names, 1.0))
-    assert len({mark(name) for name in names}) == len(names)
-    assert all(mark(name) in found.keys for name in names)
 
 
 def test_a_label_can_be_stored_and_is_short() -> None:
