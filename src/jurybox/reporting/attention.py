@@ -22,11 +22,12 @@ _LONGEST_TASK: Final = 160
 _ROW: Final = msgspec.json.Decoder(Row)
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample in a repeat."""
+class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A sample in a repeat; ``number`` is its place in the run, where that is known."""
 
     id: str
     repeat: int
+    number: int | None = None
 
 
 class Concern(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +42,7 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
 class Extreme(msgspec.Struct, frozen=True, kw_only=True):
     """One of the worst or the slowest samples, with what the judges say of it."""
 
+    number: int
     id: str
     repeat: int
     figure: str
@@ -58,12 +60,17 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
     slowest: tuple[Extreme, ...]
 
     def as_data(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
+        """Return plain data, ready for JSON; samples go by their ids, as everywhere outside."""
+        concerns: list[dict[str, Any]] = msgspec.to_builtins(self.concerns)
         return {
-            "attention": msgspec.to_builtins(self.concerns),
-            "worst": msgspec.to_builtins(self.worst),
-            "slowest": msgspec.to_builtins(self.slowest),
+            "attention": [{**each, "samples": _unnumbered(each["samples"])} for each in concerns],
+            "worst": _unnumbered(msgspec.to_builtins(self.worst)),
+            "slowest": _unnumbered(msgspec.to_builtins(self.slowest)),
         }
+
+
+def _unnumbered(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in each.items() if key != "number"} for each in samples]
 
 
 def gather(
@@ -158,11 +165,12 @@ class _Look:
 
     def place(self, number: int) -> Place:
         sample = self._sample(number)
-        return Place(id=sample.sample_id, repeat=sample.repeat)
+        return Place(id=sample.sample_id, repeat=sample.repeat, number=number)
 
     def extreme(self, number: int, figure: str, value: float) -> Extreme:
         sample = self._sample(number)
         return Extreme(
+            number=number,
             id=sample.sample_id,
             repeat=sample.repeat,
             figure=figure,
