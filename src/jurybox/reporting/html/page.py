@@ -1,0 +1,318 @@
+"""A run's page as plain data, from the run's own row: no sample is read for it.
+
+What takes samples, the worst of them and their reasoning, comes in as extras, where somebody has
+looked for it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from jurybox.reporting.attention import Concern
+from jurybox.reporting.figures import figures_of
+from jurybox.reporting.html.distributions import (
+    Distribution,
+    measure_distributions,
+    score_distributions,
+)
+from jurybox.reporting.html.estimates import Estimate, Estimates
+from jurybox.reporting.html.gauges import Gauge, gauge
+from jurybox.reporting.html.groups import Grouping, groupings
+from jurybox.reporting.html.jury import Jury, Position, jury_of, position_of
+from jurybox.reporting.html.samples import Independence, SampleCard
+from jurybox.reporting.view import RunView
+from jurybox.rubric.figures import AGGREGATE_SCORE, SAMPLES
+from jurybox.rubric.model import Rubric
+from jurybox.scoring.tally import JUDGE_SCORE
+
+_RECORDED: Final = "recorded"
+_NOT_YET: Final = "not yet: the run isn't finished"
+
+
+class Calibrated(msgspec.Struct, frozen=True, kw_only=True):
+    """How the judges stand with people, in one line; ``holds`` unless that is stale."""
+
+    line: str
+    holds: bool
+
+
+class Extras(msgspec.Struct, frozen=True, kw_only=True):
+    """What a page shows beside what follows from the run's row; nothing unless it was looked for.
+
+    Attributes:
+        worst: the samples with the lowest scores.
+        slowest: those that took longest.
+        independence: whether votes on one sample could differ at all.
+        calibration: how the judges stand with people; None where nobody looked.
+
+    """
+
+    worst: tuple[SampleCard, ...] = ()
+    slowest: tuple[SampleCard, ...] = ()
+    independence: Independence | None = None
+    calibration: Calibrated | None = None
+
+
+NO_EXTRAS: Final = Extras()
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done with what was judged.
+
+    Attributes:
+        final: whether the run is finished; else all this is of the samples so far.
+        release_ready: whether every gate holds; None for a rubric without gates.
+        decision: the rubric's; None where it has none.
+        meaning: of the decision, in the rubric's words.
+        reasons: for the decision.
+        level: the name of the band of the overall score.
+        level_meaning: of the band, in the rubric's words.
+
+    """
+
+    final: bool
+    release_ready: bool | None
+    decision: str | None
+    meaning: str
+    reasons: tuple[str, ...]
+    level: str | None
+    level_meaning: str
+
+    @property
+    def known(self) -> bool:
+        """Whether the rubric decides anything."""
+        return not self.release_ready is self.decision is self.level is None
+
+
+class CriterionFigure(msgspec.Struct, frozen=True, kw_only=True):
+    """The mean of a criterion, or of the whole."""
+
+    id: str
+    label: str
+    scale: str
+    weight: float | None
+    level: str
+    mean: Estimate
+
+
+class Repeated(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure over the repeats of a run."""
+
+    name: str
+    mean: float | None
+    sd: float | None
+    values: tuple[float | None, ...]
+
+
+class RunPage(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a run's page shows, in its order.
+
+    Attributes:
+        run_id: the run's.
+        suite: its name.
+        status: ``running``, ``stopped`` or ``finished``.
+        samples: how many there are.
+        planned: how many there will be.
+        rubric: what the rubric is called, and its version.
+        rubric_title: its heading.
+        target: whose responses were judged.
+        created_at: when the run began.
+        finished_at: when it ended.
+        notes: what has to be known before any figure.
+        concerns: reasons to look at samples, the gravest first.
+        evaluator_errors: why judges gave no scores, and how often.
+        queued: how many samples wait for a person.
+        queued_for: for which reasons.
+        verdict: the decision.
+        gates: every gate.
+        criteria: the means of the whole and of every criterion.
+        figures: every other figure.
+        older: whether an older jurybox made the run, which kept no spreads.
+        scores: how scores are spread.
+        groupings: the run by scenario and by demographic.
+        jury: how far votes agree; None where nobody judged.
+        position: whether the order decides; None where no pairs were compared.
+        measures: how latency and tokens are spread.
+        repeats: figures over the repeats.
+        repeated: how many repeats there are.
+        cost: what every model was asked and what that cost, as ``run --json`` has it.
+        metadata: the fields and values.
+        digest: of the whole run; None until it is finished.
+        extras: what took a look at samples.
+
+    """
+
+    run_id: str
+    suite: str
+    status: str
+    samples: int
+    planned: int
+    rubric: str
+    rubric_title: str
+    target: str
+    created_at: str
+    finished_at: str | None
+    notes: tuple[str, ...]
+    concerns: tuple[Concern, ...]
+    evaluator_errors: dict[str, int]
+    queued: int
+    queued_for: dict[str, int]
+    verdict: Verdict
+    gates: tuple[Gauge, ...]
+    criteria: tuple[CriterionFigure, ...]
+    figures: tuple[Estimate, ...]
+    older: bool
+    scores: tuple[Distribution, ...]
+    groupings: tuple[Grouping, ...]
+    jury: Jury | None
+    position: Position | None
+    measures: tuple[Distribution, ...]
+    repeats: tuple[Repeated, ...]
+    repeated: int
+    cost: dict[str, Any]
+    metadata: tuple[tuple[str, str], ...]
+    digest: str | None
+    extras: Extras = NO_EXTRAS
+
+    @property
+    def failed_gates(self) -> tuple[Gauge, ...]:
+        """The gates that don't hold."""
+        return tuple(gate for gate in self.gates if not gate.passed)
+
+    @property
+    def calm(self) -> bool:
+        """Whether nothing needs attention."""
+        return not (self.notes or self.failed_gates or self.concerns or self.queued)
+
+
+def run_page(
+    view: RunView, rubric: Rubric, concerns: Sequence[Concern], *, extras: Extras = NO_EXTRAS
+) -> RunPage:
+    """Return the page of a run."""
+    summary, estimates = view.summary, Estimates(view.conclusion, rubric)
+    criteria = _criteria(rubric, estimates)
+    told = {each.mean.name for each in criteria} | {SAMPLES}
+    repeats: Mapping[str, Any] = summary.get("repeats") or {}
+    return RunPage(
+        run_id=view.run_id,
+        suite=view.suite,
+        status=view.status,
+        samples=summary[SAMPLES],
+        planned=view.planned,
+        rubric=f"{rubric.id} {rubric.version}",
+        rubric_title=rubric.title,
+        target=_target(view.metadata),
+        created_at=view.created_at,
+        finished_at=view.finished_at,
+        notes=view.notes,
+        concerns=tuple(concerns),
+        evaluator_errors=summary.get("evaluator_errors") or {},
+        queued=view.conclusion.review["queued"],
+        queued_for=view.conclusion.review["reasons"],
+        verdict=_verdict(view, rubric),
+        gates=tuple(gauge(gate, rubric, estimates) for gate in view.gates),
+        criteria=criteria,
+        figures=tuple(
+            estimates.of(figure.name)
+            for figure in figures_of(summary, rubric)
+            if figure.name not in told
+        ),
+        older=view.conclusion.spreads is None,
+        scores=score_distributions(rubric, estimates),
+        groupings=groupings(summary, rubric),
+        jury=jury_of(view),
+        position=position_of(view, rubric),
+        measures=measure_distributions(rubric, estimates),
+        repeats=tuple(
+            Repeated(name=name, mean=each["mean"], sd=each["sd"], values=tuple(each["values"]))
+            for name, each in repeats.items()
+            if name != "n"
+        ),
+        repeated=repeats.get("n", 1),
+        cost=view.cost,
+        metadata=_metadata(view),
+        digest=view.digest,
+        extras=extras,
+    )
+
+
+def _target(metadata: Mapping[str, Any]) -> str:
+    recorded: str | None = metadata.get("responses_id")
+    if recorded is not None:
+        return f"recorded responses {recorded}"
+    model: str | None = metadata.get("model_id")
+    return "recorded responses" if model == _RECORDED else f"responses of {model or 'unknown'}"
+
+
+def _verdict(view: RunView, rubric: Rubric) -> Verdict:
+    conclusion = view.conclusion
+    final = view.status == "finished"
+    meanings = {each.decide: each.meaning for each in rubric.decisions}
+    levels = {band.label: band.meaning for band in rubric.bands}
+    ready = conclusion.release_ready
+    return Verdict(
+        final=final,
+        release_ready=None if ready is None else ready and final,
+        decision=conclusion.decision,
+        meaning=meanings.get(conclusion.decision or "", ""),
+        reasons=conclusion.decision_reasons,
+        level=conclusion.quality_level,
+        level_meaning=levels.get(conclusion.quality_level or "", ""),
+    )
+
+
+def _criteria(rubric: Rubric, estimates: Estimates) -> tuple[CriterionFigure, ...]:
+    """Return the means of the whole and of all criteria, where any sample has a score."""
+    whole = f"{rubric.overall_name}_mean"
+    rows = [
+        CriterionFigure(
+            id=rubric.overall_name,
+            label="Overall, by the criteria's weights",
+            scale="0.0-1.0",
+            weight=None,
+            level="",
+            mean=estimates.of(whole),
+        )
+    ]
+    if rubric.components:
+        aggregate = estimates.of(AGGREGATE_SCORE)
+        label = "Aggregate, by the components' weights"
+        rows.insert(
+            0, msgspec.structs.replace(rows[0], id=AGGREGATE_SCORE, label=label, mean=aggregate)
+        )
+    for each in rubric.criteria:
+        mean = estimates.of(f"{each.id}_mean")
+        # Between two whole scores lies no level: the mean of 1 and 3 is no 2.
+        known = mean.value is not None and each.scale.continuous
+        band = each.band(mean.value or 0.0) if known else None
+        rows.append(
+            CriterionFigure(
+                id=each.id,
+                label=each.name,
+                scale=str(each.scale),
+                weight=each.weight,
+                level="" if band is None else band.label,
+                mean=mean,
+            )
+        )
+    judge = estimates.of(f"{JUDGE_SCORE}_mean")
+    if judge.value is not None:
+        label = "What the judge says beside the rules"
+        rows.append(msgspec.structs.replace(rows[0], id=JUDGE_SCORE, label=label, mean=judge))
+    return tuple(rows) if any(row.mean.n for row in rows) else ()
+
+
+def _metadata(view: RunView) -> tuple[tuple[str, str], ...]:
+    known: dict[str, Any] = {
+        **view.metadata,
+        "finished_at": view.finished_at or _NOT_YET,
+        "elapsed_s": view.elapsed_s,
+    }
+    return tuple((name, _value(value)) for name, value in known.items())
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

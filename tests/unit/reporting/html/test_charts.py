@@ -1,0 +1,207 @@
+"""Charts: well-formed, read aloud, true to their data, and without words that overlap."""
+
+from itertools import pairwise
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurybox.reporting.html.axes import WHOLE, Axis
+from jurybox.reporting.html.charts import bar, gauge_chart, histogram, shares, whisker
+from jurybox.reporting.html.charts.drawing import element, room_for
+from jurybox.reporting.html.distributions import Distribution, Mark
+from jurybox.reporting.html.estimates import Estimate
+from jurybox.reporting.html.gauges import Gauge
+from jurybox.reporting.html.jury import Part
+from jurybox.statistics.interval import Interval
+
+SOME = Interval(low=0.4, high=0.9, level=0.95, method="t")
+
+
+def read(markup: str) -> ET.Element:
+    return ET.fromstring(markup)  # noqa: S314 - our own document
+
+
+def spread(*bins: tuple[float, float, int], **more: object) -> Distribution:
+    n = sum(count for _, _, count in bins)
+    given = {"name": "x", "label": "X", "unit": "", "n": n, "mean": 0.5, "bins": bins, **more}
+    return Distribution(**given)
+
+
+def scores(*counts: int, first: float = 0.0) -> Distribution:
+    return spread(*((first + at, first + at, count) for at, count in enumerate(counts)))
+
+
+def reach(text: ET.Element) -> tuple[float, float]:
+    long, x = room_for(text.text or ""), float(text.get("x"))
+    left = x - long * {"start": 0.0, "middle": 0.5, "end": 1.0}[text.get("text-anchor")]
+    return left, left + long
+
+
+def texts(drawing: ET.Element) -> list[ET.Element]:
+    return list(drawing.iter("text"))
+
+
+def assert_readable(drawing: ET.Element) -> None:
+    """Check that no words on one line overlap or leave the drawing."""
+    wide = float(drawing.get("width"))
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for text in texts(drawing):
+        lines.setdefault(text.get("y"), []).append(reach(text))
+    for spans in lines.values():
+        spans.sort()
+        assert spans[0][0] >= -0.01
+        assert spans[-1][1] <= wide + 0.01
+        for (_, end), (start, _) in pairwise(spans):
+            assert end <= start
+
+
+def gate(**more: object) -> Gauge:
+    given = {
+        "gate": "pass_rate >= 0.85",
+        "value": 0.7,
+        "passed": False,
+        "threshold": 0.85,
+        "upward": True,
+        "margin": -0.15,
+        "n": 10,
+        "interval": SOME,
+        "reason": None,
+        "close": True,
+        "axis": WHOLE,
+    }
+    return Gauge(**{**given, **more})
+
+
+def estimate(**more: object) -> Estimate:
+    given = {"name": "x", "value": 0.7, "n": 10, "interval": SOME, "reason": None, "axis": WHOLE}
+    return Estimate(**{**given, **more})
+
+
+EVERY = [
+    histogram(scores(1, 2, 3)),
+    histogram(scores(0)),
+    histogram(spread()),
+    gauge_chart(gate()),
+    gauge_chart(gate(value=None, interval=None)),
+    whisker(estimate()),
+    whisker(estimate(value=None, interval=None)),
+    shares("Parts", [Part(label="a", kind="high", count=1, n=2)]),
+    shares("Nothing", []),
+]
+
+
+@pytest.mark.parametrize("drawn", EVERY, ids=range(len(EVERY)))
+def test_a_chart_can_be_read_aloud(drawn: str) -> None:
+    drawing = read(drawn)
+    assert drawing.get("role") == "img"
+    assert [child.tag for child in drawing][:2] == ["title", "desc"]
+    assert all(child.text for child in list(drawing)[:2])
+
+
+@pytest.mark.parametrize("drawn", EVERY, ids=range(len(EVERY)))
+def test_colours_come_from_the_style_sheet(drawn: str) -> None:
+    for each in read(drawn).iter():
+        assert {"style", "fill", "stroke"}.isdisjoint(each.keys())
+
+
+def test_bars_are_as_high_as_their_counts() -> None:
+    drawing = read(histogram(scores(1, 0, 4, 2)))
+    heights = [float(each.get("height")) for each in drawing.iter("rect")]
+    assert [height / heights[1] for height in heights] == pytest.approx([0.25, 1.0, 0.5])
+    assert [text.text for text in texts(drawing) if text.get("class") == "count"] == ["1", "4", "2"]
+    assert drawing.find("desc").text == "7 values, mean 0.5. 0: 1; 2: 4; 3: 2."
+
+
+def test_a_small_count_is_still_seen() -> None:
+    heights = [
+        float(each.get("height")) for each in read(histogram(scores(1, 100_000))).iter("rect")
+    ]
+    assert heights[0] >= 1
+
+
+@given(st.lists(st.integers(0, 10**7), min_size=1, max_size=21), st.sampled_from([0.0, -10.0, 1.0]))
+def test_words_never_overlap_on_a_scale_of_scores(counts: list[int], first: float) -> None:
+    drawing = read(histogram(scores(*counts, first=first)))
+    assert_readable(drawing)
+    told = [text.text for text in texts(drawing) if text.get("class") == "tick"]
+    assert told[-1] == str(int(first) + len(counts) - 1)
+
+
+@given(
+    st.integers(1, 21),
+    st.floats(0.001, 1e7, allow_nan=False),
+    st.lists(st.floats(0, 1), max_size=3),
+)
+def test_words_never_overlap_over_ranges(count: int, step: float, marks: list[float]) -> None:
+    bins = [(at * step, (at + 1) * step, at * at) for at in range(count)]
+    placed = tuple(
+        Mark(name="p", label="p95", value=mark * count * step, n=1) for mark in sorted(marks)
+    )
+    drawing = read(histogram(spread(*bins, marks=placed, unit="ms")))
+    assert_readable(drawing)
+    named = [text.text for text in texts(drawing) if text.get("class") == "mark-name"]
+    assert len(named) == len(marks)
+
+
+def test_a_mark_lies_where_its_value_is() -> None:
+    bins = [(0.0, 10.0, 1), (10.0, 1000.0, 1)]
+    drawing = read(histogram(spread(*bins, marks=(Mark(name="m", label="p50", value=505.0, n=2),))))
+    (mark,) = [each for each in drawing.iter("line") if each.get("class") == "mark"]
+    left, right = [
+        (float(each.get("x")), float(each.get("x")) + float(each.get("width")))
+        for each in drawing.iter("rect")
+    ]
+    assert float(mark.get("x1")) == pytest.approx(sum(right) / 2, abs=0.1)
+    assert left[1] < float(mark.get("x1"))
+
+
+def test_a_gauge_draws_value_threshold_and_interval_to_scale() -> None:
+    drawing = read(gauge_chart(gate()))
+    wide = float(drawing.get("width"))
+    filled = next(each for each in drawing.iter("rect") if "fill" in each.get("class").split())
+    assert float(filled.get("width")) == pytest.approx(0.7 * wide)
+    assert "bad" in filled.get("class")
+    lines = list(drawing.iter("line"))
+    stroke = next(each for each in lines if each.get("class") == "threshold")
+    assert float(stroke.get("x1")) == pytest.approx(0.85 * wide)
+    reached = next(each for each in lines if each.get("class") == "whisker")
+    assert float(reached.get("x1")) == pytest.approx(0.4 * wide)
+    assert float(reached.get("x2")) == pytest.approx(0.9 * wide)
+    assert "The value is 0.7, the threshold 0.85." in drawing.find("desc").text
+
+
+@given(st.floats(0, 1), st.floats(1e-6, 1e9))
+def test_words_never_overlap_below_a_gauge(share: float, high: float) -> None:
+    axis = Axis(low=0.0, high=high, bounded=False)
+    assert_readable(read(gauge_chart(gate(axis=axis, threshold=round(share * high, 6)))))
+
+
+def test_a_gate_without_a_threshold_is_not_drawn() -> None:
+    assert gauge_chart(gate(threshold=None, axis=None)) == ""
+
+
+def test_shares_add_up_to_the_whole() -> None:
+    parts = [
+        Part(label=name, kind="high", count=count, n=8) for name, count in (("a", 2), ("b", 6))
+    ]
+    drawing = read(shares("Parts", parts))
+    _, *drawn = [float(each.get("width")) for each in drawing.iter("rect")]
+    assert sum(drawn) == pytest.approx(float(drawing.get("width")))
+    assert drawn[0] / drawn[1] == pytest.approx(1 / 3)
+    assert drawing.find("desc").text == "Of 8: a 2, b 6."
+
+
+def test_the_bar_of_a_cell_is_not_read_aloud() -> None:
+    drawing = read(bar(0.25, WHOLE))
+    assert drawing.get("aria-hidden") == "true"
+    assert [float(each.get("width")) for each in drawing.iter("rect")] == [56.0, 14.0]
+
+
+def test_nothing_in_a_chart_is_markup_of_others() -> None:
+    hostile = "<script>\"&'</script>"
+    drawn = histogram(spread((0, 1, 1), label=hostile))
+    assert "<script" not in drawn
+    assert read(drawn).find("title").text == hostile
+    assert read(element("a", hostile, title=hostile)).get("title") == hostile

@@ -1,0 +1,217 @@
+"""A run's page as plain data: every figure with its n, and an interval or why there is none."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from scipy import stats
+
+from jurybox.reporting.attention import gather
+from jurybox.reporting.html.axes import WHOLE, Axis
+from jurybox.reporting.html.estimates import OLDER, mean_interval
+from jurybox.reporting.html.page import run_page
+from jurybox.reporting.html.samples import cards, independence
+from jurybox.reporting.stored import rubric_of
+from jurybox.scoring.spreads import FigureSpread
+from jurybox.statistics.mean import mean_of
+from jurybox.statistics.proportion import wilson
+
+
+def spread(values: list[float]) -> FigureSpread:
+    known = mean_of(values)
+    return FigureSpread(
+        n=len(values), mean=known.value, sd=known.sd, independent=len(values), bins=()
+    )
+
+
+def test_a_mean_has_students_interval() -> None:
+    values = [0.1, 0.4, 0.5, 0.9, 0.3]
+    interval, reason = mean_interval(spread(values), WHOLE)
+    low, high = stats.t.interval(0.95, 4, loc=0.44, scale=stats.sem(values))
+    assert (interval.low, interval.high) == (pytest.approx(low), pytest.approx(high))
+    assert reason is None
+
+
+def test_an_interval_ends_where_its_scale_does() -> None:
+    interval, _ = mean_interval(spread([0.0, 1.0, 1.0]), WHOLE)
+    assert (interval.low, interval.high) == (0.0, 1.0)
+    free = Axis(low=0.0, high=1.0, bounded=False)
+    interval, _ = mean_interval(spread([0.0, 1.0, 1.0]), free)
+    assert interval.high > 1
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [([0.5], "one value can't show how values vary"), ([1.0, 1.0], "all values are the same")],
+)
+def test_without_a_spread_there_is_a_reason_in_place_of_an_interval(
+    values: list[float], why: str
+) -> None:
+    interval, reason = mean_interval(spread(values), WHOLE)
+    assert interval is None
+    assert reason.startswith(why)
+
+
+def test_every_figure_has_its_n_and_an_interval_or_a_reason(made: Callable, page: Callable) -> None:
+    shown = page(made("judged"))
+    every = [*shown.figures, *(row.mean for row in shown.criteria)]
+    assert {
+        each.name for each in every if (each.interval is None) == (each.reason is None)
+    } == set()
+    known = {each.name: each for each in every}
+    assert known["accuracy_mean"].n == 3
+    assert known["faithfulness_mean"].n == 2
+    # Mute and late have no score for it, good 2, poor 1.
+    low, high = stats.t.interval(0.95, 1, loc=1.5, scale=stats.sem([2, 1]))
+    assert known["faithfulness_score_mean"].interval.low == max(low, 0)
+    assert known["faithfulness_score_mean"].interval.high == min(high, 2)
+    rate = known["pass_rate"]
+    assert rate.value == 0.25
+    assert rate.interval == wilson(1, 4)
+    assert known["accuracy_full_credit_rate"].interval == wilson(1, 3)
+    assert "percentiles" in known["latency_e2e_p95_ms"].reason
+    assert known["lowest_criterion_mean"].reason == "the lowest of several means has none"
+
+
+def test_repeats_of_a_sample_count_once_in_intervals(made: Callable, page: Callable) -> None:
+    shown = page(made("repeated"))
+    assert (shown.repeated, shown.samples) == (3, 12)
+    known = {each.name: each for each in shown.figures}
+    assert known["pass_rate"].n == 12
+    assert known["pass_rate"].interval == wilson(1, 4)
+    accuracy = next(row.mean for row in shown.criteria if row.id == "accuracy_score")
+    assert accuracy.n == 9
+    assert accuracy.interval.high == min(
+        2, stats.t.interval(0.95, 2, 2 / 3, stats.sem([2, 0, 0]))[1]
+    )
+
+
+def test_gates_have_margins_and_say_where_chance_may_have_decided(
+    made: Callable, page: Callable
+) -> None:
+    gates = {gate.gate: gate for gate in page(made("judged")).gates}
+    passing = gates["pass_rate >= 0.85"]
+    assert (passing.value, passing.margin, passing.passed, passing.n) == (0.25, -0.6, False, 4)
+    assert passing.interval.high < 0.85
+    assert not passing.close
+    late = gates["latency_e2e_p95_ms <= 10000"]
+    assert (late.upward, late.passed, late.interval) == (False, True, None)
+    assert late.margin == pytest.approx(10000 - late.value)
+    assert late.axis.low <= late.value <= late.axis.high
+    failures = gates["faithfulness_failure_rate <= 0.05"]
+    assert failures.interval == wilson(0, 2)
+    assert failures.close
+
+
+def test_what_needs_attention_is_there(made: Callable, page: Callable) -> None:
+    shown = page(made("judged"))
+    assert [each.kind for each in shown.concerns] == ["unscored", "target_error", "failed"]
+    assert [gate.gate for gate in shown.failed_gates] == [
+        "aggregate_score >= 0.8",
+        "pass_rate >= 0.85",
+    ]
+    assert not shown.calm
+
+
+def test_a_run_in_order_is_calm(made: Callable, page: Callable) -> None:
+    shown = page(made("calm"))
+    assert shown.calm
+    assert shown.verdict.release_ready is True
+
+
+def test_the_rubric_names_scales_and_criteria(made: Callable, page: Callable) -> None:
+    rows = {row.id: row for row in page(made("judged")).criteria}
+    assert (rows["accuracy_score"].label, rows["accuracy_score"].scale) == ("Accuracy", "0-2")
+    rows = {row.id: row for row in page(made("rules")).criteria}
+    assert (rows["helpfulness"].scale, rows["helpfulness"].weight) == ("0.0-1.0", 0.2)
+    assert rows["trust_boundaries"].label == "Trust & boundaries"
+
+
+def test_distributions_count_every_sample_with_a_value(made: Callable, page: Callable) -> None:
+    shown = page(made("judged"))
+    accuracy = next(each for each in shown.scores if each.name == "accuracy_score")
+    assert accuracy.bins == ((0.0, 0.0, 2), (1.0, 1.0, 0), (2.0, 2.0, 1))
+    latency = next(each for each in shown.measures if each.name == "latency_e2e_ms")
+    assert sum(count for _, _, count in latency.bins) == latency.n == 4
+    assert [mark.label for mark in latency.marks] == ["p50", "p95"]
+    assert latency.marks[0].value == 1950.0
+
+
+def test_a_wide_spread_is_drawn_in_few_bins(
+    make_run: Callable, row: Callable, page: Callable
+) -> None:
+    rows = [row("fast", ms=0.5), row("slow", ms=90_000_000.0), row("usual", ms=1000.0)]
+    latency = page(make_run(rows, None, rubric="companion")).measures[0]
+    assert len(latency.bins) <= 21
+    assert sum(count for _, _, count in latency.bins) == 3
+    assert all(
+        one[1] == other[0] for one, other in zip(latency.bins, latency.bins[1:], strict=False)
+    )
+
+
+def test_groups_have_the_figures_of_their_samples(made: Callable, page: Callable) -> None:
+    scenario, demographic = page(made("judged")).groupings
+    assert [(each.label, each.samples) for each in scenario.groups] == [("one", 2), ("two", 2)]
+    at = scenario.figures.index("accuracy_score_mean")
+    assert [each.cells[at].value for each in scenario.groups] == [2.0, 0.0]
+    assert [each.label for each in demographic.groups] == ["old"]
+
+
+def test_pairs_tell_what_the_order_did(made: Callable, page: Callable) -> None:
+    shown = page(made("pairs"))
+    assert (shown.position.stable, shown.position.n) == (0, 3)
+    assert shown.position.interval == wilson(3, 3)
+    assert [(each.label, each.count) for each in shown.position.winners] == [
+        ("A", 0),
+        ("B", 0),
+        ("tie", 3),
+    ]
+    assert shown.criteria == ()
+
+
+def test_a_jury_tells_how_sure_it_is(made: Callable, page: Callable) -> None:
+    jury = page(made("judged")).jury
+    assert [(each.label, each.count) for each in jury.confidence] == [
+        ("high", 2),
+        ("moderate", 0),
+        ("low", 0),
+    ]
+    assert jury.votes == {"requested": 3, "valid": 2, "skipped": 0, "lost": 1}
+    assert jury.lost == 1
+
+
+def test_rules_alone_have_no_jury(made: Callable, page: Callable) -> None:
+    assert page(made("rules")).jury is None
+
+
+def test_a_run_of_an_older_version_has_no_intervals_of_means(made: Callable) -> None:
+    run = made("judged")
+    conclusion = msgspec.structs.replace(run.view.conclusion, spreads=None)
+    view = msgspec.structs.replace(run.view, conclusion=conclusion)
+    shown = run_page(view, rubric_of(run.row), ())
+    assert shown.older
+    assert (shown.scores, shown.measures, shown.jury.confidence) == ((), (), ())
+    assert {row.mean.reason for row in shown.criteria} == {OLDER}
+    assert next(each for each in shown.figures if each.name == "pass_rate").interval is not None
+
+
+def test_cards_have_the_task_the_response_and_the_reasoning(made: Callable) -> None:
+    run = made("judged")
+    attention = gather(run.store, run.row, "accuracy_score")
+    worst = cards(run.store, run.row, attention.worst)
+    assert [card.id for card in worst] == ["poor", "late", "good"]
+    poor, late, _ = worst
+    assert (poor.task, poor.answers[0].text, poor.passed) == ("Task poor", "poor", False)
+    assert [(each.about, each.text) for each in poor.grounds] == [
+        ("accuracy_score 0, faithfulness_score 1", "Wrong.")
+    ]
+    assert late.answers[0].trouble == "timed out"
+
+
+def test_votes_that_could_only_be_the_same_are_found(make_run: Callable, row: Callable) -> None:
+    good = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Right."}'
+    run = make_run([row("a"), row("b")], lambda _: good, votes=3)
+    found = independence(run.store, run.row)
+    assert found.looked_at == 2
+    one = make_run([row("a")], lambda _: good, run_id="run-b")
+    assert independence(one.store, one.row) is None

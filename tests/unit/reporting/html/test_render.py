@@ -1,0 +1,264 @@
+"""The report as HTML: what needs attention first, nothing from outside, nothing that runs."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from xml.etree import ElementTree as ET
+
+import msgspec
+import pytest
+
+from jurybox.reporting.html.file import html_report
+from jurybox.reporting.html.page import Calibrated, Extras, RunPage
+from jurybox.reporting.html.render import environment, report_html
+from jurybox.reporting.html.samples import Answer, Ground, Independence, SampleCard
+
+HOSTILE = (
+    "</style></title><script>alert(1)</script><img src=x onerror=alert(1)>\"'>"
+    "<svg/onload=alert(2)><a href=javascript:alert(3)>\u202e\u2066\x00\x07{{ 7 * 7 }}{% if %}"
+)
+KINDS = ["judged", "repeated", "calm", "unfinished", "empty", "rules", "pairs"]
+VOID = {"meta", "link", "br", "img"}
+OURS = {
+    "a", "article", "bdi", "body", "br", "circle", "code", "dd", "desc", "details", "div", "dl",
+    "dt", "figcaption", "figure", "footer", "h1", "h2", "h3", "head", "header", "html", "li",
+    "line", "link", "main", "meta", "p", "rect", "section", "small", "span", "strong", "style",
+    "summary", "svg", "table", "tbody", "td", "text", "th", "thead", "title", "tr", "ul",
+}  # fmt: skip
+
+
+class Outline(HTMLParser):
+    """Reads a page and refuses what isn't ours: tags, handlers, addresses, unclosed elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.headings: list[str] = []
+        self.said: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in OURS, tag
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            assert not name.startswith("on"), name
+            assert name not in {"style", "src", "srcset", "action"}, name
+            if name == "href":
+                assert (value or "").startswith(("data:,", "/runs/"))
+            if name == "id":
+                self.ids.append(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "h2":
+            self.headings.append(data.strip())
+        if "style" not in self.open:
+            self.said.append(data)
+
+
+def outline(text: str) -> Outline:
+    read = Outline()
+    read.feed(text)
+    read.close()
+    assert read.open == []
+    assert len(read.ids) == len(set(read.ids))
+    return read
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_run_is_a_whole_page(made: Callable, report: Callable, kind: str) -> None:
+    text = report(made(kind))
+    read = outline(text)
+    assert read.headings[0] == "Needs attention"
+    assert read.headings[-1] == "Metadata"
+    for drawing in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
+        ET.fromstring(drawing)  # noqa: S314 - our own document
+
+
+def test_what_needs_attention_comes_first_then_the_decision(
+    made: Callable, report: Callable
+) -> None:
+    assert [head for head in outline(report(made("judged"))).headings if head] == [
+        "Needs attention",
+        "Decision",
+        "Gates",
+        "Scores by criterion",
+        "How scores are spread",
+        "By scenario",
+        "By demographic",
+        "Agreement of the jury",
+        "Latency and tokens",
+        "All other figures",
+        "Cost",
+        "Worst samples",
+        "Slowest samples",
+        "Metadata",
+    ]
+
+
+def test_the_gravest_comes_first(made: Callable, report: Callable) -> None:
+    text = report(made("judged"))
+    kinds = re.findall(r'class="kind">(?:<bdi>)?([a-z ]+)', text)
+    assert kinds == [
+        "unscored",
+        "gate",
+        "gate",
+        "note",
+        "target error",
+        "failed",
+        "judges",
+        "review",
+    ]
+
+
+def test_a_page_asks_for_nothing_and_runs_nothing(made: Callable, report: Callable) -> None:
+    text = report(made("judged"))
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+    assert not re.search(r"https?:|//[a-z]|url\(|@import|<script", text)
+
+
+def test_the_style_is_allowed_by_its_hash(made: Callable, report: Callable) -> None:
+    import base64
+    import hashlib
+
+    text = report(made("calm"))
+    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
+    made_hash = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"'sha256-{made_hash}'" in text
+
+
+def spoiled(value: object) -> object:
+    """Return plain data with something hostile in every text and in every name."""
+    match value:
+        case str():
+            return HOSTILE + value + HOSTILE
+        case dict():
+            return {key: spoiled(each) for key, each in value.items()}
+        case list() | tuple():
+            return [spoiled(each) for each in value]
+        case _:
+            return value
+
+
+CARD = SampleCard(
+    number=3,
+    id="id",
+    repeat=1,
+    figure="overall",
+    value=0.5,
+    passed=False,
+    flags=("safety",),
+    task="task",
+    answers=(Answer(label="response", text="text", trouble="trouble"),),
+    grounds=(Ground(about="about", text="text"),),
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("link", [None, "/runs/x/{}".format])
+def test_nothing_hostile_gets_through_in_any_field(
+    made: Callable, page: Callable, kind: str, link: Callable | None
+) -> None:
+    extras = Extras(
+        worst=(CARD,),
+        slowest=(CARD,),
+        independence=Independence(looked_at=3, dependent=1),
+        calibration=Calibrated(line="line", holds=True),
+    )
+    plain = msgspec.to_builtins(msgspec.structs.replace(page(made(kind)), extras=extras))
+    shown = msgspec.convert(spoiled(plain), RunPage)
+    named = {HOSTILE + key: count for key, count in (("x", 1), ("y", 2))}
+    shown = msgspec.structs.replace(shown, evaluator_errors=named, queued_for=named)
+    if link is not None:
+        template = environment().get_template("report.html")
+        text = template.render(page=shown, sample_url=link, style="", style_hash="")
+        assert "/runs/x/3" in text
+    else:
+        text = report_html(shown)
+    read = outline(text)
+    assert "alert(1)" in "".join(read.said)
+    assert "{{ 7 * 7 }}" in "".join(read.said)
+    assert not set("\u202e\u2066\x00\x07") & set(text)
+
+
+def test_hostile_samples_are_shown_as_they_were_written(
+    make_run: Callable, row: Callable, report: Callable
+) -> None:
+    said = (
+        '{"accuracy_score": 0, "faithfulness_score": 0, "rationale": "<script>alert(4)</script>"}'
+    )
+    rows = [
+        row("<b>a</b>", HOSTILE * 10_000, task=HOSTILE, scenario=HOSTILE),
+        row("b", "x" * 1_000_000, metadata={"demographic": HOSTILE}),
+    ]
+    text = report(make_run(rows, lambda _: said))
+    read = outline(text)
+    assert "<script>alert(4)</script>" in "".join(read.said)
+    assert "980,000 more characters are left out." in text
+    assert len(text) < 1_000_000
+
+
+def test_an_unfinished_run_says_so(made: Callable, report: Callable) -> None:
+    text = report(made("unfinished"))
+    assert "not finished: 3 of 4 samples" in text
+    assert "of the samples so far" in text
+    assert (
+        "not yet: the run isn&#39;t finished" in text or "not yet: the run isn't finished" in text
+    )
+
+
+def test_an_older_run_says_what_it_lacks(made: Callable) -> None:
+    from jurybox.reporting.attention import gather
+    from jurybox.reporting.stored import rubric_of
+
+    run = made("judged")
+    conclusion = msgspec.structs.replace(run.view.conclusion, spreads=None, attention=None)
+    view = msgspec.structs.replace(run.view, conclusion=conclusion)
+    attention = gather(run.store, run.row, "overall")
+    text = html_report(view, rubric_of(run.row), attention, run.row, run.store, {})
+    outline(text)
+    assert "An older jurybox made this run" in text
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (None, "Never calibrated"),
+        ({"trouble": "can't be read"}, "can&#39;t be read"),
+        ({"text": "calibrated: accuracy 0.8", "stale": []}, "calibrated: accuracy 0.8"),
+    ],
+)
+def test_the_report_says_how_the_judges_stand_with_people(
+    made: Callable, report: Callable, told: object, said: str
+) -> None:
+    assert said in report(made("calm"), calibration=told)
+
+
+def test_nothing_is_said_of_people_where_nobody_looked(made: Callable, report: Callable) -> None:
+    assert "against people" not in report(made("calm"))
+
+
+def test_figures_of_the_run_are_on_the_page(made: Callable, report: Callable) -> None:
+    text = report(made("judged"))
+    said = " ".join("".join(outline(text).said).split())
+    for each in ("run-a", "4 of 4 samples", "pass_rate >= 0.85", "-0.6", "Wrong.", "Task poor"):
+        assert each in said
+    assert "95% interval" in said
+
+
+def test_only_the_page_itself_loads_jinja() -> None:
+    program = "import jurybox.reporting.reports, jurybox.reporting.html.render, sys"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}; print('jinja2' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "False\n"

@@ -1,0 +1,56 @@
+"""Texts of others: escaped, bounded, and with nothing in them that can't be seen."""
+
+import pytest
+
+from jurybox.reporting.html.text import prose, seen, visible, whole
+
+TURNING = "\u202e\u2066\u2069\u200f\u061c"
+
+
+@pytest.mark.parametrize("mark", [*TURNING, "\x00", "\x1b", "\x7f", "\u200b", "\u00ad", "\ud800"])
+def test_what_cannot_be_seen_is_shown(mark: str) -> None:
+    assert visible(f"a{mark}b") == "a\ufffdb"
+    assert seen(f"a{mark}b") == "<bdi>a\ufffdb</bdi>"
+    assert mark not in whole(f"a{mark}b")
+
+
+@pytest.mark.parametrize(
+    "text", ["naïve", "日本語", "אבג", "👩\u200d👩\u200d👧", "\u0645\u06cc\u200c\u062e"]
+)
+def test_scripts_and_emoji_stay_whole(text: str) -> None:
+    assert visible(text) == text
+
+
+def test_every_space_is_a_space() -> None:
+    assert visible("a\u00a0b\tc\r\nd") == "a b c  d"
+
+
+def test_lines_stay_where_they_are_wanted() -> None:
+    assert visible("a\nb", lines=True) == "a\nb"
+    assert ">a\nb<" in whole("a\r\nb")
+
+
+def test_markup_is_escaped() -> None:
+    for made in (seen("<b onclick=x>"), whole("<b onclick=x>"), prose("<b onclick=x>" * 100)):
+        assert "<b" not in made.replace("<bdi", "")
+        assert "&lt;b onclick=x&gt;" in made
+
+
+def test_a_long_name_is_cut_and_whole_for_who_points_at_it() -> None:
+    made = seen("n" * 500)
+    assert f">{'n' * 77}...<" in made
+    assert f'title="{"n" * 500}"' in made
+
+
+def test_a_long_text_is_folded_up_to_a_bound() -> None:
+    made = prose("a" * 25_000)
+    assert made.startswith('<details class="long"><summary><bdi>aaa')
+    assert made.count("a" * 20_000) == 1
+    assert "5,000 more characters are left out." in made
+    assert "details" not in prose("short")
+
+
+def test_a_megabyte_takes_no_more_room_than_the_page_gives_it() -> None:
+    text = "<\u202e" * 500_000
+    assert len(seen(text)) < 10_000
+    assert len(prose(text)) < 120_000
