@@ -43,6 +43,22 @@ def _run(tmp_path: Path, jurybox: Callable, kept: Path) -> None:
     shutil.copytree(tmp_path / ".jurybox", kept)
 
 
+def test_an_html_report_is_one_file_with_what_needs_attention_first(
+    jurybox: Callable, tmp_path: Path
+) -> None:
+    done = jurybox("report", "last", "-o", "x.html")
+    assert (done.code, done.out, done.err) == (0, "", "wrote x.html: 2 samples\n")
+    assert [path.name for path in tmp_path.glob("x*")] == ["x.html"]
+    text = (tmp_path / "x.html").read_text()
+    assert text.startswith("<!DOCTYPE html>\n")
+    places = [text.index(f'<section id="{name}"') for name in ("attention", "decision", "criteria")]
+    assert places == sorted(places)
+    assert "target error" in text[places[0] : places[1]]
+    assert "<script" not in text
+    assert "http://" not in text
+    assert "https://" not in text
+
+
 def test_a_markdown_report_shows_first_what_needs_attention(
     started: Callable, tmp_path: Path
 ) -> None:
@@ -71,7 +87,12 @@ def test_a_junit_report_has_a_case_for_every_sample(jurybox: Callable, tmp_path:
 
 @pytest.mark.parametrize(
     ("form", "begins"),
-    [((), "# talk"), (("--format", "json"), "{"), (("--format", "junit"), "<?xml")],
+    [
+        ((), "# talk"),
+        (("--format", "html"), "<!DOCTYPE html>"),
+        (("--format", "json"), "{"),
+        (("--format", "junit"), "<?xml"),
+    ],
 )
 def test_a_report_can_go_to_standard_output(
     jurybox: Callable, form: tuple[str, ...], begins: str
@@ -91,7 +112,6 @@ def test_the_form_may_be_named_whatever_the_file_is_called(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("last", "-o", "x.html"), "comes with the viewer; use .md, .json or .junit.xml"),
         (("last", "-o", "x.pdf"), "x.pdf: `.pdf` is no form of report"),
         (("nosuch", "-o", "x.md"), "nosuch: no such run"),
         (("last", "-o", "-", "--json"), "exclude each other"),
@@ -111,4 +131,4 @@ def test_what_cannot_be_done_is_one_line_and_2(
 def test_help_has_examples(jurybox: Callable) -> None:
     done = jurybox("report", "--help")
     assert done.code == 0
-    assert "jurybox report last -o report.md" in done.out
+    assert "jurybox report last -o report.html" in done.out

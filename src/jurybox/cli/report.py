@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     "--output",
     required=True,
     metavar="FILE",
-    help="Where to write, as .md, .json or .junit.xml; - for standard output.",
+    help="Where to write, as .html, .md, .json or .junit.xml; - for standard output.",
 )
 @click.option(
     "--format",
     "named",
-    type=click.Choice(["md", "json", "junit"]),
+    type=click.Choice(["html", "md", "json", "junit"]),
     help="The form of the report, whatever the file is called; md on standard output.",
 )
 @store_option
@@ -35,13 +35,15 @@ def command(
 ) -> None:
     """Write a report on a RUN: what needs attention first, then the decision, then the figures.
 
-    RUN is a run's id, the beginning of one, or `last`. In JUnit XML every gate and every sample is
-    a test case, for the pages of a build server. A run that isn't finished is reported as far as it
-    is, and the report says so. A file that is there is replaced. The exit code is 0 whatever the
-    report says; `jurybox gate` is the command that decides.
+    RUN is a run's id, the beginning of one, or `last`. The HTML report is one file for any browser:
+    it asks for nothing else, runs no script, and prints well. In JUnit XML every gate and every
+    sample is a test case, for the pages of a build server. A run that isn't finished is reported as
+    far as it is, and the report says so. A file that is there is replaced. The exit code is 0
+    whatever the report says; `jurybox gate` is the command that decides.
 
     \b
     Examples:
+      jurybox report last -o report.html
       jurybox report last -o report.md
       jurybox report 20260301-0914 -o results.junit.xml
       jurybox report last -o - --format json
@@ -59,8 +61,9 @@ def command(
     with opened(store_url) as store:
         row = find_run(store, run)
         view = view_run(row, store)
-        # Only JSON says it, and it takes reading.
-        more = {"calibration": standing_as_data(standing_of(view, store))} if form == "json" else {}
+        # Not every form says it, and it takes reading.
+        said = form in {"html", "json"}
+        more = {"calibration": standing_as_data(standing_of(view, store))} if said else {}
         if to_stdout:
             write_report(sys.stdout.buffer, form, view, row, store, more)
         else:

@@ -17,12 +17,18 @@ from jurybox.reporting.view import RunView
 from jurybox.running.records import RunRow
 from jurybox.running.storing import Store
 
-Form = Literal["md", "json", "junit"]
-FORMS: Final[tuple[Form, ...]] = ("md", "json", "junit")
+Form = Literal["html", "md", "json", "junit"]
+FORMS: Final[tuple[Form, ...]] = ("html", "md", "json", "junit")
 
-_ENDINGS: Final[dict[str, Form]] = {".md": "md", ".json": "json", ".xml": "junit"}
+_ENDINGS: Final[dict[str, Form]] = {
+    ".html": "html",
+    ".htm": "html",
+    ".md": "md",
+    ".json": "json",
+    ".xml": "junit",
+}
 # People look at some; a program may want all, and memory has to end somewhere.
-_LISTED: Final[dict[Form, int]] = {"md": 20, "json": 1000}
+_LISTED: Final[dict[Form, int]] = {"html": 20, "md": 20, "json": 1000}
 
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
@@ -35,13 +41,10 @@ def report_form(name: str) -> Form:
 
     """
     ending = PurePath(name).suffix.lower()
-    if ending in {".html", ".htm"}:
-        raise InputError(
-            "an HTML report comes with the viewer", "use .md, .json or .junit.xml", name
-        )
     if ending not in _ENDINGS:
         problem = f"`{ending}` is no form of report" if ending else "the name has no ending"
-        raise InputError(problem, "end it with .md, .json or .junit.xml, or use --format", name)
+        mend = "end it with .html, .md, .json or .junit.xml, or use --format"
+        raise InputError(problem, mend, name)
     return _ENDINGS[ending]
 
 
@@ -53,7 +56,7 @@ def write_report(
     store: Store,
     more: Mapping[str, object] = _NOTHING,
 ) -> None:
-    """Write the report on a run; ``more`` is what JSON says beside it.
+    """Write the report on a run; ``more`` is what JSON says beside it, and HTML of calibration.
 
     Raises:
         IncompleteError: what is stored can't be read.
@@ -66,6 +69,12 @@ def write_report(
     attention = gather(store, run, headline(view.summary, rubric), listed=_LISTED[form])
     if form == "md":
         file.write(markdown_report(view, attention, rubric).encode())
+        return
+    if form == "html":
+        # Only here, for it takes a while to load.
+        from jurybox.reporting.html.file import html_report
+
+        file.write(html_report(view, rubric, attention, run, store, more).encode())
         return
     data = {**view.as_data(), **attention.as_data(), **more}
     file.write(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")

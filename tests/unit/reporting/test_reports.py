@@ -14,7 +14,14 @@ GOOD = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Right."}'
 
 @pytest.mark.parametrize(
     ("name", "form"),
-    [("a.md", "md"), ("a/B.JSON", "json"), ("a.xml", "junit"), ("a.junit.xml", "junit")],
+    [
+        ("a.html", "html"),
+        ("a.HTM", "html"),
+        ("a.md", "md"),
+        ("a/B.JSON", "json"),
+        ("a.xml", "junit"),
+        ("a.junit.xml", "junit"),
+    ],
 )
 def test_the_ending_says_the_form(name: str, form: str) -> None:
     assert report_form(name) == form
@@ -22,15 +29,8 @@ def test_the_ending_says_the_form(name: str, form: str) -> None:
 
 @pytest.mark.parametrize("name", ["a.pdf", "a", "a.md.bak"])
 def test_other_endings_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match=r"\.md, \.json or \.junit\.xml, or use --format"):
+    with pytest.raises(InputError, match=r"\.html, \.md, \.json or \.junit\.xml, or use"):
         report_form(name)
-
-
-def test_html_is_left_to_the_viewer() -> None:
-    with pytest.raises(
-        InputError, match=r"comes with the viewer; use \.md, \.json or \.junit\.xml"
-    ):
-        report_form("a.html")
 
 
 def test_the_json_report_is_the_run_with_what_needs_attention(
@@ -49,7 +49,9 @@ def test_the_json_report_is_the_run_with_what_needs_attention(
     assert [each["id"] for each in data["slowest"]] == ["a", "b"]
 
 
-@pytest.mark.parametrize(("form", "begins"), [("md", b"# suite\n"), ("junit", b"<?xml ")])
+@pytest.mark.parametrize(
+    ("form", "begins"), [("html", b"<!DOCTYPE html>\n"), ("md", b"# suite\n"), ("junit", b"<?xml ")]
+)
 def test_each_form_is_written(make_run: Callable, row: Callable, form: str, begins: bytes) -> None:
     made = make_run([row("a")], lambda _: GOOD)
     file = io.BytesIO()
