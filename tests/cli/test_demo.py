@@ -17,7 +17,7 @@ from jurybox.models.local.catalogue import default_judge
 from jurybox.models.local.files import path_of
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "demo"
-FILES = [".jurybox", "answers.jsonl", "judge.py", "report.md", "suite.yaml"]
+FILES = [".jurybox", "answers.jsonl", "judge.py", "report.html", "suite.yaml"]
 ANSWERS = ["right", "other-words", "wrong", "wrong-number", "half", "invented"]
 PULL = "`jurybox model pull` (1.1 GB)"
 
@@ -36,8 +36,8 @@ def test_without_the_model_rules_and_words_judge_and_a_line_says_how_to_have_it(
     assert "A real model" not in done.out
     assert [line for line in done.err.splitlines() if PULL in line] == [how_to_have_it()]
     assert names(tmp_path / ".jurybox" / "demo") == FILES
-    assert "Open .jurybox/demo/report.md." in done.out
-    assert "6 of 6 samples" in (tmp_path / ".jurybox/demo/report.md").read_text()
+    assert "Open .jurybox/demo/report.html in a browser." in done.out
+    assert "6 of 6 samples" in (tmp_path / ".jurybox/demo/report.html").read_text()
 
 
 def test_words_pass_a_wrong_answer_and_fail_a_right_one_in_other_words(jurybox: Callable) -> None:
@@ -47,7 +47,7 @@ def test_words_pass_a_wrong_answer_and_fail_a_right_one_in_other_words(jurybox: 
     passed = {each["id"]: each["passed"] for each in run["answers"]}
     assert list(passed) == ANSWERS
     assert (passed["right"], passed["wrong"], passed["other-words"]) == (True, True, False)
-    assert (done.json["pairs"], done.json["report"]) == (None, "there/report.md")
+    assert (done.json["pairs"], done.json["report"]) == (None, "there/report.html")
     assert done.json["missing"] in done.err
 
 
@@ -172,7 +172,7 @@ def test_with_a_real_model_answers_are_judged_and_both_orders_told(jurybox: Call
     # The last run is the model's, and it is the one that the report is about.
     shown = jurybox("verify", "last", "--store", "there/.jurybox/jurybox.db", "--json")
     assert shown.json["run_id"] == model["run_id"]
-    assert model["run_id"] in Path("there/report.md").read_text()
+    assert model["run_id"] in Path("there/report.html").read_text()
 
 
 def test_the_script_shows_the_part_without_a_model(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_the_script_shows_the_part_without_a_model(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert b"model pull" not in done.stdout
     assert b"verified: 6 samples" in done.stdout
-    assert (tmp_path / ".jurybox" / "demo" / "report.md").is_file()
+    assert (tmp_path / ".jurybox" / "demo" / "report.html").is_file()
 
 
 def test_the_script_goes_on_where_the_model_can_not_be_pulled(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def command(folder: str, model: str | None, as_json: bool) -> int:
     First what needs no model: replies scored by a rubric's rules, and six answers judged by their
     words. Then, where the embedded model is on this machine, the same answers judged by it, and
     three pairs compared in both orders, so that its bias for one place can be seen. What is judged,
-    the store of the runs and report.md are left in FOLDER, .jurybox/demo unless it is named. The
+    the store of the runs and report.html are left in FOLDER, .jurybox/demo unless it is named. The
     answers have faults on purpose, so a gate that doesn't hold is no failure here: the exit code is
     0, and 3 when the demo was stopped.
 

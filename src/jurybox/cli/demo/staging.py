@@ -40,7 +40,7 @@ _FILES: Final = {
     "judge.py": "jurybox.cli.starter",
 }
 _STORE: Final = ".jurybox/jurybox.db"
-_REPORT: Final = "report.md"
+_REPORT: Final = "report.html"
 
 
 class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,7 +196,7 @@ class Stage:
                 problem = f"run {judged.view.run_id} was taken out of the store"
                 raise IncompleteError(f"{problem}; run the demo again")
             with whole_file(path) as file:
-                write_report(file, "md", judged.view, row, store)
+                write_report(file, "html", judged.view, row, store)
         return path
 
 

@@ -129,8 +129,9 @@ class Shown:
         if self._paired:
             click.echo(f"\n{_ORDERS}")
         where = "this folder" if Path(folder) == Path() else folder
-        click.echo(f"\nOpen {report}. All that was run is in {where}: change it, and run it")
-        click.echo(f"again there with `jurybox run {SUITE}`; `jurybox show last` has every figure.")
+        click.echo(f"\nOpen {report} in a browser. All that was run is in {where}: change it,")
+        click.echo(f"and run it again there with `jurybox run {SUITE}`; `jurybox show last` has")
+        click.echo("all of its figures.")
 
 
 def pair_line(compared: ComparedPair) -> str:
