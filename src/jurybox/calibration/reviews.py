@@ -1,0 +1,233 @@
+"""What people say of a run's samples, and which of it stands.
+
+A review is written once. A later one by the same person of the same sample takes its place, and a
+withdrawal takes one back; the rows of all of them stay.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal, Protocol
+
+import msgspec
+
+from jurybox.calibration.gold import Gold
+from jurybox.judging.verdict import Side, mirror
+
+Queue = Literal["flagged", "random", "picked"]
+QUEUES: Final[tuple[Queue, ...]] = ("flagged", "random", "picked")
+Order = Literal["AB", "BA"]
+ORDERS: Final[tuple[Order, ...]] = ("AB", "BA")
+
+REVIEW: Final = "review"
+WITHDRAWAL: Final = "withdrawal"
+
+Score = int | float
+"""A score as it was given: 4 stays 4."""
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person says of one sample; None is "can't tell", which is no label.
+
+    Attributes:
+        scores: by criterion; empty for two responses.
+        winner: which of two responses is better.
+        preferences: by criterion, where the person says that of two responses.
+
+    """
+
+    scores: dict[str, Score | None] = {}
+    winner: Side | None = None
+    preferences: dict[str, Side | None] = {}
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether it is on two responses."""
+        return not self.scores
+
+    def in_order(self, order: Order) -> "Verdict":
+        """Return it from an order of the responses into the usual one, or back."""
+        if order == "AB":
+            return self
+        return msgspec.structs.replace(
+            self,
+            winner=None if self.winner is None else mirror(self.winner),
+            preferences={
+                name: None if side is None else mirror(side)
+                for name, side in self.preferences.items()
+            },
+        )
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        if not self.is_pair:
+            return {"scores": dict(self.scores)}
+        more = {"preferences": dict(self.preferences)} if self.preferences else {}
+        return {"winner": self.winner, **more}
+
+
+class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
+    """How a sample came before a reviewer.
+
+    Attributes:
+        queue: ``flagged`` for what needs a person, ``random`` for the random part, ``picked`` where
+            somebody went to the sample by themselves.
+        order: in which the two responses were shown.
+        blind: whether the judges' verdict was hidden.
+
+    """
+
+    queue: Queue = "picked"
+    order: Order = "AB"
+    blind: bool = True
+
+
+class Review(msgspec.Struct, frozen=True, kw_only=True):
+    """A person's verdict on a sample, which ``number`` names; ``queued`` is whether it was flagged.
+
+    The verdict names two responses as the run does, whatever the order was they were shown in.
+    """
+
+    id: str
+    number: int
+    reviewer: str
+    created_at: str
+    record_sha256: str
+    verdict: Verdict
+    comment: str = ""
+    shown: Circumstances = Circumstances()
+    queued: bool = False
+
+
+class Written(Protocol):
+    """A review or a withdrawal as it is stored."""
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def number(self) -> int:
+        """The sample's."""
+        ...
+
+    @property
+    def reviewer(self) -> str:
+        """Who made it."""
+        ...
+
+    @property
+    def created_at(self) -> str:
+        """When."""
+        ...
+
+    @property
+    def action(self) -> str:
+        """What it is."""
+        ...
+
+    @property
+    def of(self) -> str | None:
+        """What is withdrawn."""
+        ...
+
+    @property
+    def record_sha256(self) -> str:
+        """Of the record that was looked at."""
+        ...
+
+    @property
+    def verdict(self) -> str:
+        """JSON."""
+        ...
+
+    @property
+    def comment(self) -> str:
+        """What the person adds."""
+        ...
+
+
+class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+    scores: dict[str, Score | None] = {}
+    winner: Side | None = None
+    preferences: dict[str, Side | None] = {}
+    queue: Queue = "picked"
+    order: Order = "AB"
+    blind: bool = True
+    queued: bool = False
+
+
+_KEPT: Final = msgspec.json.Decoder(_Kept)
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+
+
+def verdict_text(verdict: Verdict, shown: Circumstances, *, queued: bool) -> str:
+    """Return a verdict as it is stored."""
+    told = {**verdict.as_data(), **msgspec.structs.asdict(shown), "queued": queued}
+    return _ENCODER.encode(told).decode()
+
+
+def read_review(row: Written) -> Review:
+    """Read a stored review.
+
+    Raises:
+        msgspec.DecodeError: it can't be read.
+
+    """
+    kept = _KEPT.decode(row.verdict)
+    return Review(
+        id=row.id,
+        number=row.number,
+        reviewer=row.reviewer,
+        created_at=row.created_at,
+        record_sha256=row.record_sha256,
+        verdict=Verdict(scores=kept.scores, winner=kept.winner, preferences=kept.preferences),
+        comment=row.comment,
+        shown=Circumstances(queue=kept.queue, order=kept.order, blind=kept.blind),
+        queued=kept.queued,
+    )
+
+
+def standing(rows: Iterable[Written], *, blind: bool = False) -> tuple[Review, ...]:
+    """Return the newest review of each person and sample that isn't withdrawn, in their order.
+
+    With ``blind`` it is the newest for which the judges' verdict was hidden: who changes their mind
+    after they have seen it has been led by it, and figures go by what they said before. Nobody can
+    withdraw what another person said.
+
+    Raises:
+        msgspec.DecodeError: one can't be read.
+
+    """
+    every = tuple(rows)
+    gone = {(row.reviewer, row.of) for row in every if row.action == WITHDRAWAL}
+    newest: dict[tuple[str, int], Review] = {}
+    for row in every:
+        if row.action != REVIEW or (row.reviewer, row.id) in gone:
+            continue
+        review = read_review(row)
+        if review.shown.blind or not blind:
+            key = (row.reviewer, row.number)
+            newest.pop(key, None)
+            newest[key] = review
+    return tuple(newest.values())
+
+
+def gold_of(reviews: Iterable[Review]) -> Gold:
+    """Return what people say of one sample; what they can't tell is left out."""
+    scores: dict[str, dict[str, float]] = {}
+    winners: dict[str, Side] = {}
+    for each in reviews:
+        for name, score in each.verdict.scores.items():
+            if score is not None:
+                scores.setdefault(name, {})[each.reviewer] = score
+        if each.verdict.winner is not None:
+            winners[each.reviewer] = each.verdict.winner
+    return Gold(scores=scores, winners=winners)
+
+
+def by_number(reviews: Iterable[Review]) -> dict[int, tuple[Review, ...]]:
+    """Return reviews by the samples they are of."""
+    found: dict[int, tuple[Review, ...]] = {}
+    for each in reviews:
+        found[each.number] = (*found.get(each.number, ()), each)
+    return found

@@ -1,0 +1,89 @@
+"""Chance that anybody can draw again."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurybox.calibration.drawing import FEWEST, RandomOrder, RandomPart, pair_order, random_part
+from jurybox.statistics.corrected.mean import FEWEST_LABELS
+
+
+@given(st.text(max_size=20), st.integers(1, 300))
+def test_an_order_has_every_number_once(run_id: str, size: int) -> None:
+    order = RandomOrder(run_id, size)
+    numbers = [order.number(place) for place in range(size)]
+    assert sorted(numbers) == list(range(size))
+    assert [order.place(number) for number in numbers] == list(range(size))
+
+
+def test_an_order_has_nothing_to_do_with_the_numbers() -> None:
+    firsts = Counter(RandomOrder(f"run-{n}", 10).number(0) for n in range(2000))
+    assert all(130 < firsts[number] < 270 for number in range(10))
+    first_hundred = [RandomOrder("run", 100_000).number(place) for place in range(100)]
+    assert 40_000 < sum(first_hundred) / 100 < 60_000
+
+
+def test_the_same_run_has_the_same_order_and_another_another() -> None:
+    one, same, other = (RandomOrder(name, 50) for name in ("a", "a", "b"))
+    places = range(50)
+    assert [one.number(n) for n in places] == [same.number(n) for n in places]
+    assert [one.number(n) for n in places] != [other.number(n) for n in places]
+
+
+def test_pairs_are_shown_either_way_about_as_often_and_always_the_same_to_one_person() -> None:
+    orders = [pair_order("run", number, "anna") for number in range(1000)]
+    assert 430 < orders.count("BA") < 570
+    assert orders == [pair_order("run", number, "anna") for number in range(1000)]
+    assert orders != [pair_order("run", number, "ben") for number in range(1000)]
+    assert pair_order("run", 11, "1") in {"AB", "BA"}
+
+
+def part(order: RandomOrder, places: set[int], last: int | None) -> RandomPart:
+    numbers = {order.number(place) for place in places}
+    return random_part(order, numbers, None if last is None else order.number(last))
+
+
+def test_the_random_part_ends_where_people_have_come_to() -> None:
+    order = RandomOrder("run", 100)
+    found = part(order, {0, 1, 2, 3, 50, 60}, 3)
+    assert found.drawn == 4
+    assert found.labelled == {order.number(place) for place in range(4)}
+    assert (found.skipped, found.needed) == (0, FEWEST - 4)
+    assert part(order, {0, 1, 2}, None) == RandomPart(size=100)
+
+
+def test_a_small_run_needs_no_more_labels_than_it_has_samples() -> None:
+    order = RandomOrder("run", 4)
+    assert part(order, {0, 1, 2}, 2).needed == 1
+
+
+def test_few_may_be_skipped_and_are_counted() -> None:
+    found = part(RandomOrder("run", 100), set(range(20)) - {5}, 19)
+    assert (found.drawn, len(found.labelled), found.skipped) == (20, 19, 1)
+
+
+def test_who_claims_to_have_come_further_doesnt_make_flagged_samples_random() -> None:
+    order = RandomOrder("run", 1000)
+    flagged = set(range(0, 1000, 7))
+    found = part(order, flagged | {1, 2, 3}, 994)
+    assert found.labelled == {order.number(place) for place in range(4)}
+
+
+def test_samples_that_arent_there_yet_are_not_missed() -> None:
+    order = RandomOrder("run", 100)
+    here = {order.number(place) for place in range(0, 100, 2)}
+    reviewed = {order.number(place) for place in range(0, 20, 2)}
+    found = random_part(order, reviewed, order.number(18), here.__contains__)
+    assert (found.drawn, found.skipped) == (10, 0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1_000_000])
+def test_a_run_of_any_size_has_an_order(size: int) -> None:
+    order = RandomOrder("run", size)
+    assert order.place(order.number(size - 1)) == size - 1
+
+
+def test_as_many_labels_are_asked_for_as_a_correction_needs() -> None:
+    assert FEWEST == FEWEST_LABELS

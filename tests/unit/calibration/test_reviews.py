@@ -1,0 +1,150 @@
+"""Which reviews stand, and what they are as gold."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurybox.calibration.reviews import (
+    REVIEW,
+    WITHDRAWAL,
+    Circumstances,
+    Review,
+    Verdict,
+    by_number,
+    gold_of,
+    standing,
+    verdict_text,
+)
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    number: int = 0
+    reviewer: str = "anna"
+    created_at: str = "2026-01-02T03:04:05.000Z"
+    action: str = REVIEW
+    of: str | None = None
+    record_sha256: str = "0" * 64
+    verdict: str = '{"scores":{"clarity":4}}'
+    comment: str = ""
+
+
+def ids(reviews: tuple[Review, ...]) -> list[str]:
+    return [each.id for each in reviews]
+
+
+def taken_back(row: Entry) -> Entry:
+    return Entry(
+        id=f"not {row.id}", number=row.number, reviewer=row.reviewer, action=WITHDRAWAL, of=row.id
+    )
+
+
+def test_a_later_review_of_the_same_sample_takes_the_place_of_the_earlier() -> None:
+    rows = [Entry(id="1"), Entry(id="2", number=7), Entry(id="3", reviewer="ben"), Entry(id="4")]
+    assert ids(standing(rows)) == ["2", "3", "4"]
+
+
+def test_what_is_withdrawn_stands_no_more_and_what_it_had_replaced_stands_again() -> None:
+    first, second = Entry(id="1"), Entry(id="2")
+    assert ids(standing([first, second, taken_back(second)])) == ["1"]
+    assert standing([first, taken_back(first)]) == ()
+
+
+def test_nobody_withdraws_what_another_said() -> None:
+    row = Entry(id="1")
+    other = msgspec.structs.replace(taken_back(row), reviewer="ben")
+    assert ids(standing([row, other])) == ["1"]
+
+
+def test_figures_go_by_what_was_said_before_the_judges_verdict_was_seen() -> None:
+    seen = '{"scores":{"clarity":5},"blind":false}'
+    rows = [Entry(id="1"), Entry(id="2", verdict=seen), Entry(id="3", number=1, verdict=seen)]
+    assert ids(standing(rows)) == ["2", "3"]
+    assert ids(standing(rows, blind=True)) == ["1"]
+    assert standing([rows[0], taken_back(rows[0]), rows[1]], blind=True) == ()
+
+
+def test_a_verdict_is_stored_and_read_as_it_was_given() -> None:
+    verdict = Verdict(winner="A", preferences={"clarity": "tie", "depth": None})
+    shown = Circumstances(queue="random", order="BA", blind=False)
+    text = verdict_text(verdict, shown, queued=True)
+    (found,) = standing([Entry(id="1", verdict=text)])
+    assert (found.verdict, found.shown, found.queued) == (verdict, shown, True)
+    whole = Verdict(scores={"clarity": 4, "depth": None})
+    text = verdict_text(whole, Circumstances(), queued=False)
+    assert '"clarity":4,' in text
+    (found,) = standing([Entry(id="1", verdict=text)])
+    assert isinstance(found.verdict.scores["clarity"], int)
+    assert found.verdict == whole
+
+
+def test_a_verdict_that_cant_be_read_is_refused() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        standing([Entry(id="1", verdict='{"winner": "C"}')])
+
+
+def test_a_pair_that_was_shown_the_other_way_round_is_turned_back() -> None:
+    verdict = Verdict(winner="A", preferences={"clarity": "B", "depth": "tie", "tone": None})
+    turned = verdict.in_order("BA")
+    assert turned.winner == "B"
+    assert turned.preferences == {"clarity": "A", "depth": "tie", "tone": None}
+    assert turned.in_order("BA") == verdict
+    assert verdict.in_order("AB") is verdict
+    assert Verdict(winner=None).in_order("BA").winner is None
+
+
+def test_several_reviewers_are_several_people_and_who_cant_tell_gives_no_label() -> None:
+    rows = [
+        Entry(id="1", verdict='{"scores":{"clarity":4,"depth":null}}'),
+        Entry(id="2", reviewer="ben", verdict='{"scores":{"clarity":2,"depth":null}}'),
+    ]
+    gold = gold_of(standing(rows))
+    assert gold.scores == {"clarity": {"anna": 4, "ben": 2}}
+    pair = gold_of(standing([Entry(id="1", verdict='{"winner":null}')]))
+    assert (pair.scores, pair.winners) == ({}, {})
+    assert gold_of(standing([Entry(id="1", verdict='{"winner":"tie"}')])).winners == {"anna": "tie"}
+
+
+def test_reviews_are_told_by_their_samples() -> None:
+    rows = [Entry(id="1"), Entry(id="2", number=7), Entry(id="3", reviewer="ben")]
+    found = by_number(standing(rows))
+    assert {number: ids(reviews) for number, reviews in found.items()} == {0: ["1", "3"], 7: ["2"]}
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from(["anna", "ben"]), st.integers(0, 3), st.booleans()), max_size=30
+)
+
+
+def played(moves: list[tuple[str, int, bool]]) -> list[Entry]:
+    """Review, or where it says so undo the newest that stands."""
+    rows: list[Entry] = []
+    for place, (who, number, undo) in enumerate(moves):
+        mine = [each for each in standing(rows) if each.reviewer == who]
+        if undo and mine:
+            taken = next(row for row in rows if row.id == mine[-1].id)
+            rows.append(msgspec.structs.replace(taken_back(taken), id=f"{place}"))
+        elif not undo:
+            rows.append(Entry(id=f"{place}", number=number, reviewer=who))
+    return rows
+
+
+@given(steps)
+def test_one_persons_reviews_dont_depend_on_anothers(moves: list[tuple[str, int, bool]]) -> None:
+    rows = played(moves)
+    for who in ("anna", "ben"):
+        alone = standing([row for row in rows if row.reviewer == who])
+        assert alone == tuple(each for each in standing(rows) if each.reviewer == who)
+    for number in range(4):
+        alone = standing([row for row in rows if row.number == number])
+        assert alone == tuple(each for each in standing(rows) if each.number == number)
+
+
+@given(steps, st.integers(0, 3))
+def test_undo_is_the_opposite_of_a_review(moves: list[tuple[str, int, bool]], number: int) -> None:
+    before = played(moves)
+    row = Entry(id="new", number=number)
+    after = standing([*before, row])
+    assert after[-1].id == "new"
+    assert standing([*before, row, taken_back(row)]) == standing(before)
