@@ -1,16 +1,17 @@
 """A judge's figures on a whole run, corrected by what people said of some of its samples."""
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
-from typing import Final
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Final, Protocol
 
 import msgspec
 
 from jurybox.calibration.gold import Gold, gold_scales, read_gold
 from jurybox.errors import InputError
+from jurybox.judging.verdict import Side
 from jurybox.reporting.clustering import Clustering
 from jurybox.reporting.significance import POINTS, POINTS_OF_B
-from jurybox.reporting.stored import damaged, rubric_of
+from jurybox.reporting.stored import damaged, plan_of, rubric_of
 from jurybox.rubric.model import Rubric
 from jurybox.running.outcomes import read_result
 from jurybox.running.records import RunRow, SampleRow
@@ -23,6 +24,9 @@ from jurybox.statistics.corrected.rate import corrected_rate
 from jurybox.statistics.corrected.result import CorrectedMean, CorrectedRate
 
 _ROW: Final = msgspec.json.Decoder(Row)
+
+Key = str | int
+"""What tells samples: their ids, or with reviews their numbers."""
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,12 +60,14 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         gold: people's labels by the ids of samples; None takes those that the run's rows carry.
+        reviewed: people's labels by the numbers of samples, in place of either.
         cluster: the field by which samples belong together.
         level: how often the intervals shall cover the true figure.
 
     """
 
     gold: Mapping[str, Gold] | None = None
+    reviewed: Mapping[int, Gold] | None = None
     cluster: str | None = None
     level: float = 0.95
 
@@ -69,7 +75,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 def estimate(store: Store, run: RunRow, question: Question) -> Estimates:
     """Correct every figure of a run that people have labels for.
 
-    Repeats of a sample are one: their mean.
+    Repeats of a sample are one: their mean. Reviews are of a response, though, so that with these
+    every repeat stands for itself, and those of a sample are clustered.
 
     Raises:
         InputError: there is no label for any sample, a row's label can't be one, or no sample has
@@ -78,10 +85,9 @@ def estimate(store: Store, run: RunRow, question: Question) -> Estimates:
 
     """
     rubric = rubric_of(run)
-    reading = _Reading(rubric, question)
+    reading = _ById(rubric, question) if question.reviewed is None else _ByNumber(run, question)
     try:
-        for sample in store.samples(run.id):
-            reading.add(sample)
+        reading.read(store, run)
     except msgspec.DecodeError as error:
         raise damaged(run, error) from None
     reading.clustering.check(run.id)
@@ -92,34 +98,64 @@ def estimate(store: Store, run: RunRow, question: Question) -> Estimates:
         raise InputError("no sample of the run has a label", mend, run.id)
     return Estimates(
         run_id=run.id,
-        samples=len(reading.judge),
+        samples=len(reading.seen),
         labelled=len(reading.gold),
         strangers=reading.strangers,
-        estimates=tuple(reading.estimates()),
+        estimates=tuple(_estimates(rubric, reading, question)),
     )
 
 
-class _Reading:
+class _Reading(Protocol):
     """What the judge and people say of each sample."""
 
+    clustering: Clustering
+    seen: set[Key]
+    gold: dict[Key, Gold]
+
+    def read(self, store: Store, run: RunRow) -> None:
+        """Read all samples."""
+        ...
+
+    @property
+    def strangers(self) -> int:
+        """How many labels are of samples that aren't there."""
+        ...
+
+    def judge(self, name: str) -> Mapping[Key, float]:
+        """Return a figure of the judge, by sample."""
+        ...
+
+    def cluster(self, key: Key) -> Hashable | None:
+        """Return what a sample belongs to; None where all stand for themselves."""
+        ...
+
+
+class _ById:
+    """Samples by their ids, their repeats as one."""
+
     def __init__(self, rubric: Rubric, question: Question) -> None:
-        self._rubric = rubric
         self._scales = gold_scales(rubric)
         self._question = question
         self.clustering = Clustering(question.cluster)
-        self.judge: dict[str, dict[str, list[float]]] = {}
-        self.gold: dict[str, Gold] = {}
-        self._clusters: dict[str, Hashable] = {}
+        self.seen: set[Key] = set()
+        self.gold: dict[Key, Gold] = {}
+        self._figures: dict[str, dict[Key, list[float]]] = {}
+        self._clusters: dict[Key, Hashable] = {}
 
-    def add(self, sample: SampleRow) -> None:
-        figures = self.judge.setdefault(sample.sample_id, {})
+    def read(self, store: Store, run: RunRow) -> None:
+        for sample in store.samples(run.id):
+            self._add(sample)
+
+    def _add(self, sample: SampleRow) -> None:
+        key = sample.sample_id
+        self.seen.add(key)
         for name, value in _values(read_result(sample.result), self._scales):
-            figures.setdefault(name, []).append(value)
+            self._figures.setdefault(name, {}).setdefault(key, []).append(value)
         if sample.repeat == 0:
-            self._clusters[sample.sample_id] = self.clustering.of(sample)
+            self._clusters[key] = self.clustering.of(sample)
             gold = self._gold_of(sample)
             if gold is not None:
-                self.gold[sample.sample_id] = gold
+                self.gold[key] = gold
 
     def _gold_of(self, sample: SampleRow) -> Gold | None:
         if self._question.gold is not None:
@@ -131,58 +167,108 @@ class _Reading:
 
     @property
     def strangers(self) -> int:
-        return len((self._question.gold or {}).keys() - self.judge.keys())
+        return sum(key not in self.seen for key in self._question.gold or ())
 
-    def estimates(self) -> Iterator[Estimate]:
-        for name in (*self._scales, POINTS_OF_B):
-            said = {key: self._said(gold, name) for key, gold in self.gold.items()}
-            people = {key: value for key, value in said.items() if value is not None}
-            judge = {
-                key: math.fsum(given[name]) / len(given[name])
-                for key, given in self.judge.items()
-                if name in given
-            }
-            if people and judge:
-                yield self._estimate(name, people, judge)
+    def judge(self, name: str) -> Mapping[Key, float]:
+        given = self._figures.get(name, {})
+        return {key: math.fsum(values) / len(values) for key, values in given.items()}
 
-    def _estimate(
-        self, name: str, people: Mapping[str, float], judge: Mapping[str, float]
-    ) -> Estimate:
+    def cluster(self, key: Key) -> Hashable | None:
+        return None if self._question.cluster is None else self._clusters[key]
+
+
+class _Told(msgspec.Struct, frozen=True, kw_only=True):
+    """As much of a result as is needed here: reading the rest of 100,000 takes long."""
+
+    figures: dict[str, float | None]
+    winner: Side | None = None
+
+
+_TOLD: Final = msgspec.json.Decoder(_Told)
+
+
+class _ByNumber:
+    """Samples by their numbers: reviews are of one response, so every repeat is for itself."""
+
+    def __init__(self, run: RunRow, question: Question) -> None:
+        self._plan = plan_of(run)
+        self._names = tuple(gold_scales(rubric_of(run)))
+        self._labels = question.reviewed or {}
+        self._field = question.cluster
+        self.clustering = Clustering(question.cluster)
+        self.seen: set[Key] = set()
+        self.gold: dict[Key, Gold] = {}
+        self._figures: dict[str, dict[Key, float]] = {}
+        self._clusters: dict[Key, Hashable] = {}
+
+    def read(self, store: Store, run: RunRow) -> None:
+        if self._field is not None:
+            for sample in store.samples(run.id):
+                self._clusters[sample.number] = self.clustering.of(sample)
+        for number, _, _, result in store.results(run.id):
+            self.seen.add(number)
+            for name, value in _values(_TOLD.decode(result), self._names):
+                self._figures.setdefault(name, {})[number] = value
+        self.gold |= {key: gold for key, gold in self._labels.items() if key in self.seen}
+
+    @property
+    def strangers(self) -> int:
+        return len(self._labels) - len(self.gold)
+
+    def judge(self, name: str) -> Mapping[Key, float]:
+        return self._figures.get(name, {})
+
+    def cluster(self, key: Key) -> Hashable | None:
+        if self._field is not None:
+            return self._clusters[key]
+        # A sample has the same place in every repeat.
+        return None if self._plan.repeats == 1 else int(key) % self._plan.dataset.used
+
+
+def _estimates(rubric: Rubric, reading: _Reading, question: Question) -> Iterator[Estimate]:
+    for name in (*gold_scales(rubric), POINTS_OF_B):
+        said = {key: _said(rubric, gold, name) for key, gold in reading.gold.items()}
+        people = {key: value for key, value in said.items() if value is not None}
+        judge: Mapping[Key, float] = reading.judge(name) if people else {}
+        if not judge:
+            continue
         both = [key for key in judge if key in people]
         rest = [key for key in judge if key not in people]
-        clustered = self._question.cluster is not None
+        clustered = reading.cluster(next(iter(judge))) is not None
         data = labels(
             [people[key] for key in both],
             [judge[key] for key in both],
             [judge[key] for key in rest],
-            clusters=[self._clusters[key] for key in both] if clustered else None,
-            rest_clusters=[self._clusters[key] for key in rest] if clustered else None,
+            clusters=[reading.cluster(key) for key in both] if clustered else None,
+            rest_clusters=[reading.cluster(key) for key in rest] if clustered else None,
         )
-        return Estimate(
+        yield Estimate(
             figure=name,
-            mean=corrected_mean(data, level=self._question.level),
-            rate=self._rate(data),
+            mean=corrected_mean(data, level=question.level),
+            rate=_rate(data, question.level),
             unscored=len(people) - len(both),
         )
 
-    def _said(self, gold: Gold, name: str) -> float | None:
-        """Return people's figure; the overall one follows where they gave all criteria."""
-        if name == POINTS_OF_B:
-            return None if gold.winner is None else POINTS[gold.winner]
-        given = gold.score(name)
-        if given is not None or name != self._rubric.overall_name:
-            return given
-        scores = {each.id: gold.score(each.id) for each in self._rubric.criteria}
-        known = {key: value for key, value in scores.items() if value is not None}
-        return overall_score(self._rubric, known)
 
-    def _rate(self, data: Labels) -> CorrectedRate | None:
-        if data.clusters is not None or not data.binary:
-            return None
-        return corrected_rate(data, level=self._question.level)
+def _said(rubric: Rubric, gold: Gold, name: str) -> float | None:
+    """Return people's figure; the overall one follows where they gave all criteria."""
+    if name == POINTS_OF_B:
+        return None if gold.winner is None else POINTS[gold.winner]
+    given = gold.score(name)
+    if given is not None or name != rubric.overall_name:
+        return given
+    scores = {each.id: gold.score(each.id) for each in rubric.criteria}
+    known = {key: value for key, value in scores.items() if value is not None}
+    return overall_score(rubric, known)
 
 
-def _values(result: SampleResult, names: Mapping[str, object]) -> Iterator[tuple[str, float]]:
+def _rate(data: Labels, level: float) -> CorrectedRate | None:
+    if data.clusters is not None or not data.binary:
+        return None
+    return corrected_rate(data, level=level)
+
+
+def _values(result: SampleResult | _Told, names: Iterable[str]) -> Iterator[tuple[str, float]]:
     for name in names:
         value = result.figures.get(name)
         if value is not None:

@@ -81,14 +81,15 @@ def _cluster(row: Row, field: str | None) -> str | None:
 
 def write_rows(path: Path, rows: Iterable[GoldRow]) -> None:
     """Write rows as a dataset, each with its id; what is there already is left as it is."""
-    lines = b"".join(msgspec.json.encode(_record(each.row)) + b"\n" for each in rows)
+    lines = b"".join(msgspec.json.encode(row_record(each.row)) + b"\n" for each in rows)
     if path.is_file() and path.read_bytes() == lines:
         return
     with whole_file(path) as file:
         file.write(lines)
 
 
-def _record(row: Row) -> dict[str, Any]:
+def row_record(row: Row) -> dict[str, Any]:
+    """Return a row as a line of a dataset."""
     response, second = row.response, row.response_b
     told: dict[str, Any] = {
         "id": row.id,

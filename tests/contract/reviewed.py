@@ -1,0 +1,84 @@
+"""Runs to be reviewed, judged at once by a function that leans in a known way."""
+
+import json
+import re
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import jurybox
+
+RUBRIC = """---
+id: answers
+version: 1.0.0
+scale: 1-5
+scales: {depth: 0.0-1.0}
+votes: 1
+---
+# Answers
+## Criteria
+### Clarity
+Whether it is clear.
+
+| Score | Meaning |
+| --- | --- |
+| 1 | Not at all |
+| 2 | Hardly |
+| 3 | Half of it |
+| 4 | Most of it |
+| 5 | All of it |
+### Depth
+Whether it goes deep.
+"""
+NAMES = ("clarity", "depth")
+ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
+
+
+def worth(number: int) -> int:
+    """Return what people think of the clarity of a response."""
+    return 1 + number % 4
+
+
+def kind(prompt: str) -> str:
+    """Give one point too many, see a danger in every tenth, and prefer what is longer."""
+    said: dict[str, object] = {
+        "reasoning": dict.fromkeys(NAMES, "the judge's own words"),
+        "bias_checklist": dict.fromkeys(ITEMS, "looked at"),
+        "safety_concerns": ["It tells how to build a bomb."] if "danger" in prompt else [],
+    }
+    if "SUBMISSION A" in prompt or "RESPONSE A" in prompt:
+        first = prompt.index("a longer") < prompt.index("a short")
+        side = "A" if first else "B"
+        return json.dumps({**said, "preferences": dict.fromkeys(NAMES, side), "winner": side})
+    number = int(re.search(r"answer (\d+)", prompt)[1])
+    return json.dumps({**said, "scores": {"clarity": worth(number) + 1, "depth": 0.5}})
+
+
+def make_run(
+    monkeypatch: pytest.MonkeyPatch,
+    url: str | None,
+    count: int = 30,
+    *,
+    pairs: bool = False,
+    repeats: int = 1,
+) -> str:
+    """Make a run in this folder, and return its id; samples are called s0, s1 and so on."""
+    module = types.ModuleType("kind_judges")
+    module.kind = kind
+    monkeypatch.setitem(sys.modules, "kind_judges", module)
+    rows = []
+    for number in range(count):
+        danger = " danger" if number % 10 == 3 else ""
+        text = f"answer {number}{danger}"
+        more = {"response": "a longer " + text, "response_b": "a short one"}
+        row = {"id": f"s{number}", "task": f"Task {number}", "metadata": {"model": "secret"}}
+        rows.append({**row, **(more if pairs else {"response": text})})
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("answers.md").write_text(RUBRIC)
+    Path("suite.yaml").write_text(
+        "suite: reviewed\nrubric: answers.md\ndataset: rows.jsonl\n"
+        "judge: {models: [python/kind_judges:kind]}\n"
+    )
+    return jurybox.run("suite.yaml", store=url, repeats=repeats, allow_unpinned=True).run_id
