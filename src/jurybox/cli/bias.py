@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 @click.option(
     "--gold",
     metavar="FILE",
-    help="What people say, rows of id and gold or gold_winner, in place of what the rows carry.",
+    help="What people say, rows of id and gold or gold_winner, in place of their reviews and of"
+    " what the rows carry.",
 )
 @click.option(
     "--probe",
@@ -102,7 +103,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     with opened(store_url) as store:
         row = find_judged_run(store, run)
         criteria = [each.id for each in rubric_of(row).criteria]
-        report = examine(store, row, Resampling(seed=seed, level=level), gold)
+        report = examine(store, row, Resampling(seed=seed, level=level), gold, say)
         check_gates(wanted, criteria, report.figures())
         if probe is not None:
             options = ProbeOptions(

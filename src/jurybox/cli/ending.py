@@ -10,6 +10,7 @@ from jurybox.errors import IncompleteError
 if TYPE_CHECKING:
     from jurybox.reporting.view import RunView
     from jurybox.running.storing import Store
+    from jurybox.wiring.review_figures import Standing
     from jurybox.wiring.runs import Ended
 
 
@@ -42,6 +43,7 @@ def print_view(view: "RunView", store: "Store", *, metadata: bool = False) -> No
         raise IncompleteError(f"run {view.run_id} was taken out of the store; start a new one")
     concerns = concerns_of(store, row, view.conclusion)
     print_run(view, rubric_of(row), concerns, metadata=metadata)
+    _print_people(view, store)
     _print_standing(view, store)
 
 
@@ -49,7 +51,11 @@ def view_as_data(view: "RunView", store: "Store") -> dict[str, Any]:
     """Return a run as JSON shows it, with how its judges stand with people."""
     from jurybox.wiring.calibrations import standing_as_data, standing_of
 
-    return {**view.as_data(), "calibration": standing_as_data(standing_of(view, store))}
+    return {
+        **view.as_data(),
+        "people": people_as_data(view, store),
+        "calibration": standing_as_data(standing_of(view, store)),
+    }
 
 
 def _print_standing(view: "RunView", store: "Store") -> None:
@@ -63,6 +69,39 @@ def _print_standing(view: "RunView", store: "Store") -> None:
         holds = not isinstance(found, str) and not found.stale
         line = found if isinstance(found, str) else found.line
         out.print(plain(line, style="green" if holds else "yellow"))
+
+
+def people_as_data(view: "RunView", store: "Store") -> dict[str, Any] | None:
+    """Return how the judges stand with people as JSON shows it; None where nobody has reviewed.
+
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
+    found = _people(view, store)
+    return None if found is None else found.as_data()
+
+
+def _print_people(view: "RunView", store: "Store") -> None:
+    """Say how the judges stand with the people who have reviewed the run, where some have."""
+    found = _people(view, store)
+    if found is not None:
+        out = wide_console()
+        out.print()
+        head, *rest = found.lines
+        out.print(plain(f"people so far  {head}", style="bold"))
+        for line in rest:
+            out.print(plain(f"  {line}"))
+
+
+def _people(view: "RunView", store: "Store") -> "Standing | None":
+    # Most runs have no reviews, and neither their rubric nor numpy need be read for nothing.
+    row = store.run(view.run_id) if store.reviews(view.run_id) else None
+    if row is None:
+        return None
+    from jurybox.wiring.reviewing import ReviewDesk
+
+    return ReviewDesk(store, row).standing()
 
 
 def exit_code(view: "RunView") -> int:

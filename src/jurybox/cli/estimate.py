@@ -27,8 +27,8 @@ _MISSING: Final = "-"
     "gold_file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="People's labels: rows with `id` and `gold` or `gold_winner`; else those that the run's"
-    " own rows carry.",
+    help="People's labels: rows with `id` and `gold` or `gold_winner`; else the reviews of the"
+    " run's random part, or else what its own rows carry.",
 )
 @cluster_option
 @level_option
@@ -51,6 +51,10 @@ def command(
     one. Figures that are yes or no are also corrected by the judge's sensitivity and specificity
     (Rogan-Gladen). RUN is a run's id, the beginning of one, or `last`.
 
+    Without --gold, reviews from the random queue of `jurybox serve` are the labels where there are
+    any. Those of flagged samples are left out: a part that was chosen for its trouble tells nothing
+    of the rest.
+
     \b
     Examples:
       jurybox estimate last --gold labels.jsonl
@@ -58,13 +62,18 @@ def command(
       jurybox estimate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.reporting.estimating import Question, estimate
-    from jurybox.wiring.labels import read_labels
+    from jurybox.wiring.labels import labels_for_run
     from jurybox.wiring.stores import find_run
 
     with opened(store_url) as store:
         row = find_run(store, run)
-        gold = None if gold_file is None else read_labels(gold_file, row)
-        found = estimate(store, row, Question(gold=gold, cluster=cluster, level=level))
+        labels = labels_for_run(store, row, gold_file)
+        for note in labels.notes:
+            say(note)
+        question = Question(
+            gold=labels.gold, reviewed=labels.reviewed, cluster=cluster, level=level
+        )
+        found = estimate(store, row, question)
     for line in _cautions(found):
         say(f"warning: {line}")
     if as_json:

@@ -48,6 +48,7 @@ def command(
       jurybox report 20260301-0914 -o results.junit.xml
       jurybox report last -o - --format json
     """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.cli.ending import people_as_data
     from jurybox.reporting.output_file import whole_file
     from jurybox.reporting.reports import report_form, write_report
     from jurybox.wiring.calibrations import standing_as_data, standing_of
@@ -62,8 +63,11 @@ def command(
         row = find_run(store, run)
         view = view_run(row, store)
         # Not every form says it, and it takes reading.
-        said = form in {"html", "json"}
-        more = {"calibration": standing_as_data(standing_of(view, store))} if said else {}
+        more: dict[str, object] = {}
+        if form != "junit":
+            more["people"] = people_as_data(view, store)
+        if form in {"html", "json"}:
+            more["calibration"] = standing_as_data(standing_of(view, store))
         if to_stdout:
             write_report(sys.stdout.buffer, form, view, row, store, more)
         else:

@@ -22,7 +22,8 @@ def command(
 ) -> None:
     """Show a RUN: what needs a person first, then the decision, gates, figures and cost.
 
-    RUN is a run's id, the beginning of one, or `last`. With --sample it shows all that is stored of
+    RUN is a run's id, the beginning of one, or `last`. Where people have reviewed samples, it tells
+    how the judges stand with them so far. With --sample it shows all that is stored of
     one sample: what was asked, what was answered, and every word of the judges.
 
     \b

@@ -21,14 +21,17 @@ _DOWNWARD: Final = ("<", "<=")
 Lines = Iterator[str]
 
 
-def markdown_report(view: RunView, attention: Attention, rubric: Rubric) -> str:
-    """Return the report on a run."""
+def markdown_report(
+    view: RunView, attention: Attention, rubric: Rubric, people: Sequence[str] = ()
+) -> str:
+    """Return the report on a run; ``people`` is how the judges stand with them, in lines."""
     sections = (
         _head(view),
         _attention(view, attention.concerns),
         _decision(view),
         _gates(view),
         _figures(view, rubric),
+        _people(people),
         _repeats(view),
         _groups(view, rubric, "scenarios"),
         _groups(view, rubric, "demographics"),
@@ -139,6 +142,14 @@ def _figures(view: RunView, rubric: Rubric) -> Lines:
             listed = ", ".join(f"{plain(what)} {count}" for what, count in counted.items())
             yield ""
             yield f"{code(name)}: {listed}"
+
+
+def _people(lines: Sequence[str]) -> Lines:
+    if not lines:
+        return
+    yield "## People so far"
+    yield ""
+    yield from (item(plain(line)) for line in lines)
 
 
 def _repeats(view: RunView) -> Lines:

@@ -1,9 +1,9 @@
 """A report on a run, in the form that a file's name asks for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import BinaryIO, Final, Literal
+from typing import BinaryIO, Final, Literal, cast
 
 import msgspec
 
@@ -56,7 +56,10 @@ def write_report(
     store: Store,
     more: Mapping[str, object] = _NOTHING,
 ) -> None:
-    """Write the report on a run; ``more`` is what JSON says beside it, and HTML of calibration.
+    """Write the report on a run.
+
+    ``more`` is what JSON says beside it: HTML takes ``calibration`` and ``people`` from it,
+    Markdown ``people``.
 
     Raises:
         IncompleteError: what is stored can't be read.
@@ -68,7 +71,7 @@ def write_report(
     rubric = rubric_of(run)
     attention = gather(store, run, headline(view.summary, rubric), listed=_LISTED[form])
     if form == "md":
-        file.write(markdown_report(view, attention, rubric).encode())
+        file.write(markdown_report(view, attention, rubric, _lines(more)).encode())
         return
     if form == "html":
         # Only here, for it takes a while to load.
@@ -78,3 +81,9 @@ def write_report(
         return
     data = {**view.as_data(), **attention.as_data(), **more}
     file.write(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")
+
+
+def _lines(more: Mapping[str, object]) -> Sequence[str]:
+    """Return what people say so far, in lines."""
+    people = more.get("people")
+    return cast("dict[str, Sequence[str]]", people)["lines"] if people else ()

@@ -1,6 +1,6 @@
 """What moves the judges of a stored run: from the store, and from people's labels in a file."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -35,9 +35,15 @@ def find_judged_run(store: Store, name: str) -> RunRow:
 
 
 def examine(
-    store: Store, row: RunRow, resampling: "Resampling", gold: str | None = None
+    store: Store,
+    row: RunRow,
+    resampling: "Resampling",
+    gold: str | None = None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> "BiasReport":
     """Return the figures that follow from what is stored; nobody is asked.
+
+    Without a file of ``gold``, people's reviews are that; ``note`` is told so.
 
     Raises:
         InputError: the labels can't be used.
@@ -48,7 +54,7 @@ def examine(
     from jurybox.calibration.bias_report import BiasReport
 
     plan = plan_of(row)
-    labels = None if gold is None else _labels(gold, row, store)
+    labels = _reviews(row, store, note) if gold is None else _labels(gold, row, store)
     seen = observe(store, row, labels)
     return BiasReport(
         run_id=row.id,
@@ -61,6 +67,15 @@ def examine(
         pairs=len({each.sample for each in seen.voted}),
         biases=measure(seen, resampling),
     )
+
+
+def _reviews(row: RunRow, store: Store, note: Callable[[str], None]) -> Mapping[str, Gold] | None:
+    from jurybox.wiring.labels import labels_of_samples
+
+    found = labels_of_samples(store, row)
+    for each in found.notes:
+        note(each)
+    return found.gold
 
 
 def _labels(path: str, row: RunRow, store: Store) -> Mapping[str, Gold]:

@@ -1,0 +1,264 @@
+"""From reviews to figures and gold: `show`, `report`, `estimate`, `bias`, `export`, `calibrate`."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from jurybox.calibration.reviews import Circumstances
+from jurybox.cli.app import run as jurybox
+from jurybox.storage import open_store
+from jurybox.wiring.reviewing import ReviewDesk
+from reviewed import make_run, worth
+
+STORE = ".jurybox/jurybox.db"
+
+
+class Done(msgspec.Struct, frozen=True):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        return json.loads(self.out)
+
+
+Call = Callable[..., Done]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    def run(*arguments: str) -> Done:
+        code = jurybox([*arguments])
+        said = capsys.readouterr()
+        return Done(code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> str:
+    return make_run(monkeypatch, None)
+
+
+def review(
+    queue: str, count: int, name: str = "anna", comment: str = "", **changes: object
+) -> None:
+    store = open_store(STORE)
+    desk = ReviewDesk(store, store.runs()[-1])
+    for _ in range(count):
+        case = desk.next(name, kind=queue)
+        given = {"scores": {"clarity": worth(case.number), "depth": 0.5}}
+        shown = msgspec.structs.replace(case.shown, **changes)
+        desk.submit(case.number, name, given, comment, shown=shown)
+    store.close()
+
+
+@pytest.mark.usefixtures("judged")
+def test_without_reviews_nothing_is_said_and_numpy_isnt_needed(call: Call) -> None:
+    assert call("show", "last", "--json").json["people"] is None
+    assert "people so far" not in call("show", "last").out
+    code = (
+        "import sys; from jurybox.cli.app import run; run(['show', 'last']);"
+        "assert 'numpy' not in sys.modules; assert 'jurybox.wiring.reviewing' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.usefixtures("judged")
+def test_show_and_the_reports_tell_how_the_judges_stand_with_people(call: Call) -> None:
+    review("flagged", 3)
+    review("random", 12)
+    review("random", 6, "ben")
+    shown = call("show", "last").out
+    assert "people so far  21 reviews of " in shown
+    assert "by 2 people: anna, ben" in shown
+    assert "judge against people, random part, clarity: the same in 0%, kappa " in shown
+    assert "judge against people, flagged, clarity: the same in 0%" in shown
+    assert "people among themselves, clarity: the same in 100%" in shown
+    assert "clarity: corrected by " in shown
+    assert "would halve the interval" in shown or "can't halve the interval" in shown
+    people = call("show", "last", "--json").json["people"]
+    assert (people["reviews"], people["reviewers"]) == (21, ["anna", "ben"])
+    assert people["random"]["agreement"]["criteria"][0]["bias"]["value"] == 1
+    assert [each["figure"] for each in people["estimates"]] == ["overall", "clarity", "depth"]
+    assert people["lines"][0] in shown
+    assert call("report", "last", "-o", "report.md").code == 0
+    text = Path("report.md").read_text()
+    assert "## People so far" in text
+    assert "judge against people, random part, clarity" in text
+    call("report", "last", "-o", "report.json")
+    assert json.loads(Path("report.json").read_text())["people"] == people
+
+
+@pytest.mark.usefixtures("judged")
+def test_a_name_cant_write_markdown_or_commands_of_a_terminal(call: Call) -> None:
+    review("flagged", 1, "<b>[x](http://e.example)</b> **bold**")
+    call("report", "last", "-o", "report.md")
+    text = Path("report.md").read_text()
+    assert "<b>" not in text
+    assert "[x](" not in text
+    assert "**bold**" not in text
+
+
+@pytest.mark.usefixtures("judged")
+def test_estimate_takes_the_random_part_and_leaves_flagged_samples_out(call: Call) -> None:
+    review("random", 12)
+    random = call("estimate", "last", "--json")
+    assert random.json["labelled"] == 12
+    assert random.err == "labels are taken from reviews: 12 samples of the random part\n"
+    truth = sum(worth(number) for number in range(30)) / 30
+    clarity = random.json["estimates"][1]
+    assert clarity["judge"]["value"] == pytest.approx(truth + 1)
+    interval = clarity["corrected"]["interval"]
+    assert interval["low"] < truth < interval["high"]
+    # People who work through the flagged ones as well change nothing in it, but for those that
+    # the random part has anyway.
+    store = open_store(STORE)
+    desk = ReviewDesk(store, store.runs()[0])
+    part = desk.random_part().labelled
+    store.close()
+    review("flagged", len({3, 13, 23} - part))
+    both = call("estimate", "last", "--json")
+    assert both.json["estimates"] == random.json["estimates"]
+    left = len({3, 13, 23} - part)
+    assert (f"left out: {left} reviewed sample" in both.err) == bool(left)
+
+
+@pytest.mark.usefixtures("judged")
+def test_estimate_says_how_many_reviews_are_missing(call: Call) -> None:
+    review("flagged", 3)
+    done = call("estimate", "last")
+    assert done.code == 2
+    assert "left out: 3 reviewed samples not drawn at random" in done.err
+    assert "10 more reviews from the random queue are needed" in done.err
+    assert "no sample of the run has a label" in done.err
+
+
+@pytest.mark.usefixtures("judged")
+def test_a_file_of_gold_goes_before_reviews(call: Call) -> None:
+    review("random", 12)
+    row = {"id": "s1", "gold": {"clarity": 1}}
+    Path("labels.jsonl").write_text(json.dumps(row) + "\n")
+    done = call("estimate", "last", "--gold", "labels.jsonl", "--json")
+    assert (done.json["labelled"], done.err) == (1, "")
+
+
+@pytest.mark.usefixtures("judged")
+def test_bias_is_measured_at_equal_quality_where_people_have_reviewed(call: Call) -> None:
+    def known() -> set[str]:
+        biases = call("bias", "last", "--json").json["biases"]
+        figures = [figure for bias in biases for figure in bias["figures"]]
+        return {figure["name"] for figure in figures if figure["n"]}
+
+    before = known()
+    review("random", 30)
+    assert "labels are taken from the reviews of 30 samples" in call("bias", "last").err
+    assert known() > before
+
+
+def test_repeats_with_the_same_response_are_one_row_of_gold(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(monkeypatch, None, 3, repeats=2)
+    review("random", 6)
+    call("export", "last", "--gold", "-o", "gold.jsonl")
+    rows = [json.loads(line) for line in Path("gold.jsonl").read_text().splitlines()]
+    assert [row["id"] for row in rows] == ["s0", "s1", "s2"]
+    assert all(len(row["metadata"]["reviews"]) == 1 for row in rows)
+
+
+@pytest.mark.usefixtures("judged")
+def test_reviews_are_exported_as_gold_that_calibrate_reads(call: Call) -> None:
+    review("random", 20, comment="seen\nby me")
+    review("random", 5, "ben")
+    done = call("export", "last", "--gold", "-o", "gold.jsonl", "--json")
+    assert done.json == {"written": "gold.jsonl", "rows": 20}
+    rows = [json.loads(line) for line in Path("gold.jsonl").read_text().splitlines()]
+    assert len(rows) == 20
+    row = next(row for row in rows if len(row["gold"]["clarity"]) == 2)
+    number = int(row["id"].removeprefix("s"))
+    assert row["gold"] == {
+        "clarity": {"anna": worth(number), "ben": worth(number)},
+        "depth": {"anna": 0.5, "ben": 0.5},
+    }
+    assert row["task"] == f"Task {number}"
+    assert row["gold_reasoning"] == "anna: seen\nby me"
+    assert row["metadata"]["model"] == "secret"
+    assert [each["reviewer"] for each in row["metadata"]["reviews"]] == ["anna", "ben"]
+    assert row["metadata"]["reviews"][0]["queue"] == "random"
+    made = call(
+        *("calibrate", "--rubric", "answers.md", "--gold", "gold.jsonl", "--allow-unpinned"),
+        *("--judge", "python/kind_judges:kind", "--json"),
+    )
+    assert made.code == 0, made.err
+    clarity = made.json["figures"]["criteria"][0]
+    assert (clarity["n"], clarity["bias"]["value"]) == (20, 1.0)
+    assert clarity["ceiling"]["people"] == 2
+
+
+def test_pairs_are_exported_with_their_winners(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_run(monkeypatch, None, 12, pairs=True)
+    store = open_store(STORE)
+    desk = ReviewDesk(store, store.runs()[0])
+    for number in range(12):
+        case = desk.case(number, "anna")
+        side = "A" if case.order == "AB" else "B"
+        desk.submit(number, "anna", {"winner": side}, shown=case.shown)
+    store.close()
+    call("export", "last", "--gold", "-o", "gold.jsonl")
+    rows = [json.loads(line) for line in Path("gold.jsonl").read_text().splitlines()]
+    assert [row["gold_winner"] for row in rows] == [{"anna": "A"}] * 12
+    made = call(
+        *("calibrate", "--rubric", "answers.md", "--gold", "gold.jsonl", "--allow-unpinned"),
+        *("--judge", "python/kind_judges:kind", "--json"),
+    )
+    assert made.json["figures"]["criteria"][0]["exact"]["value"] == 1
+
+
+@pytest.mark.usefixtures("judged")
+def test_gold_goes_to_standard_output_too(call: Call) -> None:
+    review("random", 2)
+    done = call("export", "last", "--gold", "-o", "-")
+    assert len(done.out.splitlines()) == 2
+
+
+@pytest.mark.usefixtures("judged")
+def test_what_is_no_gold_is_left_out_and_said(call: Call) -> None:
+    nobody = call("export", "last", "--gold", "-o", "gold.jsonl")
+    assert nobody.code == 2
+    assert "no sample of the run has a label by a reviewer" in nobody.err
+    assert not Path("gold.jsonl").exists()
+    review("random", 2)
+    review("random", 1, blind=False)
+    store = open_store(STORE)
+    desk = ReviewDesk(store, store.runs()[0])
+    number = desk.next("anna", kind="random").number
+    nothing = {"scores": {"clarity": None, "depth": None}}
+    desk.submit(number, "anna", nothing, shown=Circumstances())
+    store.close()
+    done = call("export", "last", "--gold", "-o", "gold.jsonl")
+    assert "left out: 1 review made with the judges' verdict in sight" in done.err
+    assert "left out: 1 sample of which nobody could tell anything" in done.err
+    assert "wrote gold.jsonl: 2 rows" in done.err
+
+
+@pytest.mark.usefixtures("judged")
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("-o", "gold.csv"), "gold is written as JSON Lines; end the name with .jsonl"),
+        (("-o", "gold.jsonl", "--raw"), "--gold and --raw exclude each other"),
+    ],
+)
+def test_gold_in_another_form_is_refused(call: Call, arguments: tuple[str, ...], says: str) -> None:
+    done = call("export", "last", "--gold", *arguments)
+    assert done.code == 2
+    assert says in done.err
