@@ -26,7 +26,7 @@ def html_report(
     store: Store,
     more: Mapping[str, object],
 ) -> str:
-    """Return the report on a run; ``more`` has the ``calibration`` where that was looked up.
+    """Return the report on a run; ``more`` has its ``calibration`` and ``people``, where known.
 
     Raises:
         IncompleteError: what is stored can't be read.
@@ -37,6 +37,7 @@ def html_report(
         slowest=cards(store, run, attention.slowest),
         independence=independence(store, run),
         calibration=_calibrated(more["calibration"]) if "calibration" in more else None,
+        people=_people(more.get("people")),
     )
     return report_html(run_page(view, rubric, attention.concerns, extras=extras))
 
@@ -49,3 +50,9 @@ def _calibrated(said: object) -> Calibrated:
     if "trouble" in told:
         return Calibrated(line=str(told["trouble"]), holds=False)
     return Calibrated(line=str(told["text"]), holds=not told["stale"])
+
+
+def _people(said: object) -> tuple[str, ...]:
+    """Return what ``show`` says of people's reviews."""
+    told = cast("Mapping[str, Any] | None", said)
+    return () if told is None else tuple(told["lines"])

@@ -45,6 +45,7 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
         slowest: those that took longest.
         independence: whether votes on one sample could differ at all.
         calibration: how the judges stand with people; None where nobody looked.
+        people: what people's reviews say so far, in lines.
 
     """
 
@@ -52,6 +53,7 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
     slowest: tuple[SampleCard, ...] = ()
     independence: Independence | None = None
     calibration: Calibrated | None = None
+    people: tuple[str, ...] = ()
 
 
 NO_EXTRAS: Final = Extras()

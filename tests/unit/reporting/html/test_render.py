@@ -171,6 +171,7 @@ def test_nothing_hostile_gets_through_in_any_field(
         slowest=(CARD,),
         independence=Independence(looked_at=3, dependent=1),
         calibration=Calibrated(line="line", holds=True),
+        people=("line",),
     )
     plain = msgspec.to_builtins(msgspec.structs.replace(page(made(kind)), extras=extras))
     shown = msgspec.convert(spoiled(plain), RunPage)
@@ -243,6 +244,12 @@ def test_the_report_says_how_the_judges_stand_with_people(
 
 def test_nothing_is_said_of_people_where_nobody_looked(made: Callable, report: Callable) -> None:
     assert "against people" not in report(made("calm"))
+
+
+def test_reviews_so_far_are_told(made: Callable, report: Callable) -> None:
+    text = report(made("calm"), people={"lines": ["2 reviews by <b>Ann</b>"]})
+    assert "Reviews so far" in text
+    assert "2 reviews by &lt;b&gt;Ann&lt;/b&gt;" in text
 
 
 def test_figures_of_the_run_are_on_the_page(made: Callable, report: Callable) -> None:
