@@ -156,8 +156,8 @@ class Finder:
         direction = "DESC" if query.descending else "ASC"
         if name is not None:
             # Samples without the figure come last, either way.
-            by = f"{self._figure} IS NULL, {self._figure} {direction}, number"
-            values = (*values, _stored(name), _stored(name))
+            by = f"{self._figure} {direction} NULLS LAST, number"
+            values = (*values, _stored(name))
         elif query.sort == "number":
             by = f"number {direction}"
         else:
