@@ -1,92 +1,27 @@
 """One sample of a run: all that is stored of it."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 from rich.table import Table
 
 from jurybox.cli.output import plain, wide_console
 from jurybox.cli.report_view import print_report
-from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure
-from jurybox.judging.report import EvaluationReport
 from jurybox.models.prices import load_prices
 from jurybox.reporting.figures import shown, signed
-from jurybox.reporting.record import Shape
-from jurybox.reporting.stored import damaged, procedure_of, rubric_of
-from jurybox.running.deriving import StoredResponses
-from jurybox.running.finding import SampleQuery
-from jurybox.running.records import ExchangeRow, RunRow, SampleRow, in_order
-from jurybox.running.storing import Store
+from jurybox.reporting.sample_record import Record, exchange_notes
+from jurybox.reporting.stored import damaged, rubric_of
+from jurybox.running.records import ExchangeRow, RunRow
 from jurybox.running.transcript import read_outcome, read_request
-from jurybox.sample import Response, Row
+from jurybox.sample import Response
 from jurybox.scoring.automated import AutomatedReport
 from jurybox.scoring.result import SampleResult
 from jurybox.wiring import read_settings
 from jurybox.wiring.spending import run_cost
-from jurybox.wording import nearest
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-# Nobody means the last of a hundred thousand names, and comparing takes time.
-_MOST_NAMES: Final = 1000
-
-
-class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample as it is stored, taken apart."""
-
-    row: SampleRow
-    inputs: Row
-    responses: StoredResponses
-    report: EvaluationReport | None
-    automated: AutomatedReport | None
-    result: SampleResult
-    exchanges: tuple[ExchangeRow, ...]
-
-
-def find_record(store: Store, run: RunRow, sample_id: str, repeat: int | None) -> Record:
-    """Return a sample of a run, in the first repeat that it is stored of unless one is named.
-
-    Raises:
-        InputError: there is no such sample.
-        IncompleteError: what is stored can't be read.
-
-    """
-    sample = store.find_sample(run.id, sample_id, repeat)
-    if sample is not None:
-        return _read(run, sample, store.exchanges_of(run.id, sample.number))
-    if store.find_sample(run.id, sample_id) is not None:
-        repeats = (each.repeat for each in store.facets(run.id) if each.sample_id == sample_id)
-        there = ", ".join(map(str, repeats))
-        raise InputError(f"there is no repeat {repeat} of it", f"there are {there}", sample_id)
-    first = store.find_samples(run.id, SampleQuery(limit=_MOST_NAMES))
-    names = (facets.sample_id for facets in first.rows)
-    otherwise = "`jurybox export` lists them"
-    raise InputError("the run has no such sample", nearest(sample_id, names, otherwise), sample_id)
-
-
-def _read(run: RunRow, row: SampleRow, exchanges: Sequence[ExchangeRow]) -> Record:
-    try:
-        return Record(
-            row=row,
-            inputs=msgspec.json.decode(row.inputs, type=Row),
-            responses=msgspec.json.decode(row.responses, type=StoredResponses),
-            report=msgspec.json.decode(row.report or "null", type=EvaluationReport | None),
-            automated=msgspec.json.decode(row.automated or "null", type=AutomatedReport | None),
-            result=msgspec.json.decode(row.result, type=SampleResult),
-            exchanges=tuple(in_order(row, exchanges)),
-        )
-    except (msgspec.DecodeError, LookupError) as error:
-        raise damaged(run, error) from None
-
-
-def record_as_data(record: Record, run: RunRow) -> dict[str, Any]:
-    """Return a record as `jurybox export --raw` writes it, and whose it is."""
-    procedure = procedure_of(run)
-    shape = Shape(procedure.judging.rubric, rules=procedure.rules is not None, raw=True)
-    return {"run_id": run.id, **shape.record(record.row, record.exchanges)}
 
 
 def print_record(record: Record, run: RunRow) -> None:
@@ -193,7 +128,7 @@ def _trace(automated: AutomatedReport) -> Table:
 def _print_exchange(out: "Console", name: str, exchange: ExchangeRow, run: RunRow) -> None:
     try:
         model, outcome = read_request(exchange).model, read_outcome(exchange)
-        notes = msgspec.json.decode(exchange.notes, type=_Notes)
+        notes = exchange_notes(exchange)
     except msgspec.DecodeError as error:
         raise damaged(run, error) from None
     took = notes.latency_ms if outcome.latency_ms is None else outcome.latency_ms
@@ -207,9 +142,3 @@ def _print_exchange(out: "Console", name: str, exchange: ExchangeRow, run: RunRo
         parts += ["cached"] if outcome.cached else []
         text = outcome.text
     _print_text(out, "  ".join(parts), text)
-
-
-class _Notes(msgspec.Struct, frozen=True, kw_only=True):
-    """What is stored beside an exchange."""
-
-    latency_ms: float | None = None

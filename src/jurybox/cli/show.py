@@ -39,7 +39,8 @@ def command(
     with opened(store_url) as store:
         row = find_run(store, run)
         if sample_id is not None:
-            from jurybox.cli.sample_view import find_record, print_record, record_as_data
+            from jurybox.cli.sample_view import print_record
+            from jurybox.reporting.sample_record import find_record, record_as_data
 
             record = find_record(store, row, sample_id, repeat)
             if as_json:

@@ -112,8 +112,13 @@ def unfinished_view(row: RunRow, store: Store, *, working: bool) -> RunView:
             tally.add(read_result(result), repeat, number)
     except msgspec.DecodeError as error:
         raise _damaged(row, error) from None
+    return partial_view(row, plan, tally.conclude(), working=working)
+
+
+def partial_view(row: RunRow, plan: Plan, conclusion: Conclusion, *, working: bool) -> RunView:
+    """Return the view of a run that isn't finished, from what follows from its samples so far."""
     shown = msgspec.structs.replace(row, status="running" if working else "stopped")
-    return _view(shown, plan, StoredOutcome(conclusion=tally.conclude(), cost={}))
+    return _view(shown, plan, StoredOutcome(conclusion=conclusion, cost={}))
 
 
 def _damaged(row: RunRow, error: Exception) -> IncompleteError:

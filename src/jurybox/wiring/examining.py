@@ -22,6 +22,7 @@ from jurybox.settings import (
     RUBRICS,
     RUNTIME,
     STORE,
+    TOKEN,
     VARIABLES,
 )
 from jurybox.wiring import read_settings, rubric_files
@@ -185,7 +186,7 @@ def _keys() -> Iterable[Finding]:
 def _settings(broken: set[str | None]) -> Iterable[Finding]:
     """Look at every other variable that is set, but for those that were found broken already."""
     troubles = {RUBRICS: _trouble_with_rubrics(), PRICES: _trouble_with_prices()}
-    names = [name for name in VARIABLES if os.environ.get(name) and name not in _KEYS]
+    names = [name for name in VARIABLES if os.environ.get(name) and name not in {*_KEYS, TOKEN}]
     if not names:
         yield Finding(
             about="settings", name="none is set", state="absent", value="all are at their defaults"

@@ -21,17 +21,22 @@ def view_run(row: RunRow, store: Store) -> RunView:
     """
     if row.status == "finished":
         return finished_view(row)
-    # Held only for a moment: whoever wants to go on with the run must not be kept from it.
-    try:
-        with store.claim(row.id) as mine:
-            working = not mine
-    except IncompleteError:
-        # A store that can only be read can't be claimed, so nobody works on its runs either.
-        working = False
+    working = is_worked_on(row, store)
     current = store.run(row.id) or row
     if current.status == "finished":
         return finished_view(current)
     return view_unfinished(current, store, working=working)
+
+
+def is_worked_on(row: RunRow, store: Store) -> bool:
+    """Say whether a process is at work on a run."""
+    # Held only for a moment: whoever wants to go on with the run must not be kept from it.
+    try:
+        with store.claim(row.id) as mine:
+            return not mine
+    except IncompleteError:
+        # A store that can only be read can't be claimed, so nobody works on its runs either.
+        return False
 
 
 def view_unfinished(row: RunRow, store: Store, *, working: bool) -> RunView:
@@ -41,7 +46,16 @@ def view_unfinished(row: RunRow, store: Store, *, working: bool) -> RunView:
         IncompleteError: what is stored can't be read.
 
     """
-    view = unfinished_view(row, store, working=working)
+    return with_cost(unfinished_view(row, store, working=working), row)
+
+
+def with_cost(view: RunView, row: RunRow) -> RunView:
+    """Return the view with what the run has cost so far.
+
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
     prices = load_prices(read_settings().prices)
     cost = run_cost(view.conclusion.uses, prices, batched=plan_of(row).batch)
     return msgspec.structs.replace(view, cost=cost)

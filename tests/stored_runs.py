@@ -1,0 +1,189 @@
+"""Runs as they are stored, made by the runner itself with judges that answer at once."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.reporting.view import RunView, finished_view, unfinished_view
+from jurybox.running.outcomes import StoredOutcome, read_result
+from jurybox.running.plan import DatasetPlan, DocumentPlan, Plan, plan_text
+from jurybox.running.records import ENCODER, RunRow, run_digest, sealed_run
+from jurybox.running.runner import Runner, Stop, Work
+from jurybox.running.storing import Store
+from jurybox.running.transcript import Stage
+from jurybox.sample import Response, Row, Timing, Usage
+from jurybox.scoring.result import SampleResult
+from jurybox.scoring.summary import RunTally
+from jurybox.storage import open_store
+from jurybox.wiring.metadata import run_metadata
+
+WHEN = "2026-03-01T09:14:00.000Z"
+Judge = Callable[[str], str | Failure]
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as it is stored, and as it is shown."""
+
+    store: Store
+    row: RunRow
+    view: RunView
+
+
+MakeRun = Callable[..., Made]
+
+
+def answered(
+    sample_id: str,
+    text: str = "fine",
+    *,
+    ms: float | None = 1000.0,
+    tokens: tuple[int, int] | None = (100, 50),
+    late: bool = False,
+    **more: object,
+) -> Row:
+    """Return a row whose response took so long and used so many tokens."""
+    usage = Usage() if tokens is None else Usage(input_tokens=tokens[0], output_tokens=tokens[1])
+    timing = Timing(latency_e2e_ms=ms, timed_out=late)
+    response = Response(text=text, timing=timing, usage=usage)
+    return Row(**{"id": sample_id, "task": f"Task {sample_id}", "response": response, **more})
+
+
+class _Nobody:
+    def finished(self, work: Work, result: SampleResult) -> None:
+        """Nobody looks."""
+
+    def broken_sample(self, sample_id: str, error: Exception) -> None:
+        raise AssertionError(sample_id) from error
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = open_store(str(tmp_path / "runs.db"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def row() -> Callable[..., Row]:
+    return answered
+
+
+@pytest.fixture
+def make_run(store: Store) -> MakeRun:
+    def make(  # noqa: PLR0913 - what makes one run differ from another
+        rows: Sequence[Row],
+        judge: Judge | None = None,
+        *,
+        rubric: str = "answer-quality",
+        repeats: int = 1,
+        votes: int = 1,
+        run_id: str = "run-a",
+        left_out: int = 0,
+        suite: str = "suite",
+    ) -> Made:
+        plan = _plan(rows, judge, rubric, repeats, votes)
+        plan = msgspec.structs.replace(plan, suite=suite)
+        row = _begun(run_id, plan)
+        store.create_run(row)
+        work = [
+            Work(number=repeat * len(rows) + place, repeat=repeat, row=each)
+            for repeat in range(repeats)
+            for place, each in enumerate(rows)
+        ]
+        asyncio.run(_run(run_id, plan, store, judge, work[: len(work) - left_out]))
+        if left_out:
+            view = unfinished_view(row, store, working=False)
+            return Made(store=store, row=row, view=view)
+        row = _finished(row, plan, store)
+        return Made(store=store, row=row, view=finished_view(row))
+
+    return make
+
+
+def _plan(rows: Sequence[Row], judge: Judge | None, rubric: str, repeats: int, votes: int) -> Plan:
+    return Plan(
+        suite="suite",
+        rubric=_document(rubric),
+        checklist=_document("bias-awareness"),
+        dataset=DatasetPlan(
+            id="rows.jsonl", path="rows.jsonl", sha256="0" * 64, bytes=1, rows=len(rows)
+        ),
+        judges=() if judge is None else ("python/judges:one",),
+        votes=votes,
+        repeats=repeats,
+    )
+
+
+def _document(name: str) -> DocumentPlan:
+    if "\n" in name:
+        return DocumentPlan(origin="own.md", text=name)
+    path = resources.files("jurybox.rubric") / "library" / f"{name}.md"
+    return DocumentPlan(origin=name, text=path.read_text(encoding="utf-8"))
+
+
+def _begun(run_id: str, plan: Plan) -> RunRow:
+    metadata = run_metadata(
+        run_id=run_id, timestamp=WHEN, plan=plan, procedure=plan.procedure(), region=None
+    )
+    return sealed_run(
+        RunRow(
+            id=run_id,
+            suite=plan.suite,
+            status="running",
+            created_at=WHEN,
+            finished_at=None,
+            plan=plan_text(plan),
+            metadata=ENCODER.encode(metadata).decode(),
+            outcome=None,
+            digest=None,
+        )
+    )
+
+
+async def _run(
+    run_id: str, plan: Plan, store: Store, judge: Judge | None, work: Sequence[Work]
+) -> None:
+    async def ask(_: str, request: ModelRequest, began: Callable[[], None]) -> Outcome:
+        began()
+        if judge is None:
+            raise AssertionError("nobody is asked")
+        said = judge(request.messages[0].content)
+        return said if isinstance(said, Failure) else ModelReply(text=said, latency_ms=7.0)
+
+    runner = Runner(
+        run_id=run_id,
+        procedure=plan.procedure(),
+        stage=Stage(ask=ask, endpoint=lambda model: model),
+        store=store,
+        window=1,
+    )
+    await runner.run(work, _Nobody(), Stop())
+
+
+def _finished(row: RunRow, plan: Plan, store: Store) -> RunRow:
+    tally = RunTally(plan.procedure().judging.rubric, plan.repeats)
+    for number, repeat, _, result in store.results(row.id):
+        tally.add(read_result(result), repeat, number)
+    conclusion = tally.conclude()
+    models = [
+        {"model": use.model, "role": use.role, "calls": use.calls, "dollars": 0.25}
+        for use in conclusion.uses
+    ]
+    outcome = StoredOutcome(
+        conclusion=conclusion, cost={"dollars": 0.25, "models": models}, elapsed_s=1.5
+    )
+    finished = msgspec.structs.replace(
+        row,
+        status="finished",
+        finished_at=WHEN,
+        outcome=ENCODER.encode(outcome).decode(),
+        digest=run_digest(store.hashes(row.id)),
+    )
+    finished = sealed_run(finished)
+    store.update_run(finished)
+    return finished
