@@ -1,0 +1,199 @@
+"""Who gets in, under which name, and what may write."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from pages_client import PagesClient
+
+TOKEN = "a token that nobody guesses"  # noqa: S105 - of tests
+Open = Callable[..., PagesClient]
+
+
+def mark_of(page: str) -> str:
+    found = re.search(r'name="csrf" value="([^"]+)"', page)
+    assert found is not None
+    return found[1]
+
+
+def sign_in(client: PagesClient, token: str = TOKEN, **form: str) -> object:
+    mark = mark_of(client.get("/login").text)
+    return client.post("/login", data={"csrf": mark, "token": token, **form})
+
+
+@pytest.mark.parametrize("path", ["/", "/nowhere", "/static/nothing", "/api/nothing", "/login"])
+def test_every_answer_is_under_a_strict_policy(pages: PagesClient, path: str) -> None:
+    headers = pages.get(path).headers
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+    assert "unsafe" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "same-origin"
+    assert headers["cross-origin-opener-policy"] == "same-origin"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["server-timing"].startswith("app;dur=")
+
+
+def test_pages_are_not_kept_and_files_are_asked_for_again(pages: PagesClient) -> None:
+    assert pages.get("/").headers["cache-control"] == "no-store"
+    sheet = pages.get("/static/pages.css")
+    assert sheet.headers["cache-control"] == "no-cache"
+    again = pages.get("/static/pages.css", headers={"If-None-Match": sheet.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "127.0.0.1.evil.example", "localhost@evil.example", "", "a b", "10.0.0.7"],
+)
+def test_another_name_is_refused(pages: PagesClient, host: str) -> None:
+    for path in ("/", "/api/runs", "/static/pages.css"):
+        assert pages.get(path, headers={"Host": host}).status_code == 421
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9", "127.0.0.1:1", "[::1]:8080"])
+def test_this_machine_has_several_names(pages: PagesClient, host: str) -> None:
+    assert pages.get("/", headers={"Host": host}).status_code == 200
+
+
+def test_who_listens_everywhere_is_known_by_address_but_not_by_name(open_pages: Open) -> None:
+    client = open_pages(addresses=True, names=frozenset({"evals.example"}))
+    for host, status in (("192.168.1.5:80", 200), ("evals.example", 200), ("evil.example", 421)):
+        assert client.get("/", headers={"Host": host}).status_code == status
+
+
+def test_without_the_token_nothing_is_shown(open_pages: Open) -> None:
+    client = open_pages(token=TOKEN)
+    sent = client.get("/runs/x")
+    assert (sent.status_code, sent.headers["location"]) == (303, "/login?next=%2Fruns%2Fx")
+    refused = client.get("/api/runs")
+    assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+    assert refused.json()["error"]["problem"] == "this needs the token"
+    assert client.get("/static/pages.css").status_code == 200
+
+
+@pytest.mark.parametrize("header", ["Bearer wrong", "Bearer", f"Basic {TOKEN}", "Bearer  "])
+def test_a_wrong_token_is_refused(open_pages: Open, header: str) -> None:
+    client = open_pages(token=TOKEN)
+    assert client.get("/api/nothing", headers={"Authorization": header}).status_code == 401
+
+
+def test_the_right_token_lets_a_program_in(open_pages: Open) -> None:
+    client = open_pages(token=TOKEN)
+    found = client.get("/api/nothing", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert found.status_code == 404
+
+
+def test_signing_in_gives_a_session_that_is_not_the_token(open_pages: Open) -> None:
+    client = open_pages(token=TOKEN)
+    wrong = sign_in(client, "wrong")
+    assert wrong.status_code == 403
+    assert "isn't the token" in wrong.text
+    assert client.get("/").status_code == 303
+    entered = sign_in(client, next="/compare")
+    assert (entered.status_code, entered.headers["location"]) == (303, "/compare")
+    cookies = entered.headers.get_list("set-cookie")
+    assert all("HttpOnly" in each and "SameSite=Strict" in each for each in cookies)
+    assert TOKEN not in " ".join(cookies)
+    page = client.get("/")
+    assert page.status_code == 200
+    left = client.post("/logout", data={"csrf": mark_of(page.text)})
+    assert left.status_code == 303
+    assert client.get("/").status_code == 303
+
+
+@pytest.mark.parametrize(
+    "elsewhere", ["//evil.example", "https://evil.example", "/\\evil.example", "/\r\nX: y", ""]
+)
+def test_signing_in_leads_to_our_own_pages_only(open_pages: Open, elsewhere: str) -> None:
+    entered = sign_in(open_pages(token=TOKEN), next=elsewhere)
+    assert entered.headers["location"] == "/"
+
+
+def test_a_session_that_was_made_up_is_none(open_pages: Open) -> None:
+    client = open_pages(token=TOKEN)
+    client.cookies.set("jurybox_session", "made-up")
+    assert client.get("/").status_code == 303
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:9999"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_a_write_from_another_site_is_refused(open_pages: Open, headers: dict[str, str]) -> None:
+    client = open_pages(token=TOKEN)
+    mark = mark_of(client.get("/login").text)
+    form = {"csrf": mark, "token": TOKEN}
+    assert client.post("/login", data=form, headers=headers).status_code == 403
+    ours = {"Origin": "http://127.0.0.1:8080", "Sec-Fetch-Site": "same-origin"}
+    assert client.post("/login", data=form, headers=ours).status_code == 303
+
+
+@pytest.mark.parametrize("mark", [None, "", "x", "x.y"])
+def test_a_write_without_the_mark_is_refused(open_pages: Open, mark: str | None) -> None:
+    client = open_pages(token=TOKEN)
+    client.get("/login")
+    form = {"token": TOKEN} if mark is None else {"token": TOKEN, "csrf": mark}
+    assert client.post("/login", data=form).status_code == 403
+
+
+def test_a_mark_made_for_another_browser_is_refused(open_pages: Open) -> None:
+    client = open_pages(token=TOKEN)
+    others = mark_of(client.get("/login").text)
+    client.cookies.clear()
+    client.get("/login")
+    assert client.post("/login", data={"token": TOKEN, "csrf": others}).status_code == 403
+
+
+def test_what_is_sent_is_bounded_and_of_a_known_kind(open_pages: Open) -> None:
+    client = open_pages(token=TOKEN)
+    mark = mark_of(client.get("/login").text)
+    large = client.post("/login", data={"csrf": mark, "token": "x" * 1_000_001})
+    assert large.status_code == 413
+    other = client.post("/login", content=b"<x/>", headers={"Content-Type": "text/xml"})
+    assert other.status_code == 415
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "NONSENSE"])
+def test_other_methods_are_none(pages: PagesClient, method: str) -> None:
+    assert pages.request(method, "/").status_code == 405
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/runs/%00", "/runs/%ff", "/%00", "/runs/../../etc/passwd", "/static/..%2f..%2fapp.py", "/x/"],
+)
+def test_what_is_no_path_is_not_found(pages: PagesClient, path: str) -> None:
+    assert pages.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "query", ["page=%00", "page=%ff", "page=x", "page=0", "page=-1", "a&" * 200]
+)
+def test_what_is_no_query_is_a_bad_request(pages: PagesClient, query: str) -> None:
+    assert pages.get(f"/?{query}").status_code == 400
+
+
+def test_a_fault_of_ours_tells_nothing(
+    open_pages: Open, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = open_pages()
+    place = client.app.state.place
+
+    def broken(limit: int) -> None:
+        raise RuntimeError(f"secret path /home {limit}")
+
+    monkeypatch.setattr(place.store, "runs", broken)
+    page = client.get("/")
+    assert page.status_code == 500
+    assert "secret" not in page.text
+    assert "Traceback" not in page.text
+    assert "something went wrong here" in page.text
+    assert any("secret path" in line for line in said)
