@@ -46,6 +46,7 @@ bench: $(READY) ## Measure jurybox, and other tools side by side (takes about 25
 	@$(BIN)/python benchmarks/rubric.py
 	@$(BIN)/python benchmarks/safety.py
 	@$(BIN)/python benchmarks/companion.py
+	@$(BIN)/python benchmarks/pages.py
 	@$(BIN)/python benchmarks/side_by_side.py $(BENCH)
 
 bench-quick: $(READY) ## Measure jurybox alone, against a fake endpoint (takes a minute)

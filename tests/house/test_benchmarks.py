@@ -67,6 +67,13 @@ def test_the_quick_benchmark_prints_the_stages_of_a_sample() -> None:
     assert "first call" in words
 
 
+def test_the_benchmark_of_pages_prints_times_and_memory() -> None:
+    words = printed("pages", "--samples", "120", "--repeats", "1", "--pages", "3")
+    for page in ("run", "samples", "by a figure", "filtered", "last page", "sample"):
+        assert f"\n{page} " in words
+    assert "after turning 3 pages" in words
+
+
 def test_the_comparison_prints_its_tables() -> None:
     options = ["--only", "floor", "jurybox", "--sizes", "12", "--repeats", "1", "--kill", "40"]
     words = printed("side_by_side", *options, "--alone", "--record", "rows.jsonl")
