@@ -26,6 +26,7 @@ from jurybox.wiring import read_settings
         "verify": ("jurybox.cli.verify", "Derive a run anew from its stored replies."),
         "rescore": ("jurybox.cli.rescore", "Read a run's replies again under another rubric."),
         "report": ("jurybox.cli.report", "Write a report of a run to a file."),
+        "serve": ("jurybox.cli.serve", "Show the runs of the store in a browser."),
         "export": ("jurybox.cli.export", "Write the samples of a run to a file."),
         "agree": ("jurybox.cli.agree", "Tell how far raters agree."),
         "diff": ("jurybox.cli.diff", "Compare two runs."),

@@ -1,0 +1,64 @@
+"""The samples before and after one, among those that were asked for."""
+
+import msgspec
+
+from jurybox.reporting.stored import rubric_of
+from jurybox.running.records import RunRow
+from jurybox.running.storing import Store
+from jurybox.web.filters import AT, Filter, read_filter
+from jurybox.web.parameters import Pairs
+from jurybox.web.rendering import segment
+
+
+class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to go from a sample; ``place`` counts from 1, and is 0 where nothing was asked for."""
+
+    previous: str | None = None
+    next: str | None = None
+    place: int = 0
+    total: int = 0
+    query: str = ""
+
+
+def neighbours(store: Store, run: RunRow, number: int, pairs: Pairs) -> Neighbours:
+    """Return the addresses of a sample's neighbours.
+
+    Raises:
+        Refusal: what was asked for can't be read.
+
+    """
+    asked = read_filter(pairs, (AT,), form=True)
+    at: int | None = asked.values.get("at")
+    base = f"/runs/{segment(run.id)}/samples/"
+    if at is None:
+        return _by_number(store, run, number, base, asked.address())
+    first = max(0, at - 1)
+    page = store.find_samples(
+        run.id, asked.query(rubric_of(run).overall_name, offset=first, limit=3)
+    )
+    numbers = [row.number for row in page.rows]
+    if number not in numbers:
+        return _by_number(store, run, number, base, asked.address())
+    here = numbers.index(number)
+    return Neighbours(
+        previous=_link(base, asked, numbers, first, here - 1),
+        next=_link(base, asked, numbers, first, here + 1),
+        place=first + here + 1,
+        total=page.total,
+        query=asked.address(),
+    )
+
+
+def _link(base: str, asked: Filter, numbers: list[int], first: int, place: int) -> str | None:
+    if not 0 <= place < len(numbers):
+        return None
+    return f"{base}{numbers[place]}{asked.address(at=first + place)}"
+
+
+def _by_number(store: Store, run: RunRow, number: int, base: str, query: str) -> Neighbours:
+    before, after = number - 1, number + 1
+    return Neighbours(
+        previous=f"{base}{before}" if store.sample(run.id, before) is not None else None,
+        next=f"{base}{after}" if store.sample(run.id, after) is not None else None,
+        query=query,
+    )

@@ -1,0 +1,103 @@
+"""The page of a run: the report's panels, with links, live while the run goes on."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from jurybox.reporting.attention import LATENCY, concerns_of
+from jurybox.reporting.figures import headline
+from jurybox.reporting.html.page import Calibrated, Extras, RunPage, run_page
+from jurybox.reporting.html.samples import SampleCard, card, independence
+from jurybox.reporting.stored import rubric_of
+from jurybox.reporting.view import RunView
+from jurybox.running.finding import SampleQuery
+from jurybox.running.records import RunRow
+from jurybox.running.storing import Store
+from jurybox.web.pages.finding import run_of
+from jurybox.web.place import Place, place_of
+from jurybox.web.rendering import page_response, segment
+from jurybox.wiring.calibrations import standing_of
+
+_SHOWN: Final = 5
+
+
+def page_of_run(request: Request) -> Response:
+    """Answer with the page of a run."""
+    run, place = run_of(request), place_of(request)
+    return page_response(request, "run.html", _data(run, place))
+
+
+def run_fragment(request: Request) -> Response:
+    """Answer with the panels alone, for a page that is open while the run goes on."""
+    run, place = run_of(request), place_of(request)
+    return page_response(request, "run_panels.html", _data(run, place))
+
+
+def warm_newest(place: Place) -> None:
+    """Make ready what the page of the newest run would otherwise wait for."""
+    for run in place.store.runs(1):
+        if run.digest is not None:
+            _data(run, place)
+            place.kept(run, "groups", lambda run=run: place.store.groups(run.id))
+
+
+def _data(run: RunRow, place: Place) -> dict[str, Any]:
+    view = place.live.view(run)
+    base = f"/runs/{segment(run.id)}"
+
+    def sample_url(number: int) -> str:
+        return f"{base}/samples/{number}"
+
+    return {
+        "title": f"{view.suite[:80]}, run {run.id}",
+        "run": run,
+        "base": base,
+        "page": _page(view, run, place),
+        "sample_url": sample_url,
+        "live": view.status == "running",
+        "version": f"{view.status}-{view.summary['samples']}",
+    }
+
+
+def _page(view: RunView, run: RunRow, place: Place) -> RunPage:
+    store, rubric = place.store, rubric_of(run)
+    score = headline(view.summary, rubric)
+
+    def look() -> Extras:
+        # Both go through all samples in the database, which can do that side by side.
+        with ThreadPoolExecutor(1) as beside:
+            slowest = beside.submit(_ends, store, run, LATENCY, descending=True)
+            worst = _ends(store, run, score, descending=False)
+            return Extras(
+                worst=worst, slowest=slowest.result(), independence=independence(store, run)
+            )
+
+    # People may be asked at any time, so what they say isn't kept.
+    extras = msgspec.structs.replace(
+        place.kept(run, "extras", look), calibration=_calibrated(view, store)
+    )
+    return run_page(view, rubric, concerns_of(store, run, view.conclusion), extras=extras)
+
+
+def _ends(store: Store, run: RunRow, figure: str, *, descending: bool) -> tuple[SampleCard, ...]:
+    """Return the samples with the lowest or the highest value of a figure."""
+    query = SampleQuery(figure=figure, sort=f"figure:{figure}", descending=descending, limit=_SHOWN)
+    cards: list[SampleCard] = []
+    for row in store.find_samples(run.id, query).rows:
+        value = msgspec.json.decode(row.figures, type=dict[str, float]).get(figure)
+        sample = None if value is None else store.sample(run.id, row.number)
+        if sample is not None and value is not None:
+            cards.append(card(sample, figure, value))
+    return tuple(cards)
+
+
+def _calibrated(view: RunView, store: Store) -> Calibrated | None:
+    found = standing_of(view, store)
+    if found is None:
+        return None
+    if isinstance(found, str):
+        return Calibrated(line=found, holds=False)
+    return Calibrated(line=found.line, holds=not found.stale)

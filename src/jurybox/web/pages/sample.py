@@ -1,0 +1,147 @@
+"""One sample: what was asked and answered, what it was given, and why."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from jurybox.judging.report import CriterionReport, EvaluationReport
+from jurybox.reporting.sample_record import Record
+from jurybox.reporting.stored import damaged, rubric_of
+from jurybox.reporting.word_diff import word_diff
+from jurybox.running.records import RunRow
+from jurybox.web.guard import query_of
+from jurybox.web.pages.finding import record_of, run_of
+from jurybox.web.pages.neighbours import neighbours
+from jurybox.web.place import place_of
+from jurybox.web.refusals import Refusal
+from jurybox.web.rendering import page_response, segment, text_response
+from jurybox.web.texts import SHORT, CutText, cut_text, exchange_of, whole_text
+from jurybox.web.votes import votes_of
+
+_MOST_TURNS: Final = 50
+_MOST_EXCHANGES: Final = 60
+_REASONS: Final = {
+    "safety": "a judge sees a danger",
+    "unscored": "no judge gave a valid vote",
+    "unstable": "the winner changed with the order of the responses",
+    "low_confidence": "the votes have no majority",
+}
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """What the jury says on one criterion."""
+
+    criterion: CriterionReport
+    reasoning: CutText
+
+
+def sample_page(request: Request) -> Response:
+    """Answer with a sample."""
+    run = run_of(request)
+    record = record_of(request, run)
+    place = place_of(request)
+    base = f"/runs/{segment(run.id)}/samples/{record.row.number}"
+    try:
+        exchanges = [
+            exchange_of(place, each)
+            for place, each in enumerate(record.exchanges[:_MOST_EXCHANGES])
+        ]
+        votes = votes_of(record.exchanges)
+    except msgspec.DecodeError as error:
+        raise damaged(run, error) from None
+    data: dict[str, Any] = {
+        "title": f"Sample {record.row.sample_id[:80]}",
+        "run": run,
+        "record": record,
+        "base": base,
+        "around": neighbours(place.store, run, record.row.number, query_of(request)),
+        "texts": _inputs(record),
+        "responses": _responses(record),
+        "judged": _judged(record.report),
+        "sides": _sides(record.report),
+        "reasons": _REASONS,
+        "decision": _decision(run, record),
+        "exchanges": exchanges,
+        "votes": votes,
+        "further": max(0, len(record.exchanges) - _MOST_EXCHANGES),
+        "reviews": place.store.reviews_of(run.id, record.row.number),
+    }
+    return page_response(request, "sample.html", data)
+
+
+def sample_text(request: Request) -> Response:
+    """Answer with one text of a sample, whole, as plain text."""
+    run = run_of(request)
+    record = record_of(request, run)
+    try:
+        text = whole_text(record, request.path_params["part"])
+    except msgspec.DecodeError as error:
+        raise damaged(run, error) from None
+    if text is None:
+        raise Refusal(404)
+    return text_response(text)
+
+
+def _inputs(record: Record) -> dict[str, Any]:
+    row = record.inputs
+    turns = [
+        (turn.role, cut_text(turn.content, part=f"message-{place}"))
+        for place, turn in enumerate(row.messages[:_MOST_TURNS])
+    ]
+    metadata = msgspec.json.format(msgspec.json.encode(row.metadata), indent=2).decode()
+    return {
+        "turns": turns,
+        "further_turns": max(0, len(row.messages) - _MOST_TURNS),
+        "task": cut_text(row.task, part="task"),
+        "context": None if row.context is None else cut_text(row.context, part="context"),
+        "reference": None if row.reference is None else cut_text(row.reference, part="reference"),
+        "metadata": cut_text(metadata, SHORT, part="metadata") if row.metadata else None,
+    }
+
+
+def _responses(record: Record) -> list[dict[str, Any]]:
+    """Return the responses, in pieces where two of them were compared."""
+    first, second = record.responses.response, record.responses.response_b
+    one = cut_text(first.text, part="response")
+    told: list[dict[str, Any]] = [{"name": "Response", "response": first, "text": one}]
+    if second is None:
+        return told
+    other = cut_text(second.text, part="response-b")
+    told[0]["name"] = "Response A"
+    told.append({"name": "Response B", "response": second, "text": other})
+    pieces = word_diff(one.shown, other.shown)
+    if pieces is not None:
+        for each, side in zip(told, pieces, strict=True):
+            each["pieces"] = side
+    return told
+
+
+def _judged(report: EvaluationReport | None) -> list[Judged]:
+    return [] if report is None else _cut(report.criteria, "reasoning-")
+
+
+def _sides(report: EvaluationReport | None) -> list[tuple[str, Any, list[Judged]]]:
+    if report is None:
+        return []
+    return [
+        (side, scored, _cut(scored.criteria, f"reasoning-{side}-"))
+        for side, scored in (report.responses or {}).items()
+    ]
+
+
+def _cut(criteria: Sequence[CriterionReport], part: str) -> list[Judged]:
+    return [
+        Judged(criterion=each, reasoning=cut_text(each.reasoning, SHORT, f"{part}{place}"))
+        for place, each in enumerate(criteria)
+    ]
+
+
+def _decision(run: RunRow, record: Record) -> str | None:
+    if record.result.decision is None:
+        return None
+    meanings = {each.decide: each.meaning for each in rubric_of(run).sample_decisions}
+    meaning = meanings.get(record.result.decision)
+    return f"{record.result.decision}: {meaning}" if meaning else record.result.decision

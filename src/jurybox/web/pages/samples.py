@@ -1,0 +1,111 @@
+"""The table of a run's samples: found, sorted and cut into pages by the store."""
+
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from jurybox.reporting.stored import rubric_of
+from jurybox.rubric.figures import SAMPLE_SCORE
+from jurybox.rubric.model import Rubric
+from jurybox.scoring.attention import KINDS
+from jurybox.scoring.facets import FLAGS, Facets, flag_names
+from jurybox.web.filters import PAGE, Filter, read_filter
+from jurybox.web.guard import query_of
+from jurybox.web.pages.finding import run_of
+from jurybox.web.place import place_of
+from jurybox.web.rendering import page_response, segment
+
+SIZE: Final = 50
+_MOST_COLUMNS: Final = 8
+_LATENCY: Final = "latency_e2e_ms"
+_FIGURES: Final = msgspec.json.Decoder(dict[str, float])
+_MEANINGS: Final = {name: kind.meaning for name, kind in KINDS.items()} | {
+    "needs_review": "somebody ought to look at it",
+    "passed": "every pass rule holds",
+    "split": "the votes don't agree",
+}
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A sample in the table."""
+
+    facets: Facets
+    flags: tuple[str, ...]
+    figures: dict[str, float]
+    address: str
+
+
+def samples_page(request: Request) -> Response:
+    """Answer with a page of the samples that are asked for."""
+    run, place = run_of(request), place_of(request)
+    store = place.store
+    asked = read_filter(query_of(request), (PAGE,), form=True)
+    rubric = rubric_of(run)
+    page: int = asked.values["page"]
+    first = (page - 1) * SIZE
+    found = store.find_samples(run.id, asked.query(rubric.overall_name, offset=first, limit=SIZE))
+    base = f"/runs/{segment(run.id)}/samples"
+    rows = [
+        _found(row, f"{base}/{row.number}{asked.address(at=first + place)}")
+        for place, row in enumerate(found.rows)
+    ]
+    columns = _columns(rubric, rows)
+    data: dict[str, Any] = {
+        "title": f"Samples of {run.id}",
+        "run": run,
+        "base": base,
+        "asked": asked,
+        "values": asked.values,
+        "rows": rows,
+        "total": found.total,
+        "first": first,
+        "page": page,
+        "more": first + len(rows) < found.total,
+        "pages": asked.address() + ("&page=" if asked.address() else "?page="),
+        "columns": columns,
+        "compared": any(row.facets.winner for row in rows),
+        "names": _names(rubric, columns),
+        "flags": {name: _MEANINGS.get(name, name) for name in FLAGS},
+        "groups": place.kept(run, "groups", lambda: store.groups(run.id)),
+        "heads": _heads(asked, columns),
+    }
+    return page_response(request, "samples.html", data)
+
+
+def _found(row: Facets, address: str) -> Found:
+    return Found(
+        facets=row,
+        flags=flag_names(row.flags),
+        figures=_FIGURES.decode(row.figures),
+        address=address,
+    )
+
+
+def _columns(rubric: Rubric, rows: list[Found]) -> list[str]:
+    """Return the figures that are worth a column: the scores, and how long it took."""
+    scores = [SAMPLE_SCORE] if rubric.components else []
+    scores += [rubric.overall_name, *(each.id for each in rubric.criteria)]
+    there = {name for row in rows for name in row.figures}
+    kept = [name for name in scores if name in there or not rows][:_MOST_COLUMNS]
+    return [*kept, *([_LATENCY] if _LATENCY in there else [])]
+
+
+def _names(rubric: Rubric, columns: list[str]) -> list[str]:
+    """Return the figures by which samples can be filtered."""
+    scores = (rubric.overall_name, *(each.id for each in rubric.criteria))
+    return list(dict.fromkeys((*scores, *columns, "judge_score", "total_tokens")))
+
+
+def _heads(asked: Filter, columns: list[str]) -> dict[str, tuple[str, str]]:
+    """Return, for each column that can be sorted by, its address and how it is sorted now."""
+    heads: dict[str, tuple[str, str]] = {}
+    for name in ("number", "id", "urgency", *(f"figure:{column}" for column in columns)):
+        chosen = asked.values["sort"] == name
+        down: bool = asked.values["descending"]
+        # What is urgent is wanted first; of scores, the lowest.
+        descending = not down if chosen else name == "urgency"
+        now = ("descending" if down else "ascending") if chosen else "none"
+        heads[name] = (asked.address(sort=name, descending=descending), now)
+    return heads

@@ -1,0 +1,51 @@
+"use strict";
+// While a run goes on, asks now and then how far it is, and takes in the panels anew.
+(() => {
+  const run = document.getElementById("run");
+  const news = document.getElementById("news");
+  if (!run) return;
+  const pause = 2000;
+  const longest = 30000;
+  let wait = pause;
+
+  const panels = () => document.getElementById("panels");
+
+  async function renew() {
+    const answer = await fetch(run.dataset.panels, { credentials: "same-origin" });
+    if (!answer.ok) throw new Error(String(answer.status));
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page.getElementById("panels");
+    if (!fresh) throw new Error("no panels");
+    // Whatever was opened stays open, and who reads isn't moved elsewhere.
+    const open = new Set([...run.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
+    fresh.querySelectorAll("details > summary").forEach((each) => {
+      if (open.has(each.textContent)) each.parentElement.open = true;
+    });
+    panels().replaceWith(fresh);
+  }
+
+  async function look() {
+    try {
+      const answer = await fetch(run.dataset.progress, { credentials: "same-origin" });
+      if (!answer.ok) throw new Error(String(answer.status));
+      const progress = await answer.json();
+      if (progress.version !== panels().dataset.version) {
+        // Somebody who works in the panels with the keyboard keeps the place.
+        if (!panels().contains(document.activeElement) || progress.status !== "running") {
+          await renew();
+        }
+        news.textContent = progress.status === "running"
+          ? `${progress.samples} of ${progress.planned} samples so far`
+          : `The run is ${progress.status}.`;
+      }
+      wait = pause;
+      if (progress.status !== "running") return;
+    } catch {
+      news.textContent = "The server doesn't answer; trying again.";
+      wait = Math.min(2 * wait, longest);
+    }
+    setTimeout(look, wait);
+  }
+
+  setTimeout(look, pause);
+})();

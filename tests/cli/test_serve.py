@@ -1,0 +1,120 @@
+"""``jurybox serve``: a process that answers until it is told to end."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jurybox.storage import open_store
+
+JURYBOX = Path(sys.executable).parent / "jurybox"
+
+
+@pytest.fixture(autouse=True)
+def _store() -> None:
+    open_store("runs.db").close()
+
+
+@contextlib.contextmanager
+def served(*arguments: str, **more: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start the command, and give its process and its first line."""
+    with subprocess.Popen(
+        [JURYBOX, "serve", "--port", "0", "--store", "runs.db", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **more},
+    ) as process:
+        assert process.stderr is not None
+        try:
+            yield process, process.stderr.readline()
+        finally:
+            process.kill()
+
+
+def address(line: str) -> str:
+    found = re.fullmatch(r"(http://\S+/) shows the runs of runs\.db; Ctrl-C ends it\n", line)
+    assert found is not None, line
+    return found[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_says_where_it_is_and_a_signal_ends_it(number: signal.Signals) -> None:
+    with served() as (process, line):
+        with urllib.request.urlopen(address(line)) as reply:  # noqa: S310 - our own address
+            assert b"The store has no runs" in reply.read()
+            assert reply.headers["Server"] is None
+        process.send_signal(number)
+        out, err = process.communicate()
+        assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_another_address_asks_for_a_token_that_is_printed_once() -> None:
+    with served("--host", "0.0.0.0") as (process, line):  # noqa: S104 - it is what is tested
+        url = address(line).replace("0.0.0.0", "127.0.0.1")  # noqa: S104
+        assert process.stderr is not None
+        token = process.stderr.readline().removeprefix("token  ").strip()
+        assert len(token) > 40
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(f"{url}api/runs")  # noqa: S310
+        asked = urllib.request.Request(  # noqa: S310
+            f"{url}api/runs", headers={"Authorization": f"Bearer {token}"}
+        )
+        with urllib.request.urlopen(asked) as reply:  # noqa: S310
+            assert reply.status == 200
+        process.terminate()
+        assert token not in process.communicate()[1]
+
+
+def test_a_token_that_is_set_is_not_printed() -> None:
+    token = "a token of one's own"  # noqa: S105 - of tests
+    with served(JURYBOX_TOKEN=token) as (process, line):
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(f"{address(line)}api/runs")  # noqa: S310
+        process.terminate()
+        out, err = process.communicate()
+        assert token not in out + err + line
+
+
+def test_what_can_not_be_served_is_one_line(jurybox: Callable) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        done = jurybox("serve", "--port", port, "--store", "runs.db")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"127.0.0.1:{port}: another program uses it; choose another, or port 0 for a free one\n"
+    )
+    done = jurybox("serve", "--port", "0", "--store", "none.db")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    done = jurybox("serve", "--port", "0", "--store", "runs.db", JURYBOX_TOKEN="short")  # noqa: S106 - too short to be one
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "JURYBOX_TOKEN: it has less than 16 characters; choose a longer one\n"
+
+
+def test_without_the_extra_it_says_how_to_install_it(jurybox: Callable) -> None:
+    hidden = Path("hidden")
+    hidden.mkdir()
+    # A module that is None can't be imported, and isn't found either.
+    code = "import sys; sys.modules['starlette'] = None\n"
+    (hidden / "sitecustomize.py").write_text(code)
+    paths = [str(hidden.absolute()), os.environ.get("PYTHONPATH", "")]
+    done = jurybox("serve", PYTHONPATH=os.pathsep.join(filter(None, paths)))
+    assert (done.code, done.out) == (2, "")
+    assert done.err == ("starlette is not installed; install it with: pip install 'jurybox[web]'\n")
+
+
+def test_no_other_command_pays_for_it() -> None:
+    code = "import sys, jurybox.cli.app, jurybox.cli.serve; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"starlette", "uvicorn", "jinja2"} & set(done.stdout.split()) == set()

@@ -1,0 +1,34 @@
+"""Pages over a real store, asked as a browser on this machine asks."""
+
+from collections.abc import Callable
+
+import pytest
+
+from jurybox.running.storing import Store
+from jurybox.web.app import application
+from jurybox.web.place import ServeSettings
+from pages_client import PagesClient
+from stored_runs import make_run, row, store
+
+__all__ = ["make_run", "row", "store"]
+
+Open = Callable[..., PagesClient]
+
+
+@pytest.fixture
+def said() -> list[str]:
+    """Return what the server says to whoever started it."""
+    return []
+
+
+@pytest.fixture
+def open_pages(store: Store, said: list[str]) -> Open:
+    def make(**settings: object) -> PagesClient:
+        return PagesClient(application(ServeSettings(store=store, say=said.append, **settings)))
+
+    return make
+
+
+@pytest.fixture
+def pages(open_pages: Open) -> PagesClient:
+    return open_pages()

@@ -1,0 +1,186 @@
+"""Every page over a real store."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from jurybox.judging.exchange import Failure
+from pages_client import PagesClient
+from stored_runs import Made, MakeRun, answered
+
+CHECKED = ("position", "verbosity", "self_enhancement", "formatting", "authority")
+RUBRIC = """---
+id: answers
+version: 1.2.0
+scale: 1-5
+votes: 1
+pass: ["accuracy >= 3"]
+gates: ["accuracy_mean >= 3"]
+---
+# Answers
+Read *closely*.
+
+## Criteria
+### Accuracy
+### Clarity
+"""
+
+
+def judge(prompt: str) -> str | Failure:
+    reply = {
+        "reasoning": {"accuracy": "Right.", "clarity": "Muddled."},
+        "scores": {"accuracy": 2 if "Task s3" in prompt else 4, "clarity": 3},
+        "bias_checklist": dict.fromkeys(CHECKED, "Not at work."),
+        "safety_concerns": [],
+    }
+    return json.dumps(reply)
+
+
+@pytest.fixture
+def made(make_run: MakeRun) -> Made:
+    rows = [
+        answered(f"s{n}", f"answer {n}", scenario="odd" if n % 2 else "even", ms=100.0 * n)
+        for n in range(7)
+    ]
+    return make_run(rows, judge, rubric=RUBRIC)
+
+
+PATHS = (
+    "/",
+    "/compare",
+    "/rubrics",
+    "/rubrics/answers",
+    "/runs/run-a",
+    "/runs/run-a/panels",
+    "/runs/run-a/rubric",
+    "/runs/run-a/rubric/text",
+    "/runs/run-a/samples",
+    "/runs/run-a/samples/3",
+    "/runs/run-a/samples/3/text/reply-0",
+    "/compare?a=run-a&b=run-a",
+    "/api/runs",
+    "/api/runs/run-a",
+    "/api/runs/run-a/progress",
+    "/api/runs/run-a/samples",
+    "/api/runs/run-a/samples/3",
+    "/api/runs/run-a/samples/3/exchanges",
+    "/api/runs/run-a/reviews",
+    "/api/comparison?a=run-a&b=run-a",
+    "/api/rubrics",
+    "/api/openapi.json",
+    "/api/session",
+)
+
+
+@pytest.mark.usefixtures("made")
+def test_every_address_answers(pages: PagesClient, said: list[str]) -> None:
+    for path in PATHS:
+        answer = pages.get(path)
+        assert (path, answer.status_code, said) == (path, 200, [])
+
+
+@pytest.mark.usefixtures("made")
+def test_a_run_page_leads_to_its_samples(pages: PagesClient) -> None:
+    page = pages.get("/runs/run-a").text
+    assert 'href="/runs/run-a/samples"' in page
+    assert 'href="/runs/run-a/samples/3"' in page  # the worst
+    assert "accuracy_mean &gt;= 3" in page
+
+
+@pytest.mark.usefixtures("made")
+def test_samples_are_found_sorted_and_paged_by_the_address(pages: PagesClient) -> None:
+    def ids(query: str) -> list[str]:
+        text = pages.get(f"/runs/run-a/samples?{query}").text
+        return re.findall(r"<bdi>(s\d)</bdi></a>", text)
+
+    assert ids("") == [f"s{n}" for n in range(7)]
+    assert ids("search=ANSWER+5") == ["s5"]
+    assert ids("scenario=odd") == ["s1", "s3", "s5"]
+    assert ids("flag=failed") == ["s3"]
+    assert ids("figure=accuracy&high=3") == ["s3"]
+    assert ids("sort=figure:latency_e2e_ms&descending=true")[:2] == ["s6", "s5"]
+    assert ids("winner=A") == []
+    assert ids("page=2") == []
+    assert ids("search=&scenario=&figure=&low=&high=&winner=") == [f"s{n}" for n in range(7)]
+
+
+@pytest.mark.usefixtures("made")
+def test_a_sample_has_neighbours_among_those_that_were_asked_for(pages: PagesClient) -> None:
+    page = pages.get("/runs/run-a/samples/3?scenario=odd&at=1").text
+    assert 'rel="prev" href="/runs/run-a/samples/1?scenario=odd&amp;at=0"' in page
+    assert 'rel="next" href="/runs/run-a/samples/5?scenario=odd&amp;at=2"' in page
+    assert "2 of 3" in page
+    alone = pages.get("/runs/run-a/samples/0").text
+    assert 'rel="prev"' not in alone
+    assert 'rel="next" href="/runs/run-a/samples/1"' in alone
+
+
+@pytest.mark.usefixtures("made")
+def test_a_sample_shows_what_was_said(pages: PagesClient) -> None:
+    page = pages.get("/runs/run-a/samples/3").text
+    for text in ("Task s3", "answer 3", "Muddled.", "accuracy &gt;= 3", "fails", "Requests and"):
+        assert text in page
+    raw = pages.get("/runs/run-a/samples/3/text/reply-0")
+    assert raw.headers["content-type"] == "text/plain; charset=utf-8"
+    assert raw.headers["content-security-policy"].endswith("sandbox")
+    assert json.loads(raw.text)["scores"] == {"accuracy": 2, "clarity": 3}
+
+
+def test_a_rubric_is_rendered_with_the_versions_that_were_used(
+    made: Made, pages: PagesClient
+) -> None:
+    page = pages.get("/rubrics/answers").text
+    assert "<em>closely</em>" in page
+    assert "1.2.0" in page
+    assert made.view.metadata["rubric"]["sha256"] in page
+
+
+@pytest.mark.usefixtures("made")
+def test_what_is_not_there_is_not_found(pages: PagesClient) -> None:
+    for path in (
+        "/runs/none",
+        "/runs/run-a/samples/99",
+        "/runs/run-a/samples/99999999999999999999999999",
+        "/runs/run-a/samples/3/text/nothing",
+        "/rubrics/none",
+        "/compare?a=run-a&b=none",
+        "/api/runs/none",
+        "/api/runs/run-a/samples/99",
+    ):
+        assert (path, pages.get(path).status_code) == (path, 404)
+
+
+@pytest.mark.usefixtures("made")
+def test_a_question_that_makes_no_sense_is_refused(pages: PagesClient) -> None:
+    for query in ("flag=nonsense", "low=x", "low=nan", "sort=x", "winner=C", "page=0"):
+        assert pages.get(f"/runs/run-a/samples?{query}").status_code == 400
+        refused = pages.get(f"/api/runs/run-a/samples?{query}")
+        assert refused.status_code == 400
+        assert set(refused.json()["error"]) == {"problem", "mend", "where"}
+
+
+def test_a_run_that_goes_on_is_read_once(
+    make_run: MakeRun, pages: PagesClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [answered(f"s{n}") for n in range(6)]
+    made = make_run(rows, judge, rubric=RUBRIC, left_out=2)
+    read: list[int] = []
+    results = made.store.results
+
+    def counted(run_id: str, numbers: range) -> Iterator[tuple[int, int, str, str]]:
+        for each in results(run_id, numbers):
+            read.append(each[0])
+            yield each
+
+    monkeypatch.setattr(made.store, "results", counted)
+    told = pages.get("/api/runs/run-a/progress").json()
+    assert (told["status"], told["samples"], told["planned"]) == ("stopped", 4, 6)
+    with made.store.claim("run-a"):
+        page = pages.get("/runs/run-a").text
+        assert "/static/live.js" in page
+        assert "4 of 6 samples" in page
+        assert pages.get("/api/runs/run-a/progress").json()["status"] == "running"
+    assert pages.get("/api/runs/run-a").json()["summary"]["samples"] == 4
+    assert read == [0, 1, 2, 3]
