@@ -90,6 +90,11 @@ def test_a_run_page_leads_to_its_samples(pages: PagesClient) -> None:
 
 
 @pytest.mark.usefixtures("made")
+def test_the_table_shows_how_tasks_begin(pages: PagesClient) -> None:
+    assert "<bdi>Task s3</bdi>" in pages.get("/runs/run-a/samples").text
+
+
+@pytest.mark.usefixtures("made")
 def test_samples_are_found_sorted_and_paged_by_the_address(pages: PagesClient) -> None:
     def ids(query: str) -> list[str]:
         text = pages.get(f"/runs/run-a/samples?{query}").text

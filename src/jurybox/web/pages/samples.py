@@ -6,9 +6,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jurybox.reporting.reasons import cut
 from jurybox.reporting.stored import rubric_of
 from jurybox.rubric.figures import SAMPLE_SCORE
 from jurybox.rubric.model import Rubric
+from jurybox.running.storing import Store
+from jurybox.sample import Row
 from jurybox.scoring.attention import KINDS
 from jurybox.scoring.facets import FLAGS, Facets, flag_names
 from jurybox.web.filters import PAGE, Filter, read_filter
@@ -20,6 +23,8 @@ from jurybox.web.rendering import page_response, segment
 SIZE: Final = 50
 _MOST_COLUMNS: Final = 8
 _LATENCY: Final = "latency_e2e_ms"
+_LONGEST_TASK: Final = 100
+_INPUTS: Final = msgspec.json.Decoder(Row)
 _FIGURES: Final = msgspec.json.Decoder(dict[str, float])
 _MEANINGS: Final = {name: kind.meaning for name, kind in KINDS.items()} | {
     "needs_review": "somebody ought to look at it",
@@ -29,9 +34,10 @@ _MEANINGS: Final = {name: kind.meaning for name, kind in KINDS.items()} | {
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample in the table."""
+    """A sample in the table; ``task`` is the beginning of what was asked."""
 
     facets: Facets
+    task: str
     flags: tuple[str, ...]
     figures: dict[str, float]
     address: str
@@ -48,8 +54,8 @@ def samples_page(request: Request) -> Response:
     found = store.find_samples(run.id, asked.query(rubric.overall_name, offset=first, limit=SIZE))
     base = f"/runs/{segment(run.id)}/samples"
     rows = [
-        _found(row, f"{base}/{row.number}{asked.address(at=first + place)}")
-        for place, row in enumerate(found.rows)
+        _found(row, _task(store, row), f"{base}/{row.number}{asked.address(at=first + at)}")
+        for at, row in enumerate(found.rows)
     ]
     columns = _columns(rubric, rows)
     data: dict[str, Any] = {
@@ -74,9 +80,19 @@ def samples_page(request: Request) -> Response:
     return page_response(request, "samples.html", data)
 
 
-def _found(row: Facets, address: str) -> Found:
+def _task(store: Store, row: Facets) -> str:
+    """Return the beginning of a task; nothing where it can't be read, which `verify` says."""
+    sample = store.sample(row.run_id, row.number)
+    try:
+        return "" if sample is None else cut(_INPUTS.decode(sample.inputs).task, _LONGEST_TASK)
+    except msgspec.DecodeError:
+        return ""
+
+
+def _found(row: Facets, task: str, address: str) -> Found:
     return Found(
         facets=row,
+        task=task,
         flags=flag_names(row.flags),
         figures=_FIGURES.decode(row.figures),
         address=address,
