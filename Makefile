@@ -24,9 +24,14 @@ SMALL_MODEL := smollm2-135m-instruct-q4_1
 JUDGE_MODEL := qwen2.5-coder-1.5b-instruct-q4_k_m
 pull = $(BIN)/jurybox model path $(1) >/dev/null 2>&1 || $(BIN)/jurybox model pull $(1)
 
+# Pictures of the pages, to be looked at: light, dark, in a narrow window.
+SCREENSHOTS := .cache/screenshots
+
 test: $(READY) ## Run the test-suite in parallel
+	@scripts/browser
 	@$(call pull,$(SMALL_MODEL))
-	@$(BIN)/python -m pytest -q
+	@rm -rf $(SCREENSHOTS)
+	@JURYBOX_SCREENSHOTS=$(SCREENSHOTS) $(BIN)/python -m pytest -q
 
 test-model: $(READY) ## Run the tests on the embedded judge (fetches 1.1 GB once; takes minutes)
 	@$(call pull,$(SMALL_MODEL))
