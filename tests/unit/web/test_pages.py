@@ -148,6 +148,7 @@ def test_what_is_not_there_is_not_found(pages: PagesClient) -> None:
         "/runs/none",
         "/runs/run-a/samples/99",
         "/runs/run-a/samples/99999999999999999999999999",
+        "/runs/run-a/samples/" + "9" * 5000,
         "/runs/run-a/samples/3/text/nothing",
         "/rubrics/none",
         "/compare?a=run-a&b=none",

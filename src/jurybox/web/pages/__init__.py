@@ -19,8 +19,8 @@ _PAGES = {
     "/runs/{run}/rubric": rubric_of_run,
     "/runs/{run}/rubric/text": rubric_text,
     "/runs/{run}/samples": samples_page,
-    "/runs/{run}/samples/{number:int}": sample_page,
-    "/runs/{run}/samples/{number:int}/text/{part}": sample_text,
+    "/runs/{run}/samples/{number}": sample_page,
+    "/runs/{run}/samples/{number}/text/{part}": sample_text,
 }
 
 

@@ -8,6 +8,7 @@ from jurybox.web.place import Place, place_of
 from jurybox.web.refusals import Refusal
 
 _LARGEST = 2**63 - 1
+_LONGEST = 18
 
 
 def run_of(request: Request) -> RunRow:
@@ -40,7 +41,19 @@ def record_of(request: Request, run: RunRow) -> Record:
         Refusal: there is none.
 
     """
-    return known_record(place_of(request), run, int(request.path_params["number"]))
+    return known_record(place_of(request), run, sample_number(request.path_params["number"]))
+
+
+def sample_number(text: str) -> int:
+    """Read the number of a sample; one of thousands of digits is refused before it is a number.
+
+    Raises:
+        Refusal: it can't be one.
+
+    """
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST):
+        raise Refusal(404, "there is no such sample", "look at the table of samples")
+    return int(text)
 
 
 def known_record(place: Place, run: RunRow, number: int) -> Record:
