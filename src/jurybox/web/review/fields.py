@@ -1,0 +1,137 @@
+"""What a reviewer is asked: a field for each criterion, its choices, their keys and meanings."""
+
+from typing import Final
+
+import msgspec
+
+from jurybox.documents.numbers import show_number
+from jurybox.rubric.model import Criterion, Level, Rubric
+
+UNTOLD: Final = "none"
+"""The value of "can't tell": an answer, and no label."""
+WINNER: Final = "winner"
+SCORE: Final = "score."
+PREFERENCE: Final = "preference."
+
+_MOST_CHOICES: Final = 11
+_DIGITS: Final = "1234567890"
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer; ``key`` is what is pressed for it, if a key is left for it."""
+
+    value: str
+    label: str
+    meaning: str = ""
+    key: str | None = None
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What a range of scores means, where scores are written as numbers."""
+
+    scores: str
+    meaning: str
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """One question: choices, or a number from ``low`` to ``high`` where there are too many."""
+
+    name: str
+    title: str
+    definition: str = ""
+    choices: tuple[Choice, ...] = ()
+    low: str | None = None
+    high: str | None = None
+    step: str = "any"
+    readings: tuple[Reading, ...] = ()
+    optional: bool = False
+
+
+def score_fields(rubric: Rubric) -> tuple[Field, ...]:
+    """Return the questions about one response."""
+    return tuple(_score_field(each) for each in rubric.criteria)
+
+
+def pair_fields(rubric: Rubric) -> tuple[Field, ...]:
+    """Return the questions about two responses: which is better, and, for who wants, in what."""
+    winner = Field(name=WINNER, title="The better response", choices=_sides())
+    return (
+        winner,
+        *(
+            Field(
+                name=PREFERENCE + each.id,
+                title=each.name,
+                definition=each.definition,
+                choices=_sides(),
+                optional=True,
+            )
+            for each in rubric.criteria
+        ),
+    )
+
+
+def _sides() -> tuple[Choice, ...]:
+    return (
+        Choice(value="A", label="Response A", key="a"),
+        Choice(value="B", label="Response B", key="b"),
+        Choice(value="tie", label="Tie", key="t"),
+        _untold(),
+    )
+
+
+def _untold() -> Choice:
+    return Choice(value=UNTOLD, label="Can't tell", key="x")
+
+
+def _score_field(criterion: Criterion) -> Field:
+    scale = criterion.scale
+    name = SCORE + criterion.id
+    points = range(int(scale.low), int(scale.high) + 1)
+    if scale.continuous or len(points) > _MOST_CHOICES:
+        return Field(
+            name=name,
+            title=criterion.name,
+            definition=criterion.definition,
+            choices=(_untold(),),
+            low=show_number(scale.low),
+            high=show_number(scale.high),
+            step="any" if scale.continuous else "1",
+            readings=tuple(map(_reading, criterion.levels)),
+        )
+    return Field(
+        name=name,
+        title=criterion.name,
+        definition=criterion.definition,
+        choices=(*(_choice(criterion, point, points) for point in points), _untold()),
+    )
+
+
+def _choice(criterion: Criterion, point: int, points: range) -> Choice:
+    level = criterion.band(point) if criterion.levels else None
+    return Choice(
+        value=str(point),
+        label=str(point),
+        meaning=_words(level) if level else "",
+        key=_key(point, points),
+    )
+
+
+def _key(point: int, points: range) -> str | None:
+    """Return the digit for a score: its own, 0 for a ten, or its place where there are others."""
+    if points[0] >= 0 and points[-1] <= 9:  # noqa: PLR2004 - digits
+        return str(point)
+    if points[0] == 1 and points[-1] == len(_DIGITS):
+        return _DIGITS[point - 1]
+    if points[0] == 0:
+        return str(point) if point < len(_DIGITS) else None
+    place = point - points[0]
+    return _DIGITS[place] if place < len(_DIGITS) else None
+
+
+def _reading(level: Level) -> Reading:
+    ends = dict.fromkeys((show_number(level.low), show_number(level.high)))
+    return Reading(scores="\u2013".join(ends), meaning=_words(level))
+
+
+def _words(level: Level) -> str:
+    return f"{level.label}: {level.meaning}" if level.label else level.meaning

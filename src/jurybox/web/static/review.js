@@ -1,0 +1,268 @@
+// Keys for the review queue. Every page of it works without this file; nothing is decided here.
+"use strict";
+
+(() => {
+  const desk = document.querySelector("[data-desk]");
+  if (!desk) {
+    return;
+  }
+  const form = desk.querySelector("form[data-verdict]");
+  const said = desk.querySelector("[data-said]");
+  const keys = desk.querySelector("details[data-keys]");
+  const groups = form ? Array.from(form.querySelectorAll("[data-group]")) : [];
+  let current = null;
+  let gone = false;
+
+  function say(text) {
+    if (said) {
+      said.textContent = text;
+    }
+  }
+
+  // A radio group or a number field holds an answer once it has one that the browser finds valid.
+  function answered(group) {
+    const number = group.querySelector("input[data-number]");
+    const radio = group.querySelector("input[type=radio]:checked");
+    if (number && number.value !== "") {
+      return number.validity.valid;
+    }
+    return radio !== null;
+  }
+
+  function open() {
+    return groups.filter((group) => !group.hasAttribute("data-optional") && !answered(group));
+  }
+
+  function title(group) {
+    return group.getAttribute("data-title");
+  }
+
+  function mark(group) {
+    if (current) {
+      current.removeAttribute("data-current");
+    }
+    current = group;
+    if (current) {
+      current.setAttribute("data-current", "");
+    }
+  }
+
+  function turnTo(group) {
+    mark(group);
+    const target =
+      group.querySelector("input[data-number]") ||
+      group.querySelector("input[type=radio]:checked") ||
+      group.querySelector("input[type=radio]");
+    if (target) {
+      target.focus();
+      group.scrollIntoView({ block: "nearest" });
+    }
+  }
+
+  function what(input) {
+    return input.getAttribute("data-said") || input.value;
+  }
+
+  function goOn(told) {
+    const place = groups.indexOf(current);
+    const left = open();
+    const next = left.find((group) => groups.indexOf(group) > place) || left[0];
+    if (next) {
+      turnTo(next);
+      say(`${told}. Next: ${title(next)}.`);
+    } else {
+      const submit = form.querySelector("button[data-submit]");
+      submit.focus();
+      say(`${told}. All is scored: Enter submits.`);
+    }
+  }
+
+  function choose(input) {
+    input.checked = true;
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+    goOn(`${title(current)}: ${what(input)}`);
+  }
+
+  function submit() {
+    const left = open();
+    if (left.length > 0) {
+      turnTo(left[0]);
+      say(`Still open: ${left.map(title).join(", ")}.`);
+    } else {
+      leave(() => form.requestSubmit(form.querySelector("button[data-submit]")));
+    }
+  }
+
+  // One key press does one thing, also where the answer takes a while.
+  function leave(act) {
+    if (!gone) {
+      gone = true;
+      act();
+    }
+  }
+
+  function press(name) {
+    const target = desk.querySelector(`[data-does=${name}]`);
+    if (!target || target.disabled) {
+      return false;
+    }
+    leave(() => target.click());
+    return true;
+  }
+
+  function toggleKeys() {
+    keys.open = !keys.open;
+    keys.querySelector("summary").focus();
+    say(keys.open ? "The keys are shown." : "The keys are hidden.");
+  }
+
+  function comment() {
+    const field = form && form.querySelector("textarea");
+    if (!field) {
+      return false;
+    }
+    field.focus();
+    say("Write a comment; Escape goes back to the scores.");
+    return true;
+  }
+
+  function choiceFor(key) {
+    if (!current) {
+      return null;
+    }
+    return Array.from(current.querySelectorAll("input[data-key]")).find(
+      (input) => input.getAttribute("data-key") === key,
+    );
+  }
+
+  function typing(element) {
+    return (
+      element.tagName === "TEXTAREA" ||
+      element.tagName === "SELECT" ||
+      element.isContentEditable ||
+      (element.tagName === "INPUT" && !["radio", "checkbox", "button", "submit"].includes(element.type))
+    );
+  }
+
+  // Enter on a button, a link or a heading of something folded does what it always does.
+  function hasOwnEnter(element) {
+    return ["BUTTON", "A", "SUMMARY"].includes(element.tagName);
+  }
+
+  function inField(event) {
+    if (event.key === "Escape") {
+      event.preventDefault();
+      const group = event.target.closest("[data-group]") || open()[0] || groups[0];
+      event.target.blur();
+      if (group && !group.contains(event.target)) {
+        turnTo(group);
+      }
+    } else if (event.key === "Enter" && event.target.hasAttribute("data-number")) {
+      event.preventDefault();
+      if (answered(current)) {
+        goOn(`${title(current)}: ${event.target.value}`);
+      } else {
+        say(`${title(current)}: ${event.target.validationMessage || "a number is needed"}`);
+      }
+    }
+  }
+
+  function onKey(event) {
+    if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || event.isComposing) {
+      return;
+    }
+    if (typing(event.target)) {
+      inField(event);
+      return;
+    }
+    if (event.repeat) {
+      if (event.key === "Enter") {
+        event.preventDefault();
+      }
+      return;
+    }
+    if (act(event)) {
+      event.preventDefault();
+    }
+  }
+
+  function act(event) {
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const choice = choiceFor(key);
+    if (choice) {
+      choose(choice);
+      return true;
+    }
+    if (/^[-0-9.]$/.test(key) && current && current.querySelector("input[data-number]")) {
+      current.querySelector("input[data-number]").focus(); // and the key is typed into it
+      return false;
+    }
+    if (key === "Enter") {
+      if (hasOwnEnter(event.target)) {
+        return false;
+      }
+      if (form) {
+        submit();
+        return true;
+      }
+      return press("next");
+    }
+    switch (key) {
+      case "n":
+        return press("next") || press("skip");
+      case "s":
+        return press("skip");
+      case "u":
+        return press("undo");
+      case "c":
+        return comment();
+      case "?":
+        toggleKeys();
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  document.addEventListener("keydown", onKey);
+  desk.addEventListener("focusin", (event) => {
+    const group = event.target.closest("[data-group]");
+    if (group) {
+      mark(group);
+    }
+  });
+  // A number beside "can't tell" would be two answers.
+  desk.addEventListener("input", (event) => {
+    const group = event.target.closest("[data-group]");
+    if (group && event.target.hasAttribute("data-number") && event.target.value !== "") {
+      group.querySelectorAll("input[type=radio]").forEach((radio) => {
+        radio.checked = false;
+      });
+    }
+  });
+  desk.addEventListener("change", (event) => {
+    const group = event.target.closest("[data-group]");
+    const number = group && group.querySelector("input[data-number]");
+    if (number && event.target.type === "radio" && event.target.checked) {
+      number.value = "";
+    }
+  });
+  // Whoever comes back with the browser's own button finds the keys working.
+  window.addEventListener("pageshow", () => {
+    gone = false;
+  });
+
+  // Marked and not focused: whoever listens to the page begins at its top.
+  mark(open()[0] || groups[0] || null);
+  // What is there when a page opens is not read out; what is put there later is.
+  if (said && said.textContent.trim()) {
+    const text = said.textContent;
+    said.textContent = "";
+    window.setTimeout(() => {
+      // A quick reviewer has pressed a key meanwhile, and hears what that did.
+      if (!said.textContent) {
+        say(text.trim());
+      }
+    }, 150);
+  }
+})();

@@ -1,0 +1,359 @@
+"""The pages of the queue, asked without a browser: what they show, keep back, take and refuse."""
+
+import html
+import re
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from jurybox.sample import Response, Row
+from jurybox.wiring.reviewing import ReviewDesk
+from pages_client import PagesClient
+from stored_runs import Made, MakeRun, answered
+
+RUBRIC = """---
+id: answers
+version: 1.0.0
+scale: 1-5
+votes: 1
+---
+# Answers
+
+## Criteria
+### Facts
+### Tone
+"""
+REASON = "Because the judge says so."
+REMARKS = (
+    '{"reasoning": {"facts": "%s", "tone": "%s"}, "bias_checklist": {%s},'
+    ' "safety_concerns": ["it is a danger"], '
+)
+SAID = REMARKS + '"scores": {"facts": 4, "tone": 3}}'
+PAIR = REMARKS + '"preferences": {"facts": "A", "tone": "tie"}, "winner": "A"}'
+KINDS = ("authority", "formatting", "position", "self_enhancement", "verbosity")
+LISTED = ", ".join(f'"{kind}": "none"' for kind in KINDS)
+DESK = "/runs/run-a/review"
+SCORES = {"score.facts": "2", "score.tone": "5"}
+
+
+def judge(prompt: str) -> str:
+    said = PAIR if "second text" in prompt else SAID
+    return said % (REASON, REASON, LISTED)
+
+
+@pytest.fixture
+def made(make_run: MakeRun) -> Made:
+    return make_run([answered(f"s{number}") for number in range(4)], judge, rubric=RUBRIC)
+
+
+@pytest.fixture
+def pairs(make_run: MakeRun) -> Made:
+    rows = [
+        answered(f"p{number}", "first text", response_b=Response(text="second text"))
+        for number in range(8)
+    ]
+    return make_run(rows, judge, rubric=RUBRIC)
+
+
+class Reviewer:
+    """Somebody who fills in forms."""
+
+    def __init__(self, pages: PagesClient) -> None:
+        self.pages = pages
+        self._last: httpx.Response | None = None
+
+    @property
+    def last(self) -> httpx.Response:
+        """The page that is open."""
+        return self._last or self.get(f"{DESK}/name")
+
+    def field(self, name: str) -> str:
+        found = re.search(rf'name="{name}" value="([^"]*)"', self.last.text)
+        assert found, name
+        return html.unescape(found[1])
+
+    def get(self, path: str) -> httpx.Response:
+        answer = self.pages.get(path)
+        while answer.status_code == 303:
+            answer = self.pages.get(answer.headers["location"])
+        self._last = answer
+        return answer
+
+    def post(self, path: str, **fields: str) -> httpx.Response:
+        data = {"csrf": self.field("csrf"), **fields}
+        return self.pages.post(path, data=data)
+
+    def name(self, reviewer: str) -> None:
+        taken = self.post(f"{DESK}/name", reviewer=reviewer)
+        assert taken.status_code == 303
+        self.get(taken.headers["location"])
+
+    def send(self, number: int, **fields: str) -> httpx.Response:
+        hidden = {name: self.field(name) for name in ("queue", "order", "basis", "reviewer")}
+        return self.post(f"{DESK}/{number}", **{**hidden, **fields})
+
+
+@pytest.fixture
+def anna(pages: PagesClient) -> Reviewer:
+    return Reviewer(pages)
+
+
+def desk(made: Made) -> ReviewDesk:
+    return ReviewDesk(made.store, made.row)
+
+
+def test_who_has_no_name_is_asked_for_one(made: Made, pages: PagesClient) -> None:
+    del made
+    answer = pages.get(f"{DESK}/2?queue=random")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{DESK}/name?queue=random")
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * 81, "a\u202eb", "a\nb"])
+def test_a_name_that_is_none_is_refused_in_the_form(made: Made, anna: Reviewer, name: str) -> None:
+    del made
+    answer = anna.post(f"{DESK}/name", reviewer=name)
+    assert answer.status_code == 400
+    assert 'role="alert"' in answer.text
+
+
+def test_the_name_is_kept_where_no_script_and_no_other_site_gets_it(
+    made: Made, anna: Reviewer
+) -> None:
+    del made
+    answer = anna.post(f"{DESK}/name", reviewer="Anna Ö; =")
+    (cookie,) = answer.headers.get_list("set-cookie")
+    assert cookie.endswith("; Path=/; HttpOnly; SameSite=Strict")
+    anna.get(answer.headers["location"])
+    assert "Anna Ö; =" in html.unescape(anna.last.text)
+
+
+def test_a_sample_is_shown_without_a_word_of_the_judge(made: Made, anna: Reviewer) -> None:
+    del made
+    anna.name("Anna")
+    assert "Task s0" in anna.last.text
+    for word in (REASON, "safety", "danger", "python/judges", "confidence", 'checked=""'):
+        assert word not in anna.last.text
+    assert not re.search(r'type="radio"[^>]*checked', anna.last.text)
+
+
+@pytest.mark.parametrize("queue", ["flagged", "random"])
+def test_what_is_sent_is_stored_with_how_it_was_shown(
+    made: Made, anna: Reviewer, queue: str
+) -> None:
+    anna.name("Anna")
+    anna.get(f"{DESK}?queue={queue}")
+    number = int(re.search(rf'action="{DESK}/(\d+)"', anna.last.text)[1])
+    answer = anna.send(number, comment=" too short ", **SCORES)
+    assert answer.headers["location"].startswith(f"{DESK}/{number}/judged?")
+    (review,) = desk(made).reviews()
+    assert review.verdict.scores == {"facts": 2, "tone": 5}
+    assert (review.reviewer, review.comment, review.number) == ("Anna", "too short", number)
+    assert (review.shown.queue, review.shown.blind) == (queue, True)
+    told = html.unescape(anna.get(answer.headers["location"]).text)
+    assert REASON in told
+    assert "the judge is 2 higher" in told
+    assert "Facts: in 0 of 1" in told
+
+
+def test_who_goes_straight_on_is_led_to_the_next_sample(made: Made, anna: Reviewer) -> None:
+    del made
+    anna.name("Anna")
+    assert anna.post(f"{DESK}/pace", straight="1", number="0").status_code == 303
+    answer = anna.send(0, **SCORES)
+    assert answer.headers["location"] == f"{DESK}?queue=flagged&after=0&said=saved"
+    anna.get(answer.headers["location"])
+    assert "Task s1" in anna.last.text
+    assert "Saved." in anna.last.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"score.facts": "2"}, "Tone: the score is missing"),
+        ({"score.facts": "6", "score.tone": "1"}, "Facts: the score is 6"),
+        ({"score.facts": "2.5", "score.tone": "1"}, "Facts: the score is 2.5"),
+        ({"score.facts": "x", "score.tone": "1"}, 'Facts: the score is "x"'),
+        ({**SCORES, "comment": "x" * 10_001}, "the comment is too long"),
+        ({**SCORES, "comment": "a\x07"}, "control characters"),
+    ],
+)
+def test_what_is_no_verdict_is_refused_and_nothing_is_lost(
+    made: Made, anna: Reviewer, fields: dict[str, str], told: str
+) -> None:
+    anna.name("Anna")
+    answer = anna.send(0, **fields)
+    assert answer.status_code == 400
+    assert told in html.unescape(answer.text)
+    assert "Your verdict" in answer.text
+    assert desk(made).reviews() == ()
+
+
+def test_the_same_form_sent_twice_is_one_review(made: Made, anna: Reviewer) -> None:
+    anna.name("Anna")
+    assert anna.send(0, **SCORES).status_code == 303
+    again = anna.send(0, **SCORES)
+    assert again.headers["location"].endswith("said=known")
+    other = anna.send(0, **{**SCORES, "score.tone": "1"})
+    assert other.status_code == 409
+    assert "reviewed this sample already" in other.text
+    assert len(desk(made).reviews()) == 1
+
+
+def test_a_form_that_was_opened_before_an_undo_is_refused(made: Made, anna: Reviewer) -> None:
+    anna.name("Anna")
+    anna.send(0, **SCORES)
+    desk(made).undo("Anna")
+    assert anna.send(0, **SCORES).status_code == 409
+    assert desk(made).reviews() == ()
+
+
+def test_a_form_of_another_reviewer_is_refused(made: Made, anna: Reviewer) -> None:
+    anna.name("Anna")
+    answer = anna.send(0, **{**SCORES, "reviewer": "Ben"})
+    assert answer.status_code == 409
+    assert "opened by Ben" in answer.text
+    assert desk(made).reviews() == ()
+
+
+def test_undo_takes_back_the_last_review_once(made: Made, anna: Reviewer) -> None:
+    anna.name("Anna")
+    anna.get(anna.send(0, **SCORES).headers["location"])
+    first = anna.field("last")
+    answer = anna.post(f"{DESK}/undo", last=first)
+    assert answer.headers["location"].startswith(f"{DESK}/0?")
+    again = html.unescape(anna.get(answer.headers["location"]).text)
+    assert "taken back" in again
+    assert re.search(r'name="score.facts" value="2" checked', again)
+    assert "doesn't count as blind" in again
+    anna.send(0, **SCORES)
+    assert anna.post(f"{DESK}/undo", last=first).status_code == 409
+    assert len(desk(made).reviews()) == 1
+
+
+def test_with_nothing_to_take_back_undo_says_so(made: Made, anna: Reviewer) -> None:
+    del made
+    anna.name("Anna")
+    answer = anna.post(f"{DESK}/undo", last="")
+    assert "no review of yours" in anna.get(answer.headers["location"]).text
+
+
+def test_the_judges_verdict_needs_a_score_first(made: Made, anna: Reviewer) -> None:
+    del made
+    anna.name("Anna")
+    answer = anna.pages.get(f"{DESK}/1/judged")
+    assert answer.headers["location"].startswith(f"{DESK}/1?")
+
+
+def test_a_sample_that_was_reviewed_is_shown_as_such_unless_asked_again(
+    made: Made, anna: Reviewer
+) -> None:
+    anna.name("Anna")
+    anna.send(0, **SCORES)
+    answer = anna.pages.get(f"{DESK}/0")
+    assert answer.headers["location"].startswith(f"{DESK}/0/judged?")
+    anna.get(f"{DESK}/0?again=1")
+    assert re.search(r'name="score.tone" value="5" checked', anna.last.text)
+    anna.send(0, **{**SCORES, "score.tone": "1"})
+    (review,) = desk(made).reviews()
+    assert (review.verdict.scores["tone"], review.shown.blind) == (1, False)
+
+
+def test_two_responses_are_named_as_they_were_shown_and_stored_as_the_run_has_them(
+    pairs: Made, anna: Reviewer
+) -> None:
+    anna.name("Anna")
+    orders = set()
+    for number in range(8):
+        anna.get(f"{DESK}/{number}")
+        assert "checked" not in anna.last.text
+        first_is_a = anna.last.text.index("first text") < anna.last.text.index("second text")
+        orders.add(first_is_a)
+        told = anna.get(anna.send(number, winner="A").headers["location"]).text
+        assert ("was shown to you as A" in told) is not first_is_a
+        review = desk(pairs).reviews()[-1]
+        assert review.verdict.winner == ("A" if first_is_a else "B")
+    assert orders == {True, False}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/runs/nothing/review",
+        "/runs/nothing/review/name",
+        "/runs/nothing/review/agreement",
+        f"{DESK}/99",
+        f"{DESK}/" + "9" * 5000,
+        f"{DESK}/x",
+        f"{DESK}/-1",
+        f"{DESK}/0/text/nothing",
+        f"{DESK}/99/judged",
+        f"{DESK}?after=x",
+    ],
+)
+def test_what_is_not_there_is_said_plainly(made: Made, anna: Reviewer, path: str) -> None:
+    del made
+    anna.name("Anna")
+    answer = anna.get(path)
+    assert answer.status_code == 404
+    assert "there is no" in answer.text or "has no sample" in answer.text
+
+
+def test_a_long_text_is_cut_and_can_be_seen_whole(
+    make_run: MakeRun, anna: Reviewer, row: Callable[..., Row]
+) -> None:
+    make_run([row("long", "y" * 1_000_000)], judge, rubric=RUBRIC)
+    anna.name("Anna")
+    assert len(anna.last.text) < 60_000
+    address = re.search(r'href="([^"]+/text/response)"', anna.last.text)[1]
+    assert anna.pages.get(address).text == "y" * 1_000_000
+
+
+def test_the_end_of_a_queue_is_said(made: Made, anna: Reviewer) -> None:
+    del made
+    anna.name("Anna")
+    for number in range(4):
+        anna.get(f"{DESK}/{number}?queue=flagged")
+        anna.send(number, **SCORES)
+    assert "every flagged sample" in anna.get(DESK).text
+    assert "every sample" in anna.get(f"{DESK}?queue=random").text
+
+
+def test_agreement_is_shown_when_there_is_any(made: Made, anna: Reviewer) -> None:
+    del made
+    assert "Nobody has reviewed" in anna.get(f"{DESK}/agreement").text
+    anna.get(f"{DESK}/name")
+    anna.name("Anna")
+    anna.send(0, **SCORES)
+    told = anna.get(f"{DESK}/agreement").text
+    assert "1 review of 1 sample" in told
+    assert "facts" in told
+
+
+def test_the_run_page_tells_how_the_judge_stands_with_people_so_far(
+    made: Made, anna: Reviewer
+) -> None:
+    del made
+    assert "Reviews so far" not in anna.get("/runs/run-a").text
+    anna.get(f"{DESK}/name")
+    anna.name("Anna")
+    for number in (0, 1):
+        anna.get(f"{DESK}/{number}?queue=flagged")
+        anna.send(number, **SCORES)
+        told = anna.get("/runs/run-a").text
+        assert f"{number + 1} review" in told
+        assert "judge against people, flagged, facts" in told
+
+
+@pytest.mark.parametrize("path", ["/0", "/undo", "/name", "/pace"])
+def test_nothing_is_taken_from_other_sites(made: Made, pages: PagesClient, path: str) -> None:
+    answer = pages.post(DESK + path, data={"reviewer": "Anna", **SCORES})
+    assert answer.status_code == 403
+    assert desk(made).reviews() == ()
+
+
+def test_reviewing_changes_no_record(made: Made, anna: Reviewer) -> None:
+    before = list(made.store.samples("run-a"))
+    anna.name("Anna")
+    anna.send(0, **SCORES)
+    assert list(made.store.samples("run-a")) == before

@@ -1,0 +1,69 @@
+"""The questions that a reviewer is asked, and the keys that answer them."""
+
+import pytest
+
+from jurybox.rubric.model import Criterion, Level, Rubric
+from jurybox.rubric.scale import Scale
+from jurybox.web.review.fields import Field, pair_fields, score_fields
+
+
+def rubric(scale: str, *levels: Level) -> Rubric:
+    criterion = Criterion(
+        id="tone", name="Tone", scale=Scale.parse(scale), definition="Friendly.", levels=levels
+    )
+    return Rubric(
+        id="r", version="1", title="R", scale=Scale.parse(scale), criteria=(criterion,), sha256="0"
+    )
+
+
+def field(scale: str, *levels: Level) -> Field:
+    (only,) = score_fields(rubric(scale, *levels))
+    return only
+
+
+def keys(scale: str) -> dict[str, str | None]:
+    return {each.label: each.key for each in field(scale).choices}
+
+
+def test_a_score_has_the_key_of_its_own_digit() -> None:
+    own = {str(score): str(score) for score in range(1, 6)}
+    assert keys("1-5") == {**own, "Can't tell": "x"}
+
+
+def test_ten_has_the_key_0_where_no_score_is_0() -> None:
+    assert keys("1-10")["10"] == "0"
+    assert keys("0-10")["0"] == "0"
+    assert keys("0-10")["10"] is None
+
+
+def test_scores_below_zero_have_the_keys_of_their_places() -> None:
+    assert list(keys("-2..2").values()) == ["1", "2", "3", "4", "5", "x"]
+
+
+@pytest.mark.parametrize("scale", ["1-10", "0-9", "0-1", "-5..4", "3-7"])
+def test_no_two_answers_share_a_key(scale: str) -> None:
+    given = list(keys(scale).values())
+    assert None not in given
+    assert len(set(given)) == len(given)
+
+
+@pytest.mark.parametrize(
+    ("scale", "low", "high", "step"), [("0.0-1.0", "0", "1", "any"), ("0-100", "0", "100", "1")]
+)
+def test_many_scores_are_written_as_a_number(scale: str, low: str, high: str, step: str) -> None:
+    asked = field(scale, Level(low=0, high=0.5, meaning="poor", label="Low"))
+    assert (asked.low, asked.high, asked.step) == (low, high, step)
+    assert [each.label for each in asked.choices] == ["Can't tell"]
+    assert [(each.scores, each.meaning) for each in asked.readings] == [("0\u20130.5", "Low: poor")]
+
+
+def test_a_choice_says_what_its_score_means() -> None:
+    levels = (Level(low=1, high=2, meaning="rude"), Level(low=5, high=5, meaning="warm"))
+    told = {each.label: each.meaning for each in field("1-5", *levels).choices}
+    assert told == {"1": "rude", "2": "rude", "3": "", "4": "", "5": "warm", "Can't tell": ""}
+
+
+def test_of_two_responses_the_winner_is_asked_and_each_criterion_may_be_told() -> None:
+    winner, tone = pair_fields(rubric("1-5"))
+    assert [each.key for each in winner.choices] == ["a", "b", "t", "x"]
+    assert (winner.optional, tone.optional) == (False, True)
