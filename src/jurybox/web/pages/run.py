@@ -19,6 +19,7 @@ from jurybox.running.storing import Store
 from jurybox.web.pages.finding import run_of
 from jurybox.web.place import Place, place_of
 from jurybox.web.rendering import page_response, segment
+from jurybox.web.standings import STANDINGS
 from jurybox.wiring.calibrations import standing_of
 
 _SHOWN: Final = 5
@@ -77,7 +78,9 @@ def _page(view: RunView, run: RunRow, place: Place) -> RunPage:
 
     # People may be asked at any time, so what they say isn't kept.
     extras = msgspec.structs.replace(
-        place.kept(run, "extras", look), calibration=_calibrated(view, store)
+        place.kept(run, "extras", look),
+        calibration=_calibrated(view, store),
+        people=_people(run, store),
     )
     return run_page(view, rubric, concerns_of(store, run, view.conclusion), extras=extras)
 
@@ -101,3 +104,8 @@ def _calibrated(view: RunView, store: Store) -> Calibrated | None:
     if isinstance(found, str):
         return Calibrated(line=found, holds=False)
     return Calibrated(line=found.line, holds=not found.stale)
+
+
+def _people(run: RunRow, store: Store) -> tuple[str, ...]:
+    found = STANDINGS.of(store, run)
+    return () if found is None else found.lines
