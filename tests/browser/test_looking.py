@@ -1,0 +1,54 @@
+"""From the list of runs to one sample, as a reader goes; and a run that is looked at as it goes."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from stage import Server, Stage, rows, running, write_suite
+
+
+def test_a_reader_finds_a_sample(page: Page, served: Server, stage: Stage) -> None:
+    page.goto(served.url)
+    page.get_by_role("link", name=stage.runs["desk"]).click()
+    expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
+    page.get_by_role("link", name="All samples").click()
+    expect(page.get_by_role("status")).to_contain_text("of 24 samples")
+    page.get_by_label("low confidence").check()
+    page.get_by_label("Scenario").select_option("home")
+    page.get_by_role("button", name="Find").click()
+    expect(page.get_by_role("status")).to_contain_text("1 to 6 of 6 samples")
+    page.get_by_label("low confidence").uncheck()
+    page.get_by_label("Search").fill("question 11:")
+    page.get_by_label("Scenario").select_option("")
+    page.get_by_role("button", name="Find").click()
+    expect(page.get_by_role("status")).to_contain_text("1 to 1 of 1 sample")
+    page.get_by_role("link", name="q11").click()
+    expect(page.get_by_role("heading", name="Sample q11")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("Reason of the judge: question 11")
+
+
+def test_samples_are_sorted_by_the_store(page: Page, served: Server, stage: Stage) -> None:
+    page.goto(f"{served.url}/runs/{stage.runs['desk']}/samples")
+    page.get_by_role("link", name="latency_e2e_ms").click()
+    page.get_by_role("link", name="latency_e2e_ms").click()
+    expect(page.get_by_role("rowheader").first).to_have_text(re.compile("q(0|23)"))
+    expect(page.locator("th[aria-sort]")).to_have_count(1)
+
+
+def test_the_page_of_a_run_follows_it(
+    page: Page, tmp_path: Path, serve: Callable[..., Server]
+) -> None:
+    folder, store = tmp_path / "live", tmp_path / "runs.db"
+    write_suite(folder, rows(6), judges="[python/judges:patient]")
+    with running(folder, store) as process:
+        assert process.stderr is not None
+        run_id = re.search(r"run (\S+):", process.stderr.readline().decode())
+        assert run_id
+        page.goto(f"{serve(store).url}/runs/{run_id[1]}")
+        expect(page.locator("main")).to_contain_text("3 of 6 samples")
+        (folder / "go").touch()
+        expect(page.locator("#news")).to_have_text("The run is finished.")
+        expect(page.locator("main")).to_contain_text("6 of 6 samples")
+        process.communicate()

@@ -1,0 +1,66 @@
+"""Every page can be used by people who see or move otherwise, and is kept as a picture."""
+
+import uuid
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from stage import Server, Stage
+from window import NARROW, WIDE, grave_findings, picture
+
+PAGES = {
+    "runs": "/",
+    "run": "/runs/{desk}",
+    "samples": "/runs/{desk}/samples",
+    "sample": "/runs/{pairs}/samples/3",
+    "rubric": "/runs/{desk}/rubric",
+    "compare": "/compare?a={desk}&b={kinder}",
+}
+
+
+def look(page: Page, name: str) -> None:
+    """Check a page as it is, in the dark and in a narrow window, and keep pictures of it."""
+    assert grave_findings(page) == []
+    picture(page, f"{name}-light")
+    page.emulate_media(color_scheme="dark")
+    assert grave_findings(page, "color-contrast") == []
+    picture(page, f"{name}-dark")
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size(NARROW)
+    # What is too wide scrolls in a box of its own, never the page.
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= NARROW["width"], name
+    picture(page, f"{name}-narrow")
+    page.set_viewport_size(WIDE)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_fit_to_be_seen(page: Page, served: Server, stage: Stage, name: str) -> None:
+    page.goto(served.url + PAGES[name].format(**stage.runs))
+    look(page, name)
+
+
+def begin(page: Page, address: str) -> None:
+    page.goto(f"{address}/review")
+    page.get_by_label("Name", exact=True).fill(f"Zoe {uuid.uuid4().hex[:4]}")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Your verdict")).to_be_visible()
+
+
+def test_the_review_queue_is_fit_to_be_seen(page: Page, served: Server, stage: Stage) -> None:
+    begin(page, f"{served.url}/runs/{stage.runs['desk']}")
+    page.keyboard.press("2")
+    look(page, "review")
+    page.keyboard.press("4")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    look(page, "review-judged")
+    page.get_by_role("link", name="Agreement", exact=True).click()
+    expect(page.get_by_role("heading", name="Agreement so far")).to_be_visible()
+    look(page, "agreement")
+
+
+def test_a_pair_to_be_reviewed_is_fit_to_be_seen(page: Page, served: Server, stage: Stage) -> None:
+    begin(page, f"{served.url}/runs/{stage.runs['pairs']}")
+    page.keyboard.press("a")
+    look(page, "review-pair")

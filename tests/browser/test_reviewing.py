@@ -1,0 +1,246 @@
+"""The review queue as a reviewer works in it: by keyboard, blind, without losing anything."""
+
+import re
+import uuid
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from stage import Server, Stage
+
+JUDGES_OWN = ("Reason of the judge", "low_confidence", "safety", "bleach", "python/judges")
+Begin = Callable[..., None]
+
+
+@pytest.fixture
+def anna() -> str:
+    """Return the name of a reviewer whom no other test knows, for they share the store."""
+    return f"Anna {uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def begin(served: Server, stage: Stage, anna: str) -> Begin:
+    """Return a function that begins to review a run."""
+
+    def begun(page: Page, suite: str = "desk", queue: str = "flagged") -> None:
+        page.goto(f"{served.url}/runs/{stage.runs[suite]}/review?queue={queue}")
+        name(page, anna)
+
+    return begun
+
+
+def name(page: Page, reviewer: str) -> None:
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    page.keyboard.type(reviewer)
+    go(page, "Enter")
+    expect(page.get_by_role("heading", name="Your verdict")).to_be_visible()
+
+
+def go(page: Page, key: str) -> None:
+    """Press a key that leads to another page."""
+    with page.expect_navigation():
+        page.keyboard.press(key)
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def status(page: Page) -> str:
+    return page.get_by_role("status").inner_text()
+
+
+def shown(page: Page) -> str:
+    """Return which sample a page is about."""
+    return page.url.partition("?")[0].removesuffix("/judged")
+
+
+def progress(page: Page) -> str:
+    found = re.search(r"(\d+) of \d+ flagged", page.locator(".progress-line").inner_text())
+    assert found
+    return found[1]
+
+
+def agreement(page: Page) -> str:
+    page.get_by_role("link", name="Agreement").click()
+    text = page.locator("main").inner_text()
+    page.go_back()
+    return text
+
+
+def test_ten_samples_are_reviewed_by_keyboard_and_agreement_follows(
+    page: Page, begin: Begin, anna: str
+) -> None:
+    begin(page, queue="random")
+    seen = [shown(page)]
+    for done in range(10):
+        press(page, str(1 + done % 5))
+        assert "Next: Tone" in status(page)
+        press(page, "4")
+        assert "Enter submits" in status(page)
+        go(page, "Enter")
+        if done < 2:
+            expect(page.get_by_role("heading", name="The judge and you")).to_be_visible()
+            go(page, ("n", "Enter")[done])
+        if done == 1:
+            with page.expect_navigation():
+                page.get_by_role("button", name="Go straight on").click()
+        seen.append(shown(page))
+    assert len(set(seen)) == 11
+    before = agreement(page)
+    assert anna in before
+    go(page, "u")
+    expect(page.get_by_role("status")).to_contain_text("taken back")
+    assert shown(page) == seen[-2]
+    assert agreement(page) != before
+
+
+def test_nothing_of_the_judge_is_in_the_page_until_the_reviewer_has_scored(
+    page: Page, begin: Begin
+) -> None:
+    begin(page)
+    hidden = page.content()
+    assert [word for word in JUDGES_OWN if word in hidden] == []
+    press(page, "3", "3")
+    go(page, "Enter")
+    told = page.content()
+    assert "Reason of the judge" in told
+    assert "Flagged as safety" in told  # the gravest comes first
+
+
+def test_undo_brings_a_sample_back_with_what_was_said(page: Page, begin: Begin) -> None:
+    begin(page)
+    first = shown(page)
+    press(page, "2", "5", "c")
+    page.keyboard.type("too short, and nasty: u n s ?")
+    press(page, "Escape")
+    go(page, "Enter")
+    assert progress(page) == "1"
+    go(page, "u")
+    assert (shown(page), progress(page)) == (first, "0")
+    checked = page.locator("input[type=radio]:checked")
+    assert [checked.nth(place).input_value() for place in range(checked.count())] == ["2", "5"]
+    expect(page.get_by_label("Comment")).to_have_value("too short, and nasty: u n s ?")
+
+
+def test_skipping_goes_on_and_comes_back(page: Page, begin: Begin) -> None:
+    begin(page)
+    seen: list[str] = []
+    while shown(page) not in seen:
+        seen.append(shown(page))
+        go(page, "sn"[len(seen) % 2])
+    assert len(seen) == 8
+    assert shown(page) == seen[0]
+    assert progress(page) == "0"
+
+
+def test_keys_do_nothing_with_modifiers_and_enter_waits_for_every_score(
+    page: Page, begin: Begin
+) -> None:
+    begin(page)
+    here = page.url
+    press(page, "Control+1", "Alt+2", "Meta+3")
+    assert page.locator("input[type=radio]:checked").count() == 0
+    press(page, "1", "Enter", "Enter")
+    assert "Still open: Tone." in status(page)
+    press(page, "?")
+    assert "hidden" in status(page)
+    assert page.url == here
+
+
+def test_pairs_are_compared_by_three_keys_in_the_order_that_was_drawn(
+    page: Page, begin: Begin
+) -> None:
+    begin(page, "pairs")
+    firsts: set[str] = set()
+    for key in ("a", "b", "t", "x"):
+        firsts.add(page.locator(".response .text").first.inner_text()[:10])
+        press(page, key)
+        go(page, "Enter")
+        expect(page.get_by_role("row", name="Winner")).to_be_visible()
+        go(page, "Enter")
+    assert firsts <= {"Answer one", "Answer two"}
+
+
+def test_fractions_are_typed(page: Page, begin: Begin) -> None:
+    begin(page, "fractions", "random")
+    press(page, "0", ".", "5", "Enter")
+    assert "Next: Tone" in status(page)
+    press(page, "2", "Enter")
+    assert "Tone: " in status(page)  # the browser says in its own words that 2 is too much
+    press(page, "Backspace", "1", "Enter")
+    go(page, "Enter")
+    expect(page.get_by_role("row", name="Correctness 0.5")).to_be_visible()
+
+
+def test_who_goes_straight_on_sees_no_judge(page: Page, begin: Begin) -> None:
+    begin(page)
+    with page.expect_navigation():
+        page.get_by_role("button", name="Go straight on").click()
+    first = shown(page)
+    press(page, "3", "3")
+    go(page, "Enter")
+    expect(page.get_by_role("heading", name="Your verdict")).to_be_visible()
+    expect(page.get_by_role("status")).to_contain_text("Saved")
+    assert shown(page) != first
+
+
+def test_the_end_of_the_queue_is_said_and_leads_on(page: Page, begin: Begin) -> None:
+    begin(page, "kinder")
+    for _ in range(2):
+        press(page, "3", "3")
+        go(page, "Enter")
+        go(page, "Enter")
+    expect(page.locator("main")).to_contain_text("every flagged sample")
+    go(page, "Enter")
+    expect(page.get_by_role("heading", name="Your verdict")).to_be_visible()
+
+
+def test_two_windows_of_one_reviewer_lose_nothing(
+    page: Page, begin: Begin, troubles: list[str]
+) -> None:
+    begin(page)
+    other = page.context.new_page()
+    other.goto(page.url)
+    press(page, "3", "3")
+    go(page, "Enter")
+    press(other, "1", "1")
+    go(other, "Enter")
+    expect(other.locator("main")).to_contain_text("reviewed this sample already")
+    other.go_back()
+    press(page, "u")
+    expect(page.get_by_role("status")).to_contain_text("taken back")
+    troubles.clear()
+
+
+def test_another_name_is_another_reviewer(page: Page, begin: Begin, anna: str) -> None:
+    begin(page)
+    press(page, "3", "3")
+    go(page, "Enter")
+    page.get_by_role("link", name="change").click()
+    page.get_by_label("Name", exact=True).fill(f"Ben, not {anna}")
+    go(page, "Enter")
+    assert progress(page) == "0"
+    press(page, "2", "3")
+    go(page, "Enter")
+    expect(page.get_by_role("columnheader", name=anna, exact=True)).to_be_visible()
+
+
+def test_everything_works_without_script(
+    open_page: Callable[..., Page], served: Server, stage: Stage, anna: str
+) -> None:
+    page = open_page(java_script_enabled=False)
+    page.goto(f"{served.url}/runs/{stage.runs['desk']}/review")
+    page.get_by_label("Name", exact=True).fill(anna)
+    page.get_by_role("button", name="Begin").click()
+    for group in ("Correctness", "Tone"):
+        page.get_by_role("group", name=group).get_by_label("3", exact=False).first.check()
+    page.get_by_label("Comment").fill("by hand")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_role("heading", name="The judge and you")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("by hand")
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("link", name="Skip", exact=True).click()
+    assert progress(page) == "0"
