@@ -11,6 +11,7 @@ from starlette.requests import HTTPConnection
 from jurybox.running.records import RunRow
 from jurybox.running.storing import Store
 from jurybox.web.comparisons import Comparisons
+from jurybox.web.standings import Standings
 from jurybox.wiring.live import LiveRuns
 
 T = TypeVar("T")
@@ -68,6 +69,7 @@ class Place:
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, str, str], _Kept] = OrderedDict()
         self.comparisons = Comparisons(settings.store, self.live)
+        self.standings = Standings(settings.store)
 
     def kept(self, run: RunRow, what: str, make: Callable[[], T]) -> T:
         """Return what follows from a run's samples, made once for a run that is finished."""

@@ -19,10 +19,11 @@ from jurybox.running.storing import Store
 from jurybox.web.pages.finding import run_of
 from jurybox.web.place import Place, place_of
 from jurybox.web.rendering import page_response, segment
-from jurybox.web.standings import STANDINGS
+from jurybox.web.standings import Pending
 from jurybox.wiring.calibrations import standing_of
 
 _SHOWN: Final = 5
+_PENDING: Final = "Reviews are there; how the judges stand with them is being worked out."
 
 
 def page_of_run(request: Request) -> Response:
@@ -80,7 +81,7 @@ def _page(view: RunView, run: RunRow, place: Place) -> RunPage:
     extras = msgspec.structs.replace(
         place.kept(run, "extras", look),
         calibration=_calibrated(view, store),
-        people=_people(run, store),
+        people=_people(run, place),
     )
     return run_page(view, rubric, concerns_of(store, run, view.conclusion), extras=extras)
 
@@ -106,6 +107,8 @@ def _calibrated(view: RunView, store: Store) -> Calibrated | None:
     return Calibrated(line=found.line, holds=not found.stale)
 
 
-def _people(run: RunRow, store: Store) -> tuple[str, ...]:
-    found = STANDINGS.of(store, run)
+def _people(run: RunRow, place: Place) -> tuple[str, ...]:
+    found = place.standings.soon(run)
+    if isinstance(found, Pending):
+        return (_PENDING,)
     return () if found is None else found.lines

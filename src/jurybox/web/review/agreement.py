@@ -5,9 +5,9 @@ from collections import Counter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jurybox.web.place import place_of
 from jurybox.web.rendering import page_response
 from jurybox.web.review.visits import base_of, desk_of
-from jurybox.web.standings import STANDINGS
 
 
 def agreement_page(request: Request) -> Response:
@@ -17,7 +17,7 @@ def agreement_page(request: Request) -> Response:
         "title": f"Agreement {desk.run.id}",
         "run": desk.run,
         "base": base_of(desk),
-        "standing": STANDINGS.of(desk.store, desk.run),
+        "standing": place_of(request).standings.of(desk.run),
         "counts": Counter(each.reviewer for each in desk.reviews()),
     }
     return page_response(request, "review/agreement.html", data)

@@ -12,7 +12,6 @@ from jurybox.web.api.registry import NUMBER, RUN, Call, Endpoint
 from jurybox.web.pages.finding import known_run
 from jurybox.web.parameters import ANY_TEXT, Parameter
 from jurybox.web.refusals import Refusal
-from jurybox.web.standings import STANDINGS
 from jurybox.wiring.review_cases import Case
 from jurybox.wiring.reviewing import Progress, ReviewDesk
 
@@ -208,7 +207,7 @@ def _undo(call: Call) -> Undone:
 
 def _standing(call: Call) -> Standing:
     run = known_run(call.place, call.path["run"])
-    found = STANDINGS.of(call.place.store, run)
+    found = call.place.standings.of(run)
     return Standing(standing=None if found is None else found.as_data())
 
 

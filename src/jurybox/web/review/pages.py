@@ -52,7 +52,12 @@ def submit(visit: Visit) -> Response:
     if refused is not None:
         return refused
     order = form.get("order", case.order)
-    shown = Circumstances(queue=visit.queue, order=order if order in ORDERS else case.order)
+    shown = Circumstances(
+        queue=visit.queue,
+        order=order if order in ORDERS else case.order,
+        # Who picks a sample comes from its page, where the judges' verdict stands.
+        blind=visit.queue != "picked",
+    )
     try:
         verdict = given_verdict(form, visit.desk.rubric, pair=case.is_pair)
         visit.desk.submit(

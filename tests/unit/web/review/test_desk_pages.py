@@ -340,6 +340,8 @@ def test_the_run_page_tells_how_the_judge_stands_with_people_so_far(
     for number in (0, 1):
         anna.get(f"{DESK}/{number}?queue=flagged")
         anna.send(number, **SCORES)
+        # The page of a run doesn't wait for it; that of the agreement does.
+        anna.get(f"{DESK}/agreement")
         told = anna.get("/runs/run-a").text
         assert f"{number + 1} review" in told
         assert "judge against people, flagged, facts" in told
@@ -350,6 +352,17 @@ def test_nothing_is_taken_from_other_sites(made: Made, pages: PagesClient, path:
     answer = pages.post(DESK + path, data={"reviewer": "Anna", **SCORES})
     assert answer.status_code == 403
     assert desk(made).reviews() == ()
+
+
+def test_who_comes_from_the_page_of_a_sample_has_seen_the_verdict(
+    made: Made, anna: Reviewer
+) -> None:
+    anna.name("Anna")
+    assert f'href="{DESK}/1"' in anna.get("/runs/run-a/samples/1").text
+    anna.get(f"{DESK}/1")
+    anna.send(1, **SCORES)
+    (review,) = desk(made).reviews()
+    assert (review.shown.queue, review.shown.blind) == ("picked", False)
 
 
 def test_reviewing_changes_no_record(made: Made, anna: Reviewer) -> None:

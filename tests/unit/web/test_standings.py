@@ -1,0 +1,120 @@
+"""What reviews make of a run is worked out beside its page, once for every new review."""
+
+from collections.abc import Sequence
+from threading import Event
+from typing import Any
+
+import msgspec
+import pytest
+
+from jurybox.errors import IncompleteError
+from jurybox.running.records import ReviewRow, RunRow
+from jurybox.web import standings
+from jurybox.web.standings import Pending, Standings
+
+RUN = RunRow(
+    id="run-1",
+    suite="s",
+    status="finished",
+    created_at="",
+    finished_at=None,
+    plan="",
+    metadata="",
+    outcome=None,
+    digest="d",
+)
+REVIEW = ReviewRow(
+    id="r1",
+    run_id="run-1",
+    number=0,
+    reviewer="ann",
+    created_at="",
+    action="review",
+    of=None,
+    record_sha256="",
+    verdict="{}",
+    comment="",
+)
+
+
+class Reviewed:
+    """A store with nothing but reviews."""
+
+    def __init__(self, *rows: ReviewRow) -> None:
+        self.rows = rows
+
+    def reviews(self, run_id: str) -> Sequence[ReviewRow]:
+        del run_id
+        return self.rows
+
+
+class Slow:
+    """A desk whose figures take as long as a test likes."""
+
+    go = Event()
+    asked = 0
+    trouble: Exception | None = None
+
+    def __init__(self, store: object, run: RunRow) -> None:
+        del store, run
+
+    def standing(self) -> str:
+        Slow.asked += 1
+        assert Slow.go.wait(10)
+        if Slow.trouble is not None:
+            raise Slow.trouble
+        return f"standing {Slow.asked}"
+
+
+@pytest.fixture(autouse=True)
+def desk(monkeypatch: pytest.MonkeyPatch) -> None:
+    Slow.go, Slow.asked, Slow.trouble = Event(), 0, None
+    monkeypatch.setattr(standings, "ReviewDesk", Slow)
+
+
+def over(*rows: ReviewRow) -> tuple[Standings, Any]:
+    store: Any = Reviewed(*rows)
+    return Standings(store), store
+
+
+def test_without_reviews_nobody_is_asked() -> None:
+    made, _ = over()
+    assert made.soon(RUN) is None
+    assert made.of(RUN) is None
+    assert Slow.asked == 0
+
+
+def test_a_page_does_not_wait_and_the_next_one_finds_it_done() -> None:
+    made, _ = over(REVIEW)
+    assert isinstance(made.soon(RUN, 0.01), Pending)
+    assert isinstance(made.soon(RUN, 0.01), Pending)
+    Slow.go.set()
+    assert made.of(RUN) == "standing 1"
+    assert made.soon(RUN) == "standing 1"
+
+
+def test_a_new_review_makes_it_anew() -> None:
+    made, store = over(REVIEW)
+    Slow.go.set()
+    assert made.of(RUN) == "standing 1"
+    store.rows = (REVIEW, msgspec.structs.replace(REVIEW, id="r2"))
+    assert made.of(RUN) == "standing 2"
+
+
+def test_trouble_is_told_to_whoever_asks_and_tried_again() -> None:
+    made, _ = over(REVIEW)
+    Slow.go.set()
+    Slow.trouble = IncompleteError("out of reach")
+    with pytest.raises(IncompleteError):
+        made.of(RUN)
+    Slow.trouble = None
+    assert made.of(RUN) == "standing 2"
+
+
+def test_a_run_that_goes_on_is_not_read_for_its_page() -> None:
+    made, _ = over(REVIEW)
+    running = msgspec.structs.replace(RUN, status="running")
+    assert isinstance(made.soon(running), Pending)
+    assert Slow.asked == 0
+    Slow.go.set()
+    assert made.of(running) == "standing 1"
