@@ -136,7 +136,7 @@ def test_a_rubric_that_changed_is_not_looked_at_again(judge: JudgeServer) -> Non
 
 def test_a_full_disk_stops_the_run_and_loses_nothing(judge: JudgeServer) -> None:
     write()
-    done = jurybox("run", "suite.yaml", "--base-url", judge.url, limit=700_000)
+    done = jurybox("run", "suite.yaml", "--base-url", judge.url, limit=850_000)
     assert done.code == 3
     assert "disk" in done.err
     assert "Traceback" not in done.err
