@@ -46,9 +46,12 @@ class FigureSpread(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         n: how many samples have it, in all repeats.
         mean: of all of them.
-        sd: the sample standard deviation in the first repeat, for the repeats of a sample aren't
-            independent of each other; None with fewer than two values.
-        independent: how many samples of the first repeat have it.
+        sd: how far all of them spread about their mean, as ``sqrt(m / (m - 1) * v)`` with their
+            variance ``v`` about it and ``m`` as ``independent``: without repeats that is the sample
+            standard deviation. Repeats of a sample add to it whatever they differ by, and never
+            lend it their number. None with fewer than two independent values.
+        independent: on how many samples at least the values stand, for the repeats of a sample
+            aren't independent of each other: as many as in the repeat that has most of them.
         bins: low end, high end and count of each bin, in order. Where both ends are the same the
             bin is that one score: so it is on scales of at most 21 whole numbers, and a score
             between two of them counts for the nearest. Other scores have 20 equal bins from end to
@@ -185,36 +188,31 @@ def _of_scale(scale: Scale) -> _Bins:
 class _Figure:
     """One figure as its values come in."""
 
-    __slots__ = ("_bins", "_counts", "_first", "_independent", "_later", "_parts", "_squares")
+    __slots__ = ("_bins", "_counts", "_fresh", "_parts", "_repeats", "_squares")
 
     def __init__(self, bins: _Bins) -> None:
         self._bins = bins
         self._counts: Counter[int] = Counter()
-        self._first: list[float] = []
-        self._later: list[float] = []
-        # Exact sums: of the values in the first repeat, of their squares, and of all other values.
-        self._parts: tuple[list[float], list[float]] = [], []
+        self._repeats: Counter[int] = Counter()
+        self._fresh: list[float] = []
+        # Exact sums: of the values, and of their squares.
+        self._parts: list[float] = []
         self._squares: list[float] | None = []
-        self._independent = 0
 
     def add(self, value: float, repeat: int) -> None:
         """Take in a finite number."""
-        fresh = self._later if repeat else self._first
-        fresh.append(value)
-        if len(fresh) == _FOLD:
+        self._repeats[repeat] += 1
+        self._fresh.append(value)
+        if len(self._fresh) == _FOLD:
             self._fold()
 
     def _fold(self) -> None:
-        first, later = self._first, self._later
-        self._first, self._later = [], []
-        self._independent += len(first)
-        self._counts.update(map(self._bins.place, first))
-        self._counts.update(map(self._bins.place, later))
+        fresh, self._fresh = self._fresh, []
+        self._counts.update(map(self._bins.place, fresh))
         if self._squares is not None:
-            within = all(-_LARGEST < value < _LARGEST for value in first)
-            self._squares = exact_parts([*self._squares, *_squares(first)]) if within else None
-        one, other = self._parts
-        self._parts = exact_parts([*one, *first]), exact_parts([*other, *later])
+            within = all(-_LARGEST < value < _LARGEST for value in fresh)
+            self._squares = exact_parts([*self._squares, *_squares(fresh)]) if within else None
+        self._parts = exact_parts([*self._parts, *fresh])
 
     def told(self) -> FigureSpread | None:
         """Return the spread; None without a value."""
@@ -222,21 +220,20 @@ class _Figure:
         n = self._counts.total()
         if not n:
             return None
-        one, other = self._parts
+        independent = max(self._repeats.values())
         return FigureSpread(
             n=n,
-            mean=math.fsum((*one, *other)) / n,
-            sd=self._sd(),
-            independent=self._independent,
+            mean=math.fsum(self._parts) / n,
+            sd=self._sd(n, independent),
+            independent=independent,
             bins=self._bins.told(self._counts),
         )
 
-    def _sd(self) -> float | None:
-        n = self._independent
-        if n < 2 or self._squares is None:  # noqa: PLR2004 - one value has no spread
+    def _sd(self, n: int, independent: int) -> float | None:
+        if independent < 2 or self._squares is None:  # noqa: PLR2004 - one value has no spread
             return None
-        spread = _exact(self._squares) - _exact(self._parts[0]) ** 2 / n
-        return math.sqrt(max(spread / (n - 1), 0))
+        spread = _exact(self._squares) - _exact(self._parts) ** 2 / n
+        return math.sqrt(max(spread / n * Fraction(independent, independent - 1), 0))
 
 
 def _exact(parts: Iterable[float]) -> Fraction:

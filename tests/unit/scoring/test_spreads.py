@@ -92,10 +92,37 @@ def test_values_that_hardly_differ_have_the_deviation_they_have() -> None:
     assert one("latency_e2e_ms", *[0.1] * 3000).sd == 0
 
 
-def test_only_the_first_repeat_tells_the_deviation() -> None:
+def test_repeats_count_by_what_they_differ_and_not_by_their_number() -> None:
     spread = one("tone", 1, 5, 3, 5, repeats=2)
     assert (spread.n, spread.independent, spread.mean) == (4, 2, 3.5)
-    assert spread.sd == statistics.stdev([1, 3])
+    assert spread.sd == pytest.approx((2 * statistics.pvariance([1, 5, 3, 5])) ** 0.5)
+
+
+def test_a_first_repeat_without_a_spread_hides_none() -> None:
+    # Every sample has 3 in the first repeat, and 1 and 5 in the others.
+    spread = one("tone", *[3, 1, 5] * 10, repeats=3)
+    assert spread.independent == 10
+    assert spread.sd == pytest.approx((10 / 9 * 8 / 3) ** 0.5)
+
+
+@given(st.lists(st.lists(finite, min_size=3, max_size=3), min_size=2, max_size=10))
+def test_the_deviation_is_never_below_that_of_the_samples_means(samples: list) -> None:
+    spread = one("tone", *(value for sample in samples for value in sample), repeats=3)
+    means = statistics.stdev(map(statistics.fmean, samples))
+    assert spread.sd >= means * (1 - 1e-9) - 1e-6
+
+
+def test_which_repeat_comes_first_changes_nothing() -> None:
+    values = [(1, 0), (4, 0), (5, 1), (5, 1), (2, 1), (3, 2)]
+    turned = [(value, (repeat + 1) % 3) for value, repeat in reversed(values)]
+    told = []
+    for each in (values, turned):
+        tally = SpreadTally(RUBRIC)
+        for value, repeat in each:
+            tally.add(scored(tone=value), repeat)
+        told.append(tally.told())
+    assert told[0] == told[1]
+    assert told[0].figures["tone"].independent == 3
 
 
 def test_one_value_has_no_deviation_and_none_has_no_spread() -> None:

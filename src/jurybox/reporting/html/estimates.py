@@ -1,7 +1,8 @@
 """The figures of a run with what is known of their chance: how many samples, and intervals.
 
 An interval takes samples to be independent of each other. The repeats of one sample aren't, so only
-as many values count as there are samples; that makes intervals too wide rather than too narrow.
+as many values count as there are samples, while what repeats differ by counts in full; that makes
+intervals too wide rather than too narrow.
 """
 
 from typing import Final
@@ -118,7 +119,7 @@ def mean_interval(spread: FigureSpread, axis: Axis) -> tuple[Interval | None, st
     """
     n, sd = spread.independent, spread.sd
     if n < _TWO:
-        return None, "one value can't show how values vary"
+        return None, "one sample can't show how samples vary"
     if sd is None:
         return None, "the values are too large"
     if sd == 0:

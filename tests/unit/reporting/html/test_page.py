@@ -42,7 +42,7 @@ def test_an_interval_ends_where_its_scale_does() -> None:
 
 @pytest.mark.parametrize(
     ("values", "why"),
-    [([0.5], "one value can't show how values vary"), ([1.0, 1.0], "all values are the same")],
+    [([0.5], "one sample can't show how samples vary"), ([1.0, 1.0], "all values are the same")],
 )
 def test_without_a_spread_there_is_a_reason_in_place_of_an_interval(
     values: list[float], why: str
