@@ -142,7 +142,21 @@ def test_words_never_overlap_over_ranges(count: int, step: float, marks: list[fl
     drawing = read(histogram(spread(*bins, marks=placed, unit="ms")))
     assert_readable(drawing)
     named = [text.text for text in texts(drawing) if text.get("class") == "mark-name"]
-    assert len(named) == len(marks)
+    assert [each.split()[0] for each in named] == ["mean", *("p95" for _ in marks)]
+
+
+@pytest.mark.parametrize(("mean", "at"), [(1.0, 0.0), (2.5, 1.5), (4.0, 3.0), (0.2, 0.0)])
+def test_the_mean_is_a_stroke_between_the_bars_of_its_scores(mean: float, at: float) -> None:
+    drawing = read(histogram(spread(*((n, n, 1) for n in (1.0, 2.0, 3.0, 4.0)), mean=mean)))
+    middles = [float(each.get("x")) + float(each.get("width")) / 2 for each in drawing.iter("rect")]
+    (stroke,) = [each for each in drawing.iter("line") if each.get("class") == "mark mean"]
+    wide = middles[1] - middles[0]
+    assert float(stroke.get("x1")) == pytest.approx(middles[0] + at * wide, abs=0.1)
+
+
+def test_without_values_there_is_no_mean_to_draw() -> None:
+    drawn = read(histogram(spread()))
+    assert [each.get("class") for each in drawn.iter("line")] == ["axis"]
 
 
 def test_a_mark_lies_where_its_value_is() -> None:

@@ -1,6 +1,7 @@
 """Bars that stand: how many samples have which value."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -39,61 +40,84 @@ class _Histogram:
         self._of = distribution
         self._bins = distribution.bins
         self._wide = (_WIDTH - 2 * _EDGE) / max(len(self._bins), 1)
-        # Each mark has a line of its own, so that no two of their words can meet.
-        self._top = _LINE * (len(distribution.marks) + 1)
+        self._strokes = [(mark.label, mark.value, "mark") for mark in distribution.marks]
+        if self._bins:
+            self._strokes.insert(0, ("mean", distribution.mean, "mark mean"))
+        # Each stroke has a line of its own, so that no two of their words can meet.
+        self._top = _LINE * (len(self._strokes) + 1)
         self._base = self._top + _PLOT
         self._most = max((count for _, _, count in self._bins), default=0)
 
     def drawn(self) -> Markup:
         """Return the drawing."""
         of = self._of
-        parts = [*self._bars(), *self._labels(), *self._marks()]
+        # Counts lie over the strokes, for a number that is crossed out can't be read.
+        parts = [*self._bars(), *self._labels(), *self._marks(), *self._counts()]
         parts.append(line((_EDGE, self._base), (_WIDTH - _EDGE, self._base), "axis"))
         size = (_WIDTH, self._base + 2 * _LINE)
         unit = f" in {of.unit}" if of.unit else ""
         return picture(f"{of.label}{unit}", described(of), size, *parts, kind="histogram")
 
     def _bars(self) -> Iterator[Markup]:
-        counts = [count for _, _, count in self._bins]
-        if max(map(room_for, map(_end, counts)), default=0.0) <= self._wide - 2:
-            told = set(range(len(counts)))
-        else:
-            # Without room for all, the highest one says how high high is.
-            told = {counts.index(self._most)}
-        for at, count in enumerate(counts):
+        for at, (low, end, count) in enumerate(self._bins):
             if not count:
                 continue
-            # What is too small to be seen is still no zero.
-            high = max(count / self._most * _PLOT, _LEAST)
+            high = self._high(count)
             left = _EDGE + at * self._wide
-            low, end, _ = self._bins[at]
             # A score is a point; only a range is as wide as it is.
             thick = min(self._wide - 2, _THICK) if low == end else self._wide - 2
             yield box(left + (self._wide - thick) / 2, self._base - high, thick, high, "fill")
-            if at in told:
-                place, anchor = within(_end(count), left + self._wide / 2, _WIDTH)
-                yield words(_end(count), place, self._base - high - 3, "count", anchor)
+
+    def _high(self, count: int) -> float:
+        # What is too small to be seen is still no zero.
+        return max(count / self._most * _PLOT, _LEAST)
+
+    def _counts(self) -> Iterator[Markup]:
+        counts = [count for _, _, count in self._bins]
+        if max(map(room_for, map(_end, counts)), default=0.0) <= self._wide - 2:
+            told = range(len(counts))
+        else:
+            # Without room for all, the highest one says how high high is.
+            told = (counts.index(self._most),)
+        for at in told:
+            if counts[at]:
+                text = _end(counts[at])
+                place, anchor = within(text, _EDGE + (at + 0.5) * self._wide, _WIDTH)
+                yield words(text, place, self._base - self._high(counts[at]) - 3, "count", anchor)
 
     def _labels(self) -> Iterator[Markup]:
         for text, place, anchor in labels(self._bins, self._wide):
             yield words(text, place, self._base + _LINE, "tick", anchor)
 
     def _marks(self) -> Iterator[Markup]:
-        for at, mark in enumerate(self._of.marks):
-            x = self._place(mark.value)
+        for at, (label, value, kind) in enumerate(self._strokes):
+            x = self._place(value)
             height = _LINE * (at + 1)
-            text = f"{mark.label} {shown(mark.value)}"
+            text = f"{label} {shown(value)}"
             place, anchor = within(text, x, _WIDTH)
-            yield element("line", x1=x, y1=height + 3, x2=x, y2=self._base, class_="mark")
+            yield element("line", x1=x, y1=height + 3, x2=x, y2=self._base, class_=kind)
             yield words(text, place, height - 1, "mark-name", anchor)
 
     def _place(self, value: float) -> float:
         """Return where a value lies; bins are drawn equally wide, whatever their ends are."""
+        if all(low == high for low, high, _ in self._bins):
+            return self._between_points(value)
         for at, (low, high, _) in enumerate(self._bins):
             if value < high or (value <= high and at == len(self._bins) - 1):
                 part = (value - low) / (high - low) if high > low else 0.5
                 return _EDGE + (at + min(max(part, 0.0), 1.0)) * self._wide
         return _WIDTH - _EDGE
+
+    def _between_points(self, value: float) -> float:
+        """Return where a value lies between scores, each of which is the middle of its bar."""
+        points = [low for low, _, _ in self._bins]
+        after = bisect_right(points, value)
+        if 0 < after < len(points):
+            low, high = points[after - 1], points[after]
+            place = after - 1 + (value - low) / (high - low)
+        else:
+            place = max(after - 1, 0)
+        return _EDGE + (place + 0.5) * self._wide
 
 
 def labels(bins: Sequence[Bin], wide: float) -> list[tuple[str, float, str]]:
