@@ -9,6 +9,9 @@ from jurybox.rubric.figures import AGGREGATE_SCORE, LOWEST_MEAN, RATES, Share, S
 from jurybox.rubric.model import Rubric
 from jurybox.scoring.tally import JUDGE_SCORE
 
+UNITS: Final = {"latency_e2e_ms": "ms", "total_tokens": "tokens"}
+"""What the measures of a sample are counted in."""
+
 _STEPS: Final = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 _AIR: Final = 1.15
 

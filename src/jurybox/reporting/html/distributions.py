@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 
+from jurybox.reporting.html.axes import UNITS
 from jurybox.reporting.html.estimates import Estimates
 from jurybox.rubric.figures import SAMPLE_SCORE, Statistic
 from jurybox.rubric.model import Rubric
@@ -12,7 +13,6 @@ from jurybox.scoring.tally import JUDGE_SCORE
 
 MOST_BINS: Final = 21
 
-_UNITS: Final = {"latency_e2e_ms": "ms", "total_tokens": "tokens"}
 _LABELS: Final = {
     "latency_e2e_ms": "Latency, end to end",
     "total_tokens": "Tokens a sample",
@@ -85,7 +85,7 @@ def _distribution(
     return Distribution(
         name=name,
         label=label,
-        unit=_UNITS.get(name, ""),
+        unit=UNITS.get(name, ""),
         n=spread.n,
         mean=spread.mean,
         bins=_few(spread.bins),

@@ -20,12 +20,16 @@ from jurybox.reporting.html.estimates import Estimate, Estimates
 from jurybox.reporting.html.gauges import Gauge, gauge
 from jurybox.reporting.html.groups import Grouping, groupings
 from jurybox.reporting.html.jury import Jury, Position, jury_of, position_of
+from jurybox.reporting.html.order import OrderFigure
+from jurybox.reporting.html.people import People
 from jurybox.reporting.html.samples import Independence, SampleCard
+from jurybox.reporting.jury_agreement import JuryAgreement
 from jurybox.reporting.view import RunView
 from jurybox.rubric.figures import AGGREGATE_SCORE, SAMPLES
 from jurybox.rubric.model import Rubric
 from jurybox.scoring.tally import JUDGE_SCORE
 
+UNSTABLE_RATE: Final = "unstable_rate"
 _RECORDED: Final = "recorded"
 _NOT_YET: Final = "not yet: the run isn't finished"
 
@@ -45,7 +49,10 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
         slowest: those that took longest.
         independence: whether votes on one sample could differ at all.
         calibration: how the judges stand with people; None where nobody looked.
-        people: what people's reviews say so far, in lines.
+        people: what people's reviews say so far; None without any.
+        jury_agreement: how far the votes agree, by criterion and by judge.
+        position: what the order of two responses does.
+        unstable: pairs whose winner changes with the order.
 
     """
 
@@ -53,7 +60,10 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
     slowest: tuple[SampleCard, ...] = ()
     independence: Independence | None = None
     calibration: Calibrated | None = None
-    people: tuple[str, ...] = ()
+    people: People | None = None
+    jury_agreement: JuryAgreement | None = None
+    position: tuple[OrderFigure, ...] = ()
+    unstable: tuple[SampleCard, ...] = ()
 
 
 NO_EXTRAS: Final = Extras()
@@ -183,9 +193,20 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(gate for gate in self.gates if not gate.passed)
 
     @property
+    def reviewed(self) -> int:
+        """How many of the samples that were queued for a person have been reviewed."""
+        people = self.extras.people
+        return 0 if people is None else min(people.flagged, self.queued)
+
+    @property
     def calm(self) -> bool:
-        """Whether nothing needs attention."""
+        """Whether nothing is flagged; what the rubric decides may still be anything."""
         return not (self.notes or self.failed_gates or self.concerns or self.queued)
+
+    @property
+    def intervals(self) -> bool:
+        """Whether the mean of any criterion has an interval."""
+        return any(row.mean.interval is not None for row in self.criteria)
 
 
 def run_page(
@@ -194,7 +215,11 @@ def run_page(
     """Return the page of a run."""
     summary, estimates = view.summary, Estimates(view.conclusion, rubric)
     criteria = _criteria(rubric, estimates)
+    position = position_of(view, rubric)
     told = {each.mean.name for each in criteria} | {SAMPLES}
+    if position is None or (position.stable is None and view.conclusion.spreads):
+        # Where nothing was compared in two orders, a zero would look like praise.
+        told.add(UNSTABLE_RATE)
     repeats: Mapping[str, Any] = summary.get("repeats") or {}
     return RunPage(
         run_id=view.run_id,
@@ -224,7 +249,7 @@ def run_page(
         scores=score_distributions(rubric, estimates),
         groupings=groupings(summary, rubric),
         jury=jury_of(view),
-        position=position_of(view, rubric),
+        position=position,
         measures=measure_distributions(rubric, estimates),
         repeats=tuple(
             Repeated(name=name, mean=each["mean"], sd=each["sd"], values=tuple(each["values"]))

@@ -26,6 +26,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
 
     from jurybox.reporting.figures import exact, shown, signed
     from jurybox.reporting.html import charts
+    from jurybox.reporting.html.axes import WHOLE
     from jurybox.reporting.html.text import prose, seen, visible, whole
     from jurybox.reporting.html.wording import counted, dollars, moment, percent, span
 
@@ -56,7 +57,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     }
     cast("dict[str, Any]", made.globals)["charts"] = {
         name: getattr(charts, name) for name in charts.__all__
-    }
+    } | {"whole": WHOLE}
     return made
 
 

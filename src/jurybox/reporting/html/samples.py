@@ -9,6 +9,7 @@ import msgspec
 from jurybox.judging.report import CriterionReport, EvaluationReport
 from jurybox.reporting.attention import Extreme
 from jurybox.reporting.figures import shown
+from jurybox.reporting.html.axes import UNITS
 from jurybox.reporting.stored import damaged
 from jurybox.running.deriving import StoredResponses
 from jurybox.running.outcomes import read_result
@@ -21,6 +22,7 @@ _ROW: Final = msgspec.json.Decoder(Row)
 _RESPONSES: Final = msgspec.json.Decoder(StoredResponses)
 _REPORT: Final = msgspec.json.Decoder(EvaluationReport)
 _AUTOMATED: Final = msgspec.json.Decoder(AutomatedReport)
+_NO_RULE: Final = "no rule changed the score that the criterion begins with"
 # Rows of one dataset are asked about in the same way.
 _LOOKED_AT: Final = 100
 
@@ -41,18 +43,29 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the worst or the slowest samples."""
+    """A sample that is shown for the ``value`` of a ``figure``, or for its flags alone.
+
+    ``passed`` is None where the rubric has no rule by which samples pass.
+    """
 
     number: int
     id: str
     repeat: int
     figure: str
-    value: float
+    value: float | None
     passed: bool | None
     flags: tuple[str, ...]
     task: str
     answers: tuple[Answer, ...]
     grounds: tuple[Ground, ...]
+
+    @property
+    def measured(self) -> str:
+        """The value with its unit; of milliseconds nobody wants four decimals."""
+        unit = UNITS.get(self.figure)
+        if self.value is None or unit is None:
+            return "" if self.value is None else shown(self.value)
+        return f"{shown(round(self.value, 1))} {unit}"
 
 
 class Independence(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,16 +86,28 @@ def cards(store: Store, run: RunRow, extremes: Iterable[Extreme]) -> tuple[Sampl
 
 
 def _looked_up(store: Store, run: RunRow, extreme: Extreme) -> SampleCard:
-    sample = store.sample(run.id, extreme.number)
+    return card_of(store, run, extreme.number, extreme.figure, extreme.value)
+
+
+def card_of(
+    store: Store, run: RunRow, number: int, figure: str = "", value: float | None = None
+) -> SampleCard:
+    """Return the card of the sample with a number.
+
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
+    sample = store.sample(run.id, number)
     if sample is None:
-        raise damaged(run, f"sample number {extreme.number} is gone")
+        raise damaged(run, f"sample number {number} is gone")
     try:
-        return card(sample, extreme.figure, extreme.value)
+        return card(sample, figure, value)
     except msgspec.DecodeError as error:
         raise damaged(run, error) from None
 
 
-def card(sample: SampleRow, figure: str, value: float) -> SampleCard:
+def card(sample: SampleRow, figure: str, value: float | None) -> SampleCard:
     """Return a sample's card, with the figure for which it is shown.
 
     Raises:
@@ -101,7 +126,8 @@ def card(sample: SampleRow, figure: str, value: float) -> SampleCard:
         repeat=sample.repeat,
         figure=figure,
         value=value,
-        passed=result.passed,
+        # Without a rule nothing passes or fails, not even what has no score.
+        passed=result.passed if result.rules else None,
         flags=result.review_reasons,
         task=_ROW.decode(sample.inputs).task,
         answers=tuple(answers),
@@ -127,7 +153,7 @@ def _grounds(sample: SampleRow) -> Iterator[Ground]:
         rules = _AUTOMATED.decode(sample.automated)
         for each in sorted(rules.criteria, key=lambda criterion: criterion.score):
             fired = "; ".join(rule.why or rule.rule for rule in each.trace)
-            yield Ground(about=f"{each.id} {shown(each.score)}", text=fired)
+            yield Ground(about=f"{each.id} {shown(each.score)}", text=fired or _NO_RULE)
 
 
 def _of_criteria(criteria: Iterable[CriterionReport], side: str) -> Iterator[Ground]:

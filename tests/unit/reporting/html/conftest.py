@@ -44,7 +44,7 @@ def made(make_run: Callable, row: Callable) -> Callable:
             row("mute", "mute", ms=900.0, scenario="one"),
             row("late", "", late=True, ms=9000.0, scenario="two"),
         ]
-        both = [row(f"p{at}", response_b=row("b").response) for at in range(3)]
+        both = [row(f"p{at}", response_b=row("b").response) for at in range(12)]
         told = {
             "judged": lambda: make_run(rows, judge),
             "repeated": lambda: make_run(rows, judge, repeats=3),
@@ -52,7 +52,8 @@ def made(make_run: Callable, row: Callable) -> Callable:
             "unfinished": lambda: make_run(rows, judge, left_out=1),
             "empty": lambda: make_run(rows, judge, left_out=4),
             "rules": lambda: make_run(rows, None, rubric="companion", run_id="run-r"),
-            "pairs": lambda: make_run(both, first_wins, rubric="general"),
+            "pairs": lambda: make_run(both[:3], first_wins, rubric="general", run_id="run-p"),
+            "many pairs": lambda: make_run(both, first_wins, rubric="general", run_id="run-m"),
         }
         return told[kind]()
 

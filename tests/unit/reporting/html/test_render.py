@@ -11,9 +11,13 @@ import msgspec
 import pytest
 
 from jurybox.reporting.html.file import html_report
+from jurybox.reporting.html.order import OrderFigure
 from jurybox.reporting.html.page import Calibrated, Extras, RunPage
+from jurybox.reporting.html.people import Against, Among, Known, People
 from jurybox.reporting.html.render import environment, report_html
 from jurybox.reporting.html.samples import Answer, Ground, Independence, SampleCard
+from jurybox.reporting.jury_agreement import Dissent, JuryAgreement, VotesOn
+from jurybox.statistics.interval import Interval
 
 HOSTILE = (
     "</style></title><script>alert(1)</script><img src=x onerror=alert(1)>\"'>"
@@ -160,6 +164,51 @@ CARD = SampleCard(
     grounds=(Ground(about="about", text="text"),),
 )
 
+SOME = Interval(low=0.1, high=0.9, level=0.95, method="Wilson")
+PEOPLE = People(
+    lines=("line",),
+    flagged=1,
+    against=(
+        Against(
+            part="part",
+            criterion="tone",
+            n=3,
+            same=Known(value=0.5, interval=SOME),
+            kappa=Known(reason="too few"),
+            difference=Known(value=0.5, interval=SOME, reason="reason"),
+        ),
+    ),
+    among=(Among(criterion="tone", n=2, same=None, alpha=Known(value=0.5, interval=SOME)),),
+)
+VOTES = JuryAgreement(
+    judges=("one", "two"),
+    criteria=(
+        VotesOn(
+            criterion="tone",
+            n=3,
+            agree=2,
+            interval=SOME,
+            undecided=1,
+            dissent=(
+                Dissent(judge="one", votes=2, differs=0),
+                Dissent(judge="two", votes=0, differs=0),
+            ),
+        ),
+    ),
+)
+ORDER = tuple(
+    OrderFigure(
+        label="label",
+        criterion="tone",
+        value=value,
+        n=3,
+        samples=3,
+        interval=None if value is None else SOME,
+        reason="too few",
+    )
+    for value in (None, 0.5)
+)
+
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("link", [None, "/runs/x/{}".format])
@@ -171,7 +220,10 @@ def test_nothing_hostile_gets_through_in_any_field(
         slowest=(CARD,),
         independence=Independence(looked_at=3, dependent=1),
         calibration=Calibrated(line="line", holds=True),
-        people=("line",),
+        people=PEOPLE,
+        jury_agreement=VOTES,
+        position=ORDER,
+        unstable=(CARD,),
     )
     plain = msgspec.to_builtins(msgspec.structs.replace(page(made(kind)), extras=extras))
     shown = msgspec.convert(spoiled(plain), RunPage)
@@ -269,3 +321,101 @@ def test_only_the_page_itself_loads_jinja() -> None:
         check=True,
     )
     assert done.stdout == "False\n"
+
+
+def test_a_page_of_nothing_flagged_says_what_is_decided(
+    make_run: Callable, row: Callable, report: Callable
+) -> None:
+    text = report(make_run([row("a", "ok.")], None, rubric="companion"))
+    assert "Nothing does." not in text
+    assert re.search(
+        r"Nothing is flagged; the decision is below: <strong>(<bdi>)?needs_revision", text
+    )
+
+
+def test_where_nothing_is_decided_either_nothing_needs_attention(
+    made: Callable, report: Callable
+) -> None:
+    assert "Nothing does." in report(made("calm"))
+
+
+def test_a_run_without_intervals_doesnt_say_how_they_are_made(
+    made: Callable, report: Callable
+) -> None:
+    run = made("judged")
+    assert "Student" in report(run)
+    conclusion = msgspec.structs.replace(run.view.conclusion, spreads=None)
+    older = msgspec.structs.replace(run.view, conclusion=conclusion)
+    text = report(msgspec.structs.replace(run, view=older))
+    assert "Wilson" in text
+    assert "Student" not in text
+
+
+def test_a_rate_of_unstable_pairs_needs_pairs(made: Callable, report: Callable) -> None:
+    assert "unstable_rate" not in report(made("judged"))
+    assert "unstable_rate" in report(made("pairs"))
+
+
+def test_pairs_that_the_order_decided_are_shown_with_their_reasoning(
+    made: Callable, report: Callable
+) -> None:
+    text = report(made("pairs"))
+    section = text[text.index('id="unstable"') : text.index('id="slowest"')]
+    assert section.count('<details class="card">') == 3
+    assert "The first is better." in section
+    assert "response B" in section
+
+
+def test_a_report_on_pairs_tells_what_the_order_does(made: Callable, report: Callable) -> None:
+    text = report(made("many pairs"))
+    section = text[text.index('id="position"') : text.index('id="jury"')]
+    said = " ".join(" ".join(outline(text).said).split())
+    assert "The first place wins, of the calls with a winner 100%" in said
+    assert section.count("The preference flips with the places") == 5
+
+
+def test_too_few_pairs_say_so(made: Callable, report: Callable) -> None:
+    assert "only 3 samples have a pair with a winner, and 10 are needed" in report(made("pairs"))
+
+
+def test_a_single_vote_that_isnt_sure_says_why(made: Callable, report: Callable) -> None:
+    assert "A single vote always agrees with itself." in report(made("judged"))
+    text = report(made("pairs"))
+    assert "always agrees" not in text
+    assert "unless its two orders differ" in text
+
+
+def test_votes_are_held_together_by_criterion(
+    make_run: Callable, row: Callable, report: Callable
+) -> None:
+    good = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Right."}'
+    text = report(make_run([row("a")], lambda _: good, votes=3))
+    said = " ".join(" ".join(outline(text).said).split())
+    assert (
+        "all votes agree 95% interval no majority n accuracy_score 100% 20.7% to 100% 0 1" in said
+    )
+
+
+def test_the_slowest_have_a_unit(made: Callable, report: Callable) -> None:
+    text = report(made("judged"))
+    slowest = text[text.index('id="slowest"') :]
+    assert re.findall(r'card-value">(?:<bdi>)?([^<]*)', slowest)[0] == "9000 ms"
+
+
+def test_without_a_rule_to_pass_nothing_fails(
+    make_run: Callable, row: Callable, report: Callable
+) -> None:
+    rows = [row("late", "", late=True), row("good")]
+    text = report(make_run(rows, None, rubric="companion"))
+    cards = text[text.index('id="worst"') :]
+    assert ">fails<" not in cards
+
+
+def test_narrow_pages_break_long_names_rather_than_hide_figures() -> None:
+    from jurybox.reporting.html.render import style_sheet
+
+    usual, narrow = style_sheet().split("@media (max-width: 620px)")
+    rule = r"tbody th bdi \{[^}]*max-width: (\d+)em;[^}]*\}"
+    assert "overflow-wrap: break-word" in re.search(rule, usual)[0]
+    # Half of the 26 em that a narrow screen has, at 15 pixels each.
+    assert int(re.search(rule, narrow)[1]) <= 13
