@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from jurybox.reporting.html.file import html_report
-from jurybox.reporting.html.order import OrderFigure
+from jurybox.reporting.html.order import OrderFigure, order_figures
 from jurybox.reporting.html.page import Calibrated, Extras, RunPage
 from jurybox.reporting.html.people import Against, Among, Known, People
 from jurybox.reporting.html.render import environment, report_html
@@ -372,6 +372,20 @@ def test_a_report_on_pairs_tells_what_the_order_does(made: Callable, report: Cal
     said = " ".join(" ".join(outline(text).said).split())
     assert "The first place wins, of the calls with a winner 100%" in said
     assert section.count("The preference flips with the places") == 5
+
+
+def test_of_a_large_run_the_first_pairs_are_looked_at(made: Callable) -> None:
+    run = made("many pairs")
+    first, *_ = order_figures(run.store, run.row, most=11)
+    assert (first.value, first.samples, first.n) == (1.0, 11, 22)
+    text = report_of_orders(samples=12, most=11)
+    assert "Only the first 11 samples were looked at" in text
+    assert "looked at" not in report_of_orders(samples=11, most=11)
+
+
+def report_of_orders(samples: int, most: int) -> str:
+    order = environment().get_template("panels/position.html").module.order
+    return order([msgspec.structs.replace(each, most=most) for each in ORDER], samples)
 
 
 def test_too_few_pairs_say_so(made: Callable, report: Callable) -> None:
