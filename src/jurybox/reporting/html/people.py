@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from jurybox.calibration.drawing import FEWEST
 from jurybox.reporting.html.axes import Axis
 from jurybox.reporting.html.estimates import Estimate
 from jurybox.statistics.interval import Interval
@@ -45,6 +46,11 @@ class Against(msgspec.Struct, frozen=True, kw_only=True):
     difference: Known | None
 
     @property
+    def few(self) -> bool:
+        """Whether these are too few samples to rely on."""
+        return self.n < FEWEST
+
+    @property
     def drawn(self) -> Estimate:
         """The agreement as a figure on its scale."""
         return Estimate(
@@ -64,6 +70,11 @@ class Among(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     same: float | None
     alpha: Known
+
+    @property
+    def few(self) -> bool:
+        """Whether these are too few samples to rely on."""
+        return self.n < FEWEST
 
 
 class People(msgspec.Struct, frozen=True, kw_only=True):

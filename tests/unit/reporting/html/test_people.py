@@ -69,6 +69,18 @@ def test_the_report_has_a_table_and_a_chart_of_it(made: Callable, report: Callab
     assert "2.2e-16" not in text
 
 
+def test_too_few_samples_are_nothing_to_rely_on(made: Callable, report: Callable) -> None:
+    text = report(made("calm"), people=SAID)
+    # The flagged pairs, and people among themselves; not the twelve of the random part.
+    assert text.count("too few to rely on") == 2
+
+
+def test_an_interval_of_a_difference_says_how_it_was_made(made: Callable, report: Callable) -> None:
+    tone = {**TONE, "bias": {"value": 0.5, "interval": {**ENDS, "method": "t, 7 clusters"}}}
+    said = {**SAID, "random": {"samples": 12, "agreement": {"criteria": [tone]}}}
+    assert "t, 7 clusters" in report(made("calm"), people=said)
+
+
 def test_where_nobody_judged_the_rules_stand_against_people(
     made: Callable, report: Callable
 ) -> None:
