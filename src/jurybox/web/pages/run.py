@@ -10,6 +10,7 @@ from starlette.responses import Response
 from jurybox.reporting.attention import LATENCY, concerns_of
 from jurybox.reporting.figures import headline
 from jurybox.reporting.html.page import Calibrated, Extras, RunPage, run_page
+from jurybox.reporting.html.people import People, people_of
 from jurybox.reporting.html.samples import SampleCard, card, independence
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
@@ -107,8 +108,8 @@ def _calibrated(view: RunView, store: Store) -> Calibrated | None:
     return Calibrated(line=found.line, holds=not found.stale)
 
 
-def _people(run: RunRow, place: Place) -> tuple[str, ...]:
+def _people(run: RunRow, place: Place) -> People | None:
     found = place.standings.soon(run)
     if isinstance(found, Pending):
-        return (_PENDING,)
-    return () if found is None else found.lines
+        return People(lines=(_PENDING,))
+    return None if found is None else people_of(found.as_data())
