@@ -5,11 +5,12 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Final, cast
 
-from jurybox.calibration.reviews import Score, Verdict
+from jurybox.calibration.reviews import ORDERS, QUEUES, Order, Queue, Score, Verdict
 from jurybox.documents.text import CONTROL
 from jurybox.errors import InputError
 from jurybox.judging.verdict import SIDES, Side
 from jurybox.rubric.model import Rubric
+from jurybox.rubric.scale import Scale
 from jurybox.wording import listed, nearest
 
 LONGEST_NAME: Final = 80
@@ -45,6 +46,47 @@ def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> Verdict:
             preferences=_preferences(given.get("preferences"), rubric),
         )
     return Verdict(scores=_scores(given["scores"], rubric))
+
+
+def fault_of(verdict: Verdict, scales: Mapping[str, Scale]) -> str | None:
+    """Return what is wrong with a stored verdict under a rubric's scales; None if nothing is."""
+    for name, score in verdict.scores.items():
+        scale = scales.get(name)
+        if scale is None:
+            return f"`{name}` isn't judged"
+        problem = None if score is None else scale.problem_with(score)
+        if problem is not None:
+            return f"the score of `{name}` {problem}"
+    return next(
+        (f"`{name}` isn't judged" for name in verdict.preferences if name not in scales), None
+    )
+
+
+def read_queue(text: str) -> Queue:
+    """Read the name of a queue.
+
+    Raises:
+        InputError: there is no such queue.
+
+    """
+    for queue in QUEUES:
+        if text == queue:
+            return queue
+    mend = nearest(str(text), QUEUES, f"there are {listed(QUEUES)}")
+    raise InputError(f"there is no queue `{text}`", mend, "queue")
+
+
+def read_order(text: str) -> Order:
+    """Read the order in which two responses were shown.
+
+    Raises:
+        InputError: it is none.
+
+    """
+    for order in ORDERS:
+        if text == order:
+            return order
+    raise InputError("that is no order of two responses", 'give "AB" or "BA"', "order")
 
 
 def _scores(data: object, rubric: Rubric) -> dict[str, Score | None]:

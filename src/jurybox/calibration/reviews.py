@@ -5,7 +5,7 @@ withdrawal takes one back; the rows of all of them stay.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -42,6 +42,11 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     def is_pair(self) -> bool:
         """Whether it is on two responses."""
         return not self.scores
+
+    @property
+    def tells(self) -> bool:
+        """Whether it has any label."""
+        return self.winner is not None or any(each is not None for each in self.scores.values())
 
     def in_order(self, order: Order) -> "Verdict":
         """Return it from an order of the responses into the usual one, or back."""
@@ -146,6 +151,9 @@ class Written(Protocol):
         ...
 
 
+AnyWritten = TypeVar("AnyWritten", bound=Written)
+
+
 class _Kept(msgspec.Struct, frozen=True, kw_only=True):
     scores: dict[str, Score | None] = {}
     winner: Side | None = None
@@ -156,7 +164,12 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True):
     queued: bool = False
 
 
+class _TakenBack(msgspec.Struct, frozen=True, kw_only=True):
+    seen: bool = True
+
+
 _KEPT: Final = msgspec.json.Decoder(_Kept)
+_TAKEN_BACK: Final = msgspec.json.Decoder(_TakenBack)
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
@@ -187,29 +200,88 @@ def read_review(row: Written) -> Review:
     )
 
 
-def standing(rows: Iterable[Written], *, blind: bool = False) -> tuple[Review, ...]:
-    """Return the newest review of each person and sample that isn't withdrawn, in their order.
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What people say of a run, in their order.
 
-    With ``blind`` it is the newest for which the judges' verdict was hidden: who changes their mind
-    after they have seen it has been led by it, and figures go by what they said before. Nobody can
-    withdraw what another person said.
+    Attributes:
+        every: the newest review of each person and sample that isn't withdrawn.
+        blind: the newest of those for which the judges' verdict was hidden: who changes their mind
+            after they have seen it has been led by it, and figures go by what they said before.
+
+    """
+
+    every: tuple[Review, ...]
+    blind: tuple[Review, ...]
+
+
+def said(rows: Iterable[Written]) -> Said:
+    """Return what people say, with one look at each row.
+
+    Nobody can withdraw what another person said.
 
     Raises:
         msgspec.DecodeError: one can't be read.
 
     """
-    every = tuple(rows)
-    gone = {(row.reviewer, row.of) for row in every if row.action == WITHDRAWAL}
-    newest: dict[tuple[str, int], Review] = {}
-    for row in every:
-        if row.action != REVIEW or (row.reviewer, row.id) in gone:
-            continue
+    every: dict[tuple[str, int], Review] = {}
+    blind: dict[tuple[str, int], Review] = {}
+    for row in standing_rows(rows):
         review = read_review(row)
-        if review.shown.blind or not blind:
-            key = (row.reviewer, row.number)
-            newest.pop(key, None)
-            newest[key] = review
-    return tuple(newest.values())
+        key = (row.reviewer, row.number)
+        for kept in (every, blind) if review.shown.blind else (every,):
+            kept.pop(key, None)
+            kept[key] = review
+    return Said(every=tuple(every.values()), blind=tuple(blind.values()))
+
+
+def standing_rows(rows: Iterable[AnyWritten]) -> tuple[AnyWritten, ...]:
+    """Return the reviews that nobody has withdrawn, also those that were said anew since."""
+    found = tuple(rows)
+    gone = {(row.reviewer, row.of) for row in found if row.action == WITHDRAWAL}
+    return tuple(
+        row for row in found if row.action == REVIEW and (row.reviewer, row.id) not in gone
+    )
+
+
+def standing(rows: Iterable[Written], *, blind: bool = False) -> tuple[Review, ...]:
+    """Return the newest review of each person and sample that isn't withdrawn, or the blind ones.
+
+    Raises:
+        msgspec.DecodeError: one can't be read.
+
+    """
+    found = said(rows)
+    return found.blind if blind else found.every
+
+
+def withdrawal_text(*, seen: bool) -> str:
+    """Return what is stored with a withdrawal: whether the judges' verdict had been shown."""
+    return _ENCODER.encode({"seen": seen}).decode()
+
+
+def is_led(rows: Iterable[Written]) -> bool:
+    """Return whether a reviewer may know what the judges say, by all that they did about a sample.
+
+    Whoever has reviewed it may, but for those who took it back before they were shown the verdict:
+    a slip of the hand must not cost a label.
+    """
+    found = tuple(rows)
+    unseen = {row.of for row in found if row.action == WITHDRAWAL and not _seen(row)}
+    return any(row.action == REVIEW and (row.id not in unseen or not _blind(row)) for row in found)
+
+
+def _seen(row: Written) -> bool:
+    try:
+        return _TAKEN_BACK.decode(row.verdict).seen
+    except msgspec.DecodeError:
+        return True
+
+
+def _blind(row: Written) -> bool:
+    try:
+        return _KEPT.decode(row.verdict).blind
+    except msgspec.DecodeError:
+        return False
 
 
 def gold_of(reviews: Iterable[Review]) -> Gold:
@@ -227,7 +299,7 @@ def gold_of(reviews: Iterable[Review]) -> Gold:
 
 def by_number(reviews: Iterable[Review]) -> dict[int, tuple[Review, ...]]:
     """Return reviews by the samples they are of."""
-    found: dict[int, tuple[Review, ...]] = {}
+    found: dict[int, list[Review]] = {}
     for each in reviews:
-        found[each.number] = (*found.get(each.number, ()), each)
-    return found
+        found.setdefault(each.number, []).append(each)
+    return {number: tuple(each) for number, each in found.items()}

@@ -71,6 +71,48 @@ def test_who_claims_to_have_come_further_doesnt_make_flagged_samples_random() ->
     assert found.labelled == {order.number(place) for place in range(4)}
 
 
+def test_what_waits_behind_too_many_that_were_passed_over_is_told() -> None:
+    order = RandomOrder("run", 100)
+    found = part(order, set(range(3, 25)), 24)
+    assert (found.drawn, found.passed, len(found.waiting)) == (0, 3, 22)
+    mended = part(order, set(range(25)), 24)
+    assert (mended.drawn, mended.passed, mended.waiting) == (25, 0, frozenset())
+
+
+def test_a_sample_of_which_nobody_can_tell_anything_is_drawn_and_has_no_label() -> None:
+    order = RandomOrder("run", 100)
+    numbers = [order.number(place) for place in range(12)]
+    found = random_part(order, numbers, numbers[-1], labelled=numbers[:2])
+    assert (found.drawn, found.skipped, found.unsure) == (12, 0, 10)
+    assert (found.labelled, found.needed) == (frozenset(numbers[:2]), FEWEST - 2)
+
+
+def test_the_missed_are_named() -> None:
+    order = RandomOrder("run", 100)
+    for is_there in (None, lambda _: True):
+        numbers = {order.number(place) for place in range(20) if place != 7}
+        found = random_part(order, numbers, order.number(19), is_there)
+        assert found.missed == {order.number(7)}
+
+
+@given(st.sets(st.integers(0, 59)), st.integers(0, 59))
+def test_it_is_the_same_part_whether_samples_are_looked_up_or_known_to_be_there(
+    places: set[int], last: int
+) -> None:
+    order = RandomOrder("run", 60)
+    numbers = {order.number(place) for place in places | {last}}
+    known = random_part(order, numbers, order.number(last))
+    looked_up = random_part(order, numbers, order.number(last), lambda _: True)
+    assert known.reviewed == looked_up.reviewed
+    assert known.missed == looked_up.missed
+    assert known.skipped <= known.drawn / 10
+
+
+def test_the_order_is_the_one_that_runs_were_reviewed_in_before() -> None:
+    order = RandomOrder("20260301-0914-abcd", 1000)
+    assert [order.number(place) for place in range(5)] == [38, 772, 227, 284, 727]
+
+
 def test_samples_that_arent_there_yet_are_not_missed() -> None:
     order = RandomOrder("run", 100)
     here = {order.number(place) for place in range(0, 100, 2)}
