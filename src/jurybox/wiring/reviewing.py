@@ -13,16 +13,27 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from jurybox.calibration.drawing import RandomOrder, RandomPart, random_part
-from jurybox.calibration.review_input import read_comment, read_reviewer, read_verdict
+from jurybox.calibration.review_input import (
+    fault_of,
+    read_comment,
+    read_order,
+    read_queue,
+    read_reviewer,
+    read_verdict,
+)
 from jurybox.calibration.reviews import (
     REVIEW,
     WITHDRAWAL,
     Circumstances,
     Queue,
     Review,
+    Said,
     Verdict,
-    standing,
+    is_led,
+    said,
+    standing_rows,
     verdict_text,
+    withdrawal_text,
 )
 from jurybox.errors import InputError
 from jurybox.reporting.stored import damaged, plan_of, rubric_of
@@ -31,39 +42,14 @@ from jurybox.running.records import ReviewRow, RunRow, SampleRow, seal_of, seale
 from jurybox.running.storing import Store
 from jurybox.scoring.facets import facets_of
 from jurybox.wiring.review_cases import Case, Revealed, Stored, case_of, read_stored
+from jurybox.wiring.review_progress import Progress
+from jurybox.wiring.review_slips import UNSEEN
 
 if TYPE_CHECKING:
     from jurybox.wiring.review_figures import Standing
 
 # No letters that are taken for each other.
 _LETTERS: Final = "abcdefghjkmnpqrstuvwxyz23456789"
-
-
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far people have come.
-
-    Attributes:
-        samples: how many the run will have.
-        queued: how many of those it has need a person.
-        mine: how many of the queued this reviewer has reviewed.
-        anyone: how many of the queued somebody has.
-        reviews: how many reviews stand, of whichever samples.
-        reviewers: who has reviewed.
-        drawn: how many samples of the random part have been come to.
-        labelled: how many of these were reviewed blind.
-        needed: how many more the random part needs before figures are corrected by it.
-
-    """
-
-    samples: int
-    queued: int
-    mine: int
-    anyone: int
-    reviews: int
-    reviewers: tuple[str, ...]
-    drawn: int
-    labelled: int
-    needed: int
 
 
 class ReviewDesk:
@@ -102,9 +88,10 @@ class ReviewDesk:
 
         """
         name = read_reviewer(reviewer)
-        if kind == "picked":
+        if read_queue(kind) == "picked":
             raise InputError("what is picked has no order", "take `flagged` or `random`", "queue")
-        known = {each.number for each in self.reviews() if each.reviewer == name} | {*skip}
+        rows = standing_rows(self.store.reviews(self.run.id))
+        known = {row.number for row in rows if row.reviewer == name} | {*skip}
         # Nobody has to look at more of the queue than they know of it.
         page = min(MOST, len(known) + 1) if after is None else MOST
         numbers = self._flagged(page) if kind == "flagged" else self._random(after)
@@ -154,11 +141,14 @@ class ReviewDesk:
             IncompleteError: the run can't be read.
 
         """
-        name = read_reviewer(reviewer)
+        name, read = read_reviewer(reviewer), read_queue(queue)
         stored = self.stored(number)
-        said = self._said(number, name)
-        mine = next(iter(self._standing(said)), None)
-        return case_of(stored, self.rubric, name, queue, mine, blind=self.blind and not said)
+        rows = self._rows_of(number, name)
+        mine = next(iter(self._said(rows).every), None)
+        blind = self.blind and not is_led(rows)
+        if mine is not None and not blind:
+            UNSEEN.discard(mine.id)  # why the sample is queued tells of the verdict
+        return case_of(stored, self.rubric, name, read, mine, blind=blind)
 
     def submit(
         self,
@@ -172,26 +162,34 @@ class ReviewDesk:
         """Store a verdict, which names two responses in the order that they were shown in.
 
         Who has reviewed the sample before has seen what the judges say, so that another review of
-        it isn't blind, whatever ``shown`` says.
+        it isn't blind, whatever ``shown`` says; but for those who took it back before that.
 
         Raises:
-            InputError: the verdict is none on the run's rubric, or the name or comment is none.
+            InputError: the verdict is none on the run's rubric, or the name, the comment, the queue
+                or the order is none.
             IncompleteError: the run can't be read, or the store is in trouble.
 
         """
         name, words = read_reviewer(reviewer), read_comment(comment)
         stored = self.stored(number)
         given = verdict.as_data() if isinstance(verdict, Verdict) else verdict
-        said = read_verdict(given, self.rubric, pair=stored.is_pair)
-        blind = shown.blind and self.blind and not self._said(number, name)
-        order = shown.order if stored.is_pair else "AB"
-        told = msgspec.structs.replace(shown, order=order, blind=blind)
+        told = read_verdict(given, self.rubric, pair=stored.is_pair)
+        blind = shown.blind and self.blind and not is_led(self._rows_of(number, name))
+        queue, order = read_queue(shown.queue), read_order(shown.order)
+        order = order if stored.is_pair else "AB"
         queued = facets_of(stored.sample).urgency > 0
-        text = verdict_text(said.in_order(order), told, queued=queued)
-        return self._add(stored.sample, name, REVIEW, verdict=text, comment=words)
+        how = Circumstances(queue=queue, order=order, blind=blind)
+        text = verdict_text(told.in_order(order), how, queued=queued)
+        row = self._add(stored.sample, name, REVIEW, verdict=text, comment=words)
+        if blind:
+            UNSEEN.add(row.id)
+        return row
 
     def undo(self, reviewer: str) -> ReviewRow | None:
         """Withdraw the newest review of a reviewer that stands; None where there is none.
+
+        Whoever takes a review back before they were shown the judges' verdict may score the sample
+        anew, and blind; that is stored with the withdrawal.
 
         Raises:
             InputError: the name is none.
@@ -199,11 +197,14 @@ class ReviewDesk:
 
         """
         name = read_reviewer(reviewer)
-        mine = [each for each in self.reviews() if each.reviewer == name]
-        if not mine:
+        # Not even what can't be read must stay.
+        rows = standing_rows(self.store.reviews(self.run.id))
+        last = next((row for row in reversed(rows) if row.reviewer == name), None)
+        if last is None:
             return None
-        last = mine[-1]
-        return self._add(self.stored(last.number).sample, name, WITHDRAWAL, of=last.id)
+        text = withdrawal_text(seen=last.id not in UNSEEN)
+        sample = self.stored(last.number).sample
+        return self._add(sample, name, WITHDRAWAL, of=last.id, verdict=text)
 
     def revealed(self, number: int, reviewer: str) -> Revealed:
         """Return what the judges and other people say of a sample.
@@ -215,12 +216,14 @@ class ReviewDesk:
         """
         name = read_reviewer(reviewer)
         stored = self.stored(number)
-        found = self._standing(self.store.reviews_of(self.run.id, number))
+        found = self._said(self.store.reviews_of(self.run.id, number)).every
         mine = next((each for each in found if each.reviewer == name), None)
         if mine is None and self.blind:
             problem = "the judges' verdict is hidden until you have scored the sample"
             raise InputError(problem, "score it first", stored.sample.sample_id)
         shown = case_of(stored, self.rubric, name, "picked", mine, blind=False)
+        if mine is not None:
+            UNSEEN.discard(mine.id)
         return Revealed(
             number=number,
             order=shown.order if mine is None else mine.shown.order,
@@ -236,7 +239,23 @@ class ReviewDesk:
             IncompleteError: one was changed, or can't be read.
 
         """
-        return self._standing(self.store.reviews(self.run.id), blind=blind)
+        found = self.said()
+        return found.blind if blind else found.every
+
+    def said(self) -> Said:
+        """Return all that people say, held against the rubric.
+
+        Raises:
+            IncompleteError: one was changed, or can't be read.
+
+        """
+        found = self._said(self.store.reviews(self.run.id))
+        scales = {each.id: each.scale for each in self.rubric.criteria}
+        for each in chain(found.every, found.blind):
+            fault = fault_of(each.verdict, scales)
+            if fault is not None:
+                raise damaged(self.run, f"review {each.id}: {fault}")
+        return found
 
     def progress(self, reviewer: str | None = None) -> Progress:
         """Return how far people have come; without a reviewer, nothing is ``mine``.
@@ -247,19 +266,21 @@ class ReviewDesk:
 
         """
         name = None if reviewer is None else read_reviewer(reviewer)
-        found = self.reviews()
-        part = self.random_part()
-        queued = [each for each in found if each.queued]
+        found = self._said(self.store.reviews(self.run.id))
+        part = self.part_of(found)
+        queued = [each for each in found.every if each.queued]
         return Progress(
             samples=self.order.size,
             queued=self.store.find_samples(self.run.id, SampleQuery(queued=True, limit=1)).total,
             mine=sum(each.reviewer == name for each in queued),
             anyone=len({each.number for each in queued}),
-            reviews=len(found),
-            reviewers=tuple(sorted({each.reviewer for each in found})),
+            reviews=len(found.every),
+            reviewers=tuple(sorted({each.reviewer for each in found.every})),
             drawn=part.drawn,
             labelled=len(part.labelled),
             needed=part.needed,
+            waiting=len(part.waiting),
+            passed=part.passed,
         )
 
     def random_part(self) -> RandomPart:
@@ -269,21 +290,34 @@ class ReviewDesk:
             IncompleteError: the run can't be read.
 
         """
-        found = self.reviews(blind=True)
-        drawn = [each.number for each in found if each.shown.queue == "random"]
-        last = max(drawn, key=self.order.place, default=None)
-        return random_part(self.order, {each.number for each in found}, last, self._is_there)
+        return self.part_of(self._said(self.store.reviews(self.run.id)))
+
+    def part_of(self, found: Said) -> RandomPart:
+        """Return the random part as far as these reviews came."""
+        blind = found.blind
+        drawn = {each.number for each in blind if each.shown.queue == "random"}
+        return random_part(
+            self.order,
+            {each.number for each in blind},
+            max(drawn, key=self.order.place, default=None),
+            None if self.run.status == "finished" else self._is_there,
+            labelled={each.number for each in blind if each.verdict.tells},
+        )
 
     def standing(self) -> "Standing | None":
-        """Return how the judges stand with people so far; None where nobody has reviewed.
+        """Return how the judges stand with people so far; None where no review stands.
 
-        It reads every result of the run, and takes numpy: a second for 100,000 samples.
+        It reads every result of the run, and takes numpy. Most of the time goes into intervals: by
+        and large a second for 1,000 reviewed samples and 6 criteria.
 
         Raises:
             IncompleteError: the run can't be read.
 
         """
         if not self.store.reviews(self.run.id):
+            return None
+        found = self.said()
+        if not found.every:
             return None
         from jurybox.wiring.review_figures import Evidence, standing_of
 
@@ -292,9 +326,9 @@ class ReviewDesk:
                 store=self.store,
                 run=self.run,
                 rubric=self.rubric,
-                every=self.reviews(),
-                blind=self.reviews(blind=True),
-                part=self.random_part(),
+                every=found.every,
+                blind=found.blind,
+                part=self.part_of(found),
                 stored=self.stored,
             )
         )
@@ -318,17 +352,17 @@ class ReviewDesk:
         except msgspec.DecodeError as error:
             raise damaged(self.run, error) from None
 
-    def _said(self, number: int, name: str) -> tuple[ReviewRow, ...]:
-        """Return all that a reviewer ever said of a sample, also what is withdrawn."""
+    def _rows_of(self, number: int, name: str) -> tuple[ReviewRow, ...]:
+        """Return all that a reviewer ever did about a sample, also what is withdrawn."""
         rows = self.store.reviews_of(self.run.id, number)
         return tuple(row for row in rows if row.reviewer == name)
 
-    def _standing(self, rows: Sequence[ReviewRow], *, blind: bool = False) -> tuple[Review, ...]:
+    def _said(self, rows: Sequence[ReviewRow]) -> Said:
         for row in rows:
             if seal_of(row) != row.seal:
                 raise damaged(self.run, f"review {row.id} was changed after it was stored")
         try:
-            return standing(rows, blind=blind)
+            return said(rows)
         except msgspec.DecodeError as error:
             raise damaged(self.run, error) from None
 
