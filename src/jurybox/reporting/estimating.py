@@ -1,18 +1,21 @@
 """A judge's figures on a whole run, corrected by what people said of some of its samples."""
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
 
+from jurybox.calibration.drawing import too_many_missing
 from jurybox.calibration.gold import Gold, gold_scales, read_gold
 from jurybox.errors import InputError
 from jurybox.judging.verdict import Side
 from jurybox.reporting.clustering import Clustering
+from jurybox.reporting.figures import shown
 from jurybox.reporting.significance import POINTS, POINTS_OF_B
 from jurybox.reporting.stored import damaged, plan_of, rubric_of
 from jurybox.rubric.model import Rubric
+from jurybox.rubric.scale import Scale
 from jurybox.running.outcomes import read_result
 from jurybox.running.records import RunRow, SampleRow
 from jurybox.running.storing import Store
@@ -22,6 +25,8 @@ from jurybox.scoring.result import SampleResult
 from jurybox.statistics.corrected.mean import Labels, corrected_mean, labels
 from jurybox.statistics.corrected.rate import corrected_rate
 from jurybox.statistics.corrected.result import CorrectedMean, CorrectedRate
+from jurybox.statistics.corrected.wording import sentence
+from jurybox.statistics.figure import Figure
 
 _ROW: Final = msgspec.json.Decoder(Row)
 
@@ -32,20 +37,23 @@ Key = str | int
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """One figure: what the judge says, what people say, and both together.
 
-    ``unscored`` counts labelled samples that the judge gave no figure. ``rate`` is the other way to
-    correct a figure that is yes or no: by how often the judge is right on either.
+    ``unscored`` counts labelled samples that the judge gave no figure, ``missing`` those of the
+    random part that people gave none. ``rate`` is the other way to correct a figure that is yes or
+    no: by how often the judge is right on either.
     """
 
     figure: str
     mean: CorrectedMean
     rate: CorrectedRate | None = None
     unscored: int = 0
+    missing: int = 0
 
 
 class Estimates(msgspec.Struct, frozen=True, kw_only=True):
     """All figures of a run that people have labels for.
 
-    ``strangers`` counts labels whose samples the run doesn't have.
+    ``strangers`` counts labels whose samples the run doesn't have; ``by_rules`` says that no judge
+    was asked, and the figures are those of the rubric's rules.
     """
 
     run_id: str
@@ -53,6 +61,7 @@ class Estimates(msgspec.Struct, frozen=True, kw_only=True):
     labelled: int
     strangers: int
     estimates: tuple[Estimate, ...]
+    by_rules: bool = False
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +70,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         gold: people's labels by the ids of samples; None takes those that the run's rows carry.
         reviewed: people's labels by the numbers of samples, in place of either.
+        drawn: the numbers of all samples that were drawn to be reviewed. A figure that more than
+            one in ten of them lack isn't corrected: what people leave out is no random choice.
+        mend: what to do where there is no label at all.
         cluster: the field by which samples belong together.
         level: how often the intervals shall cover the true figure.
 
@@ -68,6 +80,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     gold: Mapping[str, Gold] | None = None
     reviewed: Mapping[int, Gold] | None = None
+    drawn: Collection[int] = ()
+    mend: str = "give some with --gold"
     cluster: str | None = None
     level: float = 0.95
 
@@ -92,16 +106,24 @@ def estimate(store: Store, run: RunRow, question: Question) -> Estimates:
         raise damaged(run, error) from None
     reading.clustering.check(run.id)
     if not reading.gold:
-        mend = "give some with --gold"
+        mend = question.mend
         if question.gold is not None:
             mend = "check that the ids are those of the run's samples"
         raise InputError("no sample of the run has a label", mend, run.id)
+    plan = plan_of(run)
+    planned = plan.dataset.used if question.reviewed is None else plan.samples
+    by_rules = not plan.judges
+    made = (
+        _shown(each, rubric, by_rules=by_rules)
+        for each in _estimates(rubric, reading, question, planned)
+    )
     return Estimates(
         run_id=run.id,
         samples=len(reading.seen),
         labelled=len(reading.gold),
         strangers=reading.strangers,
-        estimates=tuple(_estimates(rubric, reading, question)),
+        estimates=tuple(made),
+        by_rules=by_rules,
     )
 
 
@@ -225,7 +247,9 @@ class _ByNumber:
         return None if self._plan.repeats == 1 else int(key) % self._plan.dataset.used
 
 
-def _estimates(rubric: Rubric, reading: _Reading, question: Question) -> Iterator[Estimate]:
+def _estimates(
+    rubric: Rubric, reading: _Reading, question: Question, planned: int
+) -> Iterator[Estimate]:
     for name in (*gold_scales(rubric), POINTS_OF_B):
         said = {key: _said(rubric, gold, name) for key, gold in reading.gold.items()}
         people = {key: value for key, value in said.items() if value is not None}
@@ -234,20 +258,118 @@ def _estimates(rubric: Rubric, reading: _Reading, question: Question) -> Iterato
             continue
         both = [key for key in judge if key in people]
         rest = [key for key in judge if key not in people]
-        clustered = reading.cluster(next(iter(judge))) is not None
-        data = labels(
-            [people[key] for key in both],
-            [judge[key] for key in both],
-            [judge[key] for key in rest],
-            clusters=[reading.cluster(key) for key in both] if clustered else None,
-            rest_clusters=[reading.cluster(key) for key in rest] if clustered else None,
-        )
+        asked = [key for key in question.drawn if key in judge]
+        missing = sum(key not in people for key in asked)
+        data = _data(reading, people, judge, both, rest)
+        mean = corrected_mean(data, level=question.level)
+        rate = _rate(data, question.level)
+        if not rest:
+            mean = _all_labelled(mean, reading, people, question, planned)
+        elif too_many_missing(missing, len(asked)):
+            mean, rate = _refused(mean, missing, len(asked)), None
         yield Estimate(
             figure=name,
-            mean=corrected_mean(data, level=question.level),
-            rate=_rate(data, question.level),
+            mean=mean,
+            rate=rate,
             unscored=len(people) - len(both),
+            missing=missing,
         )
+
+
+def _data(
+    reading: _Reading,
+    people: Mapping[Key, float],
+    judge: Mapping[Key, float],
+    both: Sequence[Key],
+    rest: Sequence[Key],
+) -> Labels:
+    clustered = bool(both or rest) and reading.cluster(next(iter((*both, *rest)))) is not None
+    return labels(
+        [people[key] for key in both],
+        [judge[key] for key in both],
+        [judge[key] for key in rest],
+        clusters=[reading.cluster(key) for key in both] if clustered else None,
+        rest_clusters=[reading.cluster(key) for key in rest] if clustered else None,
+    )
+
+
+def _all_labelled(
+    mean: CorrectedMean,
+    reading: _Reading,
+    people: Mapping[Key, float],
+    question: Question,
+    planned: int,
+) -> CorrectedMean:
+    """Return people's own figure, which is also of the samples that the judge gave none."""
+    keys = list(people)
+    own = corrected_mean(_data(reading, people, people, keys, []), level=question.level).human
+    what = "every sample"
+    if any(key not in people for key in reading.seen):
+        what = "every sample that the judge has a figure of"
+    elif len(reading.seen) < planned:
+        what = f"every sample that is there so far ({len(reading.seen):,} of {planned:,})"
+    reason = f"{what} has a label: people's own figure needs no correction"
+    return msgspec.structs.replace(
+        mean,
+        human=own,
+        corrected=Figure(value=None, n=mean.corrected.n),
+        clusters=None if mean.clusters is None else len({reading.cluster(key) for key in keys}),
+        reason=reason,
+    )
+
+
+def _refused(mean: CorrectedMean, missing: int, drawn: int) -> CorrectedMean:
+    """Return it uncorrected, for too many labels are missing."""
+    reason = (
+        f"people gave {missing:,} of the {drawn:,} samples drawn at random no label, more than one"
+        " in ten, and what they leave out is no random choice"
+    )
+    return msgspec.structs.replace(
+        mean,
+        corrected=Figure(value=None, n=mean.corrected.n),
+        tuning=None,
+        effective_labels=None,
+        labels_to_halve=None,
+        reason=reason,
+    )
+
+
+def _shown(each: Estimate, rubric: Rubric, *, by_rules: bool) -> Estimate:
+    """Return it with ends that the scale has, and in words."""
+    scale = gold_scales(rubric).get(each.figure, Scale(low=0, high=1, continuous=True))
+    mean = each.mean
+    mean = msgspec.structs.replace(
+        mean,
+        judge=within(mean.judge, scale.low, scale.high),
+        human=within(mean.human, scale.low, scale.high),
+        corrected=within(mean.corrected, scale.low, scale.high),
+    )
+    said = sentence(mean)
+    own = mean.human
+    if mean.reason is not None and mean.reason.startswith("every ") and own.value is not None:
+        made = own.interval
+        ends = "" if made is None else f" ({shown(made.low)} to {shown(made.high)})"
+        said = f"{mean.reason}, {shown(own.value)}{ends}; the judge alone says"
+        said = f"{said} {shown(mean.judge.value)}"
+    if by_rules:
+        said = said.replace("the judge", "the rules").replace("the rules has", "the rules have")
+        said = said.replace("the rules alone says", "the rules alone say")
+    return msgspec.structs.replace(each, mean=msgspec.structs.replace(mean, sentence=said))
+
+
+def within(figure: Figure, low: float, high: float) -> Figure:
+    """Return a figure whose interval ends where the scale does: nothing can lie beyond."""
+    made = figure.interval
+    if made is None or low <= made.low <= made.high <= high:
+        return figure
+    cut = msgspec.structs.replace(
+        made,
+        low=min(max(made.low, low), high),
+        high=min(max(made.high, low), high),
+        method=f"{made.method}, cut at the ends of the scale",
+    )
+    value = None if figure.value is None else min(max(figure.value, low), high)
+    return msgspec.structs.replace(figure, value=value, interval=cut)
 
 
 def _said(rubric: Rubric, gold: Gold, name: str) -> float | None:

@@ -7,11 +7,11 @@ import msgspec
 
 from jurybox.calibration import cases
 from jurybox.calibration.belonging import words_of
-from jurybox.calibration.drawing import RandomPart
+from jurybox.calibration.drawing import FEWEST, RandomPart
 from jurybox.calibration.figures import Agreement, Ceiling, CriterionAgreement
 from jurybox.calibration.gold import Gold
 from jurybox.calibration.reviews import Review, by_number, gold_of
-from jurybox.reporting.estimating import Estimate, Question, estimate
+from jurybox.reporting.estimating import Estimate, Question, estimate, within
 from jurybox.reporting.figures import shown
 from jurybox.reporting.stored import damaged, plan_of
 from jurybox.rubric.model import Rubric
@@ -24,6 +24,7 @@ from jurybox.wiring.review_cases import Stored
 # Half as many draws as elsewhere: this is computed whenever somebody looks, and the ends of an
 # interval hardly move.
 _DRAWN: Final = Resampling(resamples=1000)
+_DECIMALS: Final = 4
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +67,11 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         people: how far people agree with each other, by criterion, on whatever several reviewed.
         drawn: how many samples the random part has so far; ``skipped`` of them have no review.
         needed: how many more of them are needed before figures are corrected.
+        unsure: of how many of them nobody could tell anything.
+        waiting: how many reviewed samples don't count yet, since too many before them in the order,
+            ``passed``, have no blind review.
+        by_rules: whether no judge was asked, so that it is the rubric's rules that people are held
+            against.
         estimates: the run's figures, corrected by the random part.
 
     """
@@ -80,6 +86,10 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     drawn: int
     skipped: int
     needed: int
+    unsure: int = 0
+    waiting: int = 0
+    passed: int = 0
+    by_rules: bool = False
     estimates: tuple[Estimate, ...] = ()
 
     @property
@@ -103,14 +113,19 @@ def standing_of(known: Evidence) -> Standing:
     every, blind, part = known.every, known.blind, known.part
     found = _cases(known, by_number(blind))
     flagged = {each.number for each in blind if each.queued}
-    whole = _compared(known, list(found.values()))
+    random = _part(known, [found[number] for number in found if number in part.reviewed])
+    # People can only be held against each other where there are several; and to compare everything
+    # takes as long as all the rest.
+    whole = random.agreement if len(found) == random.samples else None
+    if whole is None and len({each.reviewer for each in blind}) > 1:
+        whole = _compared(known, list(found.values()))
     counted = {each.id for each in blind}
     return Standing(
         reviews=len(every),
         samples=len({each.number for each in every}),
         reviewers=tuple(sorted({each.reviewer for each in every})),
         open=sum(each.id not in counted for each in every),
-        random=_part(known, [found[number] for number in found if number in part.labelled]),
+        random=random,
         flagged=_part(known, [found[number] for number in found if number in flagged]),
         people={
             each.criterion: each.ceiling
@@ -120,6 +135,10 @@ def standing_of(known: Evidence) -> Standing:
         drawn=part.drawn,
         skipped=part.skipped,
         needed=part.needed,
+        unsure=part.unsure,
+        waiting=len(part.waiting),
+        passed=part.passed,
+        by_rules=not plan_of(known.run).judges,
         estimates=_estimates(known),
     )
 
@@ -138,7 +157,8 @@ def _estimates(known: Evidence) -> tuple[Estimate, ...]:
     told = any(gold.scores or gold.winners for gold in labels.values())
     if known.part.needed or not told:
         return ()
-    return estimate(known.store, known.run, Question(reviewed=labels)).estimates
+    drawn = known.part.reviewed | known.part.missed
+    return estimate(known.store, known.run, Question(reviewed=labels, drawn=drawn)).estimates
 
 
 def _part(known: Evidence, found: Sequence[cases.Case]) -> Part:
@@ -149,7 +169,21 @@ def _compared(known: Evidence, found: Sequence[cases.Case]) -> Agreement | None:
     from jurybox.calibration.comparison import Options, compare
 
     told = [case for case in found if case.gold.scores or case.gold.winners]
-    return compare(told, known.rubric, Options(resampling=_DRAWN)) if told else None
+    if not told:
+        return None
+    made = compare(told, known.rubric, Options(resampling=_DRAWN))
+    return msgspec.structs.replace(made, criteria=tuple(_bounded(each) for each in made.criteria))
+
+
+def _bounded(each: CriterionAgreement) -> CriterionAgreement:
+    """Return it with a bias whose interval ends where the scale does."""
+    bias, scale = each.bias, each.scale
+    if bias is None or scale is None:
+        return each
+    span = scale[1] - scale[0]
+    cut = within(Figure(value=bias.value, n=each.n, interval=bias.interval), -span, span)
+    bias = msgspec.structs.replace(bias, interval=cut.interval)
+    return msgspec.structs.replace(each, bias=bias)
 
 
 def _cases(known: Evidence, reviews: Mapping[int, Sequence[Review]]) -> dict[int, cases.Case]:
@@ -192,49 +226,84 @@ def _lines(found: Standing) -> Iterator[str]:
     who = "1 person" if len(found.reviewers) == 1 else f"{len(found.reviewers)} people"
     reviews, samples = _counted(found.reviews, "review"), _counted(found.samples, "sample")
     yield f"{reviews} of {samples} by {who}: {', '.join(found.reviewers)}"
+    against = "rules against people" if found.by_rules else "judge against people"
     for where, part in (("random part", found.random), ("flagged", found.flagged)):
         for each in () if part.agreement is None else part.agreement.criteria:
-            yield f"judge against people, {where}, {_agreement(each)}"
+            yield f"{against}, {where}, {_agreement(each, by_rules=found.by_rules)}"
     for name, each in found.people.items():
-        both = f"the same in {_percent(each.exact)}, alpha {_ranged(each.alpha)}"
-        yield f"people among themselves, {name}: {both} (n {each.n})"
+        both = _joined(_same(each.exact), f"alpha {_ranged(each.alpha)}")
+        yield f"people among themselves, {name}: {both} {_count(each.n)}"
     for each in found.estimates:
         yield f"{each.figure}: {each.mean.sentence}"
     yield from _doubts(found)
 
 
 def _doubts(found: Standing) -> Iterator[str]:
-    if found.needed:
+    if found.waiting:
+        yield waiting_line(found.waiting, found.passed)
+    elif found.needed:
         yield f"nothing is corrected yet: {found.needed} more from the random queue are needed"
     if found.skipped:
         yield (
             f"{_counted(found.skipped, 'sample')} of the random part skipped: were they skipped for"
             " what they say, the figures are off"
         )
+    if found.unsure:
+        samples = _counted(found.unsure, "sample")
+        yield f"{samples} of the random part of which nobody could tell anything"
     if found.open:
         made = _counted(found.open, "review")
         yield f"{made} made with the judges' verdict in sight, which count in no figure"
 
 
-def _agreement(each: CriterionAgreement) -> str:
-    same = f"the same in {_percent(each.exact.value)}, kappa {_ranged(each.kappa)}"
-    told = f"{each.criterion}: {same}"
+def waiting_line(waiting: int, passed: int) -> str:
+    """Say why reviews from the random queue don't count yet, and what to do."""
+    samples, those = _counted(waiting, "reviewed sample"), "it" if passed == 1 else "them"
+    before = f"{_counted(passed, 'sample')} before in the random order"
+    have = "has" if passed == 1 else "have"
+    wait = "waits" if waiting == 1 else "wait"
+    return (
+        f"{samples} {wait} to be counted: {before} {have} no blind review; go back to {those} in"
+        " the random queue, or have somebody else do it who hasn't seen the verdict"
+    )
+
+
+def _agreement(each: CriterionAgreement, *, by_rules: bool) -> str:
+    told = _joined(_same(each.exact.value), f"kappa {_ranged(each.kappa)}")
     if each.bias is not None and each.bias.value is not None:
         bias = Figure(value=each.bias.value, n=each.n, interval=each.bias.interval)
-        told = f"{told}, judge minus people {_ranged(bias)}"
-    return f"{told} (n {each.n})"
+        minus = "rules minus people" if by_rules else "judge minus people"
+        told = f"{told}, {minus} {_ranged(bias, told=True)}"
+    return f"{each.criterion}: {told} {_count(each.n)}"
 
 
-def _ranged(figure: Figure) -> str:
+def _same(share: float | None) -> str:
+    return "" if share is None else f"the same in {100 * share:.0f}%"
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+def _count(n: int) -> str:
+    return f"(n {n}, too few to rely on)" if n < FEWEST else f"(n {n})"
+
+
+def _ranged(figure: Figure, *, told: bool = False) -> str:
+    """Return a figure with its interval, and how that was made where it isn't as one expects."""
     if figure.value is None:
         return "unknown" if figure.reason is None else f"unknown ({figure.reason})"
     made = figure.interval
-    ends = "" if made is None else f" ({shown(made.low)} to {shown(made.high)})"
-    return f"{shown(figure.value)}{ends}"
+    if made is None:
+        return _near(figure.value)
+    unusual = ("imagined", "clusters", "cut at")
+    method = f", {made.method}" if told and any(word in made.method for word in unusual) else ""
+    return f"{_near(figure.value)} ({_near(made.low)} to {_near(made.high)}{method})"
 
 
-def _percent(share: float | None) -> str:
-    return "an unknown share" if share is None else f"{100 * share:.0f}%"
+def _near(value: float) -> str:
+    """Return a number as people read it: what rounding leaves of nothing is nothing."""
+    return shown(round(value, _DECIMALS) + 0.0)
 
 
 def _counted(count: int, what: str) -> str:

@@ -156,6 +156,41 @@ def test_labels_without_a_figure_of_the_judge_are_counted(
     assert (told.unscored, told.mean.human.n) == (1, 14)
 
 
+def test_where_every_sample_has_a_label_it_is_people_s_own_figure_of_all_of_them(
+    make_run: Callable, row: Callable
+) -> None:
+    rows = [row(f"s{number}") for number in range(30)]
+    made = make_run(rows, lambda prompt: "no" if "Task s3" in prompt else generous(prompt))
+    told = found(made, gold=labelled(*range(30)))["accuracy_score"]
+    own = sum(people(number) for number in range(30)) / 30
+    assert (told.mean.human.n, told.mean.human.value) == (30, pytest.approx(own))
+    assert told.mean.corrected.value is None
+    assert f"every sample has a label: people's own figure needs no correction, {own:g}" in (
+        told.mean.sentence
+    )
+    without = found(made, gold=labelled(*(n for n in range(30) if n != 3)))["accuracy_score"]
+    assert "every sample that the judge has a figure of has a label" in without.mean.sentence
+
+
+def test_no_interval_goes_beyond_the_scale(run: object) -> None:
+    mean = found(run, gold=labelled(1, 2))["accuracy_score"].mean
+    assert (mean.human.interval.low, mean.human.interval.high) == (0, 2)
+    assert mean.human.interval.method.endswith(", cut at the ends of the scale")
+
+
+def test_a_figure_that_more_than_one_in_ten_drawn_samples_lack_isnt_corrected(run: object) -> None:
+    reviewed = {
+        number: Gold(scores={"accuracy_score": {"anna": people(number)}}) for number in range(27)
+    }
+    enough = found(run, reviewed=reviewed, drawn=range(30))["accuracy_score"]
+    assert enough.mean.corrected.value is not None
+    assert enough.missing == 3
+    few = found(run, reviewed=reviewed, drawn=range(31))["accuracy_score"]
+    assert few.mean.corrected.value is None
+    assert "people gave 4 of the 31 samples drawn at random no label" in few.mean.sentence
+    assert few.mean.human.n == 27
+
+
 @pytest.mark.parametrize(
     ("question", "says"),
     [
