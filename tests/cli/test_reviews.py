@@ -13,6 +13,8 @@ import pytest
 from jurybox.calibration.reviews import Circumstances
 from jurybox.cli.app import run as jurybox
 from jurybox.storage import open_store
+from jurybox.wiring.review_cases import Stored
+from jurybox.wiring.review_gold import gold_rows
 from jurybox.wiring.reviewing import ReviewDesk
 from reviewed import make_run, worth
 
@@ -48,10 +50,16 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def review(
-    queue: str, count: int, name: str = "anna", comment: str = "", **changes: object
+    queue: str,
+    count: int,
+    name: str = "anna",
+    comment: str = "",
+    *,
+    newest: bool = False,
+    **changes: object,
 ) -> None:
     store = open_store(STORE)
-    desk = ReviewDesk(store, store.runs()[-1])
+    desk = ReviewDesk(store, store.runs()[0 if newest else -1])
     for _ in range(count):
         case = desk.next(name, kind=queue)
         given = {"scores": {"clarity": worth(case.number), "depth": 0.5}}
@@ -149,6 +157,121 @@ def test_a_file_of_gold_goes_before_reviews(call: Call) -> None:
     Path("labels.jsonl").write_text(json.dumps(row) + "\n")
     done = call("estimate", "last", "--gold", "labels.jsonl", "--json")
     assert (done.json["labelled"], done.err) == (1, "")
+
+
+@pytest.mark.usefixtures("judged")
+def test_exported_gold_doesnt_get_round_the_random_part(call: Call) -> None:
+    review("flagged", 3)
+    call("export", "last", "--gold", "-o", "flagged.jsonl")
+    done = call("estimate", "last", "--gold", "flagged.jsonl")
+    assert done.code == 2
+    assert "flagged or picked, not drawn at random" in done.err
+    review("random", 12)
+    own = call("estimate", "last", "--json").json
+    call("export", "last", "--gold", "-o", "both.jsonl")
+    rows = [json.loads(line) for line in Path("both.jsonl").read_text().splitlines()]
+    outside = sum(not row["metadata"]["random_part"] for row in rows)
+    done = call("estimate", "last", "--gold", "both.jsonl", "--json")
+    assert done.json["labelled"] == own["labelled"] == len(rows) - outside
+    assert (f"left out: {outside} row" in done.err) == bool(outside)
+
+
+@pytest.mark.usefixtures("judged")
+def test_exported_gold_keeps_what_people_left_out_in_mind(call: Call) -> None:
+    store = open_store(STORE)
+    desk = ReviewDesk(store, store.runs()[-1])
+    for _ in range(24):
+        case = desk.next("anna", kind="random")
+        said = worth(case.number)
+        given = {"clarity": said if said > 2 else None, "depth": 0.5}
+        desk.submit(case.number, "anna", {"scores": given}, shown=case.shown)
+    store.close()
+    call("export", "last", "--gold", "-o", "gold.jsonl")
+    done = call("estimate", "last", "--gold", "gold.jsonl", "--json")
+    assert [each["figure"] for each in done.json["estimates"]] == ["depth"]
+    assert "left out: clarity, since people gave " in done.err
+
+
+@pytest.mark.usefixtures("judged")
+def test_gold_of_an_older_jurybox_goes_by_the_queues_that_it_tells(call: Call) -> None:
+    def row(number: int, queue: str) -> str:
+        told = {"reviews": [{"reviewer": "anna", "queue": queue}]}
+        return json.dumps({"id": f"s{number}", "gold": {"clarity": 2}, "metadata": told})
+
+    rows = [row(number, "random" if number else "flagged") for number in range(12)]
+    Path("gold.jsonl").write_text("\n".join(rows))
+    done = call("estimate", "last", "--gold", "gold.jsonl", "--json")
+    assert done.json["labelled"] == 11
+    assert "left out: 1 row of samples that were flagged or picked" in done.err
+
+
+def test_gold_of_the_rows_counts_until_there_are_enough_reviews(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(monkeypatch, None)
+    lines = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
+    for number, row in enumerate(lines[:20]):
+        row["gold"] = {"clarity": worth(number)}
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
+    assert call("run", "suite.yaml", "--allow-unpinned").code == 0
+    before = call("estimate", "last", "--json").json
+    review("random", 1, newest=True)
+    after = call("estimate", "last", "--json")
+    assert after.json == before
+    assert "labels are taken from the run's rows" in after.err
+    assert "9 more reviews from the random queue are needed" in after.err
+    review("random", 9, newest=True)
+    assert call("estimate", "last", "--json").json["labelled"] == 10
+
+
+def test_estimate_says_to_go_back_to_what_was_passed_over(call: Call, judged: str) -> None:
+    store = open_store(STORE)
+    desk = ReviewDesk(store, store.run(judged))
+    after = desk.order.number(2)
+    for _ in range(22):
+        case = desk.next("anna", kind="random", after=after)
+        after = case.number
+        given = {"scores": {"clarity": worth(case.number), "depth": 0.5}}
+        desk.submit(case.number, "anna", given, shown=case.shown)
+    store.close()
+    done = call("estimate", "last")
+    assert done.code == 2
+    assert "go back to those that were passed over in the random queue" in done.err
+    assert "22 reviewed samples wait to be counted: 3 samples before" in done.err
+    assert "not drawn at random" not in done.err
+
+
+def test_rows_of_gold_never_share_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_run(monkeypatch, None, 4, repeats=2)
+    store = open_store(STORE)
+    desk = ReviewDesk(store, store.runs()[0])
+    for number in range(8):
+        given = {"scores": {"clarity": 2, "depth": 0.5}}
+        desk.submit(number, "anna", given, shown=Circumstances())
+    whole = desk.stored
+
+    def told(number: int) -> Stored:
+        # The target answered differently in each repeat, and a sample is called like a repeat.
+        found = whole(number)
+        text = msgspec.structs.replace(found.responses.response, text=f"answer {number}")
+        name = "s0 (repeat 1)" if number % 4 == 3 else found.sample.sample_id
+        return msgspec.structs.replace(
+            found,
+            sample=msgspec.structs.replace(found.sample, sample_id=name),
+            responses=msgspec.structs.replace(found.responses, response=text),
+        )
+
+    monkeypatch.setattr(desk, "stored", told)
+    real = store.find_sample
+    monkeypatch.setattr(
+        store,
+        "find_sample",
+        lambda run_id, name: real(run_id, "s3" if name == "s0 (repeat 1)" else name),
+    )
+    names = [row["id"] for row in gold_rows(desk).rows]
+    assert len(names) == len(set(names)) == 8
+    assert "s0 (repeat 1) (2)" in names
+    store.close()
 
 
 @pytest.mark.usefixtures("judged")

@@ -1,15 +1,20 @@
 """The desk at which people review samples, on either database."""
 
 from collections.abc import Iterator
+from time import process_time
 
 import msgspec
 import pytest
 
 from jurybox.calibration.drawing import RandomOrder
-from jurybox.calibration.reviews import Circumstances, Verdict
+from jurybox.calibration.reviews import Circumstances, Verdict, by_number, gold_of
 from jurybox.errors import IncompleteError, InputError
+from jurybox.reporting.estimating import Question, estimate
+from jurybox.running.auditing import audit
+from jurybox.running.records import ReviewRow, sealed_review
 from jurybox.running.storing import Store
 from jurybox.storage import open_store
+from jurybox.wiring.review_slips import Unseen
 from jurybox.wiring.reviewing import ReviewDesk
 from reviewed import make_run, worth
 
@@ -297,6 +302,230 @@ def test_who_cant_tell_gives_no_label(desk: ReviewDesk) -> None:
     assert (found.random.samples, found.random.agreement, found.estimates) == (12, None, ())
 
 
+def test_can_tell_nothing_is_no_label_of_the_random_part(desk: ReviewDesk) -> None:
+    for place in range(12):
+        case = desk.next("anna", kind="random")
+        given = scores(4) if place < 2 else scores(None, None)
+        desk.submit(case.number, "anna", given, shown=case.shown)
+    assert (desk.progress().labelled, desk.progress().needed, desk.progress().drawn) == (2, 8, 12)
+    assert any("of which nobody could tell anything" in line for line in desk.standing().lines)
+
+
+def test_a_criterion_that_many_drawn_samples_have_no_label_for_isnt_corrected(
+    desk: ReviewDesk,
+) -> None:
+    # People withhold one score where the response is poor; the rest of it is no random choice.
+    for _ in range(24):
+        case = desk.next("anna", kind="random")
+        said = worth(case.number)
+        desk.submit(case.number, "anna", scores(said if said > 2 else None, 0.25), shown=case.shown)
+    found = desk.standing()
+    assert (found.needed, found.skipped, found.unsure) == (0, 0, 0)
+    made = {each.figure: each for each in found.estimates}
+    assert made["depth"].mean.corrected.value is not None
+    assert made["depth"].missing == 0
+    for name in ("clarity", "overall"):
+        assert made[name].mean.corrected.value is None
+        assert made[name].missing > 2
+        assert f"gave {made[name].missing} of the 24 samples drawn" in made[name].mean.sentence
+
+
+def test_reviews_behind_samples_that_were_passed_over_say_what_to_go_back_to(
+    desk: ReviewDesk,
+) -> None:
+    after = desk.order.number(2)
+    for _ in range(22):
+        case = desk.next("anna", kind="random", after=after)
+        desk.submit(case.number, "anna", scores(worth(case.number)), shown=case.shown)
+        after = case.number
+    found = desk.progress("anna")
+    assert (found.drawn, found.waiting, found.passed) == (0, 22, 3)
+    (line,) = (line for line in desk.standing().lines if "wait to be counted" in line)
+    assert line.startswith("22 reviewed samples wait to be counted: 3 samples before")
+    by_people(desk, "random", 3)
+    assert (desk.progress().labelled, desk.progress().waiting) == (25, 0)
+
+
+def test_a_slip_that_is_taken_back_before_the_verdict_is_shown_costs_no_label(
+    desk: ReviewDesk,
+) -> None:
+    for place in range(20):
+        case = desk.next("anna", kind="random")
+        if place % 6 == 0:
+            desk.submit(case.number, "anna", scores(1), shown=case.shown)
+            desk.undo("anna")
+            assert desk.case(case.number, "anna").blind
+        desk.submit(case.number, "anna", scores(worth(case.number)), shown=case.shown)
+    assert (desk.random_part().drawn, desk.random_part().skipped) == (20, 0)
+    assert all(each.shown.blind for each in desk.reviews())
+
+
+@pytest.mark.parametrize("look", ["revealed", "case"])
+def test_who_was_shown_the_verdict_before_they_undo_isnt_blind_again(
+    desk: ReviewDesk, look: str
+) -> None:
+    desk.submit(3, "anna", scores(1), shown=SEEN)
+    getattr(desk, look)(3, "anna")
+    desk.undo("anna")
+    assert not desk.case(3, "anna").blind
+    desk.submit(3, "anna", scores(2), shown=SEEN)
+    assert desk.reviews(blind=True) == ()
+
+
+def test_who_undoes_elsewhere_may_have_seen_the_verdict(
+    desk: ReviewDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.submit(3, "anna", scores(1), shown=SEEN)
+    monkeypatch.setattr("jurybox.wiring.reviewing.UNSEEN", Unseen())
+    desk.undo("anna")
+    assert not desk.case(3, "anna").blind
+
+
+def test_an_open_review_stays_open_though_it_is_undone(desk: ReviewDesk) -> None:
+    ReviewDesk(desk.store, desk.run, blind=False).submit(3, "anna", scores(1), shown=SEEN)
+    desk.undo("anna")
+    assert not desk.case(3, "anna").blind
+
+
+def test_after_the_only_review_is_undone_nothing_is_said(desk: ReviewDesk) -> None:
+    desk.submit(3, "anna", scores(1), shown=SEEN)
+    desk.undo("anna")
+    assert desk.standing() is None
+
+
+def test_a_queue_or_an_order_that_there_isnt_is_refused(desk: ReviewDesk) -> None:
+    with pytest.raises(InputError, match="there is no queue `bogus`"):
+        desk.next("anna", kind="bogus")
+    with pytest.raises(InputError, match="there is no queue `bogus`"):
+        desk.case(3, "anna", queue="bogus")
+    with pytest.raises(InputError, match="there is no queue `zzz`"):
+        desk.submit(3, "anna", scores(1), shown=Circumstances(queue="zzz"))
+    with pytest.raises(InputError, match="no order of two responses"):
+        desk.submit(3, "anna", scores(1), shown=Circumstances(order="BB"))
+    assert not desk.store.reviews(desk.run.id)
+
+
+def stored_verdict(desk: ReviewDesk, text: str) -> None:
+    sample = desk.store.sample(desk.run.id, 3)
+    row = ReviewRow(
+        id="poison",
+        run_id=desk.run.id,
+        number=3,
+        reviewer="mallory",
+        created_at="2026-01-01T00:00:00Z",
+        action="review",
+        of=None,
+        record_sha256=sample.record_sha256,
+        verdict=text,
+        comment="",
+    )
+    desk.store.add_review(sealed_review(row))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"scores": {"clarity": 1}, "queue": "zzz"}', "its verdict can't be read"),
+        ('{"scores": {"clarity": 500}}', "the score of `clarity` is 500"),
+        ('{"scores": {"nonsense": 3}}', "`nonsense` isn't judged"),
+        ('{"winner": "A"}', "isn't of as many responses"),
+        ('{"winner": "A", "preferences": {"nonsense": "A"}}', "isn't of as many responses"),
+    ],
+)
+def test_a_verdict_that_cant_be_one_is_found_by_verify_and_can_be_taken_back(
+    desk: ReviewDesk, text: str, says: str
+) -> None:
+    stored_verdict(desk, text)
+    difference = audit(desk.store, desk.run).difference
+    assert str(difference).startswith(f"run {desk.run.id}, review poison: ")
+    assert says in str(difference)
+    if "winner" not in text:
+        with pytest.raises(IncompleteError, match="`jurybox verify` says where"):
+            desk.standing()
+    assert desk.undo("mallory").of == "poison"
+    assert desk.standing() is None
+
+
+def test_a_withdrawal_may_seem_older_than_what_it_withdraws(desk: ReviewDesk) -> None:
+    desk.submit(3, "anna", scores(1), shown=SEEN)
+    (row,) = desk.store.reviews(desk.run.id)
+    # The clock was put back in between.
+    older = {"id": "w", "created_at": "2020-01-01T00:00:00Z", "action": "withdrawal", "of": row.id}
+    desk.store.add_review(sealed_review(msgspec.structs.replace(row, **older)))
+    assert audit(desk.store, desk.run).difference is None
+    assert desk.reviews() == ()
+
+
+def test_few_labels_are_told_to_be_few_and_no_interval_is_wider_than_the_scale(
+    desk: ReviewDesk,
+) -> None:
+    for place, score in enumerate((1, 5)):
+        number = desk.order.number(place)
+        shown = Circumstances(queue="random")
+        desk.submit(number, "anna", scores(score), shown=shown)
+    found = desk.standing()
+    clarity = found.random.agreement.criteria[0]
+    assert -4 <= clarity.bias.interval.low <= clarity.bias.interval.high <= 4
+    (line,) = (line for line in found.lines if "random part, clarity" in line)
+    assert "(n 2, too few to rely on)" in line
+    assert "cut at the ends of the scale" in line
+
+
+def test_how_an_interval_was_made_is_told_where_pairs_were_imagined(desk: ReviewDesk) -> None:
+    by_people(desk, "random", 5)
+    (line,) = (line for line in desk.standing().lines if "random part, clarity" in line)
+    assert "two of them imagined" in line
+
+
+def test_what_cant_be_told_of_a_continuous_scale_isnt_said(desk: ReviewDesk) -> None:
+    by_people(desk, "random", 12, "anna", "ben")
+    lines = desk.standing().lines
+    assert any("random part, depth: kappa " in line for line in lines)
+    assert not any("unknown share" in line for line in lines)
+
+
+def test_a_run_of_which_every_sample_has_a_label_tells_peoples_own_figure(
+    desk: ReviewDesk,
+) -> None:
+    by_people(desk, "random", 30)
+    truth = sum(worth(number) for number in range(30)) / 30
+    (line,) = (line for line in desk.standing().lines if line.startswith("clarity: "))
+    assert f"people's own figure needs no correction, {truth:.4f} (" in line
+    assert "the judge alone says 3.4" in line
+
+
+def test_a_run_that_goes_on_isnt_said_to_have_a_label_for_every_sample(desk: ReviewDesk) -> None:
+    by_people(desk, "random", 30)
+    document = msgspec.json.decode(desk.run.plan)
+    document["dataset"]["rows"] = 60
+    begun = msgspec.structs.replace(
+        desk.run, status="running", plan=msgspec.json.encode(document).decode()
+    )
+    reviewed = {number: gold_of(each) for number, each in by_number(desk.reviews()).items()}
+    found = estimate(desk.store, begun, Question(reviewed=reviewed))
+    assert "every sample that is there so far (30 of 60) has a label" in (
+        found.estimates[0].mean.sentence
+    )
+
+
+def test_where_no_judge_was_asked_it_is_the_rules_that_people_are_held_against(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(monkeypatch, url, 24)
+    store = open_store(url)
+    run = store.runs()[0]
+    plan = {**msgspec.json.decode(run.plan), "judges": []}
+    ruled = msgspec.structs.replace(run, plan=msgspec.json.encode(plan).decode())
+    desk = ReviewDesk(store, ruled)
+    by_people(desk, "random", 12)
+    lines = "\n".join(desk.standing().lines)
+    assert "rules against people, random part, clarity: " in lines
+    assert "rules minus people" in lines
+    assert "the rules alone say " in lines
+    assert "judge" not in lines
+    store.close()
+
+
 def test_repeats_of_a_sample_are_reviewed_one_by_one_and_are_no_independent_evidence(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,6 +558,32 @@ def test_a_run_that_isnt_finished_is_reviewed_as_far_as_it_is(desk: ReviewDesk) 
     # What came in since is next, before the part goes on.
     assert desk.next("anna", kind="random").number == order.number(0)
     assert desk.random_part().drawn == 0
+
+
+def test_a_look_at_thousands_of_reviews_takes_a_moment(
+    desk: ReviewDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page asks for these every time; the limit is wide, and what they cost was far beyond it."""
+    row = desk.submit(3, "anna", scores(2), shown=Circumstances(queue="random"))
+    large = ReviewDesk(desk.store, desk.run)
+    large.order = RandomOrder(desk.run.id, 20_000)
+    rows = [
+        sealed_review(
+            msgspec.structs.replace(row, id=f"r{place:05}", number=large.order.number(place))
+        )
+        for place in range(2300)
+    ]
+    monkeypatch.setattr(desk.store, "reviews", lambda _: rows)
+    taken = []
+    for _ in range(3):
+        begin = process_time()
+        part = large.random_part()
+        taken.append(process_time() - begin)
+    assert (part.drawn, part.skipped) == (2300, 0)
+    assert min(taken) < 0.1
+    begin = process_time()
+    assert large.progress("anna").labelled == 2300
+    assert process_time() - begin < 0.2
 
 
 class _Early:

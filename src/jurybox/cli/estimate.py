@@ -51,9 +51,10 @@ def command(
     one. Figures that are yes or no are also corrected by the judge's sensitivity and specificity
     (Rogan-Gladen). RUN is a run's id, the beginning of one, or `last`.
 
-    Without --gold, reviews from the random queue of `jurybox serve` are the labels where there are
-    any. Those of flagged samples are left out: a part that was chosen for its trouble tells nothing
-    of the rest.
+    Without --gold, reviews from the random queue of `jurybox serve` are the labels once there are
+    enough. Those of flagged samples are left out, also of a file that `export --gold` wrote: a part
+    that was chosen for its trouble tells nothing of the rest. A figure that people gave more than
+    one in ten of the samples drawn no label for isn't corrected.
 
     \b
     Examples:
@@ -71,7 +72,12 @@ def command(
         for note in labels.notes:
             say(note)
         question = Question(
-            gold=labels.gold, reviewed=labels.reviewed, cluster=cluster, level=level
+            gold=labels.gold,
+            reviewed=labels.reviewed,
+            drawn=labels.drawn,
+            mend=labels.mend,
+            cluster=cluster,
+            level=level,
         )
         found = estimate(store, row, question)
     for line in _cautions(found):
@@ -90,7 +96,8 @@ def _cautions(found: "Estimates") -> Iterator[str]:
     for each in found.estimates:
         if each.unscored:
             what = "sample has" if each.unscored == 1 else "samples have"
-            yield f"{each.figure}: {each.unscored} labelled {what} no figure of the judge"
+            whose = "rules" if found.by_rules else "judge"
+            yield f"{each.figure}: {each.unscored} labelled {what} no figure of the {whose}"
 
 
 def _print(found: "Estimates") -> None:
@@ -109,7 +116,8 @@ def _table(found: "Estimates") -> "Table":
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("figure", overflow="fold")
-    for name in ("judge alone", "people alone", "labels", "corrected", "more labels to halve it"):
+    alone = "rules alone" if found.by_rules else "judge alone"
+    for name in (alone, "people alone", "labels", "corrected", "more labels to halve it"):
         table.add_column(plain(name), justify="right")
     for each in found.estimates:
         table.add_row(*(plain(cell) for cell in _cells(each)))

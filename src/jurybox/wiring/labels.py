@@ -5,8 +5,9 @@ from pathlib import Path
 
 import msgspec
 
+from jurybox.calibration.drawing import RandomPart
 from jurybox.calibration.gold import Gold, gold_scales, read_gold
-from jurybox.calibration.reviews import Review, by_number, gold_of
+from jurybox.calibration.reviews import Review, Said, by_number, gold_of
 from jurybox.datasets.gold_rows import read_gold_rows
 from jurybox.errors import InputError
 from jurybox.reporting.stored import damaged, plan_of, rubric_of
@@ -14,7 +15,8 @@ from jurybox.rubric.scale import Scale
 from jurybox.running.records import RunRow, SampleRow
 from jurybox.running.storing import Store
 from jurybox.sample import Row
-from jurybox.wiring.review_figures import labels_of
+from jurybox.wiring.gold_origins import drawn_at_random
+from jurybox.wiring.review_figures import labels_of, waiting_line
 from jurybox.wiring.reviewing import ReviewDesk
 
 _ROW = msgspec.json.Decoder(Row)
@@ -26,12 +28,16 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         gold: by the samples' ids, from a file; None where their own rows are asked.
         reviewed: by the samples' numbers, from reviews; None where there are none to be used.
+        drawn: the numbers of all samples that were drawn at random, also of those without a label.
+        mend: what to do where there is no label at all.
         notes: what to say of where they come from, and of what is left out.
 
     """
 
     gold: Mapping[str, Gold] | None = None
     reviewed: Mapping[int, Gold] | None = None
+    drawn: frozenset[int] = frozenset()
+    mend: str = "give some with --gold"
     notes: tuple[str, ...] = ()
 
 
@@ -50,40 +56,53 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> Labels:
     """Return labels that may correct the figures of a run: of a file, or of the random part.
 
     Flagged samples are no random choice of the run, and a figure that is corrected by them is off;
-    so only reviews of the random part are taken, and where there is none, what the rows carry.
+    so only reviews of the random part are taken, and while these are too few, what the rows carry.
 
     Raises:
-        InputError: the file can't be read.
+        InputError: the file can't be read, or none of its rows were drawn at random.
         IncompleteError: the run can't be read.
 
     """
     if path is not None:
-        return Labels(gold=read_labels(path, run))
+        gold, left_out = drawn_at_random(path, read_labels(path, run))
+        return Labels(gold=gold, notes=left_out)
     if not store.reviews(run.id):
         return Labels()
     desk = ReviewDesk(store, run)
-    part, blind = desk.random_part(), desk.reviews(blind=True)
-    others = len({each.number for each in blind} - part.labelled)
-    counted = {each.id for each in blind}
-    aside = sum(each.id not in counted for each in desk.reviews())
-    notes = [*_left_out(others, aside)]
-    if part.needed:
-        notes.append(f"{part.needed} more reviews from the random queue are needed")
-    if not part.labelled:
-        return Labels(notes=("labels are taken from the run's rows", *notes))
-    head = f"labels are taken from reviews: {_samples(len(part.labelled))} of the random part"
+    found = desk.said()
+    part = desk.part_of(found)
+    notes = [*_left_out(found, part)]
     if part.skipped:
         notes.insert(0, f"{_samples(part.skipped)} of the random part skipped by people")
-    return Labels(reviewed=labels_of(blind, part), notes=(head, *notes))
+    if part.needed and (not part.labelled or _of_rows(store, run)):
+        mend = "review some from the random queue of `jurybox serve`, or give some with --gold"
+        if part.waiting:
+            mend = "go back to those that were passed over in the random queue"
+        return Labels(notes=("labels are taken from the run's rows", *notes), mend=mend)
+    head = f"labels are taken from reviews: {_samples(len(part.labelled))} of the random part"
+    return Labels(
+        reviewed=labels_of(found.blind, part),
+        drawn=part.reviewed | part.missed,
+        notes=(head, *notes),
+    )
 
 
-def _left_out(others: int, aside: int) -> Iterator[str]:
+def _left_out(found: Said, part: RandomPart) -> Iterator[str]:
+    others = {each.number for each in found.blind} - part.reviewed - part.waiting
     if others:
-        reviewed = "1 reviewed sample" if others == 1 else f"{others} reviewed samples"
+        reviewed = "1 reviewed sample" if len(others) == 1 else f"{len(others)} reviewed samples"
         yield f"left out: {reviewed} not drawn at random"
+    if part.unsure:
+        yield f"left out: {_samples(part.unsure)} of which nobody could tell anything"
+    counted = {each.id for each in found.blind}
+    aside = sum(each.id not in counted for each in found.every)
     if aside:
         reviews = "1 review" if aside == 1 else f"{aside} reviews"
         yield f"left out: {reviews} made with the judges' verdict in sight"
+    if part.waiting:
+        yield waiting_line(len(part.waiting), part.passed)
+    elif part.needed:
+        yield f"{part.needed} more reviews from the random queue are needed"
 
 
 def _samples(count: int) -> str:

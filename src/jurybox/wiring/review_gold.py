@@ -1,11 +1,13 @@
 """Reviews as gold: rows of a dataset, as `calibrate` reads them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain, count
 from typing import Any, Final
 
 import msgspec
 
 from jurybox.calibration.cases import COMMENT, GOLD_REASONING
+from jurybox.calibration.drawing import RandomPart
 from jurybox.calibration.gold import GOLD, GOLD_WINNER
 from jurybox.calibration.reviews import Review, by_number, gold_of
 from jurybox.errors import InputError
@@ -15,7 +17,10 @@ from jurybox.wiring.reviewing import ReviewDesk
 
 REVIEWS: Final = "reviews"
 SAMPLE: Final = "sample"
-_OWN: Final = (GOLD, GOLD_WINNER, GOLD_REASONING, COMMENT, REVIEWS, SAMPLE)
+RANDOM_PART: Final = "random_part"
+"""In a row's metadata: how many samples the random part had that it is of; 0 if it is of none."""
+
+_OWN: Final = (GOLD, GOLD_WINNER, GOLD_REASONING, COMMENT, REVIEWS, SAMPLE, RANDOM_PART)
 
 
 class GoldRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,17 +48,23 @@ def gold_rows(desk: ReviewDesk) -> GoldRows:
         IncompleteError: the run can't be read.
 
     """
-    blind = desk.reviews(blind=True)
-    counted = {each.id for each in blind}
-    aside = sum(each.id not in counted for each in desk.reviews())
+    found = desk.said()
+    counted = {each.id for each in found.blind}
+    aside = sum(each.id not in counted for each in found.every)
     unlabelled = unanswered = 0
     rows: list[dict[str, Any]] = []
-    for name, stored, reviews in _grouped(desk, by_number(blind)):
+    groups = tuple(_grouped(desk, by_number(found.blind)))
+    part = desk.part_of(found)
+    random = {name for name, _, reviews in groups if _is_random(reviews, part)}
+    # One row may be of several repeats, so that it is rows that are counted.
+    answered = (each for each in groups if each[1].responses.response.answered)
+    drawn = sum(name in random for name, _, _ in answered) + part.skipped
+    for name, stored, reviews in groups:
         gold = gold_of(reviews)
         if not stored.responses.response.answered:
             unanswered += 1
         elif gold.scores or gold.winners:
-            rows.append(_row(name, stored, reviews))
+            rows.append(_row(name, stored, reviews, drawn if name in random else 0))
         else:
             unlabelled += 1
     if not rows:
@@ -81,15 +92,31 @@ def _grouped(
                 people[each.reviewer] = each
     taken: set[str] = set()
     for (name, *_), (stored, people) in groups.items():
-        row_name = name if name not in taken else f"{name} (repeat {stored.sample.repeat})"
+        row_name = name if name not in taken else _new_name(desk, stored, taken)
         taken.add(row_name)
         yield row_name, stored, tuple(people.values())
 
 
-def _row(name: str, stored: Stored, reviews: Sequence[Review]) -> dict[str, Any]:
+def _new_name(desk: ReviewDesk, stored: Stored, taken: Collection[str]) -> str:
+    """Return a name that no row and no sample of the run has: any text may be a sample's id."""
+    first = f"{stored.sample.sample_id} (repeat {stored.sample.repeat})"
+    names = chain([first], (f"{first} ({step})" for step in count(2)))
+    return next(
+        name
+        for name in names
+        if name not in taken and desk.store.find_sample(desk.run.id, name) is None
+    )
+
+
+def _is_random(reviews: Sequence[Review], part: RandomPart) -> bool:
+    return any(each.number in part.reviewed for each in reviews)
+
+
+def _row(name: str, stored: Stored, reviews: Sequence[Review], drawn: int) -> dict[str, Any]:
     told = {key: value for key, value in stored.row.metadata.items() if key not in _OWN}
     told[SAMPLE] = stored.sample.sample_id
     told[REVIEWS] = [_told(each) for each in reviews]
+    told[RANDOM_PART] = drawn
     row = msgspec.structs.replace(stored.row, id=name, metadata=told)
     gold = gold_of(reviews)
     comments = [f"{each.reviewer}: {each.comment}" for each in reviews if each.comment]
