@@ -33,9 +33,7 @@ COLUMNS = {
     ),
     "exchanges": "run_id number position role key request outcome notes seal frame",
     "frames": "sha256 head tail",
-    "facets": (
-        "run_id number sample_id repeat flags urgency scenario demographic winner figures"
-    ),
+    "facets": ("run_id number sample_id repeat flags urgency scenario demographic winner figures"),
     "reviews": (
         "id run_id number reviewer created_at action of record_sha256 verdict comment seal"
     ),
