@@ -1,7 +1,11 @@
+import random
+import time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.reporting.word_diff import Piece, word_diff
+from jurybox.reporting.word_diff import Piece, cut_pieces, word_diff
 
 
 def test_words_that_differ_are_marked_on_their_own_side() -> None:
@@ -43,3 +47,54 @@ def test_the_pieces_make_up_the_texts(one: str, other: str) -> None:
         assert "".join(piece.text for piece in side) == text
     shared = ["".join(piece.text for piece in side if not piece.own) for side in pieces]
     assert shared[0] == shared[1]
+
+
+@given(st.text("ab .\n", max_size=30), st.text("ab .\n", max_size=30))
+def test_texts_of_few_letters_keep_what_they_share(one: str, other: str) -> None:
+    test_the_pieces_make_up_the_texts.hypothesis.inner_test(one, other)
+
+
+def test_as_much_as_possible_is_shared() -> None:
+    pieces = word_diff("a b c a b b a", "c b a b a c")
+    assert pieces is not None
+    shared = "".join(each.text for each in pieces[0] if not each.own)
+    assert shared.replace(" ", "") in {"baba", "caba", "cbba"}
+
+
+def test_a_space_alone_is_marked_too() -> None:
+    assert word_diff("one two", "one  two") == (
+        (Piece("one", own=False), Piece(" ", own=True), Piece("two", own=False)),
+        (Piece("one", own=False), Piece("  ", own=True), Piece("two", own=False)),
+    )
+
+
+def _unrelated(words: int, seed: int) -> str:
+    chosen = random.Random(seed)  # noqa: S311 - of tests
+    return ". ".join(
+        f"{chosen.choice(['the', 'of', 'and', 'to'])} w{chosen.random()}" for _ in range(words)
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *((_unrelated(words, 1), _unrelated(words, 2)) for words in (60, 400, 2000)),
+        ("a " * 15_000, "b a " * 7_500),
+        ("a b " * 7_500, "b a a " * 5_000),
+        (". " * 15_000, ", . " * 7_500),
+        ("a" * 30_000, "b " * 15_000),
+        ("." * 30_000, "," * 30_000),
+    ],
+)
+def test_no_two_texts_take_long(one: str, other: str) -> None:
+    began = time.process_time()
+    word_diff(one, other)
+    # It takes less than a tenth; a busy machine takes a while longer.
+    assert time.process_time() - began < 0.5
+
+
+def test_the_beginning_can_be_had_alone() -> None:
+    pieces = (Piece("abc", own=False), Piece("def", own=True), Piece("g", own=False))
+    assert cut_pieces(pieces, 4) == (Piece("abc", own=False), Piece("d", own=True))
+    assert cut_pieces(pieces, 3) == (Piece("abc", own=False),)
+    assert cut_pieces(pieces, 9) == pieces

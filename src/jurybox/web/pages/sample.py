@@ -10,7 +10,7 @@ from starlette.responses import Response
 from jurybox.judging.report import CriterionReport, EvaluationReport
 from jurybox.reporting.sample_record import Record
 from jurybox.reporting.stored import damaged, rubric_of
-from jurybox.reporting.word_diff import word_diff
+from jurybox.reporting.word_diff import cut_pieces, word_diff
 from jurybox.running.records import RunRow
 from jurybox.web.guard import query_of
 from jurybox.web.pages.finding import record_of, run_of
@@ -18,7 +18,7 @@ from jurybox.web.pages.neighbours import neighbours
 from jurybox.web.place import place_of
 from jurybox.web.refusals import Refusal
 from jurybox.web.rendering import page_response, segment, text_response
-from jurybox.web.texts import SHORT, CutText, cut_text, exchange_of, whole_text
+from jurybox.web.texts import LONG, SHORT, CutText, cut_text, exchange_of, whole_text
 from jurybox.web.votes import votes_of
 
 _MOST_TURNS: Final = 50
@@ -52,6 +52,7 @@ def sample_page(request: Request) -> Response:
         votes = votes_of(record.exchanges)
     except msgspec.DecodeError as error:
         raise damaged(run, error) from None
+    responses = _responses(record)
     data: dict[str, Any] = {
         "title": f"Sample {record.row.sample_id[:80]}",
         "run": run,
@@ -59,7 +60,8 @@ def sample_page(request: Request) -> Response:
         "base": base,
         "around": neighbours(place.store, run, record.row.number, query_of(request)),
         "texts": _inputs(record),
-        "responses": _responses(record),
+        "responses": responses,
+        "marking": _marking(responses),
         "judged": _judged(record.report),
         "sides": _sides(record.report),
         "reasons": _REASONS,
@@ -112,11 +114,25 @@ def _responses(record: Record) -> list[dict[str, Any]]:
     other = cut_text(second.text, part="response-b")
     told[0]["name"] = "Response A"
     told.append({"name": "Response B", "response": second, "text": other})
-    pieces = word_diff(one.shown, other.shown)
+    # Of the whole texts: what was cut off shifts nothing, and what differs there is told.
+    pieces = word_diff(first.text, second.text)
     if pieces is not None:
         for each, side in zip(told, pieces, strict=True):
-            each["pieces"] = side
+            each["pieces"] = cut_pieces(side, LONG)
     return told
+
+
+def _marking(responses: list[dict[str, Any]]) -> str | None:
+    """Say what the marks don't: that two responses differ where no mark shows it."""
+    if len(responses) == 1:
+        return None
+    one, other = (each["response"].text for each in responses)
+    shown = [piece for each in responses for piece in each.get("pieces", ())]
+    if one == other:
+        return "They are the same, letter for letter."
+    if one[:LONG] == other[:LONG] or (shown and not any(piece.own for piece in shown)):
+        return "What is shown here is the same; they differ further on."
+    return None if shown else "They are too long, or differ too much, for it to be marked."
 
 
 def _judged(report: EvaluationReport | None) -> list[Judged]:
