@@ -14,13 +14,13 @@ from starlette.types import ASGIApp
 
 from jurybox.errors import InputError
 from jurybox.settings import TOKEN
+from jurybox.web.connections import Connection
 
 _BACKLOG: Final = 128
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _SHORTEST: Final = 16
 # Enough for any browser; who wants more is none.
 _LARGEST_HEAD: Final = 32_768
-_MOST_CONNECTIONS: Final = 256
 _IDLE: Final = 20
 _GOODBYE: Final = 1
 
@@ -123,7 +123,7 @@ def _config(app: ASGIApp) -> uvicorn.Config:
         logging.getLogger(name).disabled = True  # what it notes may hold parts of a request
     return uvicorn.Config(
         app,
-        http="h11",  # the one with a limit on what comes before the body
+        http=Connection,  # with a limit on what comes before the body, and on how long it takes
         ws="none",
         lifespan="off",
         interface="asgi3",
@@ -131,7 +131,6 @@ def _config(app: ASGIApp) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=_MOST_CONNECTIONS,
         h11_max_incomplete_event_size=_LARGEST_HEAD,
         timeout_keep_alive=_IDLE,
         timeout_graceful_shutdown=_GOODBYE,
