@@ -3,7 +3,6 @@
 import asyncio
 import traceback
 from collections.abc import Callable, Mapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Final, cast
 from urllib.parse import parse_qsl, quote
 
@@ -13,11 +12,11 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jurybox.web.headers import with_headers
-from jurybox.web.hosts import is_known, is_ours
+from jurybox.web.hosts import is_known, is_ours, may_look
 from jurybox.web.place import ServeSettings, place_of
 from jurybox.web.refusals import Refusal, is_api, refuse
 from jurybox.web.rendering import CSRF
-from jurybox.web.sessions import FIELD, HEADER, MARK, SESSION, Sessions
+from jurybox.web.sessions import FIELD, HEADER, MARK, SESSION, Sessions, own_name
 
 FORM: Final = "jurybox.form"
 BODY: Final = "jurybox.body"
@@ -87,11 +86,14 @@ class Guard:
         if any(letter in scope["path"] for letter in "\x00\ufffd"):
             raise Refusal(404)
         scope[QUERY] = _pairs(scope["query_string"])
-        cookies = _cookies(headers)
-        mark = cookies.get(MARK, "")
+        if scope["method"] != "POST" and not may_look(headers):
+            raise Refusal(403)
+        # Read by Starlette, as everywhere: a cookie of somebody else that is none spoils no other.
+        cookies = request.cookies
+        mark = cookies.get(own_name(MARK, scope), "")
         if not self._sessions.made(mark):
             mark = self._sessions.mark()
-            told.cookie = cookie(MARK, mark)
+            told.cookie = cookie(own_name(MARK, scope), mark)
         scope[CSRF] = mark
         by_token = await self._let_in(request, cookies)
         if scope["method"] == "POST" and self._writable(scope):
@@ -108,14 +110,14 @@ class Guard:
             if self._sessions.knows(token.strip()):
                 return True
             await self.delay()
-            raise Refusal(401)
-        if self._sessions.holds(cookies.get(SESSION, "")) or path.startswith(_OPEN):
+            raise _needs_token()
+        if self._sessions.holds(
+            cookies.get(own_name(SESSION, request.scope), "")
+        ) or path.startswith(_OPEN):
             return False
         if is_api(request.scope):
-            refusal = Refusal(401)
-            refusal.headers = {"WWW-Authenticate": "Bearer"}
-            raise refusal
-        raise _Answered(RedirectResponse(f"/login?next={quote(path, safe='')}", 303))
+            raise _needs_token()
+        raise _Answered(RedirectResponse(f"/login{_wanted(request.scope)}", 303))
 
     async def delay(self) -> None:
         """Wait, one wrong token after the other: guessing takes for ever."""
@@ -136,7 +138,9 @@ class Guard:
         form = dict(_pairs(body)) if kind == _FORM_TYPE else {}
         sent = form.get(FIELD) or headers.get(HEADER.decode(), "")
         # No other site can have a browser send the token itself.
-        if not by_token and not self._sessions.agree(cookies.get(MARK, ""), sent):
+        if not by_token and not self._sessions.agree(
+            cookies.get(own_name(MARK, request.scope), ""), sent
+        ):
             raise Refusal(403)
         request.scope[BODY], request.scope[FORM] = body, form
         return _again(body, receive)
@@ -162,6 +166,21 @@ class _Answered(Exception):  # noqa: N818 - it is an answer, not a fault
     def __init__(self, response: Response) -> None:
         super().__init__()
         self.response = response
+
+
+def _needs_token() -> Refusal:
+    refusal = Refusal(401)
+    refusal.headers = {"WWW-Authenticate": "Bearer"}
+    return refusal
+
+
+def _wanted(scope: Scope) -> str:
+    """Return, for the address of the form, what to show after it; what was sent is lost."""
+    if scope["method"] == "POST":
+        return ""
+    path = scope.get("raw_path") or scope["path"].encode()
+    query = scope["query_string"]
+    return f"?next={quote(path + b'?' + query if query else path, safe='')}"
 
 
 def cookie(name: str, value: str, *, ends: bool = False) -> str:
@@ -198,14 +217,6 @@ def _pairs(text: bytes) -> Pairs:
     if any("\x00" in part for pair in found for part in pair):
         raise Refusal(400)
     return tuple(found)
-
-
-def _cookies(headers: Headers) -> Mapping[str, str]:
-    try:
-        jar = SimpleCookie(headers.get("cookie", ""))
-    except CookieError:
-        return {}
-    return {name: morsel.value for name, morsel in jar.items()}
 
 
 async def _read(headers: Headers, receive: Receive) -> bytes:

@@ -5,7 +5,8 @@ import hmac
 import secrets
 import time
 from collections import OrderedDict
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 SESSION: Final = "jurybox_session"
 MARK: Final = "jurybox_csrf"
@@ -14,6 +15,12 @@ HEADER: Final = b"x-jurybox-csrf"
 
 _LONGEST: Final = 12 * 3600.0
 _MOST: Final = 1000
+
+
+def own_name(name: str, scope: Mapping[str, Any]) -> str:
+    """Return what a cookie is called at this port: browsers keep one for all ports of a host."""
+    server = scope.get("server")
+    return name if server is None else f"{name}_{server[1]}"
 
 
 class Sessions:

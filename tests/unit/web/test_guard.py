@@ -1,5 +1,6 @@
 """Who gets in, under which name, and what may write."""
 
+import html
 import re
 from collections.abc import Callable
 
@@ -76,7 +77,8 @@ def test_without_the_token_nothing_is_shown(open_pages: Open) -> None:
 @pytest.mark.parametrize("header", ["Bearer wrong", "Bearer", f"Basic {TOKEN}", "Bearer  "])
 def test_a_wrong_token_is_refused(open_pages: Open, header: str) -> None:
     client = open_pages(token=TOKEN)
-    assert client.get("/api/nothing", headers={"Authorization": header}).status_code == 401
+    refused = client.get("/api/nothing", headers={"Authorization": header})
+    assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
 
 
 def test_the_right_token_lets_a_program_in(open_pages: Open) -> None:
@@ -113,7 +115,7 @@ def test_signing_in_leads_to_our_own_pages_only(open_pages: Open, elsewhere: str
 
 def test_a_session_that_was_made_up_is_none(open_pages: Open) -> None:
     client = open_pages(token=TOKEN)
-    client.cookies.set("jurybox_session", "made-up")
+    client.cookies.set("jurybox_session_8080", "made-up")
     assert client.get("/").status_code == 303
 
 
@@ -197,3 +199,60 @@ def test_a_fault_of_ours_tells_nothing(
     assert "Traceback" not in page.text
     assert "something went wrong here" in page.text
     assert any("secret path" in line for line in said)
+
+
+def test_servers_at_two_ports_dont_sign_each_other_out(open_pages: Open) -> None:
+    one, other = open_pages(token=TOKEN), open_pages(token=TOKEN)
+    other.base_url = "http://127.0.0.1:8081"
+    sign_in(one)
+    other.cookies = one.cookies  # a browser keeps one jar for all ports of a host
+    sign_in(other)
+    one.cookies = other.cookies
+    assert (one.get("/").status_code, other.get("/").status_code) == (200, 200)
+
+
+@pytest.mark.parametrize(
+    "others", ['prefs={"a":1}', 'a="', "a[0]=1", "a b=c d", "alone", "=", ";;", "a=\xe4"]
+)
+def test_a_cookie_of_somebody_else_spoils_no_session(open_pages: Open, others: str) -> None:
+    client = open_pages(token=TOKEN)
+    sign_in(client)
+    ours = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+    headers = {"Cookie": f"{others}; {ours}".encode("latin-1")}
+    assert client.get("/", headers=headers).status_code == 200
+
+
+def test_signing_in_leads_back_to_what_was_asked_for_with_its_filters(open_pages: Open) -> None:
+    client = open_pages(token=TOKEN)
+    asked = "/runs/a%2Fb/samples?search=x%26y&flag=split"
+    form = client.get(client.get(asked).headers["location"]).text
+    wanted = re.search(r'name="next" value="([^"]*)"', form)
+    assert wanted is not None
+    assert html.unescape(wanted[1]) == asked
+    assert sign_in(client, next=asked).headers["location"] == asked
+
+
+def test_signing_out_when_the_session_is_over_leads_to_the_form_alone(open_pages: Open) -> None:
+    client = open_pages(token=TOKEN)
+    sent = client.post("/logout", data={"csrf": "x"})
+    assert (sent.status_code, sent.headers["location"]) == (303, "/login")
+
+
+@pytest.mark.parametrize(
+    ("site", "mode", "dest", "status"),
+    [
+        ("cross-site", "no-cors", "image", 403),
+        ("cross-site", "cors", "empty", 403),
+        ("same-site", "no-cors", "script", 403),
+        ("cross-site", "navigate", "iframe", 403),
+        ("cross-site", "navigate", "document", 200),
+        ("same-origin", "cors", "empty", 200),
+        ("none", "navigate", "document", 200),
+    ],
+)
+def test_another_site_may_lead_here_and_no_more(
+    pages: PagesClient, site: str, mode: str, dest: str, status: int
+) -> None:
+    headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
+    for path in ("/compare", "/api/runs", "/static/pages.css"):
+        assert pages.get(path, headers=headers).status_code == status

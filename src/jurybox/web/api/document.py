@@ -27,6 +27,7 @@ _ERROR: Final[dict[str, Any]] = {
 }
 _REFUSED: Final = {
     "400": "A value can't be one.",
+    "403": "Another site has a browser ask for it, or it doesn't come from a page of this server.",
     "401": "A token is needed, or it is another one.",
     "404": "There is no such thing.",
     "405": "It is asked for in another way.",
@@ -34,7 +35,6 @@ _REFUSED: Final = {
     "503": "The store can't be read.",
 }
 _WRITING: Final = {
-    "403": "It doesn't come from a page of this server.",
     "408": "It came too slowly.",
     "413": "It is too large.",
     "415": "It is no JSON.",

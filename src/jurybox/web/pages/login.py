@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Route
 
 from jurybox.web.guard import cookie, form_of, query_of
 from jurybox.web.rendering import page_response
-from jurybox.web.sessions import SESSION, Sessions
+from jurybox.web.sessions import SESSION, Sessions, own_name
 
 _PAUSE = 0.5
 
@@ -29,13 +29,14 @@ def login_routes(sessions: Sessions) -> list[BaseRoute]:
                 await asyncio.sleep(_PAUSE)
             return _form(request, wanted=_wanted(form), wrong=True)
         response = RedirectResponse(_wanted(form), 303)
-        response.headers["Set-Cookie"] = cookie(SESSION, sessions.begin())
+        response.headers["Set-Cookie"] = cookie(own_name(SESSION, request.scope), sessions.begin())
         return response
 
     async def leave(request: Request) -> Response:
-        sessions.end(request.cookies.get(SESSION, ""))
+        name = own_name(SESSION, request.scope)
+        sessions.end(request.cookies.get(name, ""))
         response = RedirectResponse("/login", 303)
-        response.headers["Set-Cookie"] = cookie(SESSION, "", ends=True)
+        response.headers["Set-Cookie"] = cookie(name, "", ends=True)
         return response
 
     return [
