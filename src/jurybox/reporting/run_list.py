@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from jurybox.errors import IncompleteError, JuryboxError
+from jurybox.errors import JuryboxError
+from jurybox.reporting.at_work import is_at_work
 from jurybox.reporting.figures import key_figure
 from jurybox.reporting.view import finished_view
 from jurybox.rubric import parse_rubric
@@ -60,12 +61,8 @@ def listed_run(row: RunRow, store: Store) -> ListedRun:
 
 def _unfinished(row: RunRow, store: Store) -> dict[str, Any]:
     """Only count: the figures of a stopped run have to be worked out from all its samples."""
-    try:
-        with store.claim(row.id) as mine:
-            status = "stopped" if mine else "running"
-    except IncompleteError:
-        # Whoever may only read can't find out whether somebody is at work on it.
-        status = row.status
+    # Whoever may only read can't find out whether somebody is at work on it.
+    status = {True: "running", False: "stopped", None: row.status}[is_at_work(row, store)]
     return {"status": status, "samples": sum(1 for _ in store.numbers(row.id))}
 
 

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from jurybox.errors import IncompleteError
 from jurybox.models.prices import load_prices
+from jurybox.reporting.at_work import is_at_work
 from jurybox.reporting.stored import plan_of
 from jurybox.reporting.view import RunView, finished_view, unfinished_view
 from jurybox.running.records import RunRow
@@ -30,13 +30,8 @@ def view_run(row: RunRow, store: Store) -> RunView:
 
 def is_worked_on(row: RunRow, store: Store) -> bool:
     """Say whether a process is at work on a run."""
-    # Held only for a moment: whoever wants to go on with the run must not be kept from it.
-    try:
-        with store.claim(row.id) as mine:
-            return not mine
-    except IncompleteError:
-        # A store that can only be read can't be claimed, so nobody works on its runs either.
-        return False
+    # A store that can only be read can't be claimed, so nobody works on its runs either.
+    return is_at_work(row, store) is True
 
 
 def view_unfinished(row: RunRow, store: Store, *, working: bool) -> RunView:

@@ -12,7 +12,7 @@ from jurybox.reporting.figures import headline
 from jurybox.reporting.html.page import Calibrated, Extras, RunPage, run_page
 from jurybox.reporting.html.people import People, people_of
 from jurybox.reporting.html.samples import SampleCard, card, independence
-from jurybox.reporting.stored import rubric_of
+from jurybox.reporting.stored import damaged, rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.running.finding import SampleQuery
 from jurybox.running.records import RunRow
@@ -61,6 +61,7 @@ def _data(run: RunRow, place: Place) -> dict[str, Any]:
         "page": _page(view, run, place),
         "sample_url": sample_url,
         "live": view.status == "running",
+        "unfinished": view.status != "finished",
         "version": f"{view.status}-{view.summary['samples']}",
     }
 
@@ -92,7 +93,10 @@ def _ends(store: Store, run: RunRow, figure: str, *, descending: bool) -> tuple[
     query = SampleQuery(figure=figure, sort=f"figure:{figure}", descending=descending, limit=_SHOWN)
     cards: list[SampleCard] = []
     for row in store.find_samples(run.id, query).rows:
-        value = msgspec.json.decode(row.figures, type=dict[str, float]).get(figure)
+        try:
+            value = msgspec.json.decode(row.figures, type=dict[str, float]).get(figure)
+        except msgspec.DecodeError as error:
+            raise damaged(run, error) from None
         sample = None if value is None else store.sample(run.id, row.number)
         if sample is not None and value is not None:
             cards.append(card(sample, figure, value))

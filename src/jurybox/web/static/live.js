@@ -1,12 +1,14 @@
 "use strict";
-// While a run goes on, asks now and then how far it is, and takes in the panels anew.
+// Until a run is finished, asks now and then how far it is, and takes in the panels anew.
 (() => {
   const run = document.getElementById("run");
   const news = document.getElementById("news");
   if (!run) return;
   const pause = 2000;
+  const stopped = 10000;
   const longest = 30000;
   let wait = pause;
+  let failed = false;
 
   const panels = () => document.getElementById("panels");
 
@@ -29,6 +31,8 @@
       const answer = await fetch(run.dataset.progress, { credentials: "same-origin" });
       if (!answer.ok) throw new Error(String(answer.status));
       const progress = await answer.json();
+      if (failed) news.textContent = "";
+      failed = false;
       if (progress.version !== panels().dataset.version) {
         // Somebody who works in the panels with the keyboard keeps the place.
         if (!panels().contains(document.activeElement) || progress.status !== "running") {
@@ -38,9 +42,11 @@
           ? `${progress.samples} of ${progress.planned} samples so far`
           : `The run is ${progress.status}.`;
       }
-      wait = pause;
-      if (progress.status !== "running") return;
+      if (progress.status === "finished") return;
+      // One that is stopped may be gone on with at any time.
+      wait = progress.status === "running" ? pause : stopped;
     } catch {
+      failed = true;
       news.textContent = "The server doesn't answer; trying again.";
       wait = Math.min(2 * wait, longest);
     }
