@@ -1,16 +1,20 @@
 """Which samples a page or a program asks for: the same words in an address for both."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 from urllib.parse import urlencode
 
 import msgspec
 
-from jurybox.running.finding import LONGEST_SEARCH, MOST, SampleQuery
+from jurybox.running.finding import LONGEST_SEARCH, MOST, Groups, SampleQuery
 from jurybox.scoring.facets import FLAGS
 from jurybox.web.parameters import ANY_TEXT, Pairs, Parameter, read_query
+from jurybox.web.rendering import harmless
 
-_NAME: Final = {"type": "string", "minLength": 1, "maxLength": 300, "pattern": ANY_TEXT}
+_LONGEST: Final = 300
+_DIGEST: Final = "sha256:"
+_NAME: Final = {"type": "string", "minLength": 1, "maxLength": _LONGEST, "pattern": ANY_TEXT}
 _FARTHEST: Final = 1_000_000_000
 
 FILTERS: Final = (
@@ -97,6 +101,16 @@ class Filter(msgspec.Struct, frozen=True):
             pairs += [(name, _text(each)) for each in many]
         return f"?{urlencode(pairs, errors='replace')}" if pairs else ""
 
+    def chosen(self, groups: Callable[[], Groups]) -> "Filter":
+        """Return it with the groups that forms can only choose by their digests."""
+        values = dict(self.values)
+        for name, all_of_them in (("scenario", "scenarios"), ("demographic", "demographics")):
+            if str(values.get(name, "")).startswith(_DIGEST):
+                for each in getattr(groups(), all_of_them):
+                    if option(each) == values[name]:
+                        values[name] = each
+        return Filter(values)
+
     def query(self, overall: str, **more: int) -> SampleQuery:
         """Return the question to the store; a range without a figure is of the overall score."""
         values: dict[str, Any] = {**self.values, **more}
@@ -116,6 +130,13 @@ def read_filter(pairs: Pairs, more: Sequence[Parameter] = (), *, form: bool) -> 
 
     """
     return Filter(read_query((*FILTERS, *more), pairs, form=form))
+
+
+def option(name: str) -> str:
+    """Return what a form sends for a group: its name, or a digest of one that it would change."""
+    if harmless(name) == name and "\n" not in name and "\r" not in name and len(name) <= _LONGEST:
+        return name
+    return _DIGEST + hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
 
 
 def _text(value: object) -> str:

@@ -10,7 +10,8 @@ import msgspec
 from jurybox.web.refusals import Refusal
 
 _WHOLE: Final = re.compile(r"-?(0|[1-9][0-9]{0,17})")
-_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
+# As a browser's field for numbers takes them: `.5` is one, too.
+_NUMBER: Final = re.compile(r"-?([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _LONGEST_NUMBER: Final = 40
 
 ANY_TEXT: Final = r"^[^\u0000]*$"

@@ -17,7 +17,7 @@ from jurybox.web.place import place_of
 
 # What a browser might obey or what turns the order of letters around; tabs and line ends are fine.
 _COMMANDS: Final = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 CSRF: Final = "jurybox.csrf"
 """Where the guard leaves the token that a form has to send back."""

@@ -46,7 +46,7 @@ def pretty(text: str) -> str:
     """Return JSON with a line for each value; what is none stays as it is."""
     try:
         return msgspec.json.format(text.encode(errors="replace"), indent=2).decode()
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return text
 
 

@@ -55,7 +55,7 @@ def votes_of(exchanges: Iterable[ExchangeRow]) -> list[Vote]:
 def _said(text: str) -> tuple[Said, ...]:
     try:
         reply: Any = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return ()
     if not isinstance(reply, dict):
         return ()

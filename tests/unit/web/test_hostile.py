@@ -1,7 +1,10 @@
 """Texts that mean harm, in every field: nothing of them becomes a part of a page."""
 
 import json
+import re
+import time
 from html.parser import HTMLParser
+from urllib.parse import urlencode
 
 import pytest
 
@@ -14,7 +17,7 @@ SCRIPT = "<script>alert(1)</script>"
 EVIL = (
     f'{SCRIPT}"><img src=x onerror=alert(1)>\'"><svg onload=alert(1)>'
     '<a href="javascript:alert(1)">x</a>{{7*7}}{% raw %}</textarea></title></style>'
-    "\u202e\u2066gnp.exe\u2069\u200f <!-- ]]> &lt; \u0001\u0085\u2028"
+    "\u061c\u202e\u2066gnp.exe\u2069\u200f <!-- ]]> &lt; \u0001\u0085\u2028"
 )
 LINE = EVIL + "x" * 1_000_000
 CHECKED = ("position", "verbosity", "self_enhancement", "formatting", "authority")
@@ -34,7 +37,7 @@ gates: ["accuracy_mean >= 3"]
 
 ## Criteria
 ### <img src=x onerror=alert(1)> `accuracy`
-[y](data:text/html,x) {SCRIPT}
+[y](data:text/html,x) {SCRIPT} &#x202e;gnp.exe &#x2066; &#x61c;
 """
 OURS = ("/static/live.js", "/static/review.js")
 ADDRESSES = ("href", "src", "action", "formaction", "data", "poster", "xlink:href", "srcset")
@@ -128,7 +131,7 @@ def test_nothing_of_a_text_becomes_a_part_of_a_page(pages: PagesClient, said: li
         assert (path, looked.found) == (path, [])
         assert looked.headings == 1
         assert len(answer.content) < 2_000_000, path
-        for mark in ("\u202e", "\u2066", "\x00", "\x01", "49"[:0] or "\x85"):
+        for mark in ("\u061c", "\u202e", "\u2066", "\x00", "\x01", "49"[:0] or "\x85"):
             assert mark not in answer.text, (path, mark)
 
 
@@ -149,3 +152,58 @@ def test_programs_get_the_texts_as_they_are(pages: PagesClient) -> None:
     assert sample.json()["task"] == LINE + "\x00"
     found = pages.get("/api/runs/run-a/samples?search=%3Cscript%3E").json()
     assert found["total"] == 3
+
+
+@pytest.mark.usefixtures("_stored")
+def test_a_group_with_an_odd_name_can_be_chosen(pages: PagesClient) -> None:
+    page = pages.get("/runs/run-a/samples").text
+    chosen = re.search(r'<option value="(sha256:[0-9a-f]{64})"', page)
+    assert chosen is not None
+    found = pages.get(f"/runs/run-a/samples?scenario={chosen[1]}").text
+    assert "1 to 3 of 3 samples" in found
+    assert f'value="{chosen[1]}" selected' in found
+    one = pages.get(f"/runs/run-a/samples/1?scenario={chosen[1]}&at=1").text
+    assert "2 of 3" in one
+
+
+@pytest.mark.parametrize("scenario", ["two\nlines", "two\r\nlines", "long " * 100, "plain"])
+def test_any_scenario_can_be_chosen_in_the_form(
+    pages: PagesClient, make_run: MakeRun, scenario: str
+) -> None:
+    make_run([answered("a", scenario=scenario), answered("b", scenario="other")])
+    options = re.findall(r'<option value="([^"]*)"', pages.get("/runs/run-a/samples").text)
+    counts: list[int] = []
+    for value in options[1:3]:
+        sent = value.replace("\r\n", "\n").replace("\n", "\r\n")  # as browsers send lines
+        page = pages.get(f"/runs/run-a/samples?{urlencode({'scenario': sent})}")
+        counts.append(page.text.count("1 to 1 of 1 sample<"))
+    assert counts == [1, 1]
+
+
+def test_a_reply_of_brackets_is_shown_as_it_is(
+    pages: PagesClient, make_run: MakeRun, said: list[str]
+) -> None:
+    deep = "[" * 100_000
+    make_run([answered("a")], lambda _: deep, rubric=RUBRIC)
+    for path in ("", "/text/reply-0", "/text/details-0"):
+        assert pages.get(f"/runs/run-a/samples/0{path}").status_code == 200
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[" * 50_000,
+        "![" * 50_000,
+        "|a" * 300 + "|\n" + "|-" * 300 + "|\n" + "|a\n" * 2000,
+        "x" * 60_000,
+    ],
+)
+def test_a_rubric_that_would_take_long_is_shown_as_it_is_written(
+    pages: PagesClient, make_run: MakeRun, body: str
+) -> None:
+    make_run([answered("a")], judge, rubric=RUBRIC.replace("## Crit", f"{body}\n\n## Crit"))
+    began = time.process_time()
+    page = pages.get("/runs/run-a/rubric").text
+    assert time.process_time() - began < 1
+    assert "stands here as it was written" in page

@@ -4,9 +4,13 @@ import json
 import re
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from jurybox.judging.exchange import Failure
+from jurybox.reporting import at_work
+from jurybox.running.finding import SamplePage, SampleQuery
+from jurybox.sample import Response
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
 
@@ -150,6 +154,7 @@ def test_what_is_not_there_is_not_found(pages: PagesClient) -> None:
         "/runs/run-a/samples/99999999999999999999999999",
         "/runs/run-a/samples/" + "9" * 5000,
         "/runs/run-a/samples/3/text/nothing",
+        "/runs/run-a/samples/" + "9" * 5000 + "/text/task",
         "/rubrics/none",
         "/compare?a=run-a&b=none",
         "/api/runs/none",
@@ -181,6 +186,7 @@ def test_a_run_that_goes_on_is_read_once(
             yield each
 
     monkeypatch.setattr(made.store, "results", counted)
+    monkeypatch.setattr(at_work, "_KEPT", 0.0)
     told = pages.get("/api/runs/run-a/progress").json()
     assert (told["status"], told["samples"], told["planned"]) == ("stopped", 4, 6)
     with made.store.claim("run-a"):
@@ -190,3 +196,78 @@ def test_a_run_that_goes_on_is_read_once(
         assert pages.get("/api/runs/run-a/progress").json()["status"] == "running"
     assert pages.get("/api/runs/run-a").json()["summary"]["samples"] == 4
     assert read == [0, 1, 2, 3]
+
+
+def test_a_run_that_is_stopped_is_watched_too(make_run: MakeRun, pages: PagesClient) -> None:
+    make_run([answered("a"), answered("b")], judge, rubric=RUBRIC, left_out=1)
+    page = pages.get("/runs/run-a").text
+    assert ('data-live="no"' in page, "/static/live.js" in page) == (True, True)
+    make_run([answered("a")], judge, rubric=RUBRIC, run_id="run-b")
+    assert "/static/live.js" not in pages.get("/runs/run-b").text
+
+
+@pytest.mark.usefixtures("made")
+def test_a_page_behind_the_last_says_so(pages: PagesClient) -> None:
+    page = pages.get("/runs/run-a/samples?page=99").text
+    assert "There are only 7 samples: no page 99." in page
+    assert " of 7 samples" not in page
+
+
+def test_one_run_alone_is_compared_with_none(make_run: MakeRun, pages: PagesClient) -> None:
+    make_run([answered("a")], judge, rubric=RUBRIC)
+    assert 'type="radio"' not in pages.get("/").text
+    make_run([answered("a")], judge, rubric=RUBRIC, run_id="run-b")
+    assert pages.get("/").text.count('type="radio"') == 4
+
+
+LONG = "".join(f"word{n} " for n in range(800))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "hint", "marked"),
+    [
+        (f"{LONG}x", f"{LONG}y", "is the same; they differ further on", None),
+        (f"Hi! {LONG}", LONG, None, '<mark class="a">Hi! </mark>'),
+        (LONG, LONG, "the same, letter for letter", None),
+        ("x " * 20_000, "y " * 20_000, "too long, or differ too much", None),
+        ("x " * 20_000, "x " * 20_000 + "y", "they differ further on", None),
+    ],
+)
+def test_two_responses_that_differ_are_never_shown_as_if_they_were_the_same(
+    make_run: MakeRun, pages: PagesClient, one: str, other: str, hint: str | None, marked: str
+) -> None:
+    make_run([answered("a", one, response_b=Response(text=other))], judge, rubric=RUBRIC)
+    page = pages.get("/runs/run-a/samples/0").text
+    hints = re.findall(r"<h2[^>]*>Responses</h2>\n<p class=\"hint\">(.*?)</p>", page)
+    assert [hint in each for each in hints] == ([True] if hint else [])
+    assert page.count("<mark") == (1 if marked else 0)
+    assert marked is None or marked in page
+
+
+def test_damaged_figures_are_told_as_other_damage_is(
+    made: Made, pages: PagesClient, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = made.store.find_samples
+
+    def damaged(run_id: str, query: SampleQuery) -> SamplePage:
+        page = find(run_id, query)
+        rows = tuple(msgspec.structs.replace(row, figures="{") for row in page.rows)
+        return msgspec.structs.replace(page, rows=rows)
+
+    monkeypatch.setattr(made.store, "find_samples", damaged)
+    for path in ("/runs/run-a/samples", "/api/runs/run-a/samples", "/runs/run-a"):
+        assert (path, pages.get(path).status_code) == (path, 503)
+    assert not any("fault of ours" in line for line in said)
+
+
+@pytest.mark.usefixtures("made")
+def test_programs_are_told_of_people_as_show_tells_it(pages: PagesClient) -> None:
+    told = pages.get("/api/runs/run-a").json()
+    assert (told["people"], "calibration" in told) == (None, True)
+    session = pages.get("/api/session").json()["csrf"]
+    review = {"reviewer": "ann", "verdict": {"scores": {"accuracy": 4, "clarity": 3}}}
+    sent = pages.post(
+        "/api/runs/run-a/reviews", json={"number": 0, **review}, headers={"X-Jurybox-CSRF": session}
+    )
+    assert sent.status_code == 200, sent.text
+    assert pages.get("/api/runs/run-a").json()["people"]["reviews"] == 1

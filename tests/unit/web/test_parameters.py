@@ -19,10 +19,17 @@ def test_a_whole_number_is_nothing_else(text: str) -> None:
         read_query([WHOLE], [("n", text)], form=False)
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "1e999", "0x1", "1_0", "--1", "1" * 60, " 1"])
+@pytest.mark.parametrize(
+    "text", ["nan", "inf", "1e999", "0x1", "1_0", "--1", "1" * 60, " 1", ".", "1.", "-"]
+)
 def test_a_number_is_finite_and_plain(text: str) -> None:
     with pytest.raises(Refusal):
         read_query([REAL], [("x", text)], form=False)
+
+
+@pytest.mark.parametrize(("text", "value"), [(".5", 0.5), ("-.5e1", -5.0), ("007.50", 7.5)])
+def test_a_number_is_read_as_a_browser_lets_it_be_typed(text: str, value: float) -> None:
+    assert read_query([REAL], [("x", text)], form=True) == {"x": value}
 
 
 def test_values_are_read_by_their_types() -> None:

@@ -35,7 +35,16 @@ def test_scores_and_reasons_are_read_from_json() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "Score: 3", "[1]", "7", '{"scores": [1]}', '{"scores": {"a": {}}}', '{"reasoning": "so"}'],
+    [
+        "",
+        "Score: 3",
+        "[1]",
+        "[" * 100_000,
+        "7",
+        '{"scores": [1]}',
+        '{"scores": {"a": {}}}',
+        '{"reasoning": "so"}',
+    ],
 )
 def test_a_reply_in_any_other_form_is_left_as_it_stands(text: str) -> None:
     assert votes_of([exchange(text)]) == []

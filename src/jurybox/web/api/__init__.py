@@ -3,15 +3,16 @@
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Final
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from jurybox.web.api import runs, samples
 from jurybox.web.api.document import document
-from jurybox.web.api.registry import Endpoint
+from jurybox.web.api.registry import Call, Endpoint
 from jurybox.web.refusals import Refusal
 from jurybox.web.rendering import CSRF, json_response
 
@@ -25,7 +26,7 @@ def endpoints() -> tuple[Endpoint, ...]:
         own: Callable[[], tuple[Endpoint, ...]] | None
         own = getattr(import_module(_REVIEW), "endpoints", None)
         more = () if own is None else tuple(own())
-    return (*runs.ENDPOINTS, *samples.ENDPOINTS, *more)
+    return (_SESSION, *runs.ENDPOINTS, *samples.ENDPOINTS, *more)
 
 
 def routes() -> list[BaseRoute]:
@@ -39,16 +40,30 @@ def routes() -> list[BaseRoute]:
 
     return [
         Route("/api/openapi.json", describe, methods=["GET"]),
-        Route("/api/session", _session, methods=["GET"]),
         *(each.route() for each in all_of_them),
         Route("/api/{rest:path}", _nothing, methods=["GET"]),
     ]
 
 
-def _session(request: Request) -> Response:
-    """Tell what a write has to bring in `X-Jurybox-CSRF`, beside the cookie of the same answer."""
-    told: dict[str, Any] = {"csrf": request.scope.get(CSRF, "")}
-    return json_response(told)
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """What a write brings in ``X-Jurybox-CSRF``, beside the cookie of the same answer."""
+
+    csrf: str
+
+
+def _session(call: Call) -> Session:
+    return Session(csrf=call.request.scope.get(CSRF, ""))
+
+
+_SESSION: Final = Endpoint(
+    path="/session",
+    name="session",
+    about="What a write without the token has to bring in the header `X-Jurybox-CSRF`, beside the"
+    " cookie that comes with this answer.",
+    answer=_session,
+    gives=Session,
+    missing=False,
+)
 
 
 def _nothing(request: Request) -> Response:

@@ -41,9 +41,14 @@ def _runs(call: Call) -> RunList:
 
 
 def _run(call: Call) -> dict[str, Any]:
-    view = call.place.live.view(known_run(call.place, call.path["run"]))
-    standing = standing_as_data(standing_of(view, call.place.store))
-    return {**view.as_data(), "calibration": standing}
+    run = known_run(call.place, call.path["run"])
+    view = call.place.live.view(run)
+    people = call.place.standings.of(run)
+    return {
+        **view.as_data(),
+        "people": None if people is None else people.as_data(),
+        "calibration": standing_as_data(standing_of(view, call.place.store)),
+    }
 
 
 def _progress(call: Call) -> Progress:
@@ -101,6 +106,8 @@ ENDPOINTS: Final = (
                 "gates": _LIST,
                 "review": _OBJECT,
                 "planned": {"type": "integer"},
+                "people": {"type": ["object", "null"]},
+                "calibration": {"type": ["object", "null"]},
             },
         },
         names=_NAMES,

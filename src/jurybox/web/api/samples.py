@@ -42,7 +42,10 @@ def _samples(call: Call) -> FoundSamples:
     run = known_run(call.place, call.path["run"])
     query = Filter(call.query).query(rubric_of(run).overall_name)
     page = call.place.store.find_samples(run.id, query)
-    return FoundSamples(samples=tuple(map(_found, page.rows)), total=page.total)
+    try:
+        return FoundSamples(samples=tuple(map(_found, page.rows)), total=page.total)
+    except msgspec.DecodeError as error:
+        raise damaged(run, error) from None
 
 
 def _found(row: Facets) -> FoundSample:

@@ -33,9 +33,10 @@ def neighbours(store: Store, run: RunRow, number: int, pairs: Pairs) -> Neighbou
     if at is None:
         return _by_number(store, run, number, base, asked.address())
     first = max(0, at - 1)
-    page = store.find_samples(
-        run.id, asked.query(rubric_of(run).overall_name, offset=first, limit=3)
+    query = asked.chosen(lambda: store.groups(run.id)).query(
+        rubric_of(run).overall_name, offset=first, limit=3
     )
+    page = store.find_samples(run.id, query)
     numbers = [row.number for row in page.rows]
     if number not in numbers:
         return _by_number(store, run, number, base, asked.address())

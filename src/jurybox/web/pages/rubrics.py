@@ -23,6 +23,10 @@ from jurybox.web.texts import CutText, cut_text
 
 _LOOKED_AT: Final = 2000
 _LONGEST: Final = 200_000
+_RENDERED: Final = 50_000
+_MOST_BRACKETS: Final = 500
+_MOST_COLUMNS: Final = 30
+"""Beyond these a document is shown as it is written: to lay it out could take many seconds."""
 _FENCE: Final = "---"
 
 
@@ -135,8 +139,8 @@ def _answer(request: Request, run: RunRow, history: History) -> Response:
         "version": version,
         "sha256": sha256,
         "front": front,
-        "body": Markup(_rendered(body[:_LONGEST])),  # noqa: S704 - made with HTML switched off
-        "left": max(0, len(body) - _LONGEST),
+        "body": Markup(_rendered(body)) if _is_light(body) else None,  # noqa: S704 - without HTML
+        "plain": cut_text(body, _LONGEST),
         "versions": [each for each in history.versions if each.rubric_id == rubric_id],
         "history": history,
     }
@@ -158,6 +162,15 @@ def _parts(text: str) -> tuple[CutText | None, str]:
     return None, text
 
 
+def _is_light(text: str) -> bool:
+    """Say whether a document can be laid out at once: links and wide tables take long."""
+    return (
+        len(text) <= _RENDERED
+        and text.count("[") <= _MOST_BRACKETS
+        and all(line.count("|") <= _MOST_COLUMNS for line in text.splitlines())
+    )
+
+
 @lru_cache(maxsize=32)
 def _rendered(text: str) -> str:
     """Return a document as HTML: what is HTML in it is shown, and no link leads anywhere."""
@@ -168,7 +181,8 @@ def _rendered(text: str) -> str:
     for token in tokens:
         if token.type in {"heading_open", "heading_close"}:
             token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
-    return markdown.renderer.render(tokens, markdown.options, {})
+    # Once more: a letter may have been written as an entity.
+    return harmless(markdown.renderer.render(tokens, markdown.options, {}))
 
 
 def _leads_nowhere(url: str) -> bool:

@@ -7,14 +7,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.reporting.reasons import cut
-from jurybox.reporting.stored import rubric_of
+from jurybox.reporting.stored import damaged, rubric_of
 from jurybox.rubric.figures import SAMPLE_SCORE
 from jurybox.rubric.model import Rubric
 from jurybox.running.storing import Store
 from jurybox.sample import Row
 from jurybox.scoring.attention import KINDS
 from jurybox.scoring.facets import FLAGS, Facets, flag_names
-from jurybox.web.filters import PAGE, Filter, read_filter
+from jurybox.web.filters import PAGE, Filter, option, read_filter
 from jurybox.web.guard import query_of
 from jurybox.web.pages.finding import run_of
 from jurybox.web.place import place_of
@@ -51,12 +51,17 @@ def samples_page(request: Request) -> Response:
     rubric = rubric_of(run)
     page: int = asked.values["page"]
     first = (page - 1) * SIZE
-    found = store.find_samples(run.id, asked.query(rubric.overall_name, offset=first, limit=SIZE))
+    groups = place.kept(run, "groups", lambda: store.groups(run.id))
+    query = asked.chosen(lambda: groups).query(rubric.overall_name, offset=first, limit=SIZE)
+    found = store.find_samples(run.id, query)
     base = f"/runs/{segment(run.id)}/samples"
-    rows = [
-        _found(row, _task(store, row), f"{base}/{row.number}{asked.address(at=first + at)}")
-        for at, row in enumerate(found.rows)
-    ]
+    try:
+        rows = [
+            _found(row, _task(store, row), f"{base}/{row.number}{asked.address(at=first + at)}")
+            for at, row in enumerate(found.rows)
+        ]
+    except msgspec.DecodeError as error:
+        raise damaged(run, error) from None
     columns = _columns(rubric, rows)
     data: dict[str, Any] = {
         "title": f"Samples of {run.id}",
@@ -74,7 +79,8 @@ def samples_page(request: Request) -> Response:
         "compared": any(row.facets.winner for row in rows),
         "names": _names(rubric, columns),
         "flags": {name: _MEANINGS.get(name, name) for name in FLAGS},
-        "groups": place.kept(run, "groups", lambda: store.groups(run.id)),
+        "groups": groups,
+        "option": option,
         "heads": _heads(asked, columns),
     }
     return page_response(request, "samples.html", data)
