@@ -190,13 +190,23 @@ def test_a_reply_of_brackets_is_shown_as_it_is(
     assert said == []
 
 
+def test_the_longest_rubric_of_the_library_is_laid_out(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    make_run([answered("a")], judge, rubric="companion-plus")
+    assert "as it was written.</p>" not in pages.get("/runs/run-a/rubric").text
+
+
 @pytest.mark.parametrize(
     "body",
     [
         "[" * 50_000,
         "![" * 50_000,
         "|a" * 300 + "|\n" + "|-" * 300 + "|\n" + "|a\n" * 2000,
-        "x" * 60_000,
+        "|a" * 20 + "|\n" + "|-" * 20 + "|\n" + "|a\n" * 4000,
+        "- a\n" * 12_000,
+        "_a_" * 16_000,
+        "x" * 160_000,
     ],
 )
 def test_a_rubric_that_would_take_long_is_shown_as_it_is_written(

@@ -1,6 +1,7 @@
 """Rubrics: the documents that runs were judged by, and which versions of them were used."""
 
 import hashlib
+import re
 from functools import lru_cache
 from typing import Any, Final
 
@@ -23,10 +24,14 @@ from jurybox.web.texts import CutText, cut_text
 
 _LOOKED_AT: Final = 2000
 _LONGEST: Final = 200_000
-_RENDERED: Final = 50_000
+# Beyond these a document is shown as it is written: to lay it out could take many seconds.
+_RENDERED: Final = 150_000
+_MOST_LINES: Final = 5_000
 _MOST_BRACKETS: Final = 500
-_MOST_COLUMNS: Final = 30
-"""Beyond these a document is shown as it is written: to lay it out could take many seconds."""
+_MOST_MARKS: Final = 10_000
+_MOST_CELLS: Final = 20_000
+_MARKS: Final = re.compile(r"[*_`<&\\]")
+_RULE: Final = re.compile(r"^[ |:>-]*-[ |:>-]*$", re.MULTILINE)
 _FENCE: Final = "---"
 
 
@@ -164,10 +169,16 @@ def _parts(text: str) -> tuple[CutText | None, str]:
 
 def _is_light(text: str) -> bool:
     """Say whether a document can be laid out at once: links and wide tables take long."""
+    if len(text) > _RENDERED:
+        return False
+    lines = text.count("\n")
+    # A line below the rule of a table may have a cell for each of its columns.
+    columns = max((rule.count("|") for rule in _RULE.findall(text)), default=0)
     return (
-        len(text) <= _RENDERED
+        lines <= _MOST_LINES
+        and columns * lines <= _MOST_CELLS
         and text.count("[") <= _MOST_BRACKETS
-        and all(line.count("|") <= _MOST_COLUMNS for line in text.splitlines())
+        and len(_MARKS.findall(text)) <= _MOST_MARKS
     )
 
 
