@@ -187,6 +187,7 @@ def test_where_none_stands_the_first_error_is_told(monkeypatch: pytest.MonkeyPat
 def left_open(monkeypatch: pytest.MonkeyPatch, *, cancels: int) -> int:
     """Cancel a race that is won, so often; return how many of the sockets stay open."""
     made: list[socket.socket] = []
+    given_up, let_go = asyncio.Event(), asyncio.Event()
 
     def stands() -> socket.socket:
         made.append(socket.socket())
@@ -198,16 +199,18 @@ def left_open(monkeypatch: pytest.MonkeyPatch, *, cancels: int) -> int:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
                 # It stood in the very moment in which it was given up.
-                await asyncio.sleep(0.05)
+                given_up.set()
+                await let_go.wait()
         return stands()
 
     async def main() -> None:
         racing = asyncio.create_task(reaching._race([V6, V4]))
-        while not made:  # noqa: ASYNC110 - nobody tells
-            await asyncio.sleep(0.005)
-        await asyncio.sleep(0.01)
+        await given_up.wait()
         for _ in range(cancels):
             racing.cancel()
+        # The race hears of it before the other attempt comes to its end.
+        await asyncio.sleep(0)
+        let_go.set()
         await asyncio.wait({racing})
         assert racing.cancelled() == (cancels > 0)
         await asyncio.sleep(0.1)

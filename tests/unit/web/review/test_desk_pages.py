@@ -344,7 +344,7 @@ def test_the_run_page_tells_how_the_judge_stands_with_people_so_far(
         anna.get(f"{DESK}/agreement")
         told = anna.get("/runs/run-a").text
         assert f"{number + 1} review" in told
-        assert "<code>facts</code>" in told[told.index("Reviews so far") :]
+        assert ">facts<" in told[told.index("Reviews so far") :]
 
 
 @pytest.mark.parametrize("path", ["/0", "/undo", "/name", "/pace"])
