@@ -56,6 +56,10 @@ def called(monkeypatch: pytest.MonkeyPatch) -> Jurybox:
             patch.setattr(sys, "path", sys.path.copy())
             for name, value in environment.items():
                 patch.setenv(name, value)
+            # Another test may have left a module that is called like one of this test's folder.
+            for file in Path.cwd().glob("*.py"):
+                patch.delitem(sys.modules, file.stem, raising=False)
+            importlib.invalidate_caches()
             try:
                 main()
             except SystemExit as leaving:
