@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import sys
 import threading
 from importlib.util import find_spec
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from jurybox.cli.closing import close_on_signals
 from jurybox.cli.exits import FINE
 from jurybox.cli.output import say
 from jurybox.cli.stores import opened, shown_store, store_option
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _HOST: Final = "127.0.0.1"
 _PORT: Final = 8080
 _NEEDED: Final = ("starlette", "uvicorn")
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @click.command("serve")
@@ -99,7 +98,7 @@ async def _serve(
         say=say,
     )
     stopped = asyncio.Event()
-    _stop_on_signals(stopped)
+    close_on_signals(stopped)
     app = application(settings)
     threading.Thread(target=warm, args=(app,), daemon=True).start()
 
@@ -109,21 +108,6 @@ async def _serve(
             say(f"token  {token}")
 
     await serve(app, door, ready, stopped)
-
-
-def _stop_on_signals(stopped: asyncio.Event) -> None:
-    """Have the first signal end the server in good order; the next one does what it always does."""
-    loop = asyncio.get_running_loop()
-    # Whoever started the command in the background may have had it ignore Ctrl-C.
-    heard = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
-
-    def stop() -> None:
-        stopped.set()
-        for each in heard:
-            loop.remove_signal_handler(each)
-
-    for each in heard:
-        loop.add_signal_handler(each, stop)
 
 
 def _leave() -> None:

@@ -1,12 +1,12 @@
 """``jurybox model serve``."""
 
 import asyncio
-import signal
 from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
 
+from jurybox.cli.closing import close_on_signals
 from jurybox.cli.output import json_option, say
 from jurybox.models.local.catalogue import default_judge
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from jurybox.web.model_server.completions import Served
 
 _PORT: Final = 8765
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @click.command("serve")
@@ -56,7 +55,7 @@ async def _serve(served: "Served", port: "socket.socket", *, as_json: bool) -> N
     address, number = port.getsockname()
     url = f"http://{address}:{number}/v1"
     stopped = asyncio.Event()
-    _stop_on_signals(stopped)
+    close_on_signals(stopped)
 
     def ready() -> None:
         told = {"url": url, "model": served.id, "port": number}
@@ -65,18 +64,3 @@ async def _serve(served: "Served", port: "socket.socket", *, as_json: bool) -> N
 
     say(f"loading {served.id}")
     await serve(served, port, ready, stopped)
-
-
-def _stop_on_signals(stopped: asyncio.Event) -> None:
-    """Have the first signal end the server in good order; the next one does what it always does."""
-    loop = asyncio.get_running_loop()
-    # Whoever started the command in the background may have had it ignore Ctrl-C.
-    heard = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
-
-    def stop() -> None:
-        stopped.set()
-        for each in heard:
-            loop.remove_signal_handler(each)
-
-    for each in heard:
-        loop.add_signal_handler(each, stop)
