@@ -19,11 +19,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from jurybox.running.hashing import Hasher, encoded
+from jurybox.running.hashing import columns_hash, request_hash, text_hash
 
-_SEAL: Final = "jurybox seal 2"
-_RECORD: Final = "jurybox record 2"
-_KEY: Final = "jurybox request 2"
+_SEAL: Final = "jurybox seal 3"
+_RECORD: Final = "jurybox record 3"
+_KEY: Final = "jurybox request 3"
 _DIGEST: Final = "jurybox digest 1"
 
 ENCODER: Final = msgspec.json.Encoder(order="deterministic")
@@ -183,15 +183,6 @@ def hashes_of(row: ExchangeRow) -> ExchangeHashes:
     return ExchangeHashes(row.role, request_hash(row.request), text_hash(row.outcome))
 
 
-request_hash: Final = Hasher()
-"""Returns the SHA-256 of a request, faster than that of any text."""
-
-
-def text_hash(text: str) -> str:
-    """Return the SHA-256 of a text."""
-    return hashlib.sha256(encoded(text)).hexdigest()
-
-
 def seal_of(row: AnyRow) -> str:
     """Return the hash of all other columns, the long ones by a hash of their own."""
     match row:
@@ -200,18 +191,18 @@ def seal_of(row: AnyRow) -> str:
         case ExchangeRow():
             return exchange_seal(row, hashes_of(row))
         case RunRow() | BatchRow() | CalibrationRow() | ReviewRow():
-            return _hash(_SEAL, msgspec.structs.astuple(row)[:-1])
+            return columns_hash(_SEAL, msgspec.structs.astuple(row)[:-1])
 
 
 def exchange_seal(row: ExchangeRow, hashes: ExchangeHashes) -> str:
     """Return the seal of an exchange whose texts have these hashes."""
     own = (row.run_id, row.number, row.position, row.key, row.notes)
-    return _hash(_SEAL, (*own, *hashes))
+    return columns_hash(_SEAL, (*own, *hashes))
 
 
 def _sample_seal(row: SampleRow, record_sha256: str) -> str:
     own = (row.run_id, row.number, row.sample_id, row.repeat, row.notes, record_sha256)
-    return _hash(_SEAL, own)
+    return columns_hash(_SEAL, own)
 
 
 def sealed_run(row: RunRow) -> RunRow:
@@ -249,7 +240,7 @@ def record_hash(row: SampleRow, exchanges: Iterable[ExchangeHashes]) -> str:
     """Return the hash of a sample's record, with its exchanges in their order."""
     asked = [part for each in exchanges for part in each]
     mine = (row.number, row.sample_id, row.repeat, row.inputs, row.responses)
-    return _hash(_RECORD, (*mine, row.report, row.automated, row.result, *asked))
+    return columns_hash(_RECORD, (*mine, row.report, row.automated, row.result, *asked))
 
 
 def in_order(row: SampleRow, exchanges: Sequence[ExchangeRow]) -> list[ExchangeRow]:
@@ -287,7 +278,7 @@ _NOTES: Final = msgspec.json.Decoder(_Notes)
 
 def request_key(request: str, endpoint: str, repeat: int) -> str:
     """Return what tells equal requests: the hash of the text, where to, in which repeat."""
-    return _hash(_KEY, (request, endpoint, repeat))
+    return columns_hash(_KEY, (request, endpoint, repeat))
 
 
 def run_digest(hashes: Iterable[str]) -> str:
@@ -296,9 +287,3 @@ def run_digest(hashes: Iterable[str]) -> str:
     for each in hashes:
         digest.update(b"\n" + each.encode())
     return digest.hexdigest()
-
-
-def _hash(tag: str, columns: Iterable[str | int | None]) -> str:
-    """Hash columns with their lengths, so that no text can pass for two."""
-    parts = ["-" if column is None else f"{len(text := str(column))}:{text}" for column in columns]
-    return text_hash(tag + "".join(parts))

@@ -8,15 +8,14 @@ import msgspec
 
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.running.attendance import Attendance
+from jurybox.running.hashing import request_hash, text_hash
 from jurybox.running.records import (
     ENCODER,
     ExchangeHashes,
     ExchangeRow,
     exchange_seal,
     hashes_of,
-    request_hash,
     request_key,
-    text_hash,
 )
 from jurybox.scoring.result import Role
 from jurybox.scoring.uses import Exchanged
