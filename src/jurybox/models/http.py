@@ -144,8 +144,12 @@ class HttpClient:
 
         """
         started = self._now()
+        request = self._requests.write(call.method, call.path, call.body, call.content_type)
         try:
-            reply = await self._exchange(call)
+            if call.into is None:
+                reply = await self._open().exchange(request, self._options.total)
+            else:
+                reply = await self._fetch(request, call.into)
         except WireFault as fault:
             raise self._trouble(fault, call) from None
         elapsed = (self._now() - started) * 1000
@@ -173,10 +177,7 @@ class HttpClient:
             self._pool = (loop, Pool(Dialer(*self._way, limits), loop))
         return self._pool[1]
 
-    async def _exchange(self, call: HttpCall) -> Reply:
-        request = self._requests.write(call.method, call.path, call.body, call.content_type)
-        if call.into is None:
-            return await self._open().exchange(request, self._options.total)
+    async def _fetch(self, request: bytes, into: IO[bytes]) -> Reply:
         options = self._options
         limits = Limits(
             connect=options.connect, read=options.read, largest_body=options.largest_file
@@ -189,7 +190,7 @@ class HttpClient:
             refusal = bytearray()
             while len(refusal) <= LARGEST_REFUSAL and (piece := await connection.read()):
                 if status < _FIRST_REFUSAL:
-                    call.into.write(piece)
+                    into.write(piece)
                 else:
                     # Short, and wanted in words.
                     refusal += piece

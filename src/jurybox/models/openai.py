@@ -1,6 +1,7 @@
 """``openai/NAME``: the chat completions of OpenAI, and of everything that is compatible with it."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Final, cast
 
 import msgspec
@@ -97,9 +98,12 @@ class OpenAIModel:
             payload["top_logprobs"] = request.logprobs
         if "logprobs" in accepted.without:
             payload.pop("top_logprobs", None)
+        if not accepted.without:
+            return payload
         return {name: value for name, value in payload.items() if name not in accepted.without}
 
 
+@lru_cache(maxsize=16)
 def _response_format(schema: str, accepted: Accepted) -> dict[str, object]:
     if accepted.form == "json_object":
         return {"type": "json_object"}
@@ -192,27 +196,28 @@ def _sent(payload: Mapping[str, object]) -> Generation:
 
 
 def _usage(usage: object) -> Usage:
+    if not isinstance(usage, dict):
+        return Usage()
+    told = cast("dict[str, object]", usage)
+    details = told.get("prompt_tokens_details")
+    known = cast("dict[str, object]", details) if isinstance(details, dict) else {}
     return Usage(
-        input_tokens=count_of(_member(usage, "prompt_tokens")),
-        output_tokens=count_of(_member(usage, "completion_tokens")),
-        cached_tokens=count_of(_member(_member(usage, "prompt_tokens_details"), "cached_tokens")),
+        input_tokens=count_of(told.get("prompt_tokens")),
+        output_tokens=count_of(told.get("completion_tokens")),
+        cached_tokens=count_of(known.get("cached_tokens")),
     )
 
 
 def _model_time(answer: HttpAnswer, timings: object) -> float | None:
     """Return the milliseconds that the model took, as OpenAI or else llama.cpp tells them."""
     told = measured(answer.headers.get("openai-processing-ms"))
-    if told is not None:
+    if told is not None or timings is None:
         return told
     try:
         times = msgspec.convert(timings, _Timings)
     except msgspec.ValidationError:
         return None
     return times.prompt_ms + times.predicted_ms
-
-
-def _member(value: object, name: str) -> object:
-    return cast("dict[str, object]", value).get(name) if isinstance(value, dict) else None
 
 
 def _string(value: object) -> str | None:

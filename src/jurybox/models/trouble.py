@@ -162,8 +162,10 @@ def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
 
 def measured(text: str | None) -> float | None:
     """Return the number of a header: finite and not below zero, else None."""
+    if text is None:
+        return None
     try:
-        value = float(text or "")
+        value = float(text)
     except ValueError:
         return None
     return value if math.isfinite(value) and value >= 0 else None

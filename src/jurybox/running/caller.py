@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 
 import msgspec
 
@@ -22,7 +21,6 @@ _MEND: Mapping[FailureKind, str] = {
 }
 
 _MOMENT = 1e-6
-_UNLIMITED = nullcontext()
 # So many times as often as usual is an endpoint tried that may be starting anew.
 _MORE = 4
 
@@ -51,11 +49,9 @@ class Endpoint:
         self._given_up: tuple[str, Failure] | None = None
         self._down_until: float | None = None
 
-    async def wait_out_pause(self) -> None:
-        """Wait until the endpoint wants to be called again; a pause may be prolonged meanwhile."""
-        # A wait that rounding leaves over would be waited for again and again.
-        while (left := self._resume_at - self.clock.now()) > _MOMENT:
-            await self.clock.sleep(left)
+    def pause(self) -> float:
+        """Return for how many seconds the endpoint wants to be left alone."""
+        return self._resume_at - self.clock.now()
 
     def failing(self) -> Failure | None:
         """Return the known failure of an endpoint that is down; now and then one caller may try."""
@@ -66,10 +62,10 @@ class Endpoint:
         self._down_until = self.clock.now() + self.limits.rest
         return None
 
-    def succeeded(self) -> None:
+    def succeeded(self, now: float) -> None:
         """Note a reply."""
         self.budget.earn()
-        self.concurrency.succeeded(self.clock.now(), busy=self.slots.waiting)
+        self.concurrency.succeeded(now, busy=self.slots.waiting)
         self._answered = True
         self._in_a_row = 0
         self._given_up = None
@@ -194,9 +190,12 @@ class Caller:
     ) -> tuple[Outcome | ModelTrouble, float | None]:
         """Return what came of it and how many milliseconds it took; None where nobody asked."""
         endpoint = self._endpoint
-        await endpoint.slots.take()
+        if not endpoint.slots.take_free():
+            await endpoint.slots.take()
         try:
-            await endpoint.wait_out_pause()
+            # A pause may be prolonged meanwhile; what rounding leaves over isn't waited for.
+            while (left := endpoint.pause()) > _MOMENT:
+                await endpoint.clock.sleep(left)
             # Only now: much may have become known while this request stood in the queue.
             known = endpoint.failing()
             if known is not None:
@@ -205,11 +204,12 @@ class Caller:
                 began()
             started = endpoint.clock.now()
             result = await self._ask(request)
-            elapsed = (endpoint.clock.now() - started) * 1000
+            ended = endpoint.clock.now()
+            elapsed = (ended - started) * 1000
             if isinstance(result, ModelTrouble):
                 endpoint.troubled(result, started)
                 return result, elapsed
-            endpoint.succeeded()
+            endpoint.succeeded(ended)
         finally:
             endpoint.slots.give_back()
         if result.latency_ms is None:
@@ -217,20 +217,27 @@ class Caller:
         return result, elapsed
 
     async def _ask(self, request: ModelRequest) -> ModelReply | ModelTrouble:
-        limit = None if self._timeout is None else asyncio.timeout(self._timeout)
         try:
-            async with limit or _UNLIMITED:
+            if self._timeout is None:
                 return await self._model.complete(request)
+            return await self._in_time(request, self._timeout)
         except ModelTrouble as error:
             trouble = error
-        except TimeoutError:
-            # Any other is the model's own, and a fault.
-            if limit is None or not limit.expired():
-                raise
-            trouble = ModelTrouble("timeout", f"timed out after {self._timeout:g} s", retry=True)
         if trouble.kind == "timeout" and not self._retry_timeouts:
             return ModelTrouble("timeout", str(trouble), retry=False)
         return trouble
+
+    async def _in_time(self, request: ModelRequest, seconds: float) -> ModelReply:
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                return await self._model.complete(request)
+        except TimeoutError:
+            # Any other is the model's own, and a fault.
+            if not limit.expired():
+                raise
+            what = f"timed out after {seconds:g} s"
+            raise ModelTrouble("timeout", what, retry=True) from None
 
 
 class Callers:

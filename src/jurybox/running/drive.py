@@ -30,7 +30,17 @@ async def drive(flow: Flow[T], call: Call, *, on_exchange: OnExchange | None = N
     try:
         step = _next(flow, None)
         while not isinstance(step, _Done):
-            step = _next(flow, await _together(step, call, on_exchange))
+            if len(step) == 1:
+                # Most batches are of one request, and all that several need would cost more
+                # than the rest.
+                (request,) = step
+                outcome = await call(request)
+                if on_exchange is not None:
+                    on_exchange(request, outcome)
+                outcomes = (outcome,)
+            else:
+                outcomes = await _together(step, call, on_exchange)
+            step = _next(flow, outcomes)
         return step.value
     finally:
         flow.close()
@@ -87,9 +97,6 @@ async def _together(
             _answer(request, outcome, on_exchange)
             for request, outcome in zip(batch, begun, strict=True)
         ]
-        if len(coming) == 1:
-            # Most batches are of one request, and a task of its own would cost more than the rest.
-            return (await coming[0],)
         return await _side_by_side(coming)
     except BaseException:
         for outcome in begun:

@@ -15,6 +15,7 @@ Rows are read like arrays: a driver gives tuples, and a page of them is checked 
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -263,9 +264,15 @@ def in_order(row: SampleRow, exchanges: Sequence[ExchangeRow]) -> list[ExchangeR
 
 def notes_of(exchanges: Iterable[ExchangeRow], unused: Iterable[ExchangeRow] = ()) -> str:
     """Return a sample's notes."""
-    order = tuple(each.position for each in exchanges)
-    left = tuple(each.position for each in unused)
-    return ENCODER.encode(_Notes(order=order, unused=left)).decode()
+    return _notes(
+        tuple([each.position for each in exchanges]), tuple([each.position for each in unused])
+    )
+
+
+@lru_cache(maxsize=64)
+def _notes(order: tuple[int, ...], unused: tuple[int, ...]) -> str:
+    # The same for nearly all samples of a run.
+    return ENCODER.encode(_Notes(order=order, unused=unused)).decode()
 
 
 class _Notes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -59,14 +59,19 @@ class Stop:
     def __init__(self) -> None:
         self.requested = False
         self.reason = ""
-        self._tasks: dict[asyncio.Task[None], Callable[[], bool]] = {}
+        self._tasks: dict[asyncio.Task[None], Transcript] = {}
         self._one_less: asyncio.Future[None] | None = None
         self._listeners: list[Callable[[str, bool], None]] = []
 
     @property
     def under_way(self) -> int:
         """How many samples are under way."""
-        return sum(begun() for begun in self._tasks.values())
+        return sum(transcript.begun for transcript in self._tasks.values())
+
+    @property
+    def held(self) -> int:
+        """How many samples are under way or wait for a model."""
+        return len(self._tasks)
 
     def soon(self, reason: str) -> None:
         """Begin no further sample; finish those that are under way."""
@@ -74,7 +79,7 @@ class Stop:
             self.requested = True
             self.reason = reason
             # Who only stood in the queue for a model has lost nothing.
-            self._cancel(lambda begun: not begun())
+            self._cancel(lambda transcript: not transcript.begun)
             self._say(at_once=False)
 
     def at_once(self, reason: str) -> None:
@@ -93,18 +98,18 @@ class Stop:
         for listener in self._listeners:
             listener(self.reason, at_once)
 
-    def _cancel(self, whom: Callable[[Callable[[], bool]], bool]) -> None:
-        for task, begun in self._tasks.items():
-            if whom(begun):
+    def _cancel(self, whom: Callable[[Transcript], bool]) -> None:
+        for task, transcript in self._tasks.items():
+            if whom(transcript):
                 task.cancel()
 
-    def hold(self, task: asyncio.Task[None], begun: Callable[[], bool]) -> None:
-        """Remember a sample; ``begun`` says whether anybody was asked about it yet."""
-        self._tasks[task] = begun
+    def hold(self, task: asyncio.Task[None], transcript: Transcript) -> None:
+        """Remember a sample, whose transcript says whether anybody was asked about it yet."""
+        self._tasks[task] = transcript
         task.add_done_callback(self._let_go)
 
     def _let_go(self, task: asyncio.Task[None]) -> None:
-        del self._tasks[task]
+        self._tasks.pop(task).leave()
         if self._one_less is not None and not self._one_less.done():
             self._one_less.set_result(None)
 
@@ -197,10 +202,11 @@ class Runner:
             while not stop.requested and (each := next(work, None)) is not None:
                 transcript = self._transcript(each, sink, known.get(each.number, ()))
                 task = asyncio.create_task(self._finish(each, watch, stop, sink, transcript))
-                task.add_done_callback(lambda _, held=transcript: held.leave())
-                stop.hold(task, lambda held=transcript: held.begun)
-                await self._until(stop, self._window)
-                await sink.room()
+                stop.hold(task, transcript)
+                if stop.held >= self._window:
+                    await self._until(stop, self._window)
+                if not sink.has_room:
+                    await sink.room()
             await self._until(stop, 1)
         except BaseException as error:
             stop.at_once(str(error) or type(error).__name__)

@@ -47,6 +47,11 @@ class Sink:
             self._drained.clear()
             self._urgent.set()
 
+    @property
+    def has_room(self) -> bool:
+        """Whether there is room for more, and no trouble to be told of."""
+        return self._drained.is_set() and self._trouble is None
+
     async def room(self) -> None:
         """Wait until there is room for more.
 

@@ -23,10 +23,16 @@ class Slots:
         """Whether anybody waits for a place."""
         return bool(self._queue)
 
+    def take_free(self) -> bool:
+        """Take a place without waiting, if there is one that nobody waits for."""
+        if self._queue or self._taken >= self._size():
+            return False
+        self._taken += 1
+        return True
+
     async def take(self) -> None:
         """Wait for a place."""
-        if not self._queue and self._taken < self._size():
-            self._taken += 1
+        if self.take_free():
             return
         turn = asyncio.get_running_loop().create_future()
         self._queue.append(turn)

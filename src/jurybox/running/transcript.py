@@ -1,8 +1,8 @@
 """The conversation about one sample: who was asked what, in the order of the flow."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -64,6 +64,15 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int
 
 
+class _Entry(NamedTuple):
+    """One exchange of the conversation, once it is over."""
+
+    exchanged: Exchanged
+    row: ExchangeRow
+    hashes: ExchangeHashes
+    is_stored: bool
+
+
 class HaltedError(Exception):
     """Asking on is of no use for anybody; the sample is left for when it is."""
 
@@ -84,20 +93,16 @@ class Transcript:
         place: Place,
         *,
         target: bool,
-        known: Iterable[ExchangeRow] = (),
-        on_reply: Callable[[ExchangeRow], None] | None = None,
+        known: Sequence[ExchangeRow],
+        on_reply: Callable[[ExchangeRow], None],
     ) -> None:
         self._stage = stage
         self._place = place
         self._target = target
-        known = tuple(known)
         self._known = _by_key(known)
-        self._arrivals = 1 + max((row.position for row in known), default=-1)
+        self._arrivals = 1 + max([row.position for row in known], default=-1)
         self._on_reply = on_reply
-        self._entries: list[Exchanged | None] = []
-        self._rows: list[ExchangeRow | None] = []
-        self._hashes: list[ExchangeHashes | None] = []
-        self._stored: set[int] = set()
+        self._entries: list[_Entry | None] = []
         self.begun = False
         self._attendance = None if stage.batches is None else stage.batches.attendance
         self._pending = 0
@@ -121,8 +126,6 @@ class Transcript:
         """Take the next place in the conversation at once, and answer in due time."""
         position = len(self._entries)
         self._entries.append(None)
-        self._rows.append(None)
-        self._hashes.append(None)
         if self._attendance is None:
             return self._answer(position, request)
         self._pending += 1
@@ -148,48 +151,41 @@ class Transcript:
             row = stored.popleft()
             reply = read_outcome(row)
             exchanged = Exchanged(role=role, request=request, outcome=reply)
-            self._keep(position, exchanged, row, hashes_of(row))
-            self._stored.add(position)
+            self._entries[position] = _Entry(exchanged, row, hashes_of(row), is_stored=True)
             return reply
         if self._stage.batches is not None:
             # Thousands may wait for hours; it is made anew from the request, which is kept anyway.
             text = ""
-        outcome, batch = await self._reply(role, request, key)
+        batch = ""
+        # The system under test is always asked directly: how long it takes is measured.
+        if self._stage.find is None and (self._stage.batches is None or role == "target"):
+            outcome = await self._stage.ask(role, request, self._begin)
+        else:
+            outcome, batch = await self._reply(role, request, key)
+        if isinstance(outcome, Failure) and outcome.everybody:
+            raise HaltedError(outcome)
         exchanged = Exchanged(role=role, request=request, outcome=outcome)
         row = self._row(exchanged, text or ENCODER.encode(request).decode(), key, batch)
         hashes = ExchangeHashes(role, asked, text_hash(row.outcome))
         row = msgspec.structs.replace(row, seal=exchange_seal(row, hashes))
-        self._keep(position, exchanged, row, hashes)
-        if self._on_reply is not None and isinstance(outcome, ModelReply):
+        told = isinstance(outcome, ModelReply)
+        self._entries[position] = _Entry(exchanged, row, hashes, is_stored=told)
+        if told:
             self._on_reply(row)
-            self._stored.add(position)
         return outcome
 
     async def _reply(self, role: Role, request: ModelRequest, key: str) -> tuple[Outcome, str]:
-        """Return the outcome, and the name of the batch that it came in."""
+        """Return what an earlier run or a batch tells, and the name of the batch."""
         if self._stage.find is not None:
             found = await self._stage.find(request.model, key)
             if found is not None:
                 return msgspec.structs.replace(found, cached=True), ""
-        batch = ""
-        # The system under test is always asked directly: how long it takes is measured.
         if self._stage.batches is not None and role == "judge":
-            outcome, batch = await self._stage.batches.ask(request, key)
-        else:
-            outcome = await self._stage.ask(role, request, self._begin)
-        if isinstance(outcome, Failure) and outcome.everybody:
-            raise HaltedError(outcome)
-        return outcome, batch
+            return await self._stage.batches.ask(request, key)
+        return await self._stage.ask(role, request, self._begin), ""
 
     def _begin(self) -> None:
         self.begun = True
-
-    def _keep(
-        self, position: int, exchanged: Exchanged, row: ExchangeRow, hashes: ExchangeHashes
-    ) -> None:
-        self._entries[position] = exchanged
-        self._rows[position] = row
-        self._hashes[position] = hashes
 
     def _row(self, exchanged: Exchanged, text: str, key: str, batch: str) -> ExchangeRow:
         arrival, self._arrivals = self._arrivals, self._arrivals + 1
@@ -214,29 +210,25 @@ class Transcript:
             notes=ENCODER.encode(notes).decode(),
         )
 
-    def exchanged(self) -> tuple[Exchanged, ...]:
+    def exchanged(self) -> list[Exchanged]:
         """Return the whole conversation."""
-        return tuple(each for each in self._entries if each is not None)
+        return [each.exchanged for each in self._entries if each is not None]
 
-    def rows(self) -> tuple[ExchangeRow, ...]:
+    def rows(self) -> list[ExchangeRow]:
         """Return the whole conversation as it is stored, in the flow's order."""
-        return tuple(row for row in self._rows if row is not None)
+        return [each.row for each in self._entries if each is not None]
 
-    def hashes(self) -> tuple[ExchangeHashes, ...]:
+    def hashes(self) -> list[ExchangeHashes]:
         """Return what stands for the conversation in the sample's record, in the same order."""
-        return tuple(each for each in self._hashes if each is not None)
+        return [each.hashes for each in self._entries if each is not None]
 
-    def unused(self) -> tuple[ExchangeRow, ...]:
+    def unused(self) -> list[ExchangeRow]:
         """Return what was known and never asked for."""
-        return tuple(row for rows in self._known.values() for row in rows)
+        return [row for rows in self._known.values() for row in rows]
 
-    def unstored(self) -> tuple[ExchangeRow, ...]:
+    def unstored(self) -> list[ExchangeRow]:
         """Return the rows that nobody has stored yet."""
-        return tuple(
-            row
-            for position, row in enumerate(self._rows)
-            if row is not None and position not in self._stored
-        )
+        return [each.row for each in self._entries if each is not None and not each.is_stored]
 
 
 def _by_key(rows: Iterable[ExchangeRow]) -> Mapping[str, deque[ExchangeRow]]:

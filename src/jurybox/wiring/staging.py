@@ -100,10 +100,12 @@ class _Callers:
             timeout = plan.target.timeout
             self._target = callers.caller(model, retry_timeouts=False, timeout=timeout)
 
-    async def ask(self, role: Role, request: ModelRequest, began: Callable[[], None]) -> Outcome:
+    def ask(
+        self, role: Role, request: ModelRequest, began: Callable[[], None]
+    ) -> Awaitable[Outcome]:
         if role == "target" and self._target is not None:
-            return await self._target(request, began)
-        return await self._judges[request.model](request, began)
+            return self._target(request, began)
+        return self._judges[request.model](request, began)
 
 
 def _limits(concurrency: int) -> Limits:
