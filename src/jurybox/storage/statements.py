@@ -141,6 +141,10 @@ FIND_SAMPLE: Final = _select(SAMPLES, "WHERE run_id = ? AND sample_id = ? ORDER 
 FIND_REPEAT: Final = _select(SAMPLES, "WHERE run_id = ? AND sample_id = ? AND repeat = ?")
 RECORD_OF: Final = f"SELECT record_sha256 FROM {SAMPLES} WHERE run_id = ? AND number = ?"
 EXCHANGES_OF: Final = _select_exchanges("WHERE run_id = ? AND number = ? ORDER BY position")
+# Only what may be found again has a key; the others take no room in it.
+INDEX_KEYS: Final = (
+    f"CREATE INDEX IF NOT EXISTS exchanges_by_key ON {EXCHANGES} (key) WHERE key <> ''"
+)
 FIND_EXCHANGE: Final = _select_exchanges(
     "JOIN runs ON runs.id = exchanges.run_id"
     # The second condition is the index's own, without which no database would use it.

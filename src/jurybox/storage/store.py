@@ -37,6 +37,7 @@ class SqlStore:
         self._database = database
         self._reader = Reader(database)
         self._framer = Framer()
+        self._has_keys = False
 
     def __repr__(self) -> str:
         """Show the name, which has no password in it."""
@@ -159,6 +160,12 @@ class SqlStore:
 
     def find_exchange(self, key: str) -> ExchangeRow | None:
         """Return the newest exchange with that key, in whichever run."""
+        if not self._has_keys:
+            # Only a run with a cache asks; the others needn't keep an index up.
+            with writing(self._database) as session:
+                self._database.lock_schema(session)
+                session.execute(statements.INDEX_KEYS)
+            self._has_keys = True
         return _first(self._reader.rows(list[ExchangeRow], statements.FIND_EXCHANGE, (key,)))
 
     def add_batch(self, row: BatchRow) -> None:
