@@ -12,12 +12,15 @@ different samples.
 import hashlib
 from collections import deque
 from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
 from threading import Lock
 from typing import Final, NamedTuple
 
 from jurybox.running.hashing import shared_beginning
 from jurybox.running.records import ExchangeRow
 
+_RUN: Final = attrgetter("run_id")
 _SHORTEST: Final = 1024
 """A frame that has less than that in it saves too little."""
 _LONGEST: Final = 1_000_000
@@ -44,7 +47,9 @@ class Frame(NamedTuple):
 
     def holds(self, text: str) -> bool:
         """Tell whether a text has both."""
-        return len(text) >= self.size and text.startswith(self.head) and text.endswith(self.tail)
+        head, tail = self.head, self.tail
+        # In that order: requests of other votes differ soon after their beginning.
+        return text.startswith(head) and text.endswith(tail) and len(text) >= len(head) + len(tail)
 
 
 class Framed(NamedTuple):
@@ -72,7 +77,11 @@ class Framer:
     def __call__(self, exchanges: Sequence[ExchangeRow]) -> list[Framed]:
         """Return the requests of exchanges as they are stored."""
         with self._lock:
-            return [self._of(each.run_id).framed(each) for each in exchanges]
+            return [
+                framed
+                for run_id, rows in groupby(exchanges, _RUN)
+                for framed in map(self._of(run_id).framed, rows)
+            ]
 
     def _of(self, run_id: str) -> "_RunFramer":
         known = self._runs.pop(run_id, None) or _RunFramer(run_id)
@@ -99,10 +108,13 @@ class _RunFramer:
         if len(text) < _SHORTEST:
             return Framed(None, text)
         # The largest that fits: they are kept in that order.
-        frame = next((each for each in self._frames if each.holds(text)), None)
-        frame = frame or self._learn(row)
-        if frame is None:
-            return Framed(None, text)
+        for frame in self._frames:
+            if frame.holds(text):
+                break
+        else:
+            frame = self._learn(row)
+            if frame is None:
+                return Framed(None, text)
         return Framed(frame, text[len(frame.head) : len(text) - len(frame.tail)])
 
     def _learn(self, row: ExchangeRow) -> Frame | None:
