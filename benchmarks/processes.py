@@ -4,9 +4,11 @@ import contextlib
 import json
 import os
 import platform
+import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +92,16 @@ def command_of(name: str, base_url: str, samples: int, folder: Path) -> list[str
 def driven(
     name: str, base_url: str, samples: int, folder: Path, options: Sequence[str] = ()
 ) -> Row:
-    """Run a driver to its end, and return its line; one that fails says why."""
+    """Run a driver to its end, and return its line; one that fails says why.
+
+    ``pace`` is that of the machine before and after it.
+    """
+    before = pace()
+    row = _driven(name, base_url, samples, folder, options)
+    return row | {"pace": (before + pace()) / 2}
+
+
+def _driven(name: str, base_url: str, samples: int, folder: Path, options: Sequence[str]) -> Row:
     peer = drive.load(name.partition(":")[0])
     material.reset(base_url)
     command = [*command_of(name, base_url, samples, folder), *options]
@@ -115,6 +126,28 @@ def driven(
 def failed(name: str, samples: int, why: str) -> Row:
     """Return the row of a driver that couldn't be run."""
     return {"name": name, "samples": samples, "judged": 0, "notes": why}
+
+
+def pace() -> float:
+    """Return the CPU milliseconds of some fixed work in Python, the median of a few.
+
+    A core that other machines use too takes up to twice as long for everything, in CPU time as
+    well, for seconds or minutes. So figures of one moment are held against the best moment seen.
+    """
+
+    def work() -> float:
+        began = time.process_time()
+        kept: dict[int, str] = {}
+        for number in range(10_000):
+            kept[number % 97] = str(number)
+        return (time.process_time() - began) * 1000
+
+    return statistics.median(work() for _ in range(7))
+
+
+def best_pace(rows: Iterable[Row]) -> float:
+    """Return the best pace of the machine that was seen around any of these runs."""
+    return min(row["pace"] for row in rows if "pace" in row)
 
 
 def machine() -> str:

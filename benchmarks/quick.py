@@ -5,7 +5,9 @@ CPU time a sample beside the floor of the same requests in the same run; startin
 where the time of a sample goes (see stages.py for how that is measured and what it can't tell).
 
 CPU time is that of the whole process minus that of a run of ten samples, divided by the rest: what
-a further sample costs. Elapsed time is told too, but on a busy machine it says little.
+a further sample costs. Elapsed time is told too, but on a busy machine it says little. A core that
+others use too is slow for spells, in CPU time as well; "full speed" is the CPU time at the best
+pace that the machine had around any of the runs (see `processes.pace`).
 """
 
 import argparse
@@ -23,17 +25,22 @@ import drive
 import material
 import startup
 from material import Job
-from processes import HERE, Row, driven, endpoint, machine, replies_of
+from processes import HERE, Row, best_pace, driven, endpoint, machine, replies_of
 
 FEW = 10
 ROWS = ("floor:socket", "floor:client", "jurybox", "jurybox:votes3", "jurybox:general")
 STARTS = ('python -c "import jurybox"', "jurybox --version")
 
 
-def each_sample(row: Row, few: Row) -> tuple[float, float]:
-    """Return the CPU and the elapsed milliseconds of a further sample."""
-    more = row["samples"] - few["samples"]
-    return tuple(1000 * (row[key] - few[key]) / more for key in ("cpu_seconds", "seconds"))
+def each_sample(row: Row, few: Row, best: float) -> tuple[float, float, float]:
+    """Return the milliseconds of a further sample: CPU, CPU at the best pace, elapsed."""
+    more = (row["samples"] - few["samples"]) / 1000
+    at_best = [each["cpu_seconds"] * best / each["pace"] for each in (row, few)]
+    return (
+        (row["cpu_seconds"] - few["cpu_seconds"]) / more,
+        (at_best[0] - at_best[1]) / more,
+        (row["seconds"] - few["seconds"]) / more,
+    )
 
 
 def record_body(base_url: str, folder: Path) -> Path:
@@ -56,25 +63,32 @@ def print_calls(base_url: str, place: Path, samples: int, repeats: int) -> None:
         return told
 
     print(f"\none further sample, {samples:,} of them, median of {repeats}")
-    print(f"{'':18}{'CPU ms':>9}{'ms':>9}{'samples/s':>11}{'peak MB':>9}{'of client':>11}")
-    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in ROWS}
-    peaks: dict[str, float] = {}
+    heads = f"{'CPU ms':>9}{'full speed':>12}{'ms':>9}{'samples/s':>11}{'peak MB':>9}"
+    print(f"{'':18}{heads}{'of client':>11}")
+    taken: dict[str, list[tuple[Row, Row]]] = {name: [] for name in ROWS}
     for _ in range(repeats):
         for name in ROWS:
             # The floors are so quick that a start would hide them.
             told = row(name, samples * 10 if name.startswith("floor") else samples)
             few = min((row(name, FEW) for _ in range(2)), key=lambda each: each["cpu_seconds"])
-            taken[name].append(each_sample(told, few))
-            peaks[name] = told["peak_mb"]
-    client = statistics.median(cpu for cpu, _ in taken["floor:client"])
-    for name, figures in taken.items():
-        cpu, elapsed = (statistics.median(values) for values in zip(*figures, strict=True))
-        if min(cpu, elapsed, client) <= 0:
+            taken[name].append((told, few))
+    best = best_pace(each for pairs in taken.values() for pair in pairs for each in pair)
+    medians = {
+        name: [
+            statistics.median(values)
+            for values in zip(*(each_sample(*pair, best) for pair in pairs), strict=True)
+        ]
+        for name, pairs in taken.items()
+    }
+    client = medians["floor:client"][0]
+    for name, (cpu, at_best, elapsed) in medians.items():
+        if min(cpu, at_best, elapsed, client) <= 0:
             print(f"{name:18}  lost in the noise: take more samples, or a quieter machine")
             continue
+        peak = max(told["peak_mb"] for told, _ in taken[name])
         print(
-            f"{name:18}{cpu:9.3f}{elapsed:9.3f}{1000 / elapsed:11,.0f}"
-            f"{peaks[name]:9.1f}{cpu / client:11.1f}"
+            f"{name:18}{cpu:9.3f}{at_best:12.3f}{elapsed:9.3f}{1000 / elapsed:11,.0f}"
+            f"{peak:9.1f}{cpu / client:11.1f}"
         )
 
 
