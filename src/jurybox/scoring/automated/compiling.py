@@ -90,10 +90,13 @@ class CompiledAdjustment(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """A criterion's score without quotes, and each rule that fired with the facts to quote."""
+    """A criterion's score without quotes, and each rule that fired with the facts to quote.
+
+    These are the first fact, which is 0 where there is none, and the others.
+    """
 
     score: CriterionScore
-    fired: tuple[tuple[FiredRule, tuple[int, ...]], ...]
+    fired: tuple[tuple[FiredRule, int, tuple[int, ...]], ...]
 
 
 class Outcome(NamedTuple):
@@ -102,8 +105,10 @@ class Outcome(NamedTuple):
     criteria: tuple[Scored, ...]
     overall: float | None
     band: str | None
-    shown: tuple[int, ...]
-    """The facts on which a rule fired."""
+    phrases: tuple[tuple[Source, tuple[tuple[int, str], ...]], ...]
+    """The facts on which a rule fired that phrases show, by text, each with its lexicon."""
+    signals: tuple[int, ...]
+    """The others, but for numbers of words, of which there is nothing to quote."""
 
 
 class CompiledCriterion:
@@ -116,9 +121,9 @@ class CompiledCriterion:
         self._base = base
         self._adjustments = adjustments
 
-    def score(self, facts: int) -> Scored:
-        """Return the score that some facts give."""
-        fired: list[tuple[FiredRule, tuple[int, ...]]] = []
+    def score(self, facts: int, quotable: int) -> Scored:
+        """Return the score that some facts give; those that are ``quotable`` have words."""
+        fired: list[tuple[FiredRule, int, tuple[int, ...]]] = []
         for adjustment in self._adjustments:
             holding = [
                 needed
@@ -126,10 +131,11 @@ class CompiledCriterion:
                 if facts & needed == needed and not facts & forbidden
             ]
             if holding:
-                shown = dict.fromkeys(fact for each in holding for fact in bits(each))
-                fired.append((adjustment.fired, tuple(shown)))
+                shown = dict.fromkeys(fact for each in holding for fact in bits(each & quotable))
+                first, *others = shown or (0,)
+                fired.append((adjustment.fired, first, tuple(others)))
         scale = self._criterion.scale
-        total = self._base + sum(rule.amount for rule, _ in fired)
+        total = self._base + sum(rule.amount for rule, *_ in fired)
         score = round(min(scale.high, max(scale.low, total)), DECIMALS)
         level = self._criterion.band(score)
         result = CriterionScore(
@@ -137,7 +143,7 @@ class CompiledCriterion:
             score=score,
             band=(level.label or None) if level else None,
             base=self._base,
-            trace=tuple(rule for rule, _ in fired),
+            trace=tuple(rule for rule, *_ in fired),
         )
         return Scored(result, tuple(fired))
 
@@ -154,11 +160,12 @@ class CompiledRules:
         self.numbers = tuple(facts.numbers)
         self.lengths = tuple(facts.lengths)
         self.signal_names = {asked.fact: (asked.name, asked.signal) for asked in facts.signals}
-        self.sources = facts.sources
+        self._sources = facts.sources
         self.reads_user = any(group.text == "user" for group in facts.groups)
         self.reads_earlier = any(group.text == "earlier" for group in facts.groups)
         self.scans = any(asked.name == UNSAFE_CONTENT for asked in facts.signals)
         self._criteria = criteria
+        self._quotable = ~sum(asked.fact for asked in facts.lengths)
         self._marks = 0
         for asked in facts.signals:
             self._marks |= asked.marks
@@ -177,12 +184,24 @@ class CompiledRules:
         return outcome
 
     def _work_out(self, facts: int) -> Outcome:
-        scored = tuple(criterion.score(facts) for criterion in self._criteria)
+        scored = tuple(criterion.score(facts, self._quotable) for criterion in self._criteria)
         scores = {each.score.id: each.score.score for each in scored}
         overall = overall_score(self.rubric, scores)
         band = None if overall is None else self.rubric.band(overall)
-        shown = dict.fromkeys(fact for each in scored for _, facts in each.fired for fact in facts)
-        return Outcome(scored, overall, None if band is None else band.label, tuple(shown))
+        fired = [rule for each in scored for rule in each.fired]
+        shown = dict.fromkeys(fact for _, first, others in fired for fact in (first, *others))
+        phrases: dict[Source, list[tuple[int, str]]] = {}
+        for fact in shown:
+            if fact in self._sources:
+                text, lexicon = self._sources[fact]
+                phrases.setdefault(text, []).append((fact, lexicon))
+        return Outcome(
+            scored,
+            overall,
+            None if band is None else band.label,
+            phrases=tuple((text, tuple(each)) for text, each in phrases.items()),
+            signals=tuple(fact for fact in shown if fact and fact not in self._sources),
+        )
 
 
 def overall_score(rubric: Rubric, scores: Mapping[str, float]) -> float | None:

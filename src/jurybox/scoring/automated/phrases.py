@@ -61,9 +61,8 @@ JOINING: Final = {char: _joining(char) for char in map(chr, range(128))}
 
 
 def _look_at(text: str) -> None:
-    if not text.isascii():
-        for char in set(text).difference(JOINING):
-            JOINING[char] = _joining(char)
+    for char in set(text).difference(JOINING):
+        JOINING[char] = _joining(char)
 
 
 class Group(NamedTuple):
@@ -109,8 +108,15 @@ class _Shown(NamedTuple):
     facts: tuple[int, ...]
     not_within: bool
     whole: bool
+    links: "_Links | None"
+    """None where it is a part of no longer phrase, as most are."""
+
+
+class _Links(NamedTuple):
+    """The longer phrases that a phrase is a part of."""
+
     opens: tuple[tuple[_Chain, bool], ...]
-    """The phrases of which it is the first part, and whether the next has to follow at once."""
+    """Those of which it is the first part, and whether the next has to follow at once."""
     follows: tuple[_Follow, ...]
     """Those of which it is a later one."""
 
@@ -182,13 +188,17 @@ class _Lookup:
         return self._known.setdefault((text, whole), _Entry())
 
     def find(self, text: str) -> Found:
+        hits = self._automaton.find_matches_as_indexes(text, overlapping=True)
+        if not hits:
+            return {}
+        if not text.isascii():
+            _look_at(text)
         found: defaultdict[int, list[Hit]] = defaultdict(list)
-        _look_at(text)
         joins, shown, size = JOINING, self._shown, len(text)
         linked: dict[_Link, Span] = {}
-        for hit in self._automaton.find_matches_as_indexes(text, overlapping=True):
+        for hit in hits:
             index, start, end = hit
-            facts, not_within, whole, opens, follows = shown[index]
+            facts, not_within, whole, links = shown[index]
             if not_within and start:
                 before = joins[text[start - 1]]
                 if before and (before == 1 or _is_tail(text, start)):
@@ -197,10 +207,8 @@ class _Lookup:
                 continue
             for fact in facts:
                 found[fact].append(hit)
-            if follows and linked:
-                _link(text, hit, follows, linked, found)
-            for chain, close in opens:
-                linked[chain, end if close else _ANYWHERE] = start, end
+            if links is not None and (linked or links.opens):
+                _link(text, hit, links, linked, found)
         if found and min(found) < 0:
             _take_back(found)
         return found
@@ -220,19 +228,21 @@ class _Lookup:
             else:
                 opens.append(((chain, number), next_close))
         within, ends = _joining(text[0]) == 1, whole and _joining(text[-1]) == 1
-        return _Shown(tuple(entry.facts), within, ends, tuple(opens), tuple(follows))
+        links = _Links(tuple(opens), tuple(follows)) if entry.chains else None
+        return _Shown(tuple(entry.facts), within, ends, links)
 
 
 def _link(
     text: str,
     hit: Hit,
-    follows: tuple[_Follow, ...],
+    links: _Links,
     linked: dict[_Link, Span],
     found: dict[int, list[Hit]],
 ) -> None:
     """Join a part of a phrase to the one right before it, or over a gap to the nearest."""
     index, start, end = hit
-    for before, close, this, next_close, fact in follows:
+    opens, follows = links
+    for before, close, this, next_close, fact in follows if linked else ():
         span = linked.get((before, start - 1 if close else _ANYWHERE))
         if span is None or not (close or _is_gap(text, span[1], start)):
             continue
@@ -240,6 +250,8 @@ def _link(
             found[fact].append((index, span[0], end))
         else:
             linked[this, end if next_close else _ANYWHERE] = span[0], end
+    for chain, close in opens:
+        linked[chain, end if close else _ANYWHERE] = start, end
 
 
 def _take_back(found: dict[int, list[Hit]]) -> None:

@@ -1,6 +1,6 @@
 """Scoring a response by the rules of a rubric."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -9,8 +9,8 @@ from jurybox.judging.safety import SafetyFinding, scan
 from jurybox.rubric.rules import Source, Speaker
 from jurybox.sample import Turn
 from jurybox.scoring.automated.compiling import DECIMALS, CompiledRules, Outcome
-from jurybox.scoring.automated.folding import Folded, fold
-from jurybox.scoring.automated.phrases import JOINING, Found, Hit
+from jurybox.scoring.automated.folding import fold
+from jurybox.scoring.automated.phrases import JOINING, Found
 from jurybox.scoring.automated.reading import Reading, Span
 from jurybox.scoring.automated.report import (
     MOST_QUOTES,
@@ -58,17 +58,17 @@ class _Evidence:
     def __init__(self, compiled: CompiledRules, reading: Reading) -> None:
         self._compiled = compiled
         self._reading = reading
-        self._response = found = compiled.phrases.find(reading.response.text, "response")
-        self._user: Found = {}
+        find = compiled.phrases.find
+        found = find(reading.response.text, "response")
+        self._found: dict[Source, Found] = {"response": found, "user": {}, "earlier": {}}
         # No two of them are the same, and each is a bit of its own: their sum is all of them.
         facts = sum(found)
         if compiled.reads_user:
-            self._user = compiled.phrases.find(reading.user.text, "user")
-            facts += sum(self._user)
-        self._earlier: Found = {}
+            heard = self._found["user"] = find(reading.user.text, "user")
+            facts += sum(heard)
         if compiled.reads_earlier and reading.messages:
-            self._earlier = compiled.phrases.find(reading.earlier.text, "earlier")
-            facts += sum(self._earlier)
+            earlier = self._found["earlier"] = find(reading.earlier.text, "earlier")
+            facts += sum(earlier)
         self.measures: dict[str, int | float] = {}
         self._spans: dict[int, Sequence[Span]] = {}
         for name, signal, fact, marks in compiled.signals:
@@ -88,15 +88,18 @@ class _Evidence:
     def _hold_numbers(self) -> int:
         """Return the facts that numeric signals show."""
         facts = 0
-        reading, hits = self._reading, self._response
+        reading = self._reading
+        here, there, before = self._found.values()
         for asked in self._compiled.numbers:
             name, see, lists, marks, heard, earlier, _, known = asked
-            if marks in hits:
-                lists = lists._replace(hits=hits[marks])
-            elif heard in self._user:
-                lists = lists._replace(hits=self._user[heard])
-            elif earlier in self._earlier:
-                lists = lists._replace(earlier=self._earlier[earlier])
+            if marks:
+                if marks in here:
+                    lists = lists._replace(hits=here[marks])
+            elif heard:
+                if heard in there:
+                    lists = lists._replace(hits=there[heard])
+                elif earlier in before:
+                    lists = lists._replace(earlier=before[earlier])
             number, quote = see(reading, lists)
             if type(number) is float:
                 number = round(number, DECIMALS)
@@ -119,24 +122,50 @@ class _Evidence:
 
     def quote(self, outcome: Outcome) -> tuple[CriterionScore, ...]:
         """Return the scores of an outcome with the words on which rules fired."""
-        quotes = {fact: self._quotes_of(fact) for fact in outcome.shown}
+        quotes: dict[int, tuple[Quote, ...]] = {0: ()}
+        for text, facts in outcome.phrases:
+            self._quote_phrases(text, facts, quotes)
+        for fact in outcome.signals:
+            quotes[fact] = self._quotes_of(fact)
         criteria: list[CriterionScore] = []
         for score, fired in outcome.criteria:
+            if not fired:
+                criteria.append(score)
+                continue
             trace: list[FiredRule] = []
-            for rule, facts in fired:
-                words = quotes[facts[0]] if facts else ()
-                for fact in facts[1:]:
+            for rule, first, others in fired:
+                words = quotes[first]
+                for fact in others:
                     words += quotes[fact]
                 trace.append(replace(rule, quotes=words) if words else rule)
-            criteria.append(replace(score, trace=tuple(trace)) if trace else score)
+            criteria.append(replace(score, trace=tuple(trace)))
         return tuple(criteria)
 
+    def _quote_phrases(
+        self,
+        text: Source,
+        facts: Iterable[tuple[int, str]],
+        quotes: dict[int, tuple[Quote, ...]],
+    ) -> None:
+        """Quote the phrases of a text that show some facts, each with its lexicon."""
+        folded, found = self._reading.text(text), self._found[text]
+        small, original, exact, size = folded.text, folded.original, folded.exact, len(folded.text)
+        for fact, source in facts:
+            made: list[Quote] = []
+            for _, start, end in found[fact][:MOST_QUOTES]:
+                if end < size and JOINING[small[end]] == 1:
+                    end = _word_end(small, end)  # noqa: PLW2901
+                if not exact:
+                    start, end = folded.span(start, end)  # noqa: PLW2901
+                words = original[start:end]
+                made.append(Quote(text=text, words=words, start=start, source=source))
+            quotes[fact] = tuple(made)
+
     def _quotes_of(self, fact: int) -> tuple[Quote, ...]:
-        compiled, reading = self._compiled, self._reading
-        if fact in compiled.sources:
-            text, source = compiled.sources[fact]
-            found = {"response": self._response, "user": self._user, "earlier": self._earlier}
-            return _quote_phrases(reading.text(text), found[text][fact], text, source)
+        """Return the words that a signal saw."""
+        if fact in self._spans:
+            name, signal = self._compiled.signal_names[fact]
+            return signal.quote(self._reading, name, self._spans[fact])
         for shown, name, quote in self._quoting:
             if not shown & fact:
                 continue
@@ -145,25 +174,7 @@ class _Evidence:
             if quotes is None:
                 quotes = self._quoted[name] = quote(name)
             return quotes
-        if fact in self._spans:
-            name, signal = compiled.signal_names[fact]
-            return signal.quote(reading, name, self._spans[fact])
-        return ()  # a number of words
-
-
-def _quote_phrases(
-    folded: Folded, hits: Sequence[Hit], text: Source, source: str
-) -> tuple[Quote, ...]:
-    small, original, exact, size = folded.text, folded.original, folded.exact, len(folded.text)
-    joins = JOINING
-    quotes: list[Quote] = []
-    for _, start, end in hits[:MOST_QUOTES]:
-        if end < size and joins[small[end]] == 1:
-            end = _word_end(small, end)  # noqa: PLW2901
-        if not exact:
-            start, end = folded.span(start, end)  # noqa: PLW2901
-        quotes.append(Quote(text=text, words=original[start:end], start=start, source=source))
-    return tuple(quotes)
+        return ()  # a number that nothing was counted for
 
 
 def _word_end(text: str, end: int) -> int:

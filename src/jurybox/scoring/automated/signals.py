@@ -131,15 +131,16 @@ def _see_shared_words(reading: Reading, _: Sequence[Hit]) -> Seen:
         # In time that grows with the length; to find each word would take its square.
         shared = list(filter(set(text.split()).__contains__, words))
         words, more = shared[:_FEW_WORDS], len(shared[_FEW_WORDS:])
-    spaced, count = f" {text} ", 0
+    spaced = f" {text} "
+    shared = [word for word in words if f" {word} " in spaced]
     spans: list[Span] = []
-    for word in words:
-        place = spaced.find(f" {word} ")
-        if place >= 0:
-            count += 1
-            if len(spans) < MOST_QUOTES and _is_word(word):
-                spans.append(response.span(place, place + len(word)))
-    return count + more, spans
+    for word in shared:
+        if _is_word(word):
+            place = spaced.index(f" {word} ")
+            spans.append(response.span(place, place + len(word)))
+            if len(spans) == MOST_QUOTES:
+                break
+    return len(shared) + more, spans
 
 
 def _is_word(word: str) -> bool:
