@@ -8,7 +8,7 @@ bins, not with the samples.
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Final
@@ -20,7 +20,7 @@ from jurybox.rubric.figures import SAMPLE_SCORE
 from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.scoring.result import SampleResult
-from jurybox.scoring.tally import JUDGE_SCORE, exact_parts
+from jurybox.scoring.tally import JUDGE_SCORE, exact_parts, values_of
 
 Bin = tuple[float, float, int]
 
@@ -102,22 +102,20 @@ class SpreadTally:
         self._stable = {"stable": 0, "unstable": 0}
         self._requested = self._valid = self._skipped = 0
 
-    def add(self, result: SampleResult, repeat: int) -> None:
-        """Add one sample."""
-        values = result.figures
+    def add(self, results: Sequence[SampleResult], repeat: int) -> None:
+        """Add samples of a repeat."""
         for name, figure in self._figures.items():
-            value = values.get(name)
-            if value is not None:
-                figure.add(value, repeat)
-        if result.judge_score is not None:
-            self._judge.add(result.judge_score, repeat)
-        if result.confidence is not None and result.votes_valid:
-            self._confidence[result.confidence] += 1
-        if result.stable is not None:
-            self._stable["stable" if result.stable else "unstable"] += 1
-        self._requested += result.votes_requested
-        self._valid += result.votes_valid
-        self._skipped += result.votes_skipped
+            figure.add(values_of(name, results), repeat)
+        judged = [each.judge_score for each in results if each.judge_score is not None]
+        self._judge.add(judged, repeat)
+        for result in results:
+            if result.confidence is not None and result.votes_valid:
+                self._confidence[result.confidence] += 1
+            if result.stable is not None:
+                self._stable["stable" if result.stable else "unstable"] += 1
+            self._requested += result.votes_requested
+            self._valid += result.votes_valid
+            self._skipped += result.votes_skipped
 
     def told(self) -> RunSpreads:
         """Return the spreads of the samples so far."""
@@ -199,11 +197,11 @@ class _Figure:
         self._parts: list[float] = []
         self._squares: list[float] | None = []
 
-    def add(self, value: float, repeat: int) -> None:
-        """Take in a finite number."""
-        self._repeats[repeat] += 1
-        self._fresh.append(value)
-        if len(self._fresh) == _FOLD:
+    def add(self, values: Sequence[float], repeat: int) -> None:
+        """Take in finite numbers of a repeat."""
+        self._repeats[repeat] += len(values)
+        self._fresh += values
+        if len(self._fresh) >= _FOLD:
             self._fold()
 
     def _fold(self) -> None:

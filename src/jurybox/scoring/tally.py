@@ -7,7 +7,7 @@ for each figure that has a percentile, and for nothing else.
 
 import math
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from jurybox.rubric.comparison import Comparison
@@ -50,10 +50,10 @@ class Column:
         self._low, self._high = math.inf, -math.inf
         self._kept: array[float] | None = array("d") if keep else None
 
-    def add(self, value: float) -> None:
-        """Take in a finite number."""
-        self._fresh.append(value)
-        if len(self._fresh) == _FOLD:
+    def add(self, *values: float) -> None:
+        """Take in finite numbers."""
+        self._fresh += values
+        if len(self._fresh) >= _FOLD:
             self._fold()
 
     def _fold(self) -> None:
@@ -106,6 +106,11 @@ def exact_parts(numbers: list[float]) -> list[float]:
     return parts
 
 
+def values_of(name: str, results: Iterable[SampleResult]) -> list[float]:
+    """Return a figure of those samples that have it."""
+    return [value for each in results if (value := each.figures.get(name)) is not None]
+
+
 class Tally:
     """The figures of a run, or of a part of it, as its samples come in."""
 
@@ -130,23 +135,21 @@ class Tally:
         self.samples = self._judged = 0
         self._flags: dict[str, int] = dict.fromkeys(RATES, 0)
 
-    def add(self, result: SampleResult) -> None:
-        """Add one sample."""
-        self.samples += 1
-        self._judged += result.judged and result.votes_valid > 0
+    def add(self, *results: SampleResult) -> None:
+        """Add samples: the more at once, the less each of them takes."""
+        self.samples += len(results)
         for name, column in self._columns.items():
-            value = result.figures.get(name)
-            if value is not None:
-                column.add(value)
-        if result.judge_score is not None:
-            self._judge.add(result.judge_score)
+            column.add(*values_of(name, results))
         for where in self._held:
-            value = result.figures.get(where.name)
-            if value is not None:
-                self._told[where] += 1
-                self._held[where] += where.holds(value)
-        for name in _flags_of(result):
-            self._flags[name] += 1
+            values = values_of(where.name, results)
+            self._told[where] += len(values)
+            self._held[where] += sum(map(where.holds, values))
+        for result in results:
+            self._judged += result.judged and result.votes_valid > 0
+            if result.judge_score is not None:
+                self._judge.add(result.judge_score)
+            for name in _flags_of(result):
+                self._flags[name] += 1
 
     def figures(self) -> tuple[Figures, Counts]:
         """Return every figure of the run by name, and from how many samples it comes."""

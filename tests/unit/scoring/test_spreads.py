@@ -33,7 +33,7 @@ def scored(**figures: float | None) -> SampleResult:
 def spread_of(*results: SampleResult, repeats: int = 1) -> RunSpreads:
     tally = SpreadTally(RUBRIC)
     for place, result in enumerate(results):
-        tally.add(result, place % repeats)
+        tally.add([result], place % repeats)
     return tally.told()
 
 
@@ -119,7 +119,7 @@ def test_which_repeat_comes_first_changes_nothing() -> None:
     for each in (values, turned):
         tally = SpreadTally(RUBRIC)
         for value, repeat in each:
-            tally.add(scored(tone=value), repeat)
+            tally.add([scored(tone=value)], repeat)
         told.append(tally.told())
     assert told[0] == told[1]
     assert told[0].figures["tone"].independent == 3
@@ -178,7 +178,7 @@ def test_memory_doesnt_grow_with_the_samples() -> None:
 
     def some(count: int) -> None:
         for number in range(count):
-            tally.add(scored(tone=number % 5 + 1, latency_e2e_ms=number * 1.37), number % 2)
+            tally.add([scored(tone=number % 5 + 1, latency_e2e_ms=number * 1.37)], number % 2)
 
     some(5000)
     tracemalloc.start()

@@ -129,3 +129,35 @@ def test_a_repeat_without_the_figure_leaves_mean_and_deviation_unknown() -> None
     assert spread([1.0, None]).mean is None
     assert spread([1.0]).sd is None
     assert spread([1.0, 3.0]).sd == pytest.approx(2**0.5)
+
+
+def _various(number: int) -> SampleResult:
+    use = ModelUse(model="m", role="judge", calls=1, usage=Usage(input_tokens=number))
+    return scored(
+        None if number % 7 == 0 else number % 11,
+        scenario=f"s{number % 3}" if number % 5 else None,
+        safety_flag=number % 13 == 0,
+        needs_review=number % 13 == 0,
+        judge_score=0.5 if number % 2 else None,
+        uses=(use,),
+    )
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_it_doesnt_matter_when_somebody_asks_what_follows_so_far(repeats: int) -> None:
+    asked_often, asked_once = RunTally(RUBRIC, repeats), RunTally(RUBRIC, repeats)
+    for number in range(1300):
+        for tally in (asked_often, asked_once):
+            tally.add(_various(number), number % repeats, number)
+        if number % 37 == 0:
+            assert asked_often.conclude().summary["samples"] == number + 1
+        assert asked_often.samples == asked_once.samples == number + 1
+    assert asked_often.queued == asked_once.queued == 100
+    assert asked_often.conclude() == asked_once.conclude()
+
+
+def test_a_repeat_that_the_run_hasnt_is_refused_at_once() -> None:
+    tally = RunTally(RUBRIC, 2)
+    with pytest.raises(IndexError):
+        tally.add(scored(5), 2, 0)
+    assert tally.samples == 0
