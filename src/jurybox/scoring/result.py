@@ -144,19 +144,21 @@ def _figures(
     automated: AutomatedReport | None,
 ) -> tuple[dict[str, float | None], float | None]:
     """Return the figures, and the judge's score where it only stands beside them."""
-    names = (*(each.id for each in rubric.criteria), rubric.overall_name, TOTAL_SCORE)
-    figures: dict[str, float | None] = dict.fromkeys(names)
+    figures: dict[str, float | None] = {each.id: None for each in rubric.criteria}
+    figures[rubric.overall_name] = figures[TOTAL_SCORE] = None
     judge_score = None
     if not sample.response.answered:
         figures |= _without_response(rubric)
     elif automated is not None and automated.overall is not None:
-        figures |= {each.id: each.score for each in automated.criteria}
+        scores = {each.id: each.score for each in automated.criteria}
+        figures |= scores
         figures[rubric.overall_name] = automated.overall
-        figures[TOTAL_SCORE] = round(sum(each.score for each in automated.criteria), _DECIMALS)
+        figures[TOTAL_SCORE] = round(sum(scores.values()), _DECIMALS)
         judge_score = None if report is None else whole_score(report)
     elif report is not None:
         figures |= sample_figures(rubric, report)
-    return figures | measures(sample.response), judge_score
+    figures |= measures(sample.response)
+    return figures, judge_score
 
 
 def _without_response(rubric: Rubric) -> dict[str, float | None]:
