@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.errors import InputError
 from jurybox.judging.flow import Asking, Defect
-from jurybox.judging.panel import Question, Seat, Way, seats, way_of
+from jurybox.judging.panel import Panel, Question, Seat, Way, way_of
 from jurybox.judging.prompts import (
     Frame,
     material,
@@ -66,18 +66,27 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return sum(criterion.scale.high for criterion in self.scored)
 
     @cached_property
+    def items(self) -> tuple[str, ...]:
+        """The ids of the checklist's items."""
+        return tuple(item.id for item in self.checklist.criteria)
+
+    @cached_property
     def rubric_name(self) -> RubricName:
         """Which rubric it is, as a report says it."""
         return RubricName.of(self.rubric)
 
     def seats(self, judges: Sequence[str], votes: int) -> tuple[Seat, ...]:
         """Deal the votes out among the judges."""
+        return self.panel(judges, votes).seats
+
+    def panel(self, judges: Sequence[str], votes: int) -> Panel:
+        """Return the seats with what follows from them."""
         return self._panels(tuple(judges), votes)
 
     @cached_property
-    def _panels(self) -> Callable[[tuple[str, ...], int], tuple[Seat, ...]]:
-        def dealt(judges: tuple[str, ...], votes: int) -> tuple[Seat, ...]:
-            return seats(self.rubric, judges, votes, self.way)
+    def _panels(self) -> Callable[[tuple[str, ...], int], Panel]:
+        def dealt(judges: tuple[str, ...], votes: int) -> Panel:
+            return Panel.of(self.rubric, judges, votes, self.way)
 
         return cache(dealt)
 
@@ -92,6 +101,8 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             InputError: it doesn't.
 
         """
+        if self._fits_all:
+            return
         pair = sample.response_b is not None and sample.reference is None
         reply_format = self.rubric.protocol.reply_format
         if reply_format not in (_PAIR_FORMATS if pair else _SCORE_FORMATS):
@@ -100,6 +111,11 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             mend = "give a reference answer" if pair else "give two responses and no reference"
             raise InputError(problem, f"use another rubric, or {mend}", self.rubric.id)
         self._check_prompt(sample, pair=pair)
+
+    @cached_property
+    def _fits_all(self) -> bool:
+        """Whether every sample fits: ours are the words, and the usual form is the reply's."""
+        return self.rubric.template is None and self.rubric.protocol.reply_format == "json"
 
     def _check_prompt(self, sample: Sample, *, pair: bool) -> None:
         """See that a judge prompt of the rubric's own has a place for all that is given."""
@@ -179,7 +195,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The reader of replies with scores."""
         protocol = self.rubric.protocol
         scales = {criterion.id: criterion.scale for criterion in self.rubric.criteria}
-        items = tuple(item.id for item in self.checklist.criteria)
+        items = self.items
         (name, scale), *_ = ((each.id, each.scale) for each in self.scored)
         match protocol.reply_format:
             case "strict-json":
@@ -194,7 +210,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def pair_reader(self) -> Callable[[str], Preference | Defect]:
         """The reader of replies with preferences."""
-        items = tuple(item.id for item in self.checklist.criteria)
+        items = self.items
         criteria = tuple(criterion.id for criterion in self.rubric.criteria)
         match self.rubric.protocol.reply_format:
             case "bracket-verdict":

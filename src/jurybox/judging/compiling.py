@@ -1,6 +1,6 @@
 """From the votes on one sample to its report."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import msgspec
@@ -9,7 +9,7 @@ from jurybox.judging.asking import Judging
 from jurybox.judging.exchange import ModelReply
 from jurybox.judging.flow import Answer, Unscored
 from jurybox.judging.pairwise import PairVote
-from jurybox.judging.panel import Seat, independent
+from jurybox.judging.panel import Panel, Seat, independent
 from jurybox.judging.replies.texts import spoken
 from jurybox.judging.report import (
     Confidence,
@@ -21,7 +21,7 @@ from jurybox.judging.report import (
     SideReport,
     lowest,
 )
-from jurybox.judging.safety import SafetyFinding, concerns, scan_all
+from jurybox.judging.safety import SafetyFinding, concerns, harmless, scan_all
 from jurybox.judging.verdict import Remarks, Scores, Side
 from jurybox.judging.votes import count_scores, count_sides
 from jurybox.rubric.model import Criterion, weighted_mean
@@ -35,10 +35,10 @@ PairBallot = PairVote | Unscored
 
 
 def report_on_one(
-    judging: Judging, sample: Sample, panel: Sequence[Seat], ballots: Sequence[Ballot]
+    judging: Judging, sample: Sample, panel: Panel, ballots: Sequence[Ballot]
 ) -> EvaluationReport:
     """One response was scored, by the rubric or against the reference."""
-    side = _side(judging, ballots, len(panel))
+    side = _side(judging, ballots, len(panel.seats))
     return _report(
         judging,
         sample,
@@ -55,12 +55,12 @@ def report_on_one(
 def report_on_two(
     judging: Judging,
     sample: Sample,
-    panel: Sequence[Seat],
+    panel: Panel,
     first: Sequence[Ballot],
     second: Sequence[Ballot],
 ) -> EvaluationReport:
     """Both responses were scored against the reference; the totals decide (E2)."""
-    a, b = (_side(judging, ballots, len(panel)) for ballots in (first, second))
+    a, b = (_side(judging, ballots, len(panel.seats)) for ballots in (first, second))
     winner: Side | None = None
     if a.total_score is not None and b.total_score is not None:
         difference = round(a.total_score - b.total_score, 6)
@@ -79,17 +79,17 @@ def report_on_two(
 
 
 def report_on_pair(
-    judging: Judging, sample: Sample, panel: Sequence[Seat], ballots: Sequence[PairBallot]
+    judging: Judging, sample: Sample, panel: Panel, ballots: Sequence[PairBallot]
 ) -> EvaluationReport:
     """Two responses were compared, each vote in both orders (E8)."""
     valid = [ballot for ballot in ballots if isinstance(ballot, PairVote)]
-    winner, confidence = count_sides([vote.winner for vote in valid], len(panel))
+    winner, confidence = count_sides([vote.winner for vote in valid], len(panel.seats))
     stable = all(vote.stable for vote in valid) if valid else None
     confidence = _capped(confidence, [vote.stable for vote in valid])
     if stable is False and judging.rubric.protocol.on_unstable == "review":
         winner = None
     criteria = tuple(
-        _compared(criterion, valid, len(panel))
+        _compared(criterion, valid, len(panel.seats))
         for criterion in judging.rubric.criteria
         if any(criterion.id in vote.preferences for vote in valid)
     )
@@ -119,11 +119,10 @@ def _side(judging: Judging, ballots: Sequence[Ballot], requested: int) -> SideRe
     valid = [ballot.value for ballot in ballots if isinstance(ballot, Answer)]
     scored = judging.scored
     # The rubric's score stands in for a vote that nobody could read: nobody agrees with it.
-    sure = not any(vote.remarks.fallback for vote in valid)
+    sure = not [vote for vote in valid if vote.remarks.fallback]
     criteria = tuple([_scored(criterion, valid, requested, sure=sure) for criterion in scored])
-    scores = [criterion.score for criterion in criteria]
-    known = [score for score in scores if score is not None]
-    whole = len(known) == len(scores)
+    known = [criterion.score for criterion in criteria if criterion.score is not None]
+    whole = len(known) == len(criteria)
     return SideReport(
         criteria=criteria,
         total_score=round(sum(known), 6) if whole else None,
@@ -193,15 +192,15 @@ class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _outcome(seat: Seat, ballot: Ballot | PairBallot) -> _Outcome:
-    match ballot:
-        case Unscored(replies=replies):
-            return _Outcome(seat=seat, replies=replies, remarks=(), lost=ballot)
-        case PairVote(first=first, second=second, replies=replies):
-            # In the second call A and B changed places, and so they do in its remarks.
-            remarks = (first.remarks, _shown_swapped(second.remarks))
-            return _Outcome(seat=seat, replies=replies, remarks=remarks, lost=None)
-        case Answer(value=value, replies=replies):
-            return _Outcome(seat=seat, replies=replies, remarks=(value.remarks,), lost=None)
+    lost = None
+    if isinstance(ballot, Answer):
+        remarks = (ballot.value.remarks,)
+    elif isinstance(ballot, PairVote):
+        # In the second call A and B changed places, and so they do in its remarks.
+        remarks = (ballot.first.remarks, _shown_swapped(ballot.second.remarks))
+    else:
+        remarks, lost = (), ballot
+    return _Outcome(seat=seat, replies=ballot.replies, remarks=remarks, lost=lost)
 
 
 def _shown_swapped(remarks: Remarks) -> Remarks:
@@ -214,7 +213,7 @@ def _shown_swapped(remarks: Remarks) -> Remarks:
 def _report(  # noqa: PLR0913 - the parts of a report that the methods make differently
     judging: Judging,
     sample: Sample,
-    panel: Sequence[Seat],
+    panel: Panel,
     ballots: Sequence[Sequence[Ballot] | Sequence[PairBallot]],
     *,
     method: Method,
@@ -226,34 +225,21 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
     stable: bool | None = None,
     responses: dict[str, SideReport] | None = None,
 ) -> EvaluationReport:
+    seats = panel.seats
     outcomes = [
         # A jury that was sure before its last votes has fewer ballots than seats.
         _outcome(seat, ballot)
         for cast in ballots
-        for seat, ballot in zip(panel, cast, strict=False)
+        for seat, ballot in zip(seats, cast, strict=False)
     ]
-    lost = tuple(
-        LostVote(
-            vote=each.seat.vote,
-            judge=each.seat.judge,
-            reason=each.lost.reason,
-            cause=each.lost.cause,
-        )
-        for each in outcomes
-        if each.lost is not None
-    )
-    findings = tuple(_safety_findings(outcomes))[:_MOST]
-    unscored_votes = [sum(isinstance(each, Unscored) for each in cast) for cast in ballots]
-    given = [len(cast) - lost for cast, lost in zip(ballots, unscored_votes, strict=True)]
+    findings, response_findings = _safety(sample, outcomes)
+    unscored_votes = [len([1 for each in cast if isinstance(each, Unscored)]) for cast in ballots]
     # Of two responses, the one with fewer votes says how far the report can be trusted.
-    valid = min(given)
-    unscored = not valid
+    valid = min([len(cast) - lost for cast, lost in zip(ballots, unscored_votes, strict=True)])
     reasons = _review_reasons(
-        safety=bool(findings), unscored=unscored, unstable=stable is False, confidence=confidence
+        safety=bool(findings), unscored=not valid, unstable=stable is False, confidence=confidence
     )
-    heard = [(each.seat, reply) for each in outcomes if not each.lost for reply in each.replies]
-    texts = [sample.response.text]
-    texts += [] if sample.response_b is None else [sample.response_b.text]
+    replies = [reply for each in outcomes for reply in each.replies]
     return EvaluationReport(
         rubric=judging.rubric_name,
         method=method,
@@ -262,39 +248,47 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
         max_score=judging.max_score,
         overall=overall,
         confidence=confidence,
-        votes_independent=independent(heard),
+        votes_independent=independent(
+            [(each.seat, reply) for each in outcomes if not each.lost for reply in each.replies]
+        ),
         votes_valid=valid,
-        votes_requested=len(panel),
-        votes_skipped=len(panel) - valid - max(unscored_votes),
+        votes_requested=len(seats),
+        votes_skipped=len(seats) - valid - max(unscored_votes),
         bias_checklist=_checklist(judging, outcomes),
         safety_flag=bool(findings),
         safety_findings=findings,
-        response_findings=tuple(islice(scan_all(texts), _MOST)),
+        response_findings=response_findings,
         needs_review=bool(reasons),
         review_reasons=reasons,
         winner=winner,
         stable=stable,
-        usage=sum((reply.usage for each in outcomes for reply in each.replies), Usage()),
-        judges=tuple(dict.fromkeys(seat.judge for seat in panel)),
-        lost_votes=lost,
-        overrides=_overrides(judging, panel),
-        reported_models=tuple(dict.fromkeys(_reported(outcomes))),
+        usage=_usage(replies),
+        judges=panel.judges,
+        lost_votes=tuple([_lost(each.seat, each.lost) for each in outcomes if each.lost]),
+        overrides=panel.overrides.copy(),
+        reported_models=_reported(replies),
         judge_fallback=_judge_fallback(judging, outcomes),
         responses=responses,
     )
 
 
-def _overrides(judging: Judging, panel: Sequence[Seat]) -> dict[str, float]:
-    base = judging.rubric.generation.temperature
-    warm = {seat.generation.temperature for seat in panel} - {base}
-    return {"temperature": warm.pop()} if warm else {}
+def _lost(seat: Seat, ballot: Unscored) -> LostVote:
+    return LostVote(vote=seat.vote, judge=seat.judge, reason=ballot.reason, cause=ballot.cause)
 
 
-def _reported(outcomes: Iterable[_Outcome]) -> Iterable[str]:
-    for reply in (reply for outcome in outcomes for reply in outcome.replies):
+def _usage(replies: Sequence[ModelReply]) -> Usage:
+    # One that is added to nothing is itself.
+    return replies[0].usage if len(replies) == 1 else sum([r.usage for r in replies], Usage())
+
+
+def _reported(replies: Sequence[ModelReply]) -> tuple[str, ...]:
+    """Return what the providers said which versions answered, each once."""
+    reported: dict[str, None] = {}
+    for reply in replies:
         parts = [part for part in (reply.model, reply.fingerprint) if part is not None]
         if parts:
-            yield " ".join(parts)
+            reported[" ".join(parts)] = None
+    return tuple(reported)
 
 
 def _judge_fallback(judging: Judging, outcomes: Sequence[_Outcome]) -> bool | None:
@@ -303,13 +297,33 @@ def _judge_fallback(judging: Judging, outcomes: Sequence[_Outcome]) -> bool | No
     return any(remarks.fallback for outcome in outcomes for remarks in outcome.remarks)
 
 
-def _safety_findings(outcomes: Iterable[_Outcome]) -> Iterable[SafetyFinding]:
-    """Return what the judges' words say, each thing once; an invalid reply counts too."""
+_Findings = tuple[SafetyFinding, ...]
+
+
+def _safety(sample: Sample, outcomes: Sequence[_Outcome]) -> tuple[_Findings, _Findings]:
+    """Return what is dangerous in the judges' words, and what is in the responses."""
+    responses = [sample.response.text]
+    if sample.response_b is not None:
+        responses.append(sample.response_b.text)
+    texts = responses.copy()
+    # What several votes say in the same words is read once.
+    for reply in {reply.text: None for outcome in outcomes for reply in outcome.replies}:
+        texts += spoken(reply)
+    # One look at all that there is to read, and nearly always that was it.
+    closer = not harmless(texts)
+    findings = tuple(islice(_safety_findings(outcomes, closer=closer), _MOST))
+    return findings, tuple(islice(scan_all(responses), _MOST)) if closer else ()
+
+
+def _safety_findings(outcomes: Iterable[_Outcome], *, closer: bool) -> Iterator[SafetyFinding]:
+    """Yield what the judges' words say, each thing once; an invalid reply counts too."""
     seen: set[tuple[str, str]] = set()
     for outcome in outcomes:
-        texts = [text for reply in outcome.replies for text in spoken(reply.text)]
-        found = list(scan_all(texts))
-        found += [each for remarks in outcome.remarks for each in concerns(remarks.safety_concerns)]
+        found: list[SafetyFinding] = []
+        if closer:
+            found += scan_all([text for reply in outcome.replies for text in spoken(reply.text)])
+        for remarks in outcome.remarks:
+            found += concerns(remarks.safety_concerns)
         for finding in found:
             if (finding.category, finding.quote) not in seen:
                 seen.add((finding.category, finding.quote))
@@ -319,26 +333,29 @@ def _safety_findings(outcomes: Iterable[_Outcome]) -> Iterable[SafetyFinding]:
 def _review_reasons(
     *, safety: bool, unscored: bool, unstable: bool, confidence: Confidence
 ) -> tuple[ReviewReason, ...]:
-    reasons: dict[ReviewReason, bool] = {
-        "safety": safety,
-        "unscored": unscored,
-        "unstable": unstable,
-        # Without a single vote there is nothing to be unsure of.
-        "low_confidence": confidence == "low" and not unscored,
-    }
-    return tuple(reason for reason, holds in reasons.items() if holds)
+    reasons: list[ReviewReason] = []
+    if safety:
+        reasons.append("safety")
+    if unscored:
+        reasons.append("unscored")
+    if unstable:
+        reasons.append("unstable")
+    # Without a single vote there is nothing to be unsure of.
+    if confidence == "low" and not unscored:
+        reasons.append("low_confidence")
+    return tuple(reasons)
 
 
 def _checklist(judging: Judging, outcomes: Sequence[_Outcome]) -> dict[str, str]:
     """Return what the judges wrote for each item, each remark once, in the order of the votes."""
+    said: list[dict[str, str]] = []
+    for outcome in outcomes:
+        for remarks in outcome.remarks:
+            # Whoever says the same as another of every item adds nothing.
+            if remarks.bias_checklist not in said:
+                said.append(remarks.bias_checklist)
     completed: dict[str, str] = {}
-    for item in judging.checklist.criteria:
-        texts = [
-            remarks.bias_checklist[item.id].strip()
-            for outcome in outcomes
-            for remarks in outcome.remarks
-            if item.id in remarks.bias_checklist
-        ]
-        if texts:
-            completed[item.id] = "\n".join(dict.fromkeys(texts))
+    for item in judging.items:
+        if texts := [each[item].strip() for each in said if item in each]:
+            completed[item] = "\n".join(dict.fromkeys(texts)) if len(texts) > 1 else texts[0]
     return completed

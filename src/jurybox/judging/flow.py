@@ -7,6 +7,7 @@ content is the flow's to ask again.
 """
 
 from collections.abc import Callable, Generator
+from itertools import chain
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -90,12 +91,12 @@ def together(*flows: Flow[Any]) -> Flow[tuple[Any, ...]]:
     waiting: dict[int, tuple[ModelRequest, ...]] = {}
     try:
         for index, flow in enumerate(flows):
-            _step(waiting, results, index, lambda flow=flow: next(flow))
+            _step(waiting, results, index, flow, None)
         while waiting:
-            outcomes = yield tuple(request for batch in waiting.values() for request in batch)
+            outcomes = yield tuple(chain.from_iterable(waiting.values()))
             for index, batch in tuple(waiting.items()):
                 mine, outcomes = outcomes[: len(batch)], outcomes[len(batch) :]
-                _step(waiting, results, index, lambda i=index, mine=mine: flows[i].send(mine))
+                _step(waiting, results, index, flows[index], mine)
     finally:
         # Whoever stops a conversation half-way stops all of it.
         for flow in flows:
@@ -107,10 +108,11 @@ def _step(
     waiting: dict[int, tuple[ModelRequest, ...]],
     results: list[Any],
     index: int,
-    advance: Callable[[], tuple[ModelRequest, ...]],
+    flow: Flow[Any],
+    sent: Any,  # noqa: ANN401 - None begins a flow, and what it is sent has no type for that
 ) -> None:
     try:
-        waiting[index] = advance()
+        waiting[index] = flow.send(sent)
     except StopIteration as done:
         waiting.pop(index, None)
         results[index] = done.value

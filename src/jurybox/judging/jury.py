@@ -1,7 +1,6 @@
 """The jury: which questions are asked about a sample, and how often."""
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 
 from jurybox.judging.asking import Judging
 from jurybox.judging.compiling import Ballot, report_on_one, report_on_pair, report_on_two
@@ -10,7 +9,7 @@ from jurybox.judging.evidence.examining import examine
 from jurybox.judging.flow import Answer, Flow, Unscored, ask, together
 from jurybox.judging.overlap import NO_REFERENCE, overlap_flow
 from jurybox.judging.pairwise import PairVote, pairwise
-from jurybox.judging.panel import Question, Seat
+from jurybox.judging.panel import Panel, Question, Seat
 from jurybox.judging.report import EvaluationReport
 from jurybox.judging.rounds import (
     Lacking,
@@ -35,8 +34,8 @@ def jury(
         InputError: the rubric's way of asking doesn't fit the sample.
 
     """
-    panel = judging.seats(judges, votes)
-    if judging.asks_for_verdicts(judges):
+    panel = judging.panel(judges, votes)
+    if panel.asks_for_verdicts:
         judging.check(sample)
     if sample.response_b is None:
         ballots = yield from _vote(judging, sample, sample.response.text, panel)
@@ -47,37 +46,37 @@ def jury(
             _vote(judging, sample, sample.response_b.text, panel),
         )
         return report_on_two(judging, sample, panel, first, second)
-    flows = [_pair_vote(judging, sample, seat) for seat in panel]
+    flows = [_pair_vote(judging, sample, seat) for seat in panel.seats]
     pairs = yield from in_rounds(flows, _lacking_of_pair(judging))
     return report_on_pair(judging, sample, panel, pairs)
 
 
 def _vote(
-    judging: Judging, sample: Sample, response: str, panel: Sequence[Seat]
+    judging: Judging, sample: Sample, response: str, panel: Panel
 ) -> Flow[tuple[Ballot, ...]]:
     # The long question is written once for all who are asked for a verdict.
-    question = cache(lambda: judging.score_question(sample, response))
-    flows = [_ballot(judging, sample, response, seat, question) for seat in panel]
-    ids = [criterion.id for criterion in judging.scored]
-    lacking = lacking_scores(ids) if judging.stop_when_decided else all_at_once
+    question = judging.score_question(sample, response) if panel.asks_for_verdicts else None
+    flows = [_ballot(judging, sample, response, seat, question) for seat in panel.seats]
+    lacking = all_at_once
+    if judging.stop_when_decided:
+        lacking = lacking_scores([criterion.id for criterion in judging.scored])
     ballots = yield from in_rounds(flows, lacking)
     # A vote that was given counts for more than any that couldn't be read.
-    if any(isinstance(ballot, Answer) for ballot in ballots):
-        return ballots
+    for ballot in ballots:
+        if isinstance(ballot, Answer):
+            return ballots
     first, *rest = ballots
     return (_with_fallback(judging, first), *rest)
 
 
 def _ballot(
-    judging: Judging, sample: Sample, response: str, seat: Seat, question: Callable[[], Question]
+    judging: Judging, sample: Sample, response: str, seat: Seat, question: Question | None
 ) -> Flow[Ballot]:
-    match seat.way:
-        case "verdict":
-            return ask(seat.request(question()), judging.score_reader, judging.asking)
-        case "evidence":
-            return examine(judging, sample, response, seat)
-        case "overlap":
-            return _measured(judging, sample, response, seat)
+    if question is not None and seat.way == "verdict":
+        return ask(seat.request(question), judging.score_reader, judging.asking)
+    if seat.way == "overlap":
+        return _measured(judging, sample, response, seat)
+    return examine(judging, sample, response, seat)
 
 
 def _measured(judging: Judging, sample: Sample, response: str, seat: Seat) -> Flow[Ballot]:

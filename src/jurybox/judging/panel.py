@@ -86,20 +86,50 @@ def seats(
     return tuple(dealt_seats)
 
 
+class Panel(msgspec.Struct, frozen=True, kw_only=True):
+    """The seats of a jury, and what follows from them for every sample.
+
+    ``overrides`` are the parameters that differ from the rubric's on purpose (E10).
+    """
+
+    seats: tuple[Seat, ...]
+    judges: tuple[str, ...]
+    overrides: dict[str, float]
+    asks_for_verdicts: bool
+    """Whether any judge is one to ask for a whole verdict, be there a vote for it or not."""
+
+    @classmethod
+    def of(
+        cls, rubric: Rubric, judges: Sequence[str], votes: int, wanted: Way | None = None
+    ) -> "Panel":
+        """Deal the votes out, and say what follows from that."""
+        dealt = seats(rubric, judges, votes, wanted)
+        warm = {seat.generation.temperature for seat in dealt} - {rubric.generation.temperature}
+        return cls(
+            seats=dealt,
+            judges=tuple(dict.fromkeys(seat.judge for seat in dealt)),
+            overrides={"temperature": warm.pop()} if warm else {},
+            asks_for_verdicts=any(way_of(judge, wanted) == "verdict" for judge in judges),
+        )
+
+
 def independent(replies: Sequence[tuple[Seat, ModelReply]]) -> bool:
     """Tell whether the votes can differ by anything but their number.
 
     What counts is what was really sent: a model may take no seed or no temperature, and at
     temperature 0 a seed changes nothing. Questions for evidence differ in their words.
     """
-    if len({seat.vote for seat, _ in replies}) <= 1:
-        return True
-    asked: set[tuple[object, ...]] = set()
-    for seat, reply in replies:
-        if seat.way == "evidence":
-            asked.add((seat.judge, seat.vote % WORDINGS))
-            continue
-        sent = reply.sent or seat.generation
-        seed = sent.seed if reply.seed_sent and sent.temperature > 0 else None
-        asked.add((seat.judge, sent.temperature, sent.top_p, seed))
-    return len(asked) > 1
+    several = False
+    for seat, reply in replies[1:]:
+        if _asked(seat, reply) != _asked(*replies[0]):
+            return True
+        several = several or seat.vote != replies[0][0].vote
+    return not several
+
+
+def _asked(seat: Seat, reply: ModelReply) -> tuple[object, ...]:
+    if seat.way == "evidence":
+        return seat.judge, seat.vote % WORDINGS
+    sent = reply.sent or seat.generation
+    seed = sent.seed if reply.seed_sent and sent.temperature > 0 else None
+    return seat.judge, sent.temperature, sent.top_p, seed

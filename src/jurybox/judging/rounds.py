@@ -24,6 +24,9 @@ def in_rounds(flows: Sequence[Flow[B]], lacking: Lacking[B]) -> Flow[tuple[B, ..
 
     The results are those of the first flows; what is left was never asked.
     """
+    if len(flows) == 1 and lacking((), 1) == 1:
+        # Most juries are one vote, which goes with nobody.
+        return ((yield from flows[0]),)
     given: tuple[B, ...] = ()
     try:
         while len(given) < len(flows) and (more := lacking(given, len(flows))):

@@ -61,11 +61,21 @@ def scan(text: str) -> tuple[SafetyFinding, ...]:
 
 def scan_all(texts: Sequence[str]) -> Iterator[SafetyFinding]:
     """Yield every danger in some texts, each of them read on its own, in their order."""
-    # Most texts are harmless, and to see that once for all of them takes a tenth of the time. What
-    # the joint may lend them only makes us look closer.
-    if len(texts) == 1 or _possible(_JOINT.join(texts)):
+    if len(texts) == 1 or not harmless(texts):
         for text in texts:
             yield from scan(text)
+
+
+def harmless(texts: Iterable[str]) -> bool:
+    """Tell whether texts plainly hold no danger; where they don't, ``scan`` has to look closer.
+
+    Most texts are harmless, and to see that once for all of them takes a tenth of the time.
+    """
+    # What the joint may lend the texts only makes us look closer.
+    folded = _Folded(_JOINT.join(texts))
+    if possible_data(folded.shapes):
+        return False
+    return not _prefilter().possible(plain_words(folded.small))
 
 
 def concerns(texts: Iterable[str]) -> tuple[SafetyFinding, ...]:
@@ -141,14 +151,8 @@ def _small(text: str) -> str:
 # Dangers in words, and whether their clause denies them
 
 
-# An edge of words that belongs to no shape of personal data; `\n` alone could end an empty line.
-_JOINT: Final = " \n "
-
-
-def _possible(text: str) -> bool:
-    """Say whether anything in ``text`` could be a finding."""
-    folded = _Folded(text)
-    return possible_data(folded.shapes) or bool(_prefilter().possible(plain_words(folded.small)))
+# An edge of words that belongs to no key of personal data.
+_JOINT: Final = "\n"
 
 
 def _dangers(folded: _Folded) -> Iterator[Span]:
