@@ -7,6 +7,7 @@ between marks that can't occur in it, to the character as it came.
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -214,17 +215,26 @@ def _form(rubric: Rubric, checklist: Rubric, verdict: Iterable[str]) -> str:
 def material(*, task: str, context: str | None, messages: Sequence[Turn], **texts: str) -> str:
     """Return what is judged, each text between marks that can't occur in it."""
     # Each turn between marks of its own: a turn could hold text that looks like the next one.
-    turns = {
+    shown = {
         f"EARLIER TURN {number} ({turn.role})": turn.content
         for number, turn in enumerate(messages, start=1)
     }
-    named = {**turns, "TASK": task, "CONTEXT": context, **texts}
-    shown = {name: text for name, text in named.items() if text is not None}
-    token = mark(shown.values())
-    parts = ["# Material", _NO_INSTRUCTION.format(token=token)]
-    parts += [
-        f"<<<{name} {token}>>>\n{text}\n<<<END {name} {token}>>>" for name, text in shown.items()
-    ]
+    shown["TASK"] = task
+    if context is not None:
+        shown["CONTEXT"] = context
+    shown |= texts
+    given = tuple(shown.values())
+    return _places(tuple(shown)).format(*given, token=mark(given))
+
+
+@lru_cache(maxsize=32)
+def _places(names: tuple[str, ...]) -> str:
+    """Return the material without its texts: a place for each, between its marks."""
+    parts = ["# Material", _NO_INSTRUCTION]
+    for name in names:
+        # A role may be written in any characters.
+        plain = name.replace("{", "{{").replace("}", "}}")
+        parts.append(f"<<<{plain} {{token}}>>>\n{{}}\n<<<END {plain} {{token}}>>>")
     return "\n\n".join(parts)
 
 
@@ -235,6 +245,13 @@ def mark(texts: Iterable[str]) -> str:
     """
     texts = tuple(texts)
     digest = hashlib.sha256(repr(texts).encode("utf-8", "surrogatepass")).hexdigest()
-    while any(digest[:12] in text for text in texts):
+    while _occurs(token := digest[:12], texts):
         digest = hashlib.sha256(digest.encode()).hexdigest()
-    return digest[:12]
+    return token
+
+
+def _occurs(token: str, texts: Iterable[str]) -> bool:
+    for text in texts:  # noqa: SIM110 - every prompt comes by here, and this takes half the time
+        if token in text:
+            return True
+    return False
