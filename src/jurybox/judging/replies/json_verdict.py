@@ -2,9 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
-
-import msgspec
+from typing import Any, cast
 
 from jurybox.judging.flow import Defect
 from jurybox.judging.replies.objects import Found, find_objects
@@ -13,7 +11,8 @@ from jurybox.rubric.scale import Scale
 
 REASONING, CHECKLIST, CONCERNS = "reasoning", "bias_checklist", "safety_concerns"
 SCORES, PREFERENCES, WINNER = "scores", "preferences", "winner"
-_REMARKS = (REASONING, CHECKLIST, CONCERNS)
+_IN_SCORES = frozenset({REASONING, CHECKLIST, CONCERNS, SCORES})
+_IN_PREFERENCES = frozenset({REASONING, CHECKLIST, CONCERNS, PREFERENCES, WINNER})
 
 # The judge's own verdict may be the one that is no JSON, and the valid one a quotation.
 _QUOTE = "[\"'\u2018\u2019\u201c\u201d]?"
@@ -21,6 +20,7 @@ _LIKE_A_VERDICT = re.compile(
     rf"(?:^|[{{,\[])[ \t*_-]*{_QUOTE}(?:{SCORES}|{PREFERENCES}|{WINNER}){_QUOTE}\s*[:=,]",
     re.MULTILINE,
 )
+_ONLY_TEXT = frozenset({str})
 _LETTER = re.compile(r"[^\W_]")
 _QUOTED_LINE = re.compile(r"^[ \t]*>[^\n]*\Z", re.MULTILINE)
 
@@ -46,9 +46,10 @@ def read_scores(
     if isinstance(verdict, Defect):
         return verdict
     problems = _Problems()
-    remarks = _read_remarks(verdict, tuple(scales), tuple(checklist), (SCORES,), problems)
+    _check_order(verdict, (SCORES,), problems)
+    remarks = _read_remarks(verdict, scales, checklist, _IN_SCORES, problems)
     given = _object(verdict, SCORES, problems)
-    if isinstance(verdict.get(SCORES), dict):
+    if given.keys() != scales.keys() and isinstance(verdict.get(SCORES), dict):
         _check_names(given, scales, SCORES, problems)
     scores: dict[str, float] = {}
     for name, scale in scales.items():
@@ -71,7 +72,8 @@ def read_preference(
     problems = _Problems()
     criteria = tuple(criteria)
     keys = (PREFERENCES, WINNER)
-    remarks = _read_remarks(verdict, criteria, tuple(checklist), keys, problems)
+    _check_order(verdict, keys, problems)
+    remarks = _read_remarks(verdict, criteria, checklist, _IN_PREFERENCES, problems)
     given = _object(verdict, PREFERENCES, problems)
     if isinstance(verdict.get(PREFERENCES), dict):
         _check_names(given, criteria, PREFERENCES, problems)
@@ -94,22 +96,34 @@ def _only_verdict(text: str, keys: Iterable[str]) -> dict[str, Any] | Defect:
     a quotation from a response that tries to judge itself (E7).
     """
     objects: list[Found] = []
+    verdicts: list[dict[str, Any]] = []
     for found in find_objects(text):
         if isinstance(found, Defect):
             return found
         objects.append(found)
-    verdicts = [each.value for each in objects if any(key in each.value for key in keys)]
-    named = " and ".join(f'"{key}"' for key in keys)
+        if not found.value.keys().isdisjoint(keys):
+            verdicts.append(found.value)
     if not verdicts:
+        named = " and ".join(f'"{key}"' for key in keys)
         what = "its JSON object has no" if objects else "it holds no JSON object with"
         return Defect(f"{what} {named}.")
-    if any(_differs(verdicts[0], other) for other in verdicts[1:]):
+    if len(verdicts) > 1 and any(_differs(verdicts[0], other) for other in verdicts[1:]):
         return Defect("it holds more than one verdict object, and they differ; give exactly one.")
+    return _defect_beside(text, objects, verdicts) or verdicts[0]
+
+
+def _defect_beside(
+    text: str, objects: Iterable[Found], verdicts: Iterable[dict[str, Any]]
+) -> Defect | None:
+    """Say what the words around the objects take from the verdict."""
+    beside = _beside(text, objects)
+    if beside.isspace():
+        return None
     if any(_QUOTED_LINE.search(text[: each.start]) for each in objects if each.value in verdicts):
         return Defect("its verdict stands in a quotation; give your own.")
-    if _LIKE_A_VERDICT.search(_beside(text, objects)):
+    if _LIKE_A_VERDICT.search(beside):
         return Defect("it holds something like a second verdict that is no JSON; give exactly one.")
-    return verdicts[0]
+    return None
 
 
 def _beside(text: str, objects: Iterable[Found]) -> str:
@@ -129,31 +143,29 @@ def _differs(one: Any, other: Any) -> bool:  # noqa: ANN401 - any JSON
 
 def _read_remarks(
     verdict: Mapping[str, Any],
-    criteria: tuple[str, ...],
-    checklist: tuple[str, ...],
-    verdict_keys: tuple[str, ...],
+    criteria: Iterable[str],
+    checklist: Iterable[str],
+    known: frozenset[str],
     problems: _Problems,
 ) -> Remarks:
-    _check_order(verdict, verdict_keys, problems)
     reasoning = _texts(verdict, REASONING, criteria, problems)
     completed = _texts(verdict, CHECKLIST, checklist, problems)
     concerns = _list_of_texts(verdict.get(CONCERNS))
     if concerns is None:
         problems.add(f'"{CONCERNS}" must be a list of texts, empty where there is no concern')
-    known = {*_REMARKS, *verdict_keys}
     return Remarks(
         reasoning=reasoning,
         bias_checklist=completed,
-        safety_concerns=tuple(each for each in concerns or () if each.strip()),
+        safety_concerns=tuple([each for each in concerns if each.strip()]) if concerns else (),
         extra={key: value for key, value in verdict.items() if key not in known},
     )
 
 
 def _list_of_texts(value: object) -> list[str] | None:
-    try:
-        return msgspec.convert(value, list[str])
-    except msgspec.ValidationError:
+    if not isinstance(value, list):
         return None
+    given = cast("list[str]", value)
+    return given if _ONLY_TEXT.issuperset(map(type, given)) else None
 
 
 def _check_order(
@@ -161,13 +173,15 @@ def _check_order(
 ) -> None:
     """Reasoning written after a score only defends it (E4)."""
     order = list(verdict)
+    if order[0] == REASONING:
+        return
     for key in verdict_keys:
         if REASONING in verdict and key in verdict and order.index(key) < order.index(REASONING):
             problems.add(f'"{key}" stands before "{REASONING}": write all reasoning first')
 
 
 def _texts(
-    verdict: Mapping[str, Any], key: str, names: tuple[str, ...], problems: _Problems
+    verdict: Mapping[str, Any], key: str, names: Iterable[str], problems: _Problems
 ) -> dict[str, str]:
     """Read an object that must have a non-empty text for each of some names."""
     given = _object(verdict, key, problems)
