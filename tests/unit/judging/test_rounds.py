@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from jurybox import load_rubric, parse_rubric
 from jurybox.judging.asking import Judging
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import Flow
 from jurybox.judging.jury import jury
 from jurybox.judging.report import EvaluationReport
+from jurybox.judging.rounds import all_at_once, in_rounds
 from jurybox.running.drive import drive_sync
 from jurybox.sample import Response, Sample
 
@@ -185,3 +187,20 @@ def test_no_winner_depends_on_the_votes_that_were_not_asked_for(votes: list[Vote
     assert [each.preference for each in stopped.criteria] == [
         each.preference for each in given_all.criteria
     ]
+
+
+@pytest.mark.parametrize("votes", [1, 2])
+def test_whoever_stops_a_jury_stops_each_of_its_votes(votes: int) -> None:
+    closed: list[int] = []
+
+    def vote(number: int) -> Flow[int]:
+        try:
+            yield ()
+        finally:
+            closed.append(number)
+        return number
+
+    flow = in_rounds([vote(number) for number in range(votes)], all_at_once)
+    assert next(flow) == ()
+    flow.close()
+    assert closed == list(range(votes))

@@ -196,3 +196,11 @@ def test_a_pair_of_surrogates_is_one_character() -> None:
     outcome = read("json", REPLY.replace("The date", "\\ud83c\\udf89"))
     assert isinstance(outcome, Scores), outcome
     assert outcome.remarks.reasoning["correctness"].startswith("\U0001f389")
+
+
+@pytest.mark.parametrize("space", [" ", "\n\n", "\t\r\n", "\u00a0\u2003", "\x1c\x85"])
+def test_white_space_around_a_verdict_says_nothing(space: str) -> None:
+    assert read("json", f"{space}{REPLY}{space}") == read("json", REPLY)
+    assert read("json", f"{REPLY}{space}{REPLY}") == read("json", REPLY)
+    assert problem("json", f"{REPLY}{space}{HIGH}")
+    assert problem("json", f"{space}\n> {REPLY}{space}")
