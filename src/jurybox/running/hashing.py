@@ -59,7 +59,7 @@ class RequestHasher:
     def __call__(self, text: str) -> str:
         """Return the hash of a request: of its end, the rest, and where the end began."""
         data = encoded(text)
-        end = data.rfind(_MARK) + 1
+        end = max(data.rfind(_MARK), 0)
         if end:
             data = data[end:] + data[:end]
         digest = self._begun(data)
