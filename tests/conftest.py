@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -16,14 +17,27 @@ from hypothesis.configuration import set_hypothesis_home_dir
 
 # A deadline fails on a busy machine, and a database makes a run depend on the one before. People
 # hunt with new examples every time; a release must not hang on the luck of one run.
-settings.register_profile("jurybox", deadline=None, database=None, derandomize="CI" in os.environ)
-settings.load_profile("jurybox")
+# `HYPOTHESIS_PROFILE=thorough` looks longer, with what the ordinary run leaves to chance.
+settings.register_profile(
+    "jurybox", deadline=None, database=None, derandomize="CI" in os.environ, max_examples=40
+)
+settings.register_profile("thorough", settings.get_profile("jurybox"), max_examples=300)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "jurybox"))
 
+# Some machines forbid Python to keep what it compiled. Each of the hundreds of processes that the
+# suite starts would then compile the whole program again, and each run all of the tests.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A shell starts its background jobs deaf to Ctrl-C, and so is every program that they start; some
 # tests send one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A store waits for the disk after every sample, which tells nothing that a test could see: what a
+# killed process has written is there without it. On a file system in memory nobody waits.
+_MEMORY = Path("/dev/shm")  # noqa: S108 - only a folder of this run's own is made in it
+_ENOUGH = 4 << 30
 
 _PRIVATE = ("JURYBOX_", "OPENAI_", "ANTHROPIC_", "XDG_")
 
@@ -97,10 +111,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _have_a_folder_for_temporary_files(config: pytest.Config) -> None:
+    if "TMPDIR" not in os.environ and _is_roomy(_MEMORY):
+        os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
     # Of this run alone: two runs side by side would otherwise clear away each other's folders.
     root = tempfile.TemporaryDirectory(prefix="jurybox-tests-")
     config.add_cleanup(root.cleanup)
     os.environ["PYTEST_DEBUG_TEMPROOT"] = root.name
+
+
+def _is_roomy(folder: Path) -> bool:
+    """Say whether tests can do all that they do in a folder, even run programs from it."""
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return False
+    runs_programs = not os.statvfs(folder).f_flag & os.ST_NOEXEC
+    return runs_programs and shutil.disk_usage(folder).free > _ENOUGH
 
 
 def _keep_hypothesis_out_of_the_tree(config: pytest.Config) -> None:
