@@ -22,14 +22,20 @@ ANSWERS = ["right", "other-words", "wrong", "wrong-number", "half", "invented"]
 PULL = "`jurybox model pull` (1.1 GB)"
 
 
+@pytest.fixture
+def jurybox(called: Callable) -> Callable:
+    """Calls in this process will do; what is about a process of its own starts one."""
+    return called
+
+
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
 def test_without_the_model_rules_and_words_judge_and_a_line_says_how_to_have_it(
-    jurybox: Callable, tmp_path: Path
+    started: Callable, tmp_path: Path
 ) -> None:
-    done = jurybox("demo")
+    done = started("demo")
     assert done.code == 0
     assert "0.87  Excellent" in done.out
     assert "Words know no meaning" in done.out

@@ -24,14 +24,20 @@ INSTRUCTIONS
 1) Evaluate only the candidate_answer."""
 
 
+@pytest.fixture
+def jurybox(called: Callable) -> Callable:
+    """Calls in this process will do; what is about a process of its own starts one."""
+    return called
+
+
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
 def test_a_small_suite_is_written_and_the_next_step_named(
-    jurybox: Callable, tmp_path: Path
+    started: Callable, tmp_path: Path
 ) -> None:
-    done = jurybox("init")
+    done = started("init")
     assert (done.code, done.err) == (0, "")
     assert names(tmp_path) == FILES
     assert "run it: jurybox run suite.yaml\n" in done.out

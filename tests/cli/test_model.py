@@ -36,6 +36,12 @@ NOWHERE = {
 
 
 @pytest.fixture
+def jurybox(called: Callable) -> Callable:
+    """Calls in this process will do; what is about a process of its own starts one."""
+    return called
+
+
+@pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / "models"
     place.mkdir()
@@ -142,8 +148,8 @@ def test_a_removed_model_is_gone(jurybox: Callable, folder: Path) -> None:
     assert jurybox("model", "remove", "smollm2-135m").code == 2
 
 
-def test_a_pull_without_a_network_says_what_was_tried(jurybox: Callable, folder: Path) -> None:
-    done = jurybox("model", "pull", **NOWHERE)
+def test_a_pull_without_a_network_says_what_was_tried(started: Callable, folder: Path) -> None:
+    done = started("model", "pull", **NOWHERE)
     assert (done.code, done.out) == (3, "")
     begun, hub, ended = done.err.splitlines()
     assert begun == f"pulling {QWEN.name} (1.1 GB, Apache-2.0) into {folder}"

@@ -55,6 +55,12 @@ Write = Callable[..., None]
 
 
 @pytest.fixture
+def jurybox(called: Callable) -> Callable:
+    """Calls in this process will do; what is about a process of its own starts one."""
+    return called
+
+
+@pytest.fixture
 def write(tmp_path: Path) -> Write:
     """Write a suite with a few rows and a judge."""
 
@@ -74,10 +80,10 @@ def write(tmp_path: Path) -> Write:
 
 
 def test_a_run_prints_what_needs_attention_then_the_verdict_then_the_figures(
-    jurybox: Callable, write: Write
+    started: Callable, write: Write
 ) -> None:
     write()
-    done = jurybox("run", "suite.yaml")
+    done = started("run", "suite.yaml")
     assert done.code == 0
     order = ["needs attention  nothing", "release ready  yes", "aggregate_score >= 0.8", "figure"]
     places = [done.out.index(text) for text in order]
@@ -134,9 +140,9 @@ def test_options_take_the_place_of_what_the_suite_says(jurybox: Callable, write:
     assert "2 samples (1 rows, 2 times)" in done.err
 
 
-def test_a_gate_that_does_not_hold_is_exit_code_1(jurybox: Callable, write: Write) -> None:
+def test_a_gate_that_does_not_hold_is_exit_code_1(started: Callable, write: Write) -> None:
     write(latency_e2e_ms=20_000)
-    done = jurybox("run", "suite.yaml")
+    done = started("run", "suite.yaml")
     assert done.code == 1
     lines = done.out.splitlines()
     assert lines[3] == (
@@ -348,11 +354,11 @@ def test_what_is_printed_where_nobody_can_read_it_is_no_reason_to_lose_a_run(
 
 
 def test_cycles_are_looked_for_seldom_in_a_run_of_ours_and_as_ever_in_one_of_a_program(
-    jurybox: Callable, write: Write, tmp_path: Path
+    started: Callable, write: Write, tmp_path: Path
 ) -> None:
     write("curious", rows=1)
     seen = tmp_path / "collected.txt"
-    assert jurybox("run", "suite.yaml").code == 0
+    assert started("run", "suite.yaml").code == 0
     assert seen.read_text() == "50000 True"
     program = (
         "import gc, jurybox; before = gc.get_threshold(); jurybox.run('suite.yaml');"

@@ -10,6 +10,12 @@ STORE = Path(".jurybox/jurybox.db")
 
 
 @pytest.fixture
+def jurybox(called: Callable) -> Callable:
+    """Calls in this process will do; what is about a process of its own starts one."""
+    return called
+
+
+@pytest.fixture
 def digest(jurybox: Callable) -> str:
     jurybox("init")
     return jurybox("run", "suite.yaml", "--json").json["digest"]
@@ -32,11 +38,13 @@ def test_a_run_that_nobody_changed_is_verified(jurybox: Callable, digest: str) -
     assert (data.json["complete"], data.json["difference"]) == (True, None)
 
 
-def test_a_changed_reply_is_named_and_exit_code_3(jurybox: Callable, digest: str) -> None:
+def test_a_changed_reply_is_named_and_exit_code_3(
+    jurybox: Callable, started: Callable, digest: str
+) -> None:
     change(
         "UPDATE exchanges SET outcome = replace(outcome, 'nothing;', 'nothing!') WHERE number = 4"
     )
-    done = jurybox("verify", "last")
+    done = started("verify", "last")
     assert (done.code, done.out) == (3, "")
     assert "sample novel, repeat 0, exchange 0: the row was changed" in done.err
     assert done.err.count("\n") == 1

@@ -19,8 +19,8 @@ import pytest
 from judge_server import JudgeServer, general_verdict
 
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
-SAMPLES = 400
-RUNS, KILLS = 5, 10
+SAMPLES = 300
+RUNS, KILLS = 3, 17
 WHOLE_REQUESTS = (
     "select coalesce(head, '') || request || coalesce(tail, '') from exchanges"
     " left join frames on frames.sha256 = frame"
