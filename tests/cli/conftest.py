@@ -1,35 +1,14 @@
 """The command as users start it, a process of its own; or called in this one, which is quicker."""
 
-import importlib
-import io
 import os
 import pty
-import signal
 import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 
-import msgspec
 import pytest
 
-from jurybox.cli import main
-
-JURYBOX = Path(sys.executable).parent / "jurybox"
-_HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class Done(msgspec.Struct, frozen=True):
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, object]:
-        return msgspec.json.decode(self.out, type=dict[str, object])
-
+from commands import JURYBOX, Done, call
 
 Jurybox = Callable[..., Done]
 
@@ -43,33 +22,7 @@ def jurybox(started: Jurybox) -> Jurybox:
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch) -> Jurybox:
     """Run the command in this process, and leave the process as it was."""
-
-    def run(*arguments: str | bytes, stdin: bytes = b"", **environment: str) -> Done:
-        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-        handlers = {each: signal.getsignal(each) for each in _HEARD}
-        modules = set(sys.modules)
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "argv", [str(JURYBOX), *map(os.fsdecode, arguments)])
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
-            patch.setattr(sys, "stdout", out)
-            patch.setattr(sys, "stderr", err)
-            patch.setattr(sys, "path", sys.path.copy())
-            for name, value in environment.items():
-                patch.setenv(name, value)
-            # Another test may have left a module that is called like one of this test's folder.
-            for file in Path.cwd().glob("*.py"):
-                patch.delitem(sys.modules, file.stem, raising=False)
-            importlib.invalidate_caches()
-            try:
-                main()
-            except SystemExit as leaving:
-                code = leaving.code
-        assert handlers == {each: signal.getsignal(each) for each in _HEARD}
-        _forget(set(sys.modules) - modules)
-        assert isinstance(code, int)
-        return Done(code, out.buffer.getvalue().decode(), err.buffer.getvalue().decode())
-
-    return run
+    return partial(call, monkeypatch)
 
 
 @pytest.fixture
@@ -121,15 +74,6 @@ def redirected() -> Jurybox:
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return run
-
-
-def _forget(modules: set[str]) -> None:
-    """Forget the modules of a test's own folder: the next test has others of the same names."""
-    for name in modules:
-        file = getattr(sys.modules[name], "__file__", None)
-        if file is not None and Path(file).is_relative_to(Path.cwd()):
-            del sys.modules[name]
-    importlib.invalidate_caches()
 
 
 def _read(master: int) -> bytes:

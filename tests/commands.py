@@ -1,0 +1,87 @@
+"""Commands called in this process, which is quicker than to start one and leaves it as it was."""
+
+import importlib
+import io
+import os
+import signal
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+import pytest
+
+from jurybox.cli import main
+
+JURYBOX = Path(sys.executable).parent / "jurybox"
+_HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, object]:
+        return msgspec.json.decode(self.out, type=dict[str, object])
+
+
+def call(
+    monkeypatch: pytest.MonkeyPatch,
+    *arguments: str | bytes,
+    stdin: bytes = b"",
+    together: bool = False,
+    **environment: str,
+) -> Done:
+    """Call the command with its arguments; together, what it says is in `out`, as on a screen."""
+    out = _text(b"")
+    err = out if together else _text(b"")
+    handlers = {each: signal.getsignal(each) for each in _HEARD}
+    modules = set(sys.modules)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "argv", [str(JURYBOX), *map(os.fsdecode, arguments)])
+        patch.setattr(sys, "stdin", _text(stdin))
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        patch.setattr(sys, "path", sys.path.copy())
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        # Another test may have left a module that is called like one of this test's folder.
+        for file in Path.cwd().glob("*.py"):
+            patch.delitem(sys.modules, file.stem, raising=False)
+        importlib.invalidate_caches()
+        try:
+            main()
+        except SystemExit as leaving:
+            code = leaving.code
+    assert handlers == {each: signal.getsignal(each) for each in _HEARD}
+    _forget(set(sys.modules) - modules)
+    assert isinstance(code, int)
+    return Done(code, _read(out), "" if together else _read(err))
+
+
+def _text(data: bytes) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8")
+
+
+def _read(file: io.TextIOWrapper) -> str:
+    file.flush()
+    assert isinstance(file.buffer, io.BytesIO)
+    return file.buffer.getvalue().decode()
+
+
+def _forget(modules: set[str]) -> None:
+    """Forget the modules of a test's own folder: the next test has others of the same names."""
+    for name in modules:
+        if any(Path(place).is_relative_to(Path.cwd()) for place in _places(sys.modules[name])):
+            del sys.modules[name]
+    importlib.invalidate_caches()
+
+
+def _places(module: ModuleType) -> list[str]:
+    """Return where a module is from; a folder without an `__init__` has no file."""
+    file = getattr(module, "__file__", None)
+    return list(getattr(module, "__path__", [])) if file is None else [file]
