@@ -106,7 +106,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Prepare what outlives a single test, and have it removed at the end."""
     if not hasattr(config, "workerinput"):
         _have_a_folder_for_temporary_files(config)
-    _keep_hypothesis_out_of_the_tree(config)
+    _keep_hypothesis_out_of_the_tree()
     _close_the_proxy(config)
 
 
@@ -127,11 +127,10 @@ def _is_roomy(folder: Path) -> bool:
     return runs_programs and shutil.disk_usage(folder).free > _ENOUGH
 
 
-def _keep_hypothesis_out_of_the_tree(config: pytest.Config) -> None:
-    # Even without a database it stores character tables in the working directory.
-    storage = tempfile.TemporaryDirectory(prefix="jurybox-hypothesis-")
-    config.add_cleanup(storage.cleanup)
-    set_hypothesis_home_dir(storage.name)
+def _keep_hypothesis_out_of_the_tree() -> None:
+    # Even without a database it stores tables of characters, and what it found in our sources;
+    # to make them takes ten seconds a worker, which are the same ones in every run.
+    set_hypothesis_home_dir(Path(__file__).parents[1] / ".cache" / "hypothesis")
 
 
 def _close_the_proxy(config: pytest.Config) -> None:

@@ -10,23 +10,34 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from commands import call
 from judge_server import JudgeServer, general_verdict
 
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES = 40
 
 
-class Done:
-    def __init__(self, code: int, out: bytes, err: bytes) -> None:
-        self.code = code
-        self.err = err.decode()
-        self.json: dict[str, Any] = json.loads(out) if out else {}
+KEY = "sk-secret-key-1234567890"
 
 
-def jurybox(*arguments: str, limit: int | None = None) -> Done:
-    """Run a command, with files no larger than the limit where there is one."""
+class Done(msgspec.Struct):
+    code: int
+    err: str
+    json: dict[str, Any]
+
+
+def jurybox(*arguments: str) -> Done:
+    """Call a command here, where it needs no start."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        done = call(monkeypatch, *arguments, "--json", OPENAI_API_KEY=KEY)
+    return Done(done.code, done.err, json.loads(done.out) if done.out else {})
+
+
+def started(*arguments: str, limit: int | None = None) -> Done:
+    """Run a command as a process, with files no larger than the limit where there is one."""
 
     def bounded() -> None:
         if limit is not None:
@@ -37,9 +48,10 @@ def jurybox(*arguments: str, limit: int | None = None) -> Done:
         capture_output=True,
         check=False,
         preexec_fn=bounded,
-        env={**os.environ, "OPENAI_API_KEY": "sk-secret-key-1234567890"},
+        env={**os.environ, "OPENAI_API_KEY": KEY},
     )
-    return Done(done.returncode, done.stdout, done.stderr)
+    out = json.loads(done.stdout) if done.stdout else {}
+    return Done(done.returncode, done.stderr.decode(), out)
 
 
 def write(samples: int = SAMPLES, **changes: dict[str, object]) -> None:
@@ -76,7 +88,7 @@ def judge() -> Iterator[JudgeServer]:
 
 
 def test_a_run_whose_key_is_refused_stops_and_goes_on(stopped: str, judge: JudgeServer) -> None:
-    done = jurybox("resume", stopped, "--base-url", judge.url)
+    done = started("resume", stopped, "--base-url", judge.url)
     assert done.json["status"] == "finished"
     assert done.json["summary"]["samples"] == SAMPLES
     assert done.json["summary"]["evaluator_error_rate"] == 0
@@ -119,10 +131,8 @@ def test_a_dataset_that_grew_or_went_away_is_refused(stopped: str, judge: JudgeS
 
 def test_a_rubric_that_changed_is_not_looked_at_again(judge: JudgeServer) -> None:
     write()
-    document = subprocess.run(
-        [JURYBOX, "rubric", "show", "general"], capture_output=True, check=True
-    ).stdout
-    Path("mine.md").write_bytes(document)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        Path("mine.md").write_text(call(monkeypatch, "rubric", "show", "general").out)
     suite = Path("suite.yaml").read_text().replace("rubric: general", "rubric: mine.md")
     Path("suite.yaml").write_text(suite)
     judge.refuse_after = 10
@@ -136,7 +146,7 @@ def test_a_rubric_that_changed_is_not_looked_at_again(judge: JudgeServer) -> Non
 
 def test_a_full_disk_stops_the_run_and_loses_nothing(judge: JudgeServer) -> None:
     write()
-    done = jurybox("run", "suite.yaml", "--base-url", judge.url, limit=850_000)
+    done = started("run", "suite.yaml", "--base-url", judge.url, limit=850_000)
     assert done.code == 3
     assert "disk" in done.err
     assert "Traceback" not in done.err
