@@ -212,7 +212,7 @@ def all_rows(opened: Dataset) -> list[tuple[int, Row]]:
         return list(going)
 
 
-@settings(max_examples=300)
+@settings(max_examples=settings.default.max_examples * 4)
 @given(
     mutated() | st.binary(max_size=100),
     st.sampled_from(["rows.jsonl", "rows.csv", "rows.tsv"]),

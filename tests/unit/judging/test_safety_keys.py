@@ -207,7 +207,7 @@ AROUND = st.sampled_from(["", " ", "So, ", "(", "x", "é", " \u00a0", "\n\n", ".
 
 
 @pytest.mark.parametrize("phrase", EVERY_PHRASE)
-@settings(max_examples=30)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(random=RANDOM, before=AROUND, after=AROUND)
 def test_a_text_made_for_a_phrase_passes(
     phrase: Phrase, random: Random, before: str, after: str
@@ -220,7 +220,7 @@ def test_a_text_made_for_a_phrase_passes(
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=[shape.keys for shape in SHAPES])
-@settings(max_examples=30)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(random=RANDOM, before=AROUND, after=AROUND)
 def test_a_text_made_for_personal_data_passes(
     shape: Shape, random: Random, before: str, after: str

@@ -78,14 +78,14 @@ def scores_in(outcome: Scores | Preference | Defect) -> list[float]:
             return []
 
 
-@settings(max_examples=500)
+@settings(max_examples=settings.default.max_examples * 4)
 @given(FORMS, REPLIES)
 def test_no_reply_crashes_a_reader(form: str, reply: str) -> None:
     outcome = read(form, reply)
     assert isinstance(outcome, Scores | Preference | Defect)
 
 
-@settings(max_examples=400)
+@settings(max_examples=settings.default.max_examples * 4)
 @given(FORMS, st.one_of(SOUP, damaged()))
 def test_no_reader_returns_a_score_that_is_not_in_the_reply(form: str, reply: str) -> None:
     outcome = read(form, reply)

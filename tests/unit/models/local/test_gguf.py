@@ -155,7 +155,7 @@ WHOLE = document()
 HEAD = len(WHOLE) - DATA
 
 
-@settings(max_examples=300)
+@settings(max_examples=settings.default.max_examples * 4)
 @given(st.data())
 def test_no_damage_is_more_than_a_refusal(data: st.DataObject) -> None:
     bytes_ = bytearray(WHOLE[: data.draw(st.integers(0, len(WHOLE)))])

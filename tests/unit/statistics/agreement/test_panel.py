@@ -171,10 +171,10 @@ def test_a_second_rating_of_an_item_by_the_same_rater_is_refused() -> None:
 
 def test_thousands_of_different_items_get_a_jackknife_close_to_the_bootstrap() -> None:
     rng = np.random.default_rng(6)
-    truth = rng.uniform(0.2, 0.8, (3000, 1))
-    table = truth + rng.uniform(-0.2, 0.2, (3000, 2))
+    truth = rng.uniform(0.2, 0.8, (2000, 1))
+    table = truth + rng.uniform(-0.2, 0.2, (2000, 2))
     scale = Scale.parse("0.0-1.0")
-    few = agree_all(ratings(table), scale, resampling=Resampling(resamples=300))
+    few = agree_all(ratings(table), scale, resampling=Resampling(resamples=200))
     many = agree_all(ratings(table), scale, resampling=Resampling(resamples=2000))
     drawn, left_out = few.alpha["interval"].interval, many.alpha["interval"].interval
     assert drawn is not None
