@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from judge_server import JudgeServer, general_verdict
+from ready import Ready, ready
 
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES = 300
@@ -41,19 +42,15 @@ def write_suite(place: Path) -> Path:
     return suite
 
 
-def start(*arguments: str, url: str) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        [JURYBOX, *arguments, "--base-url", url, "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "OPENAI_API_KEY": "sk-test"},
-    )
+def start(here: Ready, *arguments: str, url: str) -> None:
+    environment = {**os.environ, "OPENAI_API_KEY": "sk-test"}
+    here.start([*arguments, "--base-url", url, "--json"], environment)
 
 
-def finish(process: "subprocess.Popen[bytes]") -> dict[str, object]:
-    out, err = process.communicate(timeout=120)
-    assert process.returncode in {0, 1}, err.decode()
-    return json.loads(out)
+def finish(here: Ready, *arguments: str, url: str) -> dict[str, object]:
+    start(here, *arguments, url=url)
+    assert here.wait() in {0, 1}, here.err
+    return json.loads(here.out)
 
 
 class Kept:
@@ -97,9 +94,9 @@ def asked_so_far(server: JudgeServer) -> dict[tuple[str, int], int]:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     place = tmp_path_factory.mktemp("undisturbed")
     suite = write_suite(place)
-    with JudgeServer(general_verdict).running() as server:
+    with JudgeServer(general_verdict).running() as server, ready(place) as here:
         store = ("--store", str(place / "store.db"))
-        done = finish(start("run", str(suite), *store, url=server.url))
+        done = finish(here, "run", str(suite), *store, url=server.url)
         assert server.requests == sum(server.asked.values()) == len(server.asked)
     return done
 
@@ -112,21 +109,21 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(
     suite = write_suite(tmp_path)
     path = tmp_path / "store.db"
     store = ("--store", str(path))
-    with JudgeServer(general_verdict, latency=0.02).running() as server:
+    with JudgeServer(general_verdict, latency=0.02).running() as server, ready(tmp_path) as here:
         kept = Kept(path)
         for _ in range(KILLS):
             before, paid = asked_so_far(server), kept.paid()
             goes_on = ("run", str(suite)) if kept.run_id is None else ("resume", kept.run_id)
-            process = start(*goes_on, *store, url=server.url)
-            kill_at_some_moment(process, server, moments)
+            start(here, *goes_on, *store, url=server.url)
+            kill_at_some_moment(here, server, moments)
             # There are so many samples that no run is finished before its last kill.
-            assert process.returncode == -signal.SIGKILL
+            assert here.code == -signal.SIGKILL
             kept = Kept(path)
             after = asked_so_far(server)
             assert all(after[question] == before[question] for question in paid)
         before, paid = asked_so_far(server), kept.paid()
         goes_on = ("run", str(suite)) if kept.run_id is None else ("resume", kept.run_id)
-        done = finish(start(*goes_on, *store, url=server.url))
+        done = finish(here, *goes_on, *store, url=server.url)
         after = asked_so_far(server)
         assert all(after[question] == before[question] for question in paid)
     whole = Kept(path)
@@ -138,19 +135,16 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(
     assert audit.returncode == 0
 
 
-def kill_at_some_moment(
-    process: "subprocess.Popen[bytes]", server: JudgeServer, moments: random.Random
-) -> None:
+def kill_at_some_moment(here: Ready, server: JudgeServer, moments: random.Random) -> None:
     """Kill after some time, or after some requests and a moment more."""
     begun = server.requests
     if moments.random() < 0.3:
-        time.sleep(moments.uniform(0, 0.6))
+        time.sleep(moments.uniform(0, 0.2))
     else:
         wanted = begun + moments.randrange(1, 16)
         deadline = time.monotonic() + 30
-        while server.requests < wanted and process.poll() is None:
+        while server.requests < wanted and here.is_running():
             assert time.monotonic() < deadline
             time.sleep(0.001)
         time.sleep(moments.uniform(0, 0.08))
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    here.kill()
