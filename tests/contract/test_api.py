@@ -13,7 +13,7 @@ from stored_runs import MakeRun, answered, make_run, store
 __all__ = ["make_run", "store"]
 
 BOUNDED = settings(
-    max_examples=25,
+    max_examples=settings.default.max_examples // 3,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from commands import call
+
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
 JUDGE = """
 import pathlib
@@ -49,14 +51,11 @@ def suite(tmp_path: Path) -> str:
 
 
 def jurybox(*arguments: str, url: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [JURYBOX, *arguments, "--json"],
-        env={**os.environ, "JURYBOX_STORE": url},
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode in {0, 1}, done.stderr.decode()
-    return json.loads(done.stdout)
+    """Call a command here, where it needs no start."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        done = call(monkeypatch, *arguments, "--json", JURYBOX_STORE=url)
+    assert done.code in {0, 1}, done.err
+    return done.json
 
 
 def test_a_run_from_its_beginning_to_its_audit(suite: str, url: str) -> None:
