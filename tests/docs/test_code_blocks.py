@@ -21,7 +21,7 @@ from jurybox.rubric_files import RubricFile, RubricFiles
 from jurybox.suite import parse_suite
 
 ROOT = Path(__file__).parents[2]
-ALONE = re.compile(r"jurybox (?!model serve)[^|&;<>$`*?\\]+")
+ALONE = re.compile(r"(jurybox (?!model serve)[^|&;<>$`*?\\]+)(?: > ([\w.]+))?")
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 DISCRETE = """---
@@ -62,18 +62,21 @@ def run_console(block: Token, place: Path) -> None:
         command, _, expected = part.partition("\n")
         if command == "echo $?":
             printed = f"{code}\n"
-        elif ALONE.fullmatch(command) and Path.cwd() == place:
-            printed, code = run_alone(command)
+        elif (alone := ALONE.fullmatch(command)) and Path.cwd() == place:
+            printed, code = run_alone(*alone.groups())
         else:
             printed, code = run_in_shell(command, place)
         assert matches(expected, printed), f"$ {command}\n{printed}\nis not\n{expected}"
 
 
-def run_alone(command: str) -> tuple[str, int]:
+def run_alone(command: str, file: str | None) -> tuple[str, int]:
     """Call a command that needs no shell in this process: starting one takes longer than it."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        done = call(monkeypatch, *shlex.split(command)[1:], together=True)
-    return done.out, done.code
+        done = call(monkeypatch, *shlex.split(command)[1:], together=file is None)
+    if file is None:
+        return done.out, done.code
+    Path(file).write_text(done.out)
+    return done.err, done.code
 
 
 def run_in_shell(command: str, place: Path) -> tuple[str, int]:
