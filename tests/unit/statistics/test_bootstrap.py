@@ -123,7 +123,7 @@ def test_the_interval_of_a_skewed_mean_covers_about_as_often_as_it_says(mean: fl
         made = bootstrap(
             lambda rows, x=x: float(x[rows].mean()),
             len(x),
-            resampling=Resampling(resamples=500, seed=trial),
+            resampling=Resampling(resamples=300, seed=trial),
         )
         hits += made is not None and made.low <= mean <= made.high
     assert 0.92 <= hits / trials <= 0.98

@@ -613,7 +613,7 @@ def rubrics(draw: DrawFn) -> Rubric:
 # Building a rubric costs more than reading it, so there are few, each with everything in it; and
 # making one smaller would take minutes and say no more than the finding does.
 @settings(
-    max_examples=40,
+    max_examples=settings.default.max_examples // 2,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
 )
