@@ -20,7 +20,7 @@ from jurybox.running.records import (
     hashed_sample,
     notes_of,
 )
-from jurybox.running.sink import Sink
+from jurybox.running.sink import PAUSE, Sink
 from jurybox.running.storing import Store
 from jurybox.running.transcript import HaltedError, Place, Stage, Transcript
 from jurybox.sample import Row
@@ -28,8 +28,8 @@ from jurybox.scoring.conduct import Conducted, Procedure, conduct
 from jurybox.scoring.result import SampleResult
 from jurybox.scoring.uses import with_uses
 
-# How many samples are done between two looks at the rest of the world, where nobody is asked.
-_STRETCH: Final = 64
+# How many samples are done between two looks at the clock, where nobody is asked.
+_STRETCH: Final = 16
 _ALONE: Final = notes_of(())
 
 
@@ -164,11 +164,18 @@ class Runner:
             await sink.close()
 
     async def _run_alone(self, work: Iterable[Work], watch: Watch, stop: Stop, sink: Sink) -> None:
+        """Finish one sample after the other, in turns with the store.
+
+        There is nobody to wait for, and a thread that stores while this one scores would only take
+        the interpreter from it, twice for every row.
+        """
+        now = asyncio.get_running_loop().time
+        stored = now()
         for count, each in enumerate(work, start=1):
             self._finish_alone(each, watch, sink)
-            if count % _STRETCH == 0:
-                await asyncio.sleep(0)
-                await sink.room()
+            if count % _STRETCH == 0 and now() - stored >= PAUSE:
+                await sink.store()
+                stored = now()
                 if stop.requested:
                     return
 

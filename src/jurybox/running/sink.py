@@ -9,7 +9,7 @@ from jurybox.running.records import ExchangeRow, SampleRow
 from jurybox.running.storing import Store
 
 # A commit costs a write to the disk; so many seconds of finished work go into one.
-_PAUSE: Final = 0.05
+PAUSE: Final = 0.05
 _FULL: Final = 1000
 """How many rows may wait before the run waits for the store."""
 
@@ -74,6 +74,16 @@ class Sink:
         if self._trouble is not None:
             raise self._trouble
 
+    async def store(self) -> None:
+        """Store all that was taken at once, and wait for it.
+
+        Raises:
+            IncompleteError: the store is in trouble.
+
+        """
+        self._urgent.set()
+        await self.stored()
+
     async def close(self) -> None:
         """Store all that is left.
 
@@ -105,7 +115,7 @@ class Sink:
     async def _gather(self) -> None:
         """Let some more come together, unless there is enough already."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_PAUSE):
+            async with asyncio.timeout(PAUSE):
                 await self._urgent.wait()
 
     async def _flush(self) -> None:
