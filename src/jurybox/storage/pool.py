@@ -1,6 +1,6 @@
 """Connections that are lent to one thread at a time, and kept for the next one."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
 from time import monotonic
@@ -32,7 +32,7 @@ class Session(Protocol):
         """Do something; return how many rows it changed."""
         ...
 
-    def insert(self, statement: str, rows: Iterable[Values]) -> None:
+    def insert(self, statement: str, rows: Sequence[Values]) -> None:
         """Do it once for each row."""
         ...
 

@@ -1,7 +1,7 @@
 """A connection to a PostgreSQL server."""
 
 import select
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -36,7 +36,7 @@ class PostgresSession:
         """Do something; return how many rows it changed."""
         return self._raw.execute(_in_its_words(statement), values or None).rowcount
 
-    def insert(self, statement: str, rows: Iterable[Values]) -> None:
+    def insert(self, statement: str, rows: Sequence[Values]) -> None:
         """Do it once for each row, without a turn to the server for each."""
         with self._raw.cursor() as cursor:
             cursor.executemany(_in_its_words(statement), rows)

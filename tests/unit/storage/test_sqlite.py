@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from jurybox.errors import IncompleteError
 from jurybox.storage.database import reading, writing
 from jurybox.storage.migrations import bring_up_to_date
 from jurybox.storage.sqlite import SqliteDatabase
@@ -129,3 +130,21 @@ def test_a_file_that_vanished_is_not_made_anew(database: SqliteDatabase) -> None
     with pytest.raises(Exception, match="it can't be opened"), reading(database):
         pass
     assert names() == []
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 63, 64, 65, 200])
+def test_rows_go_in_many_at_once_and_none_is_lost(database: SqliteDatabase, count: int) -> None:
+    store = SqlStore(database)
+    store.create_run(run_row())
+    rows = [sample_row(number) for number in range(count)]
+    store.append(rows, ())
+    assert list(store.samples(run_row().id)) == rows
+
+
+def test_one_row_that_is_there_already_keeps_all_the_others_out(database: SqliteDatabase) -> None:
+    store = SqlStore(database)
+    store.create_run(run_row())
+    store.append([sample_row(70)], ())
+    with pytest.raises(IncompleteError, match="stored already"):
+        store.append([sample_row(number) for number in range(100)], ())
+    assert list(store.samples(run_row().id)) == [sample_row(70)]
