@@ -43,7 +43,9 @@ def test_a_page_is_fit_to_be_seen(page: Page, served: Server, stage: Stage, name
 def begin(page: Page, address: str) -> None:
     page.goto(f"{address}/review")
     page.get_by_label("Name", exact=True).fill(f"Zoe {uuid.uuid4().hex[:4]}")
-    page.keyboard.press("Enter")
+    # To the end of loading: what is typed before the script is there is lost.
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Your verdict")).to_be_visible()
 
 

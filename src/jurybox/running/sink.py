@@ -9,7 +9,7 @@ from jurybox.running.records import ExchangeRow, SampleRow
 from jurybox.running.storing import Store
 
 # A commit costs a write to the disk; so many seconds of finished work go into one.
-PAUSE: Final = 0.05
+_PAUSE: Final = 0.05
 _FULL: Final = 1000
 """How many rows may wait before the run waits for the store."""
 
@@ -115,7 +115,7 @@ class Sink:
     async def _gather(self) -> None:
         """Let some more come together, unless there is enough already."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(PAUSE):
+            async with asyncio.timeout(_PAUSE):
                 await self._urgent.wait()
 
     async def _flush(self) -> None:
