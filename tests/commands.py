@@ -14,6 +14,7 @@ import pytest
 from jurybox.cli import main
 
 JURYBOX = Path(sys.executable).parent / "jurybox"
+_PATH = tuple(sys.path)
 _HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -46,7 +47,8 @@ def call(
         patch.setattr(sys, "stdin", _text(stdin))
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
-        patch.setattr(sys, "path", sys.path.copy())
+        # Without the folders of other tests, whose modules may be called like those of this one.
+        patch.setattr(sys, "path", list(_PATH))
         for name, value in environment.items():
             patch.setenv(name, value)
         # Another test may have left a module that is called like one of this test's folder.

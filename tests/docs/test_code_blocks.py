@@ -57,7 +57,7 @@ def assert_in_order(document: str) -> None:
 
 def run_console(block: Token, place: Path) -> None:
     """Run each line behind a ``$`` and compare its output; ``...`` stands for any lines."""
-    code = 0
+    code, before = 0, ""
     for part in re.split(r"^\$ ", block.content, flags=re.MULTILINE)[1:]:
         command, _, expected = part.partition("\n")
         if command == "echo $?":
@@ -66,7 +66,9 @@ def run_console(block: Token, place: Path) -> None:
             printed, code = run_alone(*alone.groups())
         else:
             printed, code = run_in_shell(command, place)
-        assert matches(expected, printed), f"$ {command}\n{printed}\nis not\n{expected}"
+        before += f"$ {command}\n{printed}"
+        # All of it: what a command says is often the fault of one before.
+        assert matches(expected, printed), f"{before}\nis not\n{expected}"
 
 
 def run_alone(command: str, file: str | None) -> tuple[str, int]:

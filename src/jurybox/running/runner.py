@@ -175,7 +175,7 @@ class Runner:
         stored = now()
         for count, each in enumerate(work, start=1):
             self._finish_alone(each, watch, sink)
-            if count % _STRETCH == 0 and now() - stored >= _BETWEEN:
+            if count % _STRETCH == 0 and (not sink.has_room or now() - stored >= _BETWEEN):
                 await sink.store()
                 stored = now()
                 if stop.requested:
