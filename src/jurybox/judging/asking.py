@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.errors import InputError
 from jurybox.judging.flow import Asking, Defect
-from jurybox.judging.panel import Panel, Question, Seat, Way, way_of
+from jurybox.judging.panel import Panel, Question, Seat, Way, any_verdict
 from jurybox.judging.prompts import (
     Frame,
     material,
@@ -92,7 +92,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def asks_for_verdicts(self, judges: Sequence[str]) -> bool:
         """Tell whether any of the judges is asked for a whole verdict."""
-        return any(way_of(judge, self.way) == "verdict" for judge in judges)
+        return any_verdict(judges, self.way)
 
     def check(self, sample: Sample) -> None:
         """See that the rubric's way of asking for a verdict fits the sample.

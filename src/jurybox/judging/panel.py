@@ -109,8 +109,13 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
             seats=dealt,
             judges=tuple(dict.fromkeys(seat.judge for seat in dealt)),
             overrides={"temperature": warm.pop()} if warm else {},
-            asks_for_verdicts=any(way_of(judge, wanted) == "verdict" for judge in judges),
+            asks_for_verdicts=any_verdict(judges, wanted),
         )
+
+
+def any_verdict(judges: Sequence[str], wanted: Way | None) -> bool:
+    """Tell whether any of the judges is one to ask for a whole verdict."""
+    return any(way_of(judge, wanted) == "verdict" for judge in judges)
 
 
 def independent(replies: Sequence[tuple[Seat, ModelReply]]) -> bool:
