@@ -105,8 +105,9 @@ def texts_for(names: tuple[str, ...]) -> st.SearchStrategy[dict[str, str]]:
 
 
 EXTRA = st.dictionaries(TEXTS.map("x_{}".format), JSON.filter(lambda each: "NaN" not in repr(each)))
-# Without braces, so that what stands around a verdict is no object.
-PROSE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="{}"), max_size=60)
+# Without braces, so that what stands around a verdict is no object, and without the mark of a
+# quotation, in which no verdict counts.
+PROSE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="{}>"), max_size=60)
 LAYOUTS = st.fixed_dictionaries(
     {
         "indent": st.sampled_from([None, 0, 2, "\t"]),
