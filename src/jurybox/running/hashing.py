@@ -43,8 +43,11 @@ def encoded(text: str) -> bytes:
     return str(text).encode("utf-8", "surrogatepass")
 
 
-class _Begun(NamedTuple):
-    beginning: bytes
+class _Shared(NamedTuple):
+    """What requests begin and end with alike, and the state after the end and the beginning."""
+
+    head: bytes
+    tail: bytes
     state: Any  # hashlib gives its class no public name
 
 
@@ -53,52 +56,52 @@ class RequestHasher:
 
     def __init__(self) -> None:
         # Replaced and never changed, so that threads may share a hasher.
-        self._known: tuple[_Begun, ...] = ()
-        self._last = b""
+        self._known: tuple[_Shared, ...] = ()
+        self._seen: dict[bytes, bytes] = {}
 
     def __call__(self, text: str) -> str:
         """Return the hash of a request: of its end, the rest, and where the end began."""
-        data = encoded(text)
-        end = max(data.rfind(_MARK), 0)
-        if end:
-            data = data[end:] + data[:end]
-        digest = self._begun(data)
+        return self.of_bytes(encoded(text))
+
+    def of_bytes(self, data: bytes) -> str:
+        """Return the hash of a request that is encoded already."""
+        for head, tail, state in self._known:
+            # A tail begins with the only mark in it, so whoever ends with it has no later one.
+            end = len(data) - len(tail)
+            if end >= len(head) and data.startswith(head) and data.endswith(tail):
+                digest = state.copy()
+                digest.update(memoryview(data)[len(head) : end])
+                break
+        else:
+            end = max(data.rfind(_MARK), 0)
+            head, tail = data[:end], data[end:]
+            digest = hashlib.sha256(tail)
+            digest.update(head)
+            self._learn(head, tail)
         # Without that, other texts could be turned into the same.
         digest.update(b"%d" % end)
         return digest.hexdigest()
 
-    def _begun(self, data: bytes) -> Any:  # noqa: ANN401 - see `_Begun`
-        for beginning, state in self._known:
-            if data.startswith(beginning):
-                digest = state.copy()
-                digest.update(memoryview(data)[len(beginning) :])
-                return digest
-        self._learn(data)
-        return hashlib.sha256(data)
-
-    def _learn(self, data: bytes) -> None:
-        """Keep what a request shares with one that is known, or else with the last one."""
-        if len(data) < _SHORTEST:
+    def _learn(self, head: bytes, tail: bytes) -> None:
+        """Keep what a request shares with an earlier one of the same end."""
+        if not head or len(head) + len(tail) < _SHORTEST or len(tail) > _LONGEST:
             return
-        for index, (beginning, _) in enumerate(self._known):
-            shared = shared_beginning(beginning, data)
-            if shared >= _SHORTEST:
-                # Two samples may have had more in common than all of them have.
-                begun = _begun(data[:shared])
-                self._known = (*self._known[:index], begun, *self._known[index + 1 :])
-                return
-        shared = shared_beginning(self._last, data)
-        if shared >= _SHORTEST and len(self._known) < _MOST:
-            self._known = (*self._known, _begun(data[:shared]))
-        self._last = data[:_LONGEST]
+        known = {each.tail: each for each in self._known}
+        # Two requests may have had more in common than all of them have.
+        other = known[tail].head if tail in known else self._seen.get(tail)
+        if other is None:
+            if len(self._seen) >= _MOST:
+                self._seen.clear()
+            self._seen[tail] = head[:_LONGEST]
+        elif tail in known or len(known) < _MOST:
+            shared = head[: shared_beginning(other, head)]
+            state = hashlib.sha256(tail)
+            state.update(shared)
+            self._known = (*(known | {tail: _Shared(shared, tail, state)}).values(),)
 
 
 request_hash: Final = RequestHasher()
 """Returns the hash of a request."""
-
-
-def _begun(beginning: bytes) -> _Begun:
-    return _Begun(beginning, hashlib.sha256(beginning))
 
 
 def shared_beginning(one: AnyStr, other: AnyStr) -> int:

@@ -32,8 +32,26 @@ def test_what_all_requests_share_is_hashed_once() -> None:
     rubric, checklist = "rubric " * 1000, "item " * 1000
     texts = [f"{rubric}<<<{number} {'same ' * 300}{number}>>>{checklist}" for number in range(50)]
     assert [hasher(text) for text in texts] == [plain(text) for text in texts]
-    (begun,) = hasher._known
-    assert begun.beginning.decode() == f">>>{checklist}{rubric}<<<"
+    (shared,) = hasher._known
+    assert (shared.head.decode(), shared.tail.decode()) == (f"{rubric}<<<", f">>>{checklist}")
+
+
+def test_each_vote_of_a_jury_has_its_own_end() -> None:
+    hasher = RequestHasher()
+    rubric = "rubric " * 1000
+    texts = [
+        f"{rubric}<<<{number}>>>{'item ' * 100}{vote}" for number in range(9) for vote in "abc"
+    ]
+    assert [hasher(text) for text in texts] == [plain(text) for text in texts]
+    assert [shared.tail[-1:] for shared in hasher._known] == [b"a", b"b", b"c"]
+
+
+def test_a_beginning_that_reaches_into_the_end_is_none() -> None:
+    hasher = RequestHasher()
+    end = ">>>" + "c" * 1000
+    begin = "a" * 1000 + end
+    texts = [f"{begin}1{end}", f"{begin}2{end}", begin, f"{begin}{end}"]
+    assert [hasher(text) for text in texts] == [plain(text) for text in texts]
 
 
 @pytest.mark.parametrize(
