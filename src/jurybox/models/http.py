@@ -41,7 +41,8 @@ from jurybox.running.ports import ModelTrouble
 T = TypeVar("T")
 
 _MEGABYTE: Final = 1_000_000
-_ALWAYS: Final = {"Accept": "application/json", "User-Agent": "jurybox"}
+_JSON: Final = "application/json"
+_ALWAYS: Final = {"Accept": _JSON, "User-Agent": "jurybox"}
 # The first status that isn't a success.
 _FIRST_REFUSAL: Final = 300
 # More than a store can hold.
@@ -91,7 +92,7 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
     method: str = "GET"
     path: str
     body: bytes | None = None
-    content_type: str = "application/json"
+    content_type: str = _JSON
     into: IO[bytes] | None = None
 
 
@@ -133,7 +134,15 @@ class HttpClient:
             ModelTrouble: the attempt came to nothing in another way.
 
         """
-        return await self.send(HttpCall(method="POST", path=path, body=encoded(payload)))
+        started = self._now()
+        try:
+            # The request in no name of ours, so that nothing keeps it while its answer is awaited.
+            reply = await self._open().exchange(
+                self._requests.write("POST", path, encoded(payload), _JSON), self._options.total
+            )
+        except WireFault as fault:
+            raise self._trouble(fault, self._options.largest_body) from None
+        return self._answer(reply, started)
 
     async def send(self, call: HttpCall) -> HttpAnswer:
         """Make one attempt.
@@ -151,7 +160,12 @@ class HttpClient:
             else:
                 reply = await self._fetch(request, call.into)
         except WireFault as fault:
-            raise self._trouble(fault, call) from None
+            options = self._options
+            largest = options.largest_body if call.into is None else options.largest_file
+            raise self._trouble(fault, largest) from None
+        return self._answer(reply, started)
+
+    def _answer(self, reply: Reply, started: float) -> HttpAnswer:
         elapsed = (self._now() - started) * 1000
         answer = HttpAnswer(body=reply.body, headers=reply.headers, elapsed_ms=elapsed)
         if reply.status >= _FIRST_REFUSAL:
@@ -213,7 +227,7 @@ class HttpClient:
             retry_after=read_retry_after(answer.headers, self._today()),
         )
 
-    def _trouble(self, fault: WireFault, call: HttpCall) -> ModelTrouble:  # noqa: PLR0911 - one for each kind
+    def _trouble(self, fault: WireFault, largest: int) -> ModelTrouble:  # noqa: PLR0911 - one for each kind
         options = self._options
         match fault:
             case NoConnectionInTime():
@@ -239,7 +253,6 @@ class HttpClient:
                 what = "the answer broke off, or can't be unpacked"
                 return ModelTrouble("unreadable", what, retry=True)
             case TooLarge():
-                largest = options.largest_body if call.into is None else options.largest_file
                 what = f"the answer is larger than {largest / _MEGABYTE:.0f} MB"
                 return ModelTrouble("unreadable", what, retry=False)
             case NotHttp():

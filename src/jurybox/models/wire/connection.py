@@ -76,8 +76,17 @@ class Connection(asyncio.BufferedProtocol):
 
     # ---- what its users call
 
-    async def exchange(self, request: bytes, deadline: float) -> Reply:
-        """Send a request and return the whole answer; ``deadline`` is by the clock of the loop.
+    def send(self, request: bytes, deadline: float) -> None:
+        """Send a request that `answer` waits for; ``deadline`` is by the clock of the loop.
+
+        Raises:
+            WireFault: the connection is closed.
+
+        """
+        self._send(request, deadline, wants_head=False)
+
+    async def answer(self) -> Reply:
+        """Return the whole answer.
 
         Cancelling closes the connection at once, so that nobody pays for what nobody reads.
 
@@ -85,7 +94,6 @@ class Connection(asyncio.BufferedProtocol):
             WireFault: it came to nothing; the connection is closed.
 
         """
-        self._send(request, deadline, wants_head=False)
         await self._expect()
         reader = self._reader
         reply = Reply(reader.status, reader.headers, reader.take())

@@ -38,7 +38,10 @@ class Pool:
             connection = await self._dialer.dial(deadline, self._open.discard)
             if connection.is_open:
                 self._open.add(connection)
-        reply = await connection.exchange(request, deadline)
+        connection.send(request, deadline)
+        # Hundreds may wait for their answers, and nobody needs their requests any more.
+        del request
+        reply = await connection.answer()
         self._give_back(connection)
         return reply
 
