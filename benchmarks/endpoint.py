@@ -7,9 +7,9 @@ and `tool_calls` (`name`, `arguments`); `*` stands for every other model.
 
 `GET /count` tells the calls, the most in flight at once, when the first and the last came, and the
 CPU time that the endpoint itself took; `POST /reset` begins anew, and `GET /last` gives the body of
-the last call. With `--latency`, every answer
-leaves so long after its request came in, by the clock of that request and not by a chain of
-waits. `--fault KIND:EVERY` spoils every so many calls: 500, 429, cut, slow, garbage.
+the last call. With `--latency`, every answer leaves so long after its request came in, or up to a
+millisecond later, by the clock of that request and not by a chain of waits. `--fault KIND:EVERY`
+spoils every so many calls: 500, 429, cut, slow, garbage.
 
 What it does itself is in the tables of quick.py and side_by_side.py, as the floor of raw sockets.
 """
@@ -17,7 +17,6 @@ What it does itself is in the tables of quick.py and side_by_side.py, as the flo
 import argparse
 import heapq
 import json
-import math
 import re
 import select
 import socket
@@ -85,8 +84,9 @@ class Endpoint:
         while True:
             wait = -1.0
             if self.due:
-                # Rounded up by the system; the rest of a millisecond is waited out here.
-                wait = max(0.0, math.floor((self.due[0][0] - time.monotonic()) * 1000) / 1000)
+                # Rounded up to a whole millisecond; to wait the rest out here would take a core
+                # from whoever is measured.
+                wait = max(0.0, self.due[0][0] - time.monotonic())
             for number, event in self.epoll.poll(wait, 1024):
                 if number == listener:
                     self.accept()
