@@ -10,6 +10,7 @@ import pytest
 
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.reporting.view import RunView, finished_view, unfinished_view
+from jurybox.running.caller import Asker
 from jurybox.running.outcomes import StoredOutcome, read_result
 from jurybox.running.plan import DatasetPlan, DocumentPlan, Plan, plan_text
 from jurybox.running.records import ENCODER, RunRow, run_digest, sealed_run
@@ -148,8 +149,8 @@ def _begun(run_id: str, plan: Plan) -> RunRow:
 async def _run(
     run_id: str, plan: Plan, store: Store, judge: Judge | None, work: Sequence[Work]
 ) -> None:
-    async def ask(_: str, request: ModelRequest, began: Callable[[], None]) -> Outcome:
-        began()
+    async def ask(_: str, request: ModelRequest, asker: Asker) -> Outcome:
+        asker.begun = True
         if judge is None:
             raise AssertionError("nobody is asked")
         said = judge(request.messages[0].content)

@@ -1,5 +1,6 @@
 """The nouns that everybody shares: a sample, its responses, what they took."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -97,6 +98,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
             response=response,
             response_b=self.response_b,
         )
+
+
+def added_usage(parts: Sequence[Usage]) -> Usage:
+    """Return the sum of what was used; nothing is known of none."""
+    # One that is added to nothing is itself.
+    return parts[0] if len(parts) == 1 else sum(parts, Usage())
 
 
 def _told(a: int | msgspec.UnsetType, b: int | msgspec.UnsetType) -> int | msgspec.UnsetType:

@@ -25,7 +25,7 @@ from jurybox.judging.safety import SafetyFinding, concerns, harmless, scan_all
 from jurybox.judging.verdict import Remarks, Scores, Side
 from jurybox.judging.votes import count_scores, count_sides
 from jurybox.rubric.model import Criterion, weighted_mean
-from jurybox.sample import Sample, Usage
+from jurybox.sample import Sample, added_usage
 
 # A report with more findings says nothing more.
 _MOST = 100
@@ -262,7 +262,7 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
         review_reasons=reasons,
         winner=winner,
         stable=stable,
-        usage=_usage(replies),
+        usage=added_usage([reply.usage for reply in replies]),
         judges=panel.judges,
         lost_votes=tuple([_lost(each.seat, each.lost) for each in outcomes if each.lost]),
         overrides=panel.overrides.copy(),
@@ -274,11 +274,6 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
 
 def _lost(seat: Seat, ballot: Unscored) -> LostVote:
     return LostVote(vote=seat.vote, judge=seat.judge, reason=ballot.reason, cause=ballot.cause)
-
-
-def _usage(replies: Sequence[ModelReply]) -> Usage:
-    # One that is added to nothing is itself.
-    return replies[0].usage if len(replies) == 1 else sum([r.usage for r in replies], Usage())
 
 
 def _reported(replies: Sequence[ModelReply]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import msgspec
 
@@ -152,6 +153,12 @@ def _everybodys(failure: Failure) -> Failure:
     return msgspec.structs.replace(failure, everybody=True)
 
 
+class Asker(Protocol):
+    """For whom a model is asked; ``begun`` once it was, and whoever has begun is let in first."""
+
+    begun: bool
+
+
 class Caller:
     """One model, called with retries and within the limits of its endpoint."""
 
@@ -163,16 +170,14 @@ class Caller:
         self._retry_timeouts = retry_timeouts
         self._timeout = timeout
 
-    async def __call__(
-        self, request: ModelRequest, began: Callable[[], None] | None = None
-    ) -> Outcome:
-        """Return the reply, or what stood in its way; ``began`` is called with every attempt."""
+    async def __call__(self, request: ModelRequest, asker: Asker | None = None) -> Outcome:
+        """Return the reply, or what stood in its way."""
         endpoint = self._endpoint
         attempts = 0
         latency: float | None = None
         while True:
             attempts += 1
-            result, elapsed = await self._attempt(request, began)
+            result, elapsed = await self._attempt(request, asker)
             if isinstance(result, ModelReply):
                 return result
             # Who finds the endpoint down makes no attempt; then the one before is the last.
@@ -186,12 +191,12 @@ class Caller:
             await endpoint.clock.sleep(delay(attempts - 1, endpoint.limits, endpoint.draw))
 
     async def _attempt(
-        self, request: ModelRequest, began: Callable[[], None] | None
+        self, request: ModelRequest, asker: Asker | None
     ) -> tuple[Outcome | ModelTrouble, float | None]:
         """Return what came of it and how many milliseconds it took; None where nobody asked."""
         endpoint = self._endpoint
         if not endpoint.slots.take_free():
-            await endpoint.slots.take()
+            await endpoint.slots.take(first=asker is not None and asker.begun)
         try:
             # A pause may be prolonged meanwhile; what rounding leaves over isn't waited for.
             while (left := endpoint.pause()) > _MOMENT:
@@ -200,8 +205,8 @@ class Caller:
             known = endpoint.failing()
             if known is not None:
                 return known, None
-            if began is not None:
-                began()
+            if asker is not None:
+                asker.begun = True
             started = endpoint.clock.now()
             result = await self._ask(request)
             ended = endpoint.clock.now()

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from jurybox.judging.exchange import ModelRequest, Outcome
 from jurybox.judging.flow import Flow
+from jurybox.running.turns import OTHERS
 
 T = TypeVar("T")
 
@@ -30,6 +31,7 @@ async def drive(flow: Flow[T], call: Call, *, on_exchange: OnExchange | None = N
     try:
         step = _next(flow, None)
         while not isinstance(step, _Done):
+            await OTHERS
             if len(step) == 1:
                 # Most batches are of one request, and all that several need would cost more
                 # than the rest.
@@ -40,6 +42,7 @@ async def drive(flow: Flow[T], call: Call, *, on_exchange: OnExchange | None = N
                 outcomes = (outcome,)
             else:
                 outcomes = await _together(step, call, on_exchange)
+            await OTHERS
             step = _next(flow, outcomes)
         return step.value
     finally:

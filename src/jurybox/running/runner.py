@@ -7,7 +7,7 @@ way at once, that one bad sample stops nobody, and that whatever was finished is
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 import msgspec
 
@@ -23,6 +23,7 @@ from jurybox.running.records import (
 from jurybox.running.sink import Sink
 from jurybox.running.storing import Store
 from jurybox.running.transcript import HaltedError, Place, Stage, Transcript
+from jurybox.running.turns import OTHERS
 from jurybox.sample import Row
 from jurybox.scoring.conduct import Conducted, Procedure, conduct
 from jurybox.scoring.result import SampleResult
@@ -61,19 +62,13 @@ class Stop:
     def __init__(self) -> None:
         self.requested = False
         self.reason = ""
-        self._tasks: dict[asyncio.Task[None], Transcript] = {}
-        self._one_less: asyncio.Future[None] | None = None
+        self._samples: dict[asyncio.Task[None], Transcript] = {}
         self._listeners: list[Callable[[str, bool], None]] = []
 
     @property
     def under_way(self) -> int:
         """How many samples are under way."""
-        return sum(transcript.begun for transcript in self._tasks.values())
-
-    @property
-    def held(self) -> int:
-        """How many samples are under way or wait for a model."""
-        return len(self._tasks)
+        return sum(transcript.begun for transcript in self._samples.values())
 
     def soon(self, reason: str) -> None:
         """Begin no further sample; finish those that are under way."""
@@ -101,26 +96,27 @@ class Stop:
             listener(self.reason, at_once)
 
     def _cancel(self, whom: Callable[[Transcript], bool]) -> None:
-        for task, transcript in self._tasks.items():
+        for task, transcript in self._samples.items():
             if whom(transcript):
                 task.cancel()
 
     def hold(self, task: asyncio.Task[None], transcript: Transcript) -> None:
         """Remember a sample, whose transcript says whether anybody was asked about it yet."""
-        self._tasks[task] = transcript
-        task.add_done_callback(self._let_go)
+        self._samples[task] = transcript
 
-    def _let_go(self, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(task).leave()
-        if self._one_less is not None and not self._one_less.done():
-            self._one_less.set_result(None)
+    def let_go(self, task: asyncio.Task[None]) -> None:
+        """Forget the sample that a task has ended."""
+        self._samples.pop(task).leave()
 
-    async def until(self, fewer: int) -> None:
-        """Wait until fewer samples than that are under way."""
-        # One future for all of them: to look at each would cost more the more are under way.
-        while len(self._tasks) >= fewer:
-            self._one_less = asyncio.get_running_loop().create_future()
-            await self._one_less
+
+class _Round(msgspec.Struct, frozen=True, kw_only=True):
+    """What those who finish the samples of a run together share."""
+
+    work: Iterator[Work]
+    watch: Watch
+    stop: Stop
+    sink: Sink
+    known: Mapping[int, Sequence[ExchangeRow]]
 
 
 class Runner:
@@ -155,13 +151,15 @@ class Runner:
         sink = Sink(self._store)
         if self._stage.batches is not None:
             self._stage.batches.attach(sink.stored)
-            # The runner itself, who begins further samples.
-            self._stage.batches.attendance.enter()
+            # The runner itself, until all who take samples are there.
+            self._arrive()
         try:
             if self._alone:
                 await self._run_alone(work, watch, stop, sink)
             else:
-                await self._run_together(iter(work), watch, stop, sink, known or {})
+                await self._run_together(
+                    _Round(work=iter(work), watch=watch, stop=stop, sink=sink, known=known or {})
+                )
         finally:
             await sink.close()
 
@@ -191,36 +189,60 @@ class Runner:
         sink.add(sample)
         watch.finished(work, conducted.result)
 
-    async def _until(self, stop: Stop, fewer: int) -> None:
-        """Wait until fewer samples are under way; meanwhile no further one is begun."""
-        if self._stage.batches is None:
-            await stop.until(fewer)
-        else:
-            with self._stage.batches.attendance.away():
-                await stop.until(fewer)
-
-    async def _run_together(
-        self,
-        work: Iterator[Work],
-        watch: Watch,
-        stop: Stop,
-        sink: Sink,
-        known: Mapping[int, Sequence[ExchangeRow]],
-    ) -> None:
+    async def _run_together(self, shared: _Round) -> None:
+        """Have as many samples under way as the window is wide."""
+        # Each of them takes the next sample when its last one is done: a task for every sample
+        # would cost twice as much.
+        takers: list[asyncio.Task[None]] = []
         try:
-            while not stop.requested and (each := next(work, None)) is not None:
-                transcript = self._transcript(each, sink, known.get(each.number, ()))
-                task = asyncio.create_task(self._finish(each, watch, stop, sink, transcript))
+            while len(takers) < self._window and (first := next(shared.work, None)) is not None:
+                self._arrive()
+                takers.append(asyncio.create_task(self._take_turns(first, shared)))
+            if takers:
+                self._go()
+                ended, _ = await asyncio.wait(takers, return_when=asyncio.FIRST_EXCEPTION)
+                for each in ended:
+                    if not each.cancelled():
+                        each.result()
+        except BaseException as error:
+            shared.stop.at_once(str(error) or type(error).__name__)
+            for each in takers:
+                each.cancel()
+            await asyncio.gather(*takers, return_exceptions=True)
+            raise
+
+    async def _take_turns(self, first: Work, shared: _Round) -> None:
+        """Finish one sample after the other, as long as there are any."""
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        stop, sink = shared.stop, shared.sink
+        each: Work | None = first
+        try:
+            while each is not None and not stop.requested:
+                transcript = self._transcript(each, sink, shared.known.get(each.number, ()))
                 stop.hold(task, transcript)
-                if stop.held >= self._window:
-                    await self._until(stop, self._window)
+                # From here on the sample itself says whether it may ask something.
+                self._go()
+                try:
+                    await self._finish(each, shared, transcript)
+                finally:
+                    self._arrive()
+                    stop.let_go(task)
                 if not sink.has_room:
                     await sink.room()
-            await self._until(stop, 1)
-        except BaseException as error:
-            stop.at_once(str(error) or type(error).__name__)
-            await stop.until(1)
-            raise
+                await OTHERS
+                each = next(shared.work, None)
+        finally:
+            self._go()
+
+    def _arrive(self) -> None:
+        """Say that somebody may begin a further sample."""
+        if self._stage.batches is not None:
+            self._stage.batches.attendance.enter()
+
+    def _go(self) -> None:
+        """Say that somebody won't any more, or waits."""
+        if self._stage.batches is not None:
+            self._stage.batches.attendance.leave()
 
     def _transcript(self, work: Work, sink: Sink, known: Sequence[ExchangeRow]) -> Transcript:
         return Transcript(
@@ -228,27 +250,27 @@ class Runner:
             Place(run_id=self._run_id, number=work.number, repeat=work.repeat),
             target=self._procedure.target is not None,
             known=known,
-            on_reply=lambda row: sink.add(None, (row,)),
+            on_reply=sink.add_reply,
         )
 
-    async def _finish(
-        self, work: Work, watch: Watch, stop: Stop, sink: Sink, transcript: Transcript
-    ) -> None:
+    async def _finish(self, work: Work, shared: _Round, transcript: Transcript) -> None:
         try:
             conducted = await drive(conduct(self._procedure, work.row), transcript)
-            result = with_uses(conducted.result, transcript.exchanged())
+            await OTHERS
+            told = transcript.entries()
+            result = with_uses(conducted.result, [each.exchanged for each in told])
             conducted = msgspec.structs.replace(conducted, result=result)
-            notes = notes_of(transcript.rows(), transcript.unused())
+            notes = notes_of([each.row for each in told], transcript.unused())
             sample = sample_row(self._run_id, work, conducted, notes)
-            sample = hashed_sample(sample, transcript.hashes())
+            sample = hashed_sample(sample, [each.hashes for each in told])
         except HaltedError as halted:
-            stop.soon(halted.failure.message)
+            shared.stop.soon(halted.failure.message)
             return
         except Exception as error:  # noqa: BLE001 - one bad sample never stops a run
-            watch.broken_sample(work.row.id, error)
+            shared.watch.broken_sample(work.row.id, error)
             return
-        sink.add(sample, transcript.unstored())
-        watch.finished(work, result)
+        shared.sink.add(sample, [each.row for each in told if not each.is_stored])
+        shared.watch.finished(work, result)
 
 
 def sample_row(run_id: str, work: Work, conducted: Conducted, notes: str) -> SampleRow:

@@ -47,6 +47,10 @@ class Sink:
             self._drained.clear()
             self._urgent.set()
 
+    def add_reply(self, row: ExchangeRow) -> None:
+        """Take a reply to a sample that isn't finished yet: it is paid for."""
+        self.add(None, (row,))
+
     @property
     def has_room(self) -> bool:
         """Whether there is room for more, and no trouble to be told of."""

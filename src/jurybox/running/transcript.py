@@ -8,6 +8,7 @@ import msgspec
 
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.running.attendance import Attendance
+from jurybox.running.caller import Asker
 from jurybox.running.hashing import request_hash, text_hash
 from jurybox.running.records import (
     ENCODER,
@@ -17,6 +18,7 @@ from jurybox.running.records import (
     hashes_of,
     request_key,
 )
+from jurybox.running.turns import OTHERS
 from jurybox.scoring.result import Role
 from jurybox.scoring.uses import Exchanged
 
@@ -42,7 +44,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """Who answers in a run.
 
     Attributes:
-        ask: calls a model and waits for it; says when it has begun, for it may have to queue.
+        ask: calls a model and waits for it, who may have to queue before it is begun.
         endpoint: says where a model is; equal names elsewhere are other models.
         find: looks for a model's reply to an equal request in earlier runs, where the run may
             use one.
@@ -50,7 +52,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
     """
 
-    ask: Callable[[Role, ModelRequest, Callable[[], None]], Awaitable[Outcome]]
+    ask: Callable[[Role, ModelRequest, Asker], Awaitable[Outcome]]
     endpoint: Callable[[str], str]
     find: Callable[[str, str], Awaitable[ModelReply | None]] | None = None
     batches: Batches | None = None
@@ -64,13 +66,27 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int
 
 
-class _Entry(NamedTuple):
-    """One exchange of the conversation, once it is over."""
+class Entry(NamedTuple):
+    """One exchange of the conversation, once it is over.
+
+    ``hashes`` stand for it in the sample's record; ``is_stored`` where somebody was given the row.
+    """
 
     exchanged: Exchanged
     row: ExchangeRow
     hashes: ExchangeHashes
     is_stored: bool
+
+
+class _Asked(NamedTuple):
+    """A request as it is stored, what it is known by, and the name of the batch it was in."""
+
+    role: Role
+    request: ModelRequest
+    encoded: bytes
+    sha256: str
+    key: str
+    batch: str
 
 
 class HaltedError(Exception):
@@ -102,7 +118,7 @@ class Transcript:
         self._known = _by_key(known)
         self._arrivals = 1 + max([row.position for row in known], default=-1)
         self._on_reply = on_reply
-        self._entries: list[_Entry | None] = []
+        self._entries: list[Entry | None] = []
         self.begun = False
         self._attendance = None if stage.batches is None else stage.batches.attendance
         self._pending = 0
@@ -143,36 +159,46 @@ class Transcript:
 
     async def _answer(self, position: int, request: ModelRequest) -> Outcome:
         role: Role = "target" if self._target and position == 0 else "judge"
-        text = ENCODER.encode(request).decode()
-        asked = request_hash(text)
-        key = request_key(asked, self._stage.endpoint(request.model), self._place.repeat)
+        encoded = ENCODER.encode(request)
+        sha256 = request_hash.of_bytes(encoded)
+        key = request_key(sha256, self._stage.endpoint(request.model), self._place.repeat)
         stored = self._known.get(key)
         if stored:
             row = stored.popleft()
             reply = read_outcome(row)
             exchanged = Exchanged(role=role, request=request, outcome=reply)
-            self._entries[position] = _Entry(exchanged, row, hashes_of(row), is_stored=True)
+            self._entries[position] = Entry(exchanged, row, hashes_of(row), is_stored=True)
             return reply
         if self._stage.batches is not None:
             # Thousands may wait for hours; it is made anew from the request, which is kept anyway.
-            text = ""
+            encoded = b""
         batch = ""
         # The system under test is always asked directly: how long it takes is measured.
         if self._stage.find is None and (self._stage.batches is None or role == "target"):
-            outcome = await self._stage.ask(role, request, self._begin)
+            await OTHERS
+            outcome = await self._stage.ask(role, request, self)
         else:
             outcome, batch = await self._reply(role, request, key)
         if isinstance(outcome, Failure) and outcome.everybody:
             raise HaltedError(outcome)
-        exchanged = Exchanged(role=role, request=request, outcome=outcome)
-        row = self._row(exchanged, text or ENCODER.encode(request).decode(), key, batch)
-        hashes = ExchangeHashes(role, asked, text_hash(row.outcome))
+        try:
+            # Who has the place now asks before this answer is looked at.
+            await OTHERS
+        finally:
+            # Also where the sample is called off meanwhile: what came is paid for.
+            asked = _Asked(role, request, encoded or ENCODER.encode(request), sha256, key, batch)
+            self._keep(position, asked, outcome)
+        return outcome
+
+    def _keep(self, position: int, asked: _Asked, outcome: Outcome) -> None:
+        row = self._row(asked, outcome)
+        hashes = ExchangeHashes(asked.role, asked.sha256, text_hash(row.outcome))
         row = msgspec.structs.replace(row, seal=exchange_seal(row, hashes))
         told = isinstance(outcome, ModelReply)
-        self._entries[position] = _Entry(exchanged, row, hashes, is_stored=told)
+        exchanged = Exchanged(role=asked.role, request=asked.request, outcome=outcome)
+        self._entries[position] = Entry(exchanged, row, hashes, is_stored=told)
         if told:
             self._on_reply(row)
-        return outcome
 
     async def _reply(self, role: Role, request: ModelRequest, key: str) -> tuple[Outcome, str]:
         """Return what an earlier run or a batch tells, and the name of the batch."""
@@ -182,53 +208,37 @@ class Transcript:
                 return msgspec.structs.replace(found, cached=True), ""
         if self._stage.batches is not None and role == "judge":
             return await self._stage.batches.ask(request, key)
-        return await self._stage.ask(role, request, self._begin), ""
+        return await self._stage.ask(role, request, self), ""
 
-    def _begin(self) -> None:
-        self.begun = True
-
-    def _row(self, exchanged: Exchanged, text: str, key: str, batch: str) -> ExchangeRow:
+    def _row(self, asked: _Asked, outcome: Outcome) -> ExchangeRow:
         arrival, self._arrivals = self._arrivals, self._arrivals + 1
-        outcome = exchanged.outcome
         notes: dict[str, object] = {}
-        if exchanged.role == "judge":
+        if asked.role == "judge":
             # How long a judge took is no part of what it said: two equal runs have equal records.
             notes["latency_ms"] = outcome.latency_ms
             outcome = msgspec.structs.replace(outcome, latency_ms=None)
-        if batch:
-            notes["batch"] = batch
+        if asked.batch:
+            notes["batch"] = asked.batch
         # Only what was really said now may be told again later.
         fresh = isinstance(outcome, ModelReply) and not outcome.cached
         return ExchangeRow(
             run_id=self._place.run_id,
             number=self._place.number,
             position=arrival,
-            role=exchanged.role,
-            key=key if fresh else "",
-            request=text,
+            role=asked.role,
+            key=asked.key if fresh else "",
+            request=asked.encoded.decode(),
             outcome=outcome_text(outcome),
             notes=ENCODER.encode(notes).decode(),
         )
 
-    def exchanged(self) -> list[Exchanged]:
-        """Return the whole conversation."""
-        return [each.exchanged for each in self._entries if each is not None]
-
-    def rows(self) -> list[ExchangeRow]:
-        """Return the whole conversation as it is stored, in the flow's order."""
-        return [each.row for each in self._entries if each is not None]
-
-    def hashes(self) -> list[ExchangeHashes]:
-        """Return what stands for the conversation in the sample's record, in the same order."""
-        return [each.hashes for each in self._entries if each is not None]
+    def entries(self) -> list[Entry]:
+        """Return the whole conversation, in the flow's order."""
+        return [each for each in self._entries if each is not None]
 
     def unused(self) -> list[ExchangeRow]:
         """Return what was known and never asked for."""
         return [row for rows in self._known.values() for row in rows]
-
-    def unstored(self) -> list[ExchangeRow]:
-        """Return the rows that nobody has stored yet."""
-        return [each.row for each in self._entries if each is not None and not each.is_stored]
 
 
 def _by_key(rows: Iterable[ExchangeRow]) -> Mapping[str, deque[ExchangeRow]]:

@@ -1,11 +1,11 @@
 """What the exchanges of one sample used, by model."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.sample import Usage
+from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
+from jurybox.sample import added_usage
 from jurybox.scoring.result import ModelUse, Role, SampleResult
 
 
@@ -19,52 +19,30 @@ class Exchanged(msgspec.Struct, frozen=True, kw_only=True):
 
 def with_uses(result: SampleResult, exchanges: Iterable[Exchanged]) -> SampleResult:
     """Return the result with what its exchanges used."""
-    uses: dict[tuple[Role, str], _Use] = {}
+    outcomes: dict[tuple[Role, str], list[Outcome]] = {}
     for each in exchanges:
-        key = (each.role, each.request.model)
-        uses.setdefault(key, _Use(*key)).add(each)
-    if not uses:
+        outcomes.setdefault((each.role, each.request.model), []).append(each.outcome)
+    if not outcomes:
         return result
-    return msgspec.structs.replace(result, uses=tuple(use.value() for use in uses.values()))
+    uses = [_use(role, model, of_it) for (role, model), of_it in outcomes.items()]
+    return msgspec.structs.replace(result, uses=tuple(uses))
 
 
-class _Use:
-    """The use of one model in one role while it is being added up."""
-
-    def __init__(self, role: Role, model: str) -> None:
-        self._role: Role = role
-        self._model = model
-        self._calls = self._cached = self._failed = self._unknown = 0
-        self._usage = Usage()
-        self._versions: dict[str, None] = {}
-
-    def add(self, exchanged: Exchanged) -> None:
-        self._calls += 1
-        reply = exchanged.outcome
-        if isinstance(reply, Failure):
-            self._failed += 1
-            return
-        version = reported_version(reply)
-        if version is not None:
-            self._versions[version] = None
-        if reply.cached:
-            self._cached += 1
-        elif reply.usage.input_tokens is None or reply.usage.output_tokens is None:
-            self._unknown += 1
-        else:
-            self._usage += reply.usage
-
-    def value(self) -> ModelUse:
-        return ModelUse(
-            model=self._model,
-            role=self._role,
-            calls=self._calls,
-            cached=self._cached,
-            failed=self._failed,
-            unknown=self._unknown,
-            usage=self._usage,
-            versions=tuple(self._versions),
-        )
+def _use(role: Role, model: str, outcomes: Sequence[Outcome]) -> ModelUse:
+    replies = [each for each in outcomes if isinstance(each, ModelReply)]
+    paid = [each.usage for each in replies if not each.cached]
+    known = [each for each in paid if None not in (each.input_tokens, each.output_tokens)]
+    versions = dict.fromkeys([reported_version(reply) for reply in replies])
+    return ModelUse(
+        model=model,
+        role=role,
+        calls=len(outcomes),
+        cached=len(replies) - len(paid),
+        failed=len(outcomes) - len(replies),
+        unknown=len(paid) - len(known),
+        usage=added_usage(known),
+        versions=tuple([each for each in versions if each is not None]),
+    )
 
 
 def reported_version(reply: ModelReply) -> str | None:

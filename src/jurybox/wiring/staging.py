@@ -9,7 +9,7 @@ from typing import Final
 from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
 from jurybox.models.command import CommandModel
 from jurybox.running.batching import Batcher
-from jurybox.running.caller import Caller, Callers
+from jurybox.running.caller import Asker, Caller, Callers
 from jurybox.running.limits import Limits
 from jurybox.running.plan import Plan, TargetPlan
 from jurybox.running.ports import Model
@@ -100,12 +100,10 @@ class _Callers:
             timeout = plan.target.timeout
             self._target = callers.caller(model, retry_timeouts=False, timeout=timeout)
 
-    def ask(
-        self, role: Role, request: ModelRequest, began: Callable[[], None]
-    ) -> Awaitable[Outcome]:
+    def ask(self, role: Role, request: ModelRequest, asker: Asker) -> Awaitable[Outcome]:
         if role == "target" and self._target is not None:
-            return self._target(request, began)
-        return self._judges[request.model](request, began)
+            return self._target(request, asker)
+        return self._judges[request.model](request, asker)
 
 
 def _limits(concurrency: int) -> Limits:
@@ -114,10 +112,15 @@ def _limits(concurrency: int) -> Limits:
 
 
 def window(plan: Plan) -> int:
-    """Return how many samples may be under way at once: enough to keep all places taken."""
+    """Return how many samples may be under way at once: enough to keep all places taken.
+
+    For each that is asked about there is one whose question is ready: it takes the place at once,
+    also where many answers come in together.
+    """
     if plan.batch:
         return _IN_BATCHES
-    return (plan.concurrency or Limits().concurrency) * (2 if plan.target is not None else 1) + 8
+    places = (plan.concurrency or Limits().concurrency) * (1 if plan.target is None else 2)
+    return 2 * places + 8
 
 
 def _finder(store: Store) -> Callable[[str, str], Awaitable[ModelReply | None]]:

@@ -10,6 +10,7 @@ from jurybox import load_rubric
 from jurybox.errors import IncompleteError
 from jurybox.judging.asking import Judging
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.running.caller import Asker
 from jurybox.running.records import ExchangeRow, SampleRow, seal_of
 from jurybox.running.runner import Runner, Stop, Work
 from jurybox.running.transcript import Stage, read_outcome
@@ -21,8 +22,7 @@ from jurybox.scoring.result import Role, SampleResult
 JUDGING = Judging(rubric=load_rubric("answer-quality"), checklist=load_rubric("bias-awareness"))
 COMPANION = load_rubric("companion")
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "so"}'
-Began = Callable[[], None]
-Ask = Callable[[Role, ModelRequest, Began], Awaitable[Outcome]]
+Ask = Callable[[Role, ModelRequest, Asker], Awaitable[Outcome]]
 
 
 class Kept:
@@ -62,9 +62,9 @@ class Seen:
         self.broken[sample_id] = error
 
 
-async def well(role: Role, request: ModelRequest, began: Began) -> Outcome:
+async def well(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
     del role, request
-    began()
+    asker.begun = True
     await asyncio.sleep(0)
     return ModelReply(text=GOOD)
 
@@ -115,14 +115,14 @@ def test_every_sample_is_stored_sealed_and_with_its_exchange() -> None:
 def test_only_so_many_samples_are_under_way_and_rows_are_read_as_they_are_needed() -> None:
     under_way = most = drawn = 0
 
-    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
-        began()
+    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+        asker.begun = True
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
         await asyncio.sleep(0.001)
         under_way -= 1
-        return await well(role, request, began)
+        return await well(role, request, asker)
 
     def counted() -> Iterator[Work]:
         nonlocal drawn
@@ -173,11 +173,11 @@ def test_a_slow_store_holds_the_run_back(alone: bool) -> None:  # noqa: FBT001
 
 
 def test_one_bad_sample_stops_nobody() -> None:
-    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
-        began()
+    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+        asker.begun = True
         if name_in(request) == "q3":
             raise RuntimeError("a fault")
-        return await well(role, request, began)
+        return await well(role, request, asker)
 
     bench = Bench(ask)
     asyncio.run(bench.run(work(20)))
@@ -186,11 +186,11 @@ def test_one_bad_sample_stops_nobody() -> None:
 
 
 def test_a_failure_of_one_request_is_recorded() -> None:
-    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
-        began()
+    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+        asker.begun = True
         if name_in(request) == "q3":
             return Failure(kind="timeout", message="timed out")
-        return await well(role, request, began)
+        return await well(role, request, asker)
 
     bench = Bench(ask)
     asyncio.run(bench.run(work(20)))
@@ -199,11 +199,11 @@ def test_a_failure_of_one_request_is_recorded() -> None:
 
 
 def test_a_failure_that_concerns_everybody_stops_the_run_and_is_not_recorded() -> None:
-    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
-        began()
+    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+        asker.begun = True
         if int(name_in(request)[1:]) >= 10:
             return Failure(kind="refused", message="no such key", everybody=True)
-        return await well(role, request, began)
+        return await well(role, request, asker)
 
     bench = Bench(ask, window=1)
     asyncio.run(bench.run(work(1000)))
@@ -212,12 +212,12 @@ def test_a_failure_that_concerns_everybody_stops_the_run_and_is_not_recorded() -
 
 
 def test_who_asks_to_stop_gets_what_is_under_way() -> None:
-    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
-        began()
+    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+        asker.begun = True
         if name_in(request) == "q20":
             bench.stop.soon("by hand")
         await asyncio.sleep(0.002)
-        return await well(role, request, began)
+        return await well(role, request, asker)
 
     bench = Bench(ask, window=4)
     asyncio.run(bench.run(work(1000)))
@@ -226,14 +226,14 @@ def test_who_asks_to_stop_gets_what_is_under_way() -> None:
 
 
 def test_who_only_stands_in_the_queue_when_it_stops_is_not_begun() -> None:
-    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
+    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
         async with queue:
-            began()
+            asker.begun = True
             if name_in(request) == "q2":
                 bench.stop.soon("by hand")
                 # Nobody who waits for a place; some may be on their way out.
                 assert bench.stop.under_way <= 3
-            return await well(role, request, began)
+            return await well(role, request, asker)
 
     queue = asyncio.Semaphore(1)
     bench = Bench(ask, window=50)
@@ -242,14 +242,14 @@ def test_who_only_stands_in_the_queue_when_it_stops_is_not_begun() -> None:
 
 
 def test_who_insists_leaves_what_is_under_way_and_keeps_what_is_finished() -> None:
-    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
-        began()
+    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+        asker.begun = True
         if name_in(request) in {"q5", "q6"}:
             await asyncio.sleep(3600)
         if name_in(request) == "q30":
             bench.stop.soon("by hand")
             asyncio.get_running_loop().call_later(0.05, bench.stop.at_once, "again")
-        return await well(role, request, began)
+        return await well(role, request, asker)
 
     bench = Bench(ask, window=4)
     asyncio.run(bench.run(work(1000)))
@@ -265,13 +265,13 @@ def test_trouble_with_the_store_ends_the_run() -> None:
 
 
 def test_a_reply_is_stored_even_if_its_sample_is_never_finished() -> None:
-    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
-        began()
+    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+        asker.begun = True
         if request.vote == 1:
             bench.stop.soon("by hand")
             asyncio.get_running_loop().call_later(0.05, bench.stop.at_once, "again")
             await asyncio.sleep(3600)
-        return await well(role, request, began)
+        return await well(role, request, asker)
 
     bench = Bench(ask)
     procedure = Procedure(judging=JUDGING, judges=("openai/j-2025-01-01",), votes=2)
@@ -283,12 +283,12 @@ def test_a_reply_is_stored_even_if_its_sample_is_never_finished() -> None:
 def test_a_reply_that_is_known_is_not_asked_for_again() -> None:
     asked: list[int] = []
 
-    async def ask(role: Role, request: ModelRequest, began: Began) -> Outcome:
-        began()
+    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+        asker.begun = True
         asked.append(request.vote)
         if request.vote == 1 and len(asked) == 2:
             raise RuntimeError("a fault")
-        return await well(role, request, began)
+        return await well(role, request, asker)
 
     procedure = Procedure(judging=JUDGING, judges=("openai/j-2025-01-01",), votes=2)
     first = Bench(ask)

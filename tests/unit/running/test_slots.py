@@ -50,6 +50,27 @@ def test_places_are_given_in_the_order_of_asking() -> None:
     assert asyncio.run(main()) == list(range(10))
 
 
+def test_who_goes_first_waits_for_those_before_him_who_do_too() -> None:
+    async def main() -> list[int]:
+        slots = Slots(lambda: 1)
+        order: list[int] = []
+
+        async def visit(number: int) -> None:
+            await slots.take(first=number % 3 == 0)
+            order.append(number)
+            await asyncio.sleep(0)
+            slots.give_back()
+
+        await slots.take()
+        visits = [asyncio.create_task(visit(number)) for number in range(9)]
+        await settle()
+        slots.give_back()
+        await asyncio.gather(*visits)
+        return order
+
+    assert asyncio.run(main()) == [0, 3, 6, 1, 2, 4, 5, 7, 8]
+
+
 def test_more_places_let_in_more_and_fewer_send_nobody_away() -> None:
     async def main() -> None:
         size = 1
@@ -112,7 +133,7 @@ def test_no_place_is_lost_whoever_is_cancelled_when(seed: int) -> None:
         slots = Slots(lambda: chance.randint(1, 4))
 
         async def visit() -> None:
-            await slots.take()
+            await slots.take(first=chance.random() < 0.5)
             try:
                 await asyncio.sleep(0)
             finally:
