@@ -20,12 +20,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
     def __add__(self, other: "Usage") -> "Usage":
         """Add what is known; a sum is unknown only where both parts are."""
-        return Usage(
-            input_tokens=_sum(self.input_tokens, other.input_tokens),
-            output_tokens=_sum(self.output_tokens, other.output_tokens),
-            cached_tokens=_sum(self.cached_tokens, other.cached_tokens),
-            written_tokens=_told(self.written_tokens, other.written_tokens),
-        )
+        return added_usage((self, other))
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,16 +96,18 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def added_usage(parts: Sequence[Usage]) -> Usage:
-    """Return the sum of what was used; nothing is known of none."""
-    # One that is added to nothing is itself.
-    return parts[0] if len(parts) == 1 else sum(parts, Usage())
+    """Return the sum of what is known; it is unknown only where all parts are."""
+    if len(parts) == 1:
+        return parts[0]
+    written = [each.written_tokens for each in parts if each.written_tokens is not msgspec.UNSET]
+    return Usage(
+        input_tokens=_sum([each.input_tokens for each in parts]),
+        output_tokens=_sum([each.output_tokens for each in parts]),
+        cached_tokens=_sum([each.cached_tokens for each in parts]),
+        written_tokens=sum(written) if written else msgspec.UNSET,
+    )
 
 
-def _told(a: int | msgspec.UnsetType, b: int | msgspec.UnsetType) -> int | msgspec.UnsetType:
-    if a is msgspec.UNSET or b is msgspec.UNSET:
-        return a if b is msgspec.UNSET else b
-    return a + b
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one + (other or 0)
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

@@ -233,9 +233,12 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
         for seat, ballot in zip(seats, cast, strict=False)
     ]
     findings, response_findings = _safety(sample, outcomes)
-    unscored_votes = [len([1 for each in cast if isinstance(each, Unscored)]) for cast in ballots]
+    lost = [each for each in outcomes if each.lost]
+    unscored_votes = [0] * len(ballots)
+    if lost:
+        unscored_votes = [sum(isinstance(each, Unscored) for each in cast) for cast in ballots]
     # Of two responses, the one with fewer votes says how far the report can be trusted.
-    valid = min([len(cast) - lost for cast, lost in zip(ballots, unscored_votes, strict=True)])
+    valid = min([len(cast) - none for cast, none in zip(ballots, unscored_votes, strict=True)])
     reasons = _review_reasons(
         safety=bool(findings), unscored=not valid, unstable=stable is False, confidence=confidence
     )
@@ -264,7 +267,7 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
         stable=stable,
         usage=added_usage([reply.usage for reply in replies]),
         judges=panel.judges,
-        lost_votes=tuple([_lost(each.seat, each.lost) for each in outcomes if each.lost]),
+        lost_votes=tuple([_lost(each.seat, each.lost) for each in lost if each.lost]),
         overrides=panel.overrides.copy(),
         reported_models=_reported(replies),
         judge_fallback=_judge_fallback(judging, outcomes),
@@ -306,6 +309,8 @@ def _safety(sample: Sample, outcomes: Sequence[_Outcome]) -> tuple[_Findings, _F
         texts += spoken(reply)
     # One look at all that there is to read, and nearly always that was it.
     closer = not harmless(texts)
+    if not closer and not [1 for each in outcomes for said in each.remarks if said.safety_concerns]:
+        return (), ()
     findings = tuple(islice(_safety_findings(outcomes, closer=closer), _MOST))
     return findings, tuple(islice(scan_all(responses), _MOST)) if closer else ()
 

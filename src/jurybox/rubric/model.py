@@ -77,8 +77,8 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
 
 def weighted_mean(criteria: Sequence[Criterion], values: Iterable[float]) -> float:
     """Return the mean of one value a criterion by the criteria's weights."""
-    weighted = sum(each.weight * value for each, value in zip(criteria, values, strict=True))
-    return weighted / sum(each.weight for each in criteria)
+    weighted = [each.weight * value for each, value in zip(criteria, values, strict=True)]
+    return sum(weighted) / sum([each.weight for each in criteria])
 
 
 class Protocol(msgspec.Struct, frozen=True, kw_only=True):

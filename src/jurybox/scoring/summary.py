@@ -11,6 +11,7 @@ import msgspec
 from jurybox.rubric.comparison import Comparison
 from jurybox.rubric.figures import AGGREGATE_SCORE
 from jurybox.rubric.model import Decision, Rubric
+from jurybox.sample import added_usage
 from jurybox.scoring.attention import Noted, Notice
 from jurybox.scoring.deciding import decision_reasons
 from jurybox.scoring.passing import decide
@@ -159,6 +160,7 @@ class RunTally:
             self._notice.add(number, result)
             self._count(result)
         results = [result for _, _, result in fresh]
+        self._add_uses([use for result in results for use in result.uses])
         self._whole.add(*results)
         self._scenarios.add(results)
         self._demographics.add(results)
@@ -176,14 +178,16 @@ class RunTally:
             self._winners[result.winner] += 1
         self._skipped_votes += result.votes_skipped
         self._lost_votes += result.votes_requested - result.votes_skipped - result.votes_valid
-        for use in result.uses:
-            self._add_use(use)
 
-    def _add_use(self, use: ModelUse) -> None:
-        known = self._uses.get((use.role, use.model))
-        self._uses[use.role, use.model] = use if known is None else added(known, use)
-        if use.versions:
-            self._reported.setdefault(use.model, Counter()).update(use.versions)
+    def _add_uses(self, uses: Iterable[ModelUse]) -> None:
+        grouped: dict[tuple[str, str], list[ModelUse]] = {}
+        for use in uses:
+            grouped.setdefault((use.role, use.model), []).append(use)
+        for key, new in grouped.items():
+            known = self._uses.get(key)
+            self._uses[key] = added(new if known is None else [known, *new])
+            if versions := [version for use in new for version in use.versions]:
+                self._reported.setdefault(key[1], Counter()).update(versions)
 
     def uses(self) -> tuple[ModelUse, ...]:
         """Return what every model was asked and used so far."""
@@ -267,16 +271,16 @@ class RunTally:
         return {"n": len(each), **spreads}
 
 
-def added(one: ModelUse, other: ModelUse) -> ModelUse:
-    """Add two uses of one model in one role."""
+def added(uses: Sequence[ModelUse]) -> ModelUse:
+    """Add uses of one model in one role."""
     return ModelUse(
-        model=one.model,
-        role=one.role,
-        calls=one.calls + other.calls,
-        cached=one.cached + other.cached,
-        failed=one.failed + other.failed,
-        unknown=one.unknown + other.unknown,
-        usage=one.usage + other.usage,
+        model=uses[0].model,
+        role=uses[0].role,
+        calls=sum([use.calls for use in uses]),
+        cached=sum([use.cached for use in uses]),
+        failed=sum([use.failed for use in uses]),
+        unknown=sum([use.unknown for use in uses]),
+        usage=added_usage([use.usage for use in uses]),
     )
 
 
