@@ -14,7 +14,8 @@ from jurybox.running.caller import Asker
 from jurybox.running.outcomes import StoredOutcome, read_result
 from jurybox.running.plan import DatasetPlan, DocumentPlan, Plan, plan_text
 from jurybox.running.records import ENCODER, RunRow, run_digest, sealed_run
-from jurybox.running.runner import Runner, Stop, Work
+from jurybox.running.runner import Runner, Work
+from jurybox.running.stop import Stop
 from jurybox.running.storing import Store
 from jurybox.running.transcript import Stage
 from jurybox.sample import Response, Row, Timing, Usage

@@ -5,7 +5,7 @@ import signal
 from typing import TYPE_CHECKING, Final
 
 from jurybox.cli.output import say
-from jurybox.running.runner import Stop
+from jurybox.running.stop import Stop
 
 if TYPE_CHECKING:
     from jurybox.wiring.running import Job

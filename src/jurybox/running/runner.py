@@ -7,7 +7,8 @@ way at once, that one bad sample stops nobody, and that whatever was finished is
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, cast
+from itertools import islice
+from typing import Final, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -21,6 +22,7 @@ from jurybox.running.records import (
     notes_of,
 )
 from jurybox.running.sink import Sink
+from jurybox.running.stop import Stop
 from jurybox.running.storing import Store
 from jurybox.running.transcript import HaltedError, Place, Stage, Transcript
 from jurybox.running.turns import OTHERS
@@ -29,8 +31,11 @@ from jurybox.scoring.conduct import Conducted, Procedure, conduct
 from jurybox.scoring.result import SampleResult
 from jurybox.scoring.uses import with_uses
 
-# How many samples are done between two looks at the clock, where nobody is asked.
-_STRETCH: Final = 16
+A = TypeVar("A")
+B = TypeVar("B")
+
+# How many samples go through each step together, where nobody is asked.
+_STRETCH: Final = 32
 # Then nothing is lost that was paid for, and to wait for the disk seldom is to wait less.
 _BETWEEN: Final = 0.25
 _ALONE: Final = notes_of(())
@@ -54,59 +59,6 @@ class Watch(Protocol):
     def broken_sample(self, sample_id: str, error: Exception) -> None:
         """Note a sample that couldn't be finished through a fault."""
         ...
-
-
-class Stop:
-    """How somebody asks a run to end: soon, and then at once."""
-
-    def __init__(self) -> None:
-        self.requested = False
-        self.reason = ""
-        self._samples: dict[asyncio.Task[None], Transcript] = {}
-        self._listeners: list[Callable[[str, bool], None]] = []
-
-    @property
-    def under_way(self) -> int:
-        """How many samples are under way."""
-        return sum(transcript.begun for transcript in self._samples.values())
-
-    def soon(self, reason: str) -> None:
-        """Begin no further sample; finish those that are under way."""
-        if not self.requested:
-            self.requested = True
-            self.reason = reason
-            # Who only stood in the queue for a model has lost nothing.
-            self._cancel(lambda transcript: not transcript.begun)
-            self._say(at_once=False)
-
-    def at_once(self, reason: str) -> None:
-        """Leave the samples that are under way; what is finished is stored."""
-        self.soon(reason)
-        self._cancel(lambda _: True)
-        self._say(at_once=True)
-
-    def listen(self, listener: Callable[[str, bool], None]) -> None:
-        """Have somebody told why the run ends, and whether at once."""
-        self._listeners.append(listener)
-        if self.requested:
-            listener(self.reason, False)  # noqa: FBT003 - nobody is told twice
-
-    def _say(self, *, at_once: bool) -> None:
-        for listener in self._listeners:
-            listener(self.reason, at_once)
-
-    def _cancel(self, whom: Callable[[Transcript], bool]) -> None:
-        for task, transcript in self._samples.items():
-            if whom(transcript):
-                task.cancel()
-
-    def hold(self, task: asyncio.Task[None], transcript: Transcript) -> None:
-        """Remember a sample, whose transcript says whether anybody was asked about it yet."""
-        self._samples[task] = transcript
-
-    def let_go(self, task: asyncio.Task[None]) -> None:
-        """Forget the sample that a task has ended."""
-        self._samples.pop(task).leave()
 
 
 class _Round(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,23 +123,31 @@ class Runner:
         """
         now = asyncio.get_running_loop().time
         stored = now()
-        for count, each in enumerate(work, start=1):
-            self._finish_alone(each, watch, sink)
-            if count % _STRETCH == 0 and (not sink.has_room or now() - stored >= _BETWEEN):
+        rest = iter(work)
+        while some := list(islice(rest, _STRETCH)):
+            self._finish_alone(some, watch, sink)
+            if not sink.has_room or now() - stored >= _BETWEEN:
                 await sink.store()
                 stored = now()
                 if stop.requested:
                     return
 
-    def _finish_alone(self, work: Work, watch: Watch, sink: Sink) -> None:
-        try:
-            conducted = drive_sync(conduct(self._procedure, work.row), _nobody)
-            sample = hashed_sample(sample_row(self._run_id, work, conducted, _ALONE), ())
-        except Exception as error:  # noqa: BLE001 - one bad sample never stops a run
-            watch.broken_sample(work.row.id, error)
-            return
-        sink.add(sample)
-        watch.finished(work, conducted.result)
+    def _finish_alone(self, some: Sequence[Work], watch: Watch, sink: Sink) -> None:
+        """Finish some samples, each step for all of them before the next: see ``turns``."""
+
+        def judged(work: Work) -> tuple[Work, Conducted]:
+            return work, drive_sync(conduct(self._procedure, work.row), _nobody)
+
+        def recorded(each: tuple[Work, Conducted]) -> tuple[Work, Conducted, SampleRow]:
+            row = sample_row(self._run_id, *each, _ALONE)
+            return *each, hashed_sample(row, ())
+
+        conducted = _each(judged, some, lambda work, error: watch.broken_sample(work.row.id, error))
+        for work, one, row in _each(
+            recorded, conducted, lambda each, error: watch.broken_sample(each[0].row.id, error)
+        ):
+            sink.add(row)
+            watch.finished(work, one.result)
 
     async def _run_together(self, shared: _Round) -> None:
         """Have as many samples under way as the window is wide."""
@@ -290,6 +250,19 @@ def sample_row(run_id: str, work: Work, conducted: Conducted, notes: str) -> Sam
         notes=notes,
         record_sha256="",
     )
+
+
+def _each(
+    step: Callable[[A], B], of: Iterable[A], broken: Callable[[A, Exception], None]
+) -> list[B]:
+    """Do a step for each; one bad sample never stops a run."""
+    done: list[B] = []
+    for one in of:
+        try:
+            done.append(step(one))
+        except Exception as error:  # noqa: BLE001 - it is told
+            broken(one, error)
+    return done
 
 
 def _json(value: object) -> str:

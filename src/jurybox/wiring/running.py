@@ -18,7 +18,8 @@ from jurybox.running.outcomes import StoredOutcome, read_result
 from jurybox.running.plan import Plan
 from jurybox.running.ports import Model
 from jurybox.running.records import ENCODER, ExchangeRow, RunRow, run_digest, sealed_run
-from jurybox.running.runner import Runner, Stop, Work
+from jurybox.running.runner import Runner, Work
+from jurybox.running.stop import Stop
 from jurybox.running.storing import Store
 from jurybox.scoring.conduct import Procedure
 from jurybox.scoring.result import ModelUse, SampleResult

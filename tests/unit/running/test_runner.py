@@ -4,15 +4,18 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
+import msgspec
 import pytest
 
 from jurybox import load_rubric
 from jurybox.errors import IncompleteError
 from jurybox.judging.asking import Judging
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.running.caller import Asker
+from jurybox.running.caller import Asker, Callers
+from jurybox.running.limits import Limits
 from jurybox.running.records import ExchangeRow, SampleRow, seal_of
-from jurybox.running.runner import Runner, Stop, Work
+from jurybox.running.runner import Runner, Work
+from jurybox.running.stop import Stop
 from jurybox.running.transcript import Stage, read_outcome
 from jurybox.sample import Response, Row
 from jurybox.scoring.automated import compile_rules
@@ -77,6 +80,26 @@ def work(count: int) -> Iterator[Work]:
     for number in range(count):
         row = Row(id=f"q{number}", task=f"q{number}", reference="x", response=Response(text="x"))
         yield Work(number=number, repeat=0, row=row)
+
+
+def by_rules() -> Procedure:
+    judging = Judging(rubric=COMPANION, checklist=JUDGING.checklist)
+    return Procedure(judging=judging, judges=(), votes=0, rules=compile_rules(COMPANION))
+
+
+class Told:
+    """A model whose replies a function makes."""
+
+    endpoint = "here"
+
+    def __init__(self, reply: Callable[[ModelRequest], Awaitable[ModelReply]]) -> None:
+        self._reply = reply
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        return await self._reply(request)
+
+    async def aclose(self) -> None:
+        pass
 
 
 class Bench:
@@ -150,11 +173,7 @@ def test_a_slow_store_holds_the_run_back(alone: bool) -> None:  # noqa: FBT001
             yield each
 
     async def main() -> int:
-        procedure = None
-        if alone:
-            judging = Judging(rubric=COMPANION, checklist=JUDGING.checklist)
-            rules = compile_rules(COMPANION)
-            procedure = Procedure(judging=judging, judges=(), votes=0, rules=rules)
+        procedure = by_rules() if alone else None
         going = asyncio.create_task(bench.runner(procedure).run(counted(), bench.seen, bench.stop))
         before = -1
         # Until nothing moves any more, however slow the machine is.
@@ -183,6 +202,59 @@ def test_one_bad_sample_stops_nobody() -> None:
     asyncio.run(bench.run(work(20)))
     assert bench.store.ids == {f"q{number}" for number in range(20)} - {"q3"}
     assert list(bench.seen.broken) == ["q3"]
+
+
+def test_one_bad_sample_stops_nobody_where_nobody_is_asked() -> None:
+    def rows() -> Iterator[Work]:
+        for each in work(100):
+            # The third can't be judged, and the fifth can't be written down.
+            text = {2: None, 4: "\ud800"}.get(each.number, "I am so sorry.")
+            response = Response(text=text)  # type: ignore[arg-type]
+            yield msgspec.structs.replace(
+                each, row=msgspec.structs.replace(each.row, response=response)
+            )
+
+    bench = Bench()
+    asyncio.run(bench.runner(by_rules()).run(rows(), bench.seen, bench.stop))
+    assert bench.store.ids == {f"q{number}" for number in range(100)} - {"q2", "q4"}
+    assert list(bench.seen.broken) == ["q2", "q4"]
+    assert len(bench.seen.results) == 98
+
+
+def test_a_fault_of_the_dataset_ends_the_run_and_keeps_what_is_finished() -> None:
+    def rows() -> Iterator[Work]:
+        yield from work(20)
+        raise IncompleteError("the file has changed")
+
+    bench = Bench()
+    with pytest.raises(IncompleteError, match="the file has changed"):
+        asyncio.run(bench.run(rows()))
+    assert bench.stop.reason == "the file has changed"
+    assert len(bench.store.samples) == len(bench.seen.results) >= 12
+
+
+def test_what_is_begun_is_finished_before_anything_else_is_begun() -> None:
+    order: list[str] = []
+
+    async def reply(request: ModelRequest) -> ModelReply:
+        name = name_in(request)
+        order.append(name)
+        await asyncio.sleep(0.002)
+        # Asked again, because the first reply is of no use.
+        return ModelReply(text=GOOD if order.count(name) > 1 else "no")
+
+    caller = Callers(Limits(concurrency=2, start=2)).caller(Told(reply))
+
+    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+        del role
+        return await caller(request, asker)
+
+    bench = Bench(ask, window=20)
+    asyncio.run(bench.run(work(20)))
+    assert len(bench.store.samples) == 20
+    for name in bench.store.ids:
+        first = order.index(name)
+        assert order.index(name, first + 1) - first <= 4
 
 
 def test_a_failure_of_one_request_is_recorded() -> None:
@@ -278,6 +350,20 @@ def test_a_reply_is_stored_even_if_its_sample_is_never_finished() -> None:
     asyncio.run(bench.runner(procedure).run(work(1), bench.seen, bench.stop))
     assert bench.store.samples == []
     assert [read_outcome(row) for row in bench.store.exchanges] == [ModelReply(text=GOOD)]
+
+
+def test_a_reply_that_came_is_stored_however_soon_after_it_the_run_is_stopped() -> None:
+    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+        reply = await well(role, request, asker)
+        if name_in(request) == "q3":
+            # The moment before anybody looks at the reply.
+            asyncio.get_running_loop().call_soon(bench.stop.at_once, "by hand")
+        return reply
+
+    bench = Bench(ask, window=1)
+    asyncio.run(bench.run(work(10)))
+    assert bench.store.ids == {"q0", "q1", "q2"}
+    assert [row.number for row in bench.store.exchanges] == [0, 1, 2, 3]
 
 
 def test_a_reply_that_is_known_is_not_asked_for_again() -> None:

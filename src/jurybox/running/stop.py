@@ -1,0 +1,59 @@
+"""Ending a run before all its samples are done."""
+
+import asyncio
+from collections.abc import Callable
+
+from jurybox.running.transcript import Transcript
+
+
+class Stop:
+    """How somebody asks a run to end: soon, and then at once."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self.reason = ""
+        self._samples: dict[asyncio.Task[None], Transcript] = {}
+        self._listeners: list[Callable[[str, bool], None]] = []
+
+    @property
+    def under_way(self) -> int:
+        """How many samples are under way."""
+        return sum(transcript.begun for transcript in self._samples.values())
+
+    def soon(self, reason: str) -> None:
+        """Begin no further sample; finish those that are under way."""
+        if not self.requested:
+            self.requested = True
+            self.reason = reason
+            # Who only stood in the queue for a model has lost nothing.
+            self._cancel(lambda transcript: not transcript.begun)
+            self._say(at_once=False)
+
+    def at_once(self, reason: str) -> None:
+        """Leave the samples that are under way; what is finished is stored."""
+        self.soon(reason)
+        self._cancel(lambda _: True)
+        self._say(at_once=True)
+
+    def listen(self, listener: Callable[[str, bool], None]) -> None:
+        """Have somebody told why the run ends, and whether at once."""
+        self._listeners.append(listener)
+        if self.requested:
+            listener(self.reason, False)  # noqa: FBT003 - nobody is told twice
+
+    def _say(self, *, at_once: bool) -> None:
+        for listener in self._listeners:
+            listener(self.reason, at_once)
+
+    def _cancel(self, whom: Callable[[Transcript], bool]) -> None:
+        for task, transcript in self._samples.items():
+            if whom(transcript):
+                task.cancel()
+
+    def hold(self, task: asyncio.Task[None], transcript: Transcript) -> None:
+        """Remember a sample, whose transcript says whether anybody was asked about it yet."""
+        self._samples[task] = transcript
+
+    def let_go(self, task: asyncio.Task[None]) -> None:
+        """Forget the sample that a task has ended."""
+        self._samples.pop(task).leave()
