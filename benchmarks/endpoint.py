@@ -3,7 +3,8 @@
 One process, one loop over epoll, answers that were encoded beforehand. It knows the chat
 completions and the responses of OpenAI, the messages of Anthropic, and `GET .../models`. What it
 says depends on the request's `model` alone, by a JSON file: a text, or an object with `content`
-and `tool_calls` (`name`, `arguments`); `*` stands for every other model.
+and `tool_calls` (`name`, `arguments`); `*` stands for every other model, and `#NUMBER#` for the
+number of the call.
 
 `GET /count` tells the calls, the most in flight at once, when the first and the last came, and the
 CPU time that the endpoint itself took; `POST /reset` begins anew, and `GET /last` gives the body of
@@ -25,7 +26,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from replies import KINDS, Answers, http
+from replies import KINDS, NUMBER, Answers, http
 
 HEAD_END = b"\r\n\r\n"
 MODEL = re.compile(rb'"model"\s*:\s*"([^"\\]*)"')
@@ -33,6 +34,7 @@ LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
 CHUNKED = re.compile(rb"\r\ntransfer-encoding:\s*chunked", re.IGNORECASE)
 FAULTS = ("500", "429", "cut", "slow", "garbage")
 PIECE = 1 << 16
+PLACE = NUMBER.encode()
 
 
 class Connection:
@@ -163,6 +165,7 @@ class Endpoint:
         """Return the answer, whether the connection ends with it, and how long it takes."""
         found = MODEL.search(data)
         answer = self.answers.of(kind, found[1].decode() if found else "")
+        answer = answer.replace(PLACE, b"%08d" % self.calls)
         if not self.every or self.calls % self.every:
             return answer, False, self.latency
         self.faults += 1

@@ -8,6 +8,8 @@ KINDS = {b"completions": "chat", b"responses": "responses", b"messages": "messag
 EVERYBODY = "*"
 INPUT_TOKENS, OUTPUT_TOKENS = 900, 60
 NO_TIME = 1_700_000_000
+NUMBER = "#NUMBER#"
+"""Stands in a reply for the number of the call, in as many digits: no two replies are alike."""
 
 
 def http(status: str, body: bytes, *headers: str) -> bytes:

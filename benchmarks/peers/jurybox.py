@@ -14,6 +14,8 @@ from pathlib import Path
 
 from material import QUESTION, Done, Job, Peer
 
+from replies import NUMBER
+
 PROGRAM = str(Path(sys.executable).with_name("jurybox"))
 SMALL, GENERAL = "judge-small-2025-01-01", "judge-general-2025-01-01"
 RUBRIC = f"""---
@@ -38,7 +40,8 @@ The response says what the reference says.
 | 1 | It is wrong |
 """
 ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
-REASON = "The response names the number that the reference names, and says how it is known."
+# No two replies are alike: jurybox remembers the last ones that it took apart.
+REASON = f"Case {NUMBER}: it names the number that the reference names, and how it is known."
 
 
 def verdict(*criteria: str) -> str:
