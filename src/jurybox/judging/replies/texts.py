@@ -1,12 +1,10 @@
 """What a reply says in words, free of the form it is in."""
 
-from typing import Any, Final, cast
+from collections.abc import Iterator
+from typing import Any, cast
 
 from jurybox.judging.flow import Defect
 from jurybox.judging.replies.objects import find_objects
-
-_TEXT: Final = frozenset({str})
-_HOLDING: Final = frozenset({str, dict, list})
 
 
 def spoken(text: str) -> list[str]:
@@ -31,21 +29,16 @@ def spoken(text: str) -> list[str]:
 
 def _add_strings(value: dict[str, Any], texts: list[str]) -> None:
     # No recursion: a reply may be nested as deeply as its reader allows.
-    waiting: list[Any] = [value]
-    while waiting:
-        current = waiting.pop()
-        if isinstance(current, str):
-            texts.append(current)
-            continue
-        if isinstance(current, dict):
-            held = list(cast("dict[str, Any]", current).values())
-        elif isinstance(current, list):
-            held = cast("list[Any]", current)
+    within: list[Iterator[Any]] = [iter(value.values())]
+    while within:
+        for each in within[-1]:
+            if isinstance(each, str):
+                texts.append(each)
+            elif isinstance(each, dict):
+                within.append(iter(cast("dict[str, Any]", each).values()))
+                break
+            elif isinstance(each, list):
+                within.append(iter(cast("list[Any]", each)))
+                break
         else:
-            continue
-        # Most objects hold nothing but texts, or none at all.
-        kinds = set(map(type, held))
-        if kinds <= _TEXT:
-            texts += held
-        elif not kinds.isdisjoint(_HOLDING):
-            waiting += reversed(held)
+            within.pop()
