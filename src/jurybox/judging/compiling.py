@@ -238,7 +238,7 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
     if lost:
         unscored_votes = [sum(isinstance(each, Unscored) for each in cast) for cast in ballots]
     # Of two responses, the one with fewer votes says how far the report can be trusted.
-    valid = min([len(cast) - none for cast, none in zip(ballots, unscored_votes, strict=True)])
+    valid = min([len(cast) - few for cast, few in zip(ballots, unscored_votes, strict=True)])
     reasons = _review_reasons(
         safety=bool(findings), unscored=not valid, unstable=stable is False, confidence=confidence
     )

@@ -154,9 +154,16 @@ def _everybodys(failure: Failure) -> Failure:
 
 
 class Asker(Protocol):
-    """For whom a model is asked; ``begun`` once it was, and whoever has begun is let in first."""
+    """For whom a model is asked.
+
+    Attributes:
+        begun: set as soon as it is; whoever has begun is let in first.
+        called_off: nothing more may be asked.
+
+    """
 
     begun: bool
+    called_off: bool
 
 
 class Caller:
@@ -206,6 +213,9 @@ class Caller:
             if known is not None:
                 return known, None
             if asker is not None:
+                if asker.called_off:
+                    # Its task is told a moment later; until then nothing goes out to be paid.
+                    raise asyncio.CancelledError
                 asker.begun = True
             started = endpoint.clock.now()
             result = await self._ask(request)

@@ -55,7 +55,8 @@ class RequestHasher:
     """Hashes requests; what many of them share is learnt from them, and hashed once."""
 
     def __init__(self) -> None:
-        # Replaced and never changed, so that threads may share a hasher.
+        # Threads may share a hasher: the first is replaced and never changed, and whatever the
+        # second holds, it only says what is worth comparing.
         self._known: tuple[_Shared, ...] = ()
         self._seen: dict[bytes, bytes] = {}
 

@@ -6,13 +6,13 @@ way at once, that one bad sample stops nobody, and that whatever was finished is
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Final, Protocol, TypeVar, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol, cast
 
 import msgspec
 
 from jurybox.judging.exchange import ModelRequest, Outcome
+from jurybox.running.attendance import Attendance
 from jurybox.running.drive import drive, drive_sync
 from jurybox.running.records import (
     ENCODER,
@@ -25,14 +25,10 @@ from jurybox.running.sink import Sink
 from jurybox.running.stop import Stop
 from jurybox.running.storing import Store
 from jurybox.running.transcript import HaltedError, Place, Stage, Transcript
-from jurybox.running.turns import OTHERS
 from jurybox.sample import Row
 from jurybox.scoring.conduct import Conducted, Procedure, conduct
 from jurybox.scoring.result import SampleResult
 from jurybox.scoring.uses import with_uses
-
-A = TypeVar("A")
-B = TypeVar("B")
 
 # How many samples go through each step together, where nobody is asked.
 _STRETCH: Final = 32
@@ -70,6 +66,10 @@ class _Round(msgspec.Struct, frozen=True, kw_only=True):
     sink: Sink
     known: Mapping[int, Sequence[ExchangeRow]]
 
+    def next(self) -> Work | None:
+        """Return the next sample; none once the run is to end, so that no row is read in vain."""
+        return None if self.stop.requested else next(self.work, None)
+
 
 class Runner:
     """Runs one run."""
@@ -82,6 +82,8 @@ class Runner:
         self._stage = stage
         self._store = store
         self._window = max(1, window)
+        batches = stage.batches
+        self._attendance = Attendance(_nothing) if batches is None else batches.attendance
         # Nobody has to be asked: no task, no waiting.
         self._alone = procedure.target is None and not procedure.judges
 
@@ -103,8 +105,6 @@ class Runner:
         sink = Sink(self._store)
         if self._stage.batches is not None:
             self._stage.batches.attach(sink.stored)
-            # The runner itself, until all who take samples are there.
-            self._arrive()
         try:
             if self._alone:
                 await self._run_alone(work, watch, stop, sink)
@@ -123,8 +123,7 @@ class Runner:
         """
         now = asyncio.get_running_loop().time
         stored = now()
-        rest = iter(work)
-        while some := list(islice(rest, _STRETCH)):
+        for some in _stretches(work):
             self._finish_alone(some, watch, sink)
             if not sink.has_room or now() - stored >= _BETWEEN:
                 await sink.store()
@@ -134,20 +133,20 @@ class Runner:
 
     def _finish_alone(self, some: Sequence[Work], watch: Watch, sink: Sink) -> None:
         """Finish some samples, each step for all of them before the next: see ``turns``."""
-
-        def judged(work: Work) -> tuple[Work, Conducted]:
-            return work, drive_sync(conduct(self._procedure, work.row), _nobody)
-
-        def recorded(each: tuple[Work, Conducted]) -> tuple[Work, Conducted, SampleRow]:
-            row = sample_row(self._run_id, *each, _ALONE)
-            return *each, hashed_sample(row, ())
-
-        conducted = _each(judged, some, lambda work, error: watch.broken_sample(work.row.id, error))
-        for work, one, row in _each(
-            recorded, conducted, lambda each, error: watch.broken_sample(each[0].row.id, error)
-        ):
-            sink.add(row)
-            watch.finished(work, one.result)
+        judged: list[tuple[Work, Conducted]] = []
+        for work in some:
+            try:
+                judged.append((work, drive_sync(conduct(self._procedure, work.row), _nobody)))
+            except Exception as error:  # noqa: BLE001 - one bad sample never stops a run
+                watch.broken_sample(work.row.id, error)
+        for work, conducted in judged:
+            try:
+                sample = hashed_sample(sample_row(self._run_id, work, conducted, _ALONE), ())
+            except Exception as error:  # noqa: BLE001 - the same
+                watch.broken_sample(work.row.id, error)
+                continue
+            sink.add(sample)
+            watch.finished(work, conducted.result)
 
     async def _run_together(self, shared: _Round) -> None:
         """Have as many samples under way as the window is wide."""
@@ -155,54 +154,49 @@ class Runner:
         # would cost twice as much.
         takers: list[asyncio.Task[None]] = []
         try:
-            while len(takers) < self._window and (first := next(shared.work, None)) is not None:
-                self._arrive()
-                takers.append(asyncio.create_task(self._take_turns(first, shared)))
+            # Busy itself, until all who take samples are there.
+            with self._attendance.held():
+                while len(takers) < self._window and (first := shared.next()) is not None:
+                    takers.append(self._taker(first, shared))
             if takers:
-                self._go()
-                ended, _ = await asyncio.wait(takers, return_when=asyncio.FIRST_EXCEPTION)
-                for each in ended:
-                    if not each.cancelled():
-                        each.result()
-        except BaseException as error:
-            shared.stop.at_once(str(error) or type(error).__name__)
+                await asyncio.wait(takers, return_when=asyncio.FIRST_EXCEPTION)
             for each in takers:
-                each.cancel()
-            await asyncio.gather(*takers, return_exceptions=True)
+                if each.done() and not each.cancelled():
+                    each.result()
+        except BaseException as error:
+            try:
+                shared.stop.at_once(str(error) or type(error).__name__)
+            finally:
+                for each in takers:
+                    each.cancel()
+                await asyncio.gather(*takers, return_exceptions=True)
             raise
 
-    async def _take_turns(self, first: Work, shared: _Round) -> None:
+    def _taker(self, first: Work, shared: _Round) -> asyncio.Task[None]:
+        """Begin a task that finishes samples; it counts as busy from now on until it ends."""
+        self._attendance.enter()
+        taker = asyncio.create_task(self._take_turns(first, shared))
+        taker.add_done_callback(lambda _: self._attendance.leave())
+        return taker
+
+    async def _take_turns(self, each: Work | None, shared: _Round) -> None:
         """Finish one sample after the other, as long as there are any."""
         task = cast("asyncio.Task[None]", asyncio.current_task())
-        stop, sink = shared.stop, shared.sink
-        each: Work | None = first
-        try:
-            while each is not None and not stop.requested:
-                transcript = self._transcript(each, sink, shared.known.get(each.number, ()))
-                stop.hold(task, transcript)
-                # From here on the sample itself says whether it may ask something.
-                self._go()
-                try:
-                    await self._finish(each, shared, transcript)
-                finally:
-                    self._arrive()
-                    stop.let_go(task)
-                if not sink.has_room:
-                    await sink.room()
-                await OTHERS
-                each = next(shared.work, None)
-        finally:
-            self._go()
-
-    def _arrive(self) -> None:
-        """Say that somebody may begin a further sample."""
-        if self._stage.batches is not None:
-            self._stage.batches.attendance.enter()
-
-    def _go(self) -> None:
-        """Say that somebody won't any more, or waits."""
-        if self._stage.batches is not None:
-            self._stage.batches.attendance.leave()
+        while each is not None and not shared.stop.requested:
+            transcript = self._transcript(each, shared.sink, shared.known.get(each.number, ()))
+            shared.stop.hold(task, transcript)
+            # While it is under way, the sample itself says whether it may ask something.
+            self._attendance.leave()
+            try:
+                await self._finish(each, shared, transcript)
+            finally:
+                # In this order: somebody is busy all the time.
+                self._attendance.enter()
+                shared.stop.let_go(task)
+            if not shared.sink.has_room:
+                await shared.sink.room()
+            await self._stage.turn
+            each = shared.next()
 
     def _transcript(self, work: Work, sink: Sink, known: Sequence[ExchangeRow]) -> Transcript:
         return Transcript(
@@ -215,8 +209,9 @@ class Runner:
 
     async def _finish(self, work: Work, shared: _Round, transcript: Transcript) -> None:
         try:
-            conducted = await drive(conduct(self._procedure, work.row), transcript)
-            await OTHERS
+            flow = conduct(self._procedure, work.row)
+            conducted = await drive(flow, transcript, turn=self._stage.turn)
+            await self._stage.turn
             told = transcript.entries()
             result = with_uses(conducted.result, [each.exchanged for each in told])
             conducted = msgspec.structs.replace(conducted, result=result)
@@ -252,17 +247,23 @@ def sample_row(run_id: str, work: Work, conducted: Conducted, notes: str) -> Sam
     )
 
 
-def _each(
-    step: Callable[[A], B], of: Iterable[A], broken: Callable[[A, Exception], None]
-) -> list[B]:
-    """Do a step for each; one bad sample never stops a run."""
-    done: list[B] = []
-    for one in of:
-        try:
-            done.append(step(one))
-        except Exception as error:  # noqa: BLE001 - it is told
-            broken(one, error)
-    return done
+def _stretches(work: Iterable[Work]) -> Iterator[list[Work]]:
+    """Yield samples some at a time; also those before a fault of the dataset."""
+    some: list[Work] = []
+    try:
+        for each in work:
+            some.append(each)
+            if len(some) == _STRETCH:
+                yield some
+                some = []
+    except Exception:
+        yield some
+        raise
+    yield some
+
+
+def _nothing() -> None:
+    """Nobody waits for the others to be quiet."""
 
 
 def _json(value: object) -> str:

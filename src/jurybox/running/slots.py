@@ -1,6 +1,6 @@
 """Places at an endpoint, in the order of asking; how many there are may change at any time.
 
-Who has been there before goes first: what is begun is finished before anything else is begun.
+Who has been there before goes first, so that what is begun is finished before more is begun.
 """
 
 import asyncio

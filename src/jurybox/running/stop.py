@@ -48,6 +48,7 @@ class Stop:
     def _cancel(self, whom: Callable[[Transcript], bool]) -> None:
         for task, transcript in self._samples.items():
             if whom(transcript):
+                transcript.called_off = True
                 task.cancel()
 
     def hold(self, task: asyncio.Task[None], transcript: Transcript) -> None:

@@ -18,7 +18,7 @@ from jurybox.running.records import (
     hashes_of,
     request_key,
 )
-from jurybox.running.turns import OTHERS
+from jurybox.running.turns import NOBODY, OTHERS, Turn
 from jurybox.scoring.result import Role
 from jurybox.scoring.uses import Exchanged
 
@@ -56,6 +56,15 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: Callable[[str], str]
     find: Callable[[str, str], Awaitable[ModelReply | None]] | None = None
     batches: Batches | None = None
+
+    @property
+    def turn(self) -> Turn:
+        """What a sample waits for between two steps.
+
+        Replies of a batch come together anyway, and what is answered in it is finished before
+        anybody hears of trouble.
+        """
+        return OTHERS if self.batches is None else NOBODY
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,7 +128,7 @@ class Transcript:
         self._arrivals = 1 + max([row.position for row in known], default=-1)
         self._on_reply = on_reply
         self._entries: list[Entry | None] = []
-        self.begun = False
+        self.begun = self.called_off = False
         self._attendance = None if stage.batches is None else stage.batches.attendance
         self._pending = 0
         self._busy = 0
@@ -175,7 +184,7 @@ class Transcript:
         batch = ""
         # The system under test is always asked directly: how long it takes is measured.
         if self._stage.find is None and (self._stage.batches is None or role == "target"):
-            await OTHERS
+            await self._stage.turn
             outcome = await self._stage.ask(role, request, self)
         else:
             outcome, batch = await self._reply(role, request, key)
@@ -183,7 +192,7 @@ class Transcript:
             raise HaltedError(outcome)
         try:
             # Who has the place now asks before this answer is looked at.
-            await OTHERS
+            await self._stage.turn
         finally:
             # Also where the sample is called off meanwhile: what came is paid for.
             asked = _Asked(role, request, encoded or ENCODER.encode(request), sha256, key, batch)

@@ -10,11 +10,19 @@ from collections.abc import Generator
 from typing import Final
 
 
-class _Others:
+class Turn:
+    """To be awaited at such a point."""
+
+    def __init__(self, turns: int) -> None:
+        self._turns = range(turns)
+
     def __await__(self) -> Generator[None]:
+        """Let all others who are ready go first, where there are others."""
         # What `asyncio.sleep(0)` does, in a third of the time.
-        yield
+        for _ in self._turns:
+            yield
 
 
-OTHERS: Final = _Others()
-"""To be awaited: all others who are ready go first."""
+OTHERS: Final = Turn(1)
+NOBODY: Final = Turn(0)
+"""Nobody is waited for."""

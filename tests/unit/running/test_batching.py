@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from clocks import Clock
+from jurybox import load_rubric
+from jurybox.judging.asking import Judging
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.rubric.model import Generation
 from jurybox.running.attendance import Attendance
@@ -16,8 +18,20 @@ from jurybox.running.batch_post import Pace
 from jurybox.running.batching import Batcher
 from jurybox.running.ledger import Ledger, key_in, name_of
 from jurybox.running.ports import ModelTrouble
-from jurybox.running.records import BatchRow, request_key, seal_of, sealed_batch
-from jurybox.sample import Turn
+from jurybox.running.records import (
+    BatchRow,
+    ExchangeRow,
+    SampleRow,
+    request_key,
+    seal_of,
+    sealed_batch,
+)
+from jurybox.running.runner import Runner, Work
+from jurybox.running.stop import Stop
+from jurybox.running.transcript import Stage
+from jurybox.sample import Response, Row, Turn
+from jurybox.scoring.conduct import Procedure
+from jurybox.scoring.result import SampleResult
 
 NOW = "2026-01-02T03:04:05.000Z"
 
@@ -615,6 +629,64 @@ def test_stopping_answers_everybody_and_submits_nothing() -> None:
 
     asyncio.run(main())
     assert bench.model.submitted == [["a"]]
+
+
+def test_what_a_batch_answers_is_finished_before_trouble_of_everybody_ends_the_run() -> None:
+    good = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "so"}'
+
+    class Poor(Model):
+        def read(self, line: bytes, request: ModelRequest, terms: str) -> ModelReply:
+            del line, terms
+            if "task: q3" in request.messages[0].content:
+                raise ModelTrouble("refused", "no credit", retry=False, everybody=True)
+            return ModelReply(text=good)
+
+    class Kept:
+        def __init__(self) -> None:
+            self.samples: list[SampleRow] = []
+
+        def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
+            del exchanges
+            self.samples += samples
+
+        def finished(self, work: Work, result: SampleResult) -> None: ...
+
+        def broken_sample(self, sample_id: str, error: Exception) -> None:
+            raise AssertionError(sample_id) from error
+
+    def work() -> Iterator[Work]:
+        for number in range(6):
+            row = Row(id=str(number), task=f"q{number}", reference="x", response=Response(text="x"))
+            yield Work(number=number, repeat=0, row=row)
+
+    async def main() -> tuple[set[str], Stop, Batcher]:
+        kept, stop, name = Kept(), Stop(), "openai/j-2025-01-01"
+        ledger = Ledger(Store(), "run", lambda: NOW)  # type: ignore[arg-type]
+        batcher = Batcher({name: Poor()}, ledger, Watch(), clock=Clock(), draw=lambda: 1.0)
+        stop.listen(lambda reason, at_once: batcher.stop(reason, at_once=at_once))
+        judging = Judging(
+            rubric=load_rubric("answer-quality"), checklist=load_rubric("bias-awareness")
+        )
+        await batcher.open()
+        runner = Runner(
+            run_id="run",
+            procedure=Procedure(judging=judging, judges=(name,), votes=1),
+            stage=Stage(ask=_nobody, endpoint=lambda model: model, batches=batcher),
+            store=kept,  # type: ignore[arg-type]
+            window=10,
+        )
+        await runner.run(work(), kept, stop)
+        await batcher.aclose()
+        return {row.sample_id for row in kept.samples}, stop, batcher
+
+    ids, stop, batcher = asyncio.run(main())
+    assert ids == {"0", "1", "2", "4", "5"}
+    assert "no credit" in stop.reason
+    assert batcher.attendance.quiet
+
+
+def _nobody(*asked: object) -> Awaitable[Outcome]:
+    raise AssertionError(f"all are asked in batches, and not {asked}")
 
 
 def test_nothing_is_submitted_after_a_stop() -> None:

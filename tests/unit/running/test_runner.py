@@ -233,6 +233,69 @@ def test_a_fault_of_the_dataset_ends_the_run_and_keeps_what_is_finished() -> Non
     assert len(bench.store.samples) == len(bench.seen.results) >= 12
 
 
+def test_a_fault_of_the_dataset_takes_no_row_before_it_where_nobody_is_asked() -> None:
+    def rows() -> Iterator[Work]:
+        yield from work(20)
+        raise IncompleteError("the file has changed")
+
+    bench = Bench()
+    with pytest.raises(IncompleteError, match="the file has changed"):
+        asyncio.run(bench.runner(by_rules()).run(rows(), bench.seen, bench.stop))
+    assert len(bench.store.samples) == len(bench.seen.results) == 20
+
+
+def test_no_row_is_read_once_it_is_to_stop() -> None:
+    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+        asker.begun = True
+        asyncio.get_running_loop().call_later(0.01, bench.stop.soon, "by hand")
+        await asyncio.sleep(0.05)
+        return await well(role, request, asker)
+
+    def rows() -> Iterator[Work]:
+        yield from work(4)
+        raise AssertionError("a row is read for nobody")
+
+    bench = Bench(ask, window=4)
+    asyncio.run(bench.run(rows()))
+    assert (bench.stop.reason, len(bench.store.samples)) == ("by hand", 4)
+    again = Bench()
+    again.stop.soon("before it began")
+    asyncio.run(again.run(rows()))
+    assert again.store.samples == []
+
+
+@pytest.mark.parametrize("turns", range(12))
+def test_nothing_is_asked_for_a_sample_that_is_called_off(turns: int) -> None:
+    sent, answered = 0, 0
+
+    async def reply(request: ModelRequest) -> ModelReply:
+        nonlocal sent, answered
+        del request
+        sent += 1
+        await asyncio.sleep(0.01)
+        answered += 1
+        return ModelReply(text=GOOD)
+
+    caller = Callers(Limits(concurrency=8, start=8)).caller(Told(reply))
+
+    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+        del role
+        return await caller(request, asker)
+
+    async def main() -> None:
+        going = asyncio.create_task(bench.runner(three).run(work(1), bench.seen, bench.stop))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        bench.stop.soon("by hand")
+        await going
+
+    bench = Bench(ask)
+    three = Procedure(judging=JUDGING, judges=("openai/j-2025-01-01",), votes=3)
+    asyncio.run(main())
+    assert sent == answered == len(bench.store.exchanges)
+    assert sent in {0, 3}
+
+
 def test_what_is_begun_is_finished_before_anything_else_is_begun() -> None:
     order: list[str] = []
 
