@@ -154,6 +154,19 @@ class Runner:
         # would cost twice as much.
         takers: list[asyncio.Task[None]] = []
         try:
+            await self._until_taken(takers, shared)
+        except BaseException as error:
+            try:
+                shared.stop.at_once(_reason(error))
+            finally:
+                for each in takers:
+                    each.cancel()
+                await asyncio.gather(*takers, return_exceptions=True)
+            raise
+
+    async def _until_taken(self, takers: list[asyncio.Task[None]], shared: _Round) -> None:
+        """Begin the takers, and wait until there is nothing left to take."""
+        try:
             # Busy itself, until all who take samples are there.
             with self._attendance.held():
                 while len(takers) < self._window and (first := shared.next()) is not None:
@@ -163,13 +176,12 @@ class Runner:
             for each in takers:
                 if each.done() and not each.cancelled():
                     each.result()
-        except BaseException as error:
-            try:
-                shared.stop.at_once(str(error) or type(error).__name__)
-            finally:
-                for each in takers:
-                    each.cancel()
-                await asyncio.gather(*takers, return_exceptions=True)
+        except Exception as error:
+            # What is begun is paid for, and finished before anybody hears of the fault, unless
+            # nobody could store it.
+            if takers and not shared.sink.in_trouble:
+                shared.stop.soon(_reason(error))
+                await asyncio.wait(takers)
             raise
 
     def _taker(self, first: Work, shared: _Round) -> asyncio.Task[None]:
@@ -260,6 +272,10 @@ def _stretches(work: Iterable[Work]) -> Iterator[list[Work]]:
         yield some
         raise
     yield some
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__
 
 
 def _nothing() -> None:

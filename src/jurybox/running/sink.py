@@ -56,6 +56,11 @@ class Sink:
         """Whether there is room for more, and no trouble to be told of."""
         return self._drained.is_set() and self._trouble is None
 
+    @property
+    def in_trouble(self) -> bool:
+        """Whether the store takes nothing any more."""
+        return self._trouble is not None
+
     async def room(self) -> None:
         """Wait until there is room for more.
 

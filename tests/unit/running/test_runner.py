@@ -233,6 +233,32 @@ def test_a_fault_of_the_dataset_ends_the_run_and_keeps_what_is_finished() -> Non
     assert len(bench.store.samples) == len(bench.seen.results) >= 12
 
 
+@pytest.mark.parametrize("whose", ["dataset", "watch"])
+def test_what_is_begun_is_finished_whosever_fault_ends_the_run(whose: str) -> None:
+    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+        asker.begun = True
+        await asyncio.sleep(0.001 if name_in(request) == "q0" else 0.05)
+        return await well(role, request, asker)
+
+    def rows() -> Iterator[Work]:
+        yield from work(4)
+        if whose == "dataset":
+            raise RuntimeError("a fault")
+        yield from work(100)
+
+    class Faulty(Seen):
+        def finished(self, work: Work, result: SampleResult) -> None:
+            super().finished(work, result)
+            if whose == "watch":
+                raise RuntimeError("a fault")
+
+    bench = Bench(ask, window=4)
+    with pytest.raises(RuntimeError, match="a fault"):
+        asyncio.run(bench.runner().run(rows(), Faulty(), bench.stop))
+    assert bench.store.ids == {"q0", "q1", "q2", "q3"}
+    assert (len(bench.store.exchanges), bench.stop.reason) == (4, "a fault")
+
+
 def test_a_fault_of_the_dataset_takes_no_row_before_it_where_nobody_is_asked() -> None:
     def rows() -> Iterator[Work]:
         yield from work(20)
