@@ -39,12 +39,3 @@ class Attendance:
             yield
         finally:
             self.leave()
-
-    @contextmanager
-    def away(self) -> Generator[None]:
-        """Be busy no longer for the length of a block."""
-        self.leave()
-        try:
-            yield
-        finally:
-            self.enter()
