@@ -233,7 +233,7 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
         for seat, ballot in zip(seats, cast, strict=False)
     ]
     findings, response_findings = _safety(sample, outcomes)
-    lost = [each for each in outcomes if each.lost]
+    lost = [_lost(each.seat, each.lost) for each in outcomes if each.lost]
     unscored_votes = [0] * len(ballots)
     if lost:
         unscored_votes = [sum(isinstance(each, Unscored) for each in cast) for cast in ballots]
@@ -267,7 +267,7 @@ def _report(  # noqa: PLR0913 - the parts of a report that the methods make diff
         stable=stable,
         usage=added_usage([reply.usage for reply in replies]),
         judges=panel.judges,
-        lost_votes=tuple([_lost(each.seat, each.lost) for each in lost if each.lost]),
+        lost_votes=tuple(lost),
         overrides=panel.overrides.copy(),
         reported_models=_reported(replies),
         judge_fallback=_judge_fallback(judging, outcomes),

@@ -151,7 +151,7 @@ class Runner:
     async def _run_together(self, shared: _Round) -> None:
         """Have as many samples under way as the window is wide."""
         # Each of them takes the next sample when its last one is done: a task for every sample
-        # would cost twice as much.
+        # would cost more.
         takers: list[asyncio.Task[None]] = []
         try:
             await self._until_taken(takers, shared)

@@ -18,7 +18,7 @@ class Turn:
 
     def __await__(self) -> Generator[None]:
         """Let all others who are ready go first, where there are others."""
-        # What `asyncio.sleep(0)` does, in a third of the time.
+        # As `asyncio.sleep(0)` does it.
         for _ in self._turns:
             yield
 
