@@ -13,7 +13,7 @@ from jurybox.cli.app import app
 from jurybox.datasets import ROW_FIELDS
 from jurybox.documents.fields import options_of
 from jurybox.rubric.comparison import OPERATORS
-from jurybox.rubric.document import front_matter, rules_block, thresholds
+from jurybox.rubric.document import front_matter, rule_blocks, thresholds
 from jurybox.rubric.figures import MEASURES, RATES, run_figures, sample_figures
 from jurybox.rubric.model import ReplyFormat
 from jurybox.rubric.rules import MATCHES, NUMERIC_SIGNALS, SIGNAL_LEXICONS, SIGNALS
@@ -110,9 +110,9 @@ def test_the_table_of_front_matter_keys_is_the_list_in_the_code() -> None:
 
 def test_the_tables_of_rules_are_the_lists_in_the_code() -> None:
     title = "Automated rules"
-    assert table_keys(title, 0) == list(rules_block.RULES_KEYS)
-    assert table_keys(title, 1) == list(rules_block.ADJUSTMENT_KEYS)
-    assert table_keys(title, 2) == list(rules_block.CONDITION_KEYS)
+    assert table_keys(title, 0) == list(rule_blocks.RULES_KEYS)
+    assert table_keys(title, 1) == list(rule_blocks.ADJUSTMENT_KEYS)
+    assert table_keys(title, 2) == list(rule_blocks.CONDITION_KEYS)
     assert table_keys(title, 3) == list(SIGNALS)
 
 
@@ -138,7 +138,7 @@ def test_the_table_of_placeholders_is_the_list_in_the_code() -> None:
         ("Components", thresholds.COMPONENT_KEYS),
         ("Bands", thresholds.BAND_KEYS),
         ("Decisions", thresholds.DECISION_KEYS),
-        ("Automated rules", rules_block.LEXICON_KEYS),
+        ("Automated rules", rule_blocks.LEXICON_KEYS),
         ("Automated rules", MATCHES[1:]),
         ("Front matter", options_of(ReplyFormat)),
     ],

@@ -4,10 +4,10 @@ A document is read to the end whatever is wrong with it: its author sees all fin
 """
 
 from jurybox.documents.text import MAX_BYTES
-from jurybox.rubric.document.bases import Base, Find, Reading
 from jurybox.rubric.document.front_matter import parse_rubric_id
-from jurybox.rubric.document.reading import check_rubric, parse_rubric
-from jurybox.rubric.document.rendering import render_rubric
+from jurybox.rubric.document.overlay import Base, Find, Reading
+from jurybox.rubric.document.parse import check_rubric, parse_rubric
+from jurybox.rubric.document.render import render_rubric
 
 __all__ = [
     "MAX_BYTES",

@@ -1,17 +1,17 @@
-"""The body of a document as a flat row of blocks, each with its lines.
-
-Only the block structure of Markdown is read. What stands inside a paragraph, a cell or an item is
-kept as it was written.
-"""
+"""Splits a document into front matter and Markdown blocks with line numbers."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from jurybox.documents.findings import Findings, Place
+from jurybox.documents.text import decode
 
 # Markdown calls a line blank that holds nothing but these; Python's strip() takes away more.
 BLANK = " \t"
@@ -231,3 +231,46 @@ def _count_cells(line: str) -> int:
     if inner.endswith("|") and not inner.endswith("\\|"):
         inner = inner[:-1]
     return len(_BARE_PIPE.findall(inner)) + 1
+
+
+_FENCE = "---"
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """A document split in two.
+
+    The body still has the front matter's lines, left empty, so its line numbers are the file's.
+    """
+
+    sha256: str
+    front_matter: str | None
+    first_line: int
+    body: str
+
+
+def read_source(data: bytes, findings: Findings) -> Source | None:
+    """Decode and split a document; None where that can't be done."""
+    text = decode(data, findings)
+    if text is None:
+        return None
+    lines = text.split("\n")
+    start = next((index for index, line in enumerate(lines) if line.strip()), 0)
+    if lines[start].rstrip() != _FENCE:
+        mend = "begin the file with a line `---`, then `id`, `version` and `scale`, then `---`"
+        findings.add(Place(1), "no-front-matter", "the document has no front matter", mend)
+        return Source(sha256="", front_matter=None, first_line=1, body=text)
+    if start > 0:
+        problem = "the front matter doesn't begin on the first line"
+        findings.add(Place(start + 1), "no-front-matter", problem, "remove the lines above it")
+    end = next((i for i, line in enumerate(lines) if i > start and line.rstrip() == _FENCE), None)
+    if end is None:
+        problem = "the front matter has no end, so it hides the whole document"
+        mend = "close it with a second line `---`"
+        findings.add(Place(start + 1), "no-front-matter", problem, mend)
+        return None
+    return Source(
+        sha256=hashlib.sha256(data).hexdigest(),
+        front_matter="\n".join(lines[start + 1 : end]),
+        first_line=start + 2,
+        body="\n".join([""] * (end + 1) + lines[end + 1 :]),
+    )

@@ -1,25 +1,212 @@
 """A criterion: its heading, its definition and what stands below them."""
 
+import itertools
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from jurybox.documents.fields import NAME, NAME_MEND
 from jurybox.documents.findings import Findings, Place
+from jurybox.documents.numbers import NUMBER, decimals_of, read_number, show_number
+from jurybox.errors import Unreadable
 from jurybox.rubric.document.blocks import (
+    BLANK,
     Block,
     Body,
     Fence,
     Heading,
+    Item,
+    Listing,
+    Row,
     Table,
+    Text,
     without_closing_hashes,
 )
-from jurybox.rubric.document.indicators import merge_groups, read_indicators
-from jurybox.rubric.document.stray import RULES_INFO, check_swallowed
-from jurybox.rubric.model import Indicators
+from jurybox.rubric.document.outline import RULES_INFO, check_swallowed
+from jurybox.rubric.model import UNLABELLED, Indicators, Level
+from jurybox.rubric.scale import Scale
+
+SEPARATOR = "<!-- list -->"
+"""Keeps the canonical text from making a label of a line that only looks like one."""
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """A label with its lists, what is said about them, and the blocks that this takes up."""
+
+    label: str
+    text: str
+    items: tuple[str, ...]
+    taken: tuple[Block, ...]
+
+
+def read_indicators(
+    body: Body,
+    blocks: Sequence[Block],
+    end: int,
+    structure: Sequence[Block],
+    findings: Findings,
+) -> list[Group]:
+    """Read the lists of a criterion, each under the label it stands below.
+
+    A heading is the label of the lists down to the next heading, with whatever is said in between.
+    A line of its own just above a list can be the label too.
+    """
+    headings = [index for index, block in enumerate(blocks) if isinstance(block, Heading)]
+    lead = blocks[: headings[0]] if headings else blocks
+    groups = _lead_groups(body, lead, findings)
+    for first, last in itertools.pairwise([*headings, len(blocks)]):
+        stop = blocks[last].start if last < len(blocks) else end
+        groups += _heading_groups(body, blocks[first:last], stop, structure, findings)
+    return groups
+
+
+def _lead_groups(body: Body, blocks: Sequence[Block], findings: Findings) -> list[Group]:
+    groups: list[Group] = []
+    for listing, above in _label_lines(body, blocks, below_heading=False):
+        label = UNLABELLED if above is None else _bare_label(body.lines[above.start])
+        groups.append(_own_group(body, label, listing, above, findings))
+    return groups
+
+
+def _heading_groups(
+    body: Body,
+    blocks: Sequence[Block],
+    stop: int,
+    structure: Sequence[Block],
+    findings: Findings,
+) -> list[Group]:
+    heading, *inside = blocks
+    lists = list(_label_lines(body, inside, below_heading=True))
+    groups = [
+        _own_group(body, _bare_label(body.lines[above.start]), listing, above, findings)
+        for listing, above in lists
+        if above is not None
+    ]
+    mine = [listing for listing, above in lists if above is None]
+    if mine and isinstance(heading, Heading):
+        others = [block for group in groups for block in group.taken]
+        holes = [block for block in inside if block in structure or block in others]
+        without = sorted([*holes, *mine], key=lambda block: block.start)
+        group = Group(
+            label=_bare_label(heading.text) or UNLABELLED,
+            text=_without_separator(body.text(heading.end, stop, without)),
+            items=tuple(item for listing in mine for item in _items(body, listing, findings)),
+            taken=_around(Block(start=heading.start, end=stop), holes),
+        )
+        groups.insert(0, group)
+    return groups
+
+
+def _own_group(
+    body: Body, label: str, listing: Listing, above: Block | None, findings: Findings
+) -> Group:
+    taken = (listing,) if above is None else (above, listing)
+    return Group(label=label, text="", items=tuple(_items(body, listing, findings)), taken=taken)
+
+
+def _without_separator(text: str) -> str:
+    lines = text.split("\n")
+    while lines and lines[-1].strip(BLANK) in {"", SEPARATOR}:
+        lines.pop()
+    return "\n".join(lines)
+
+
+def _around(whole: Block, holes: Sequence[Block]) -> tuple[Block, ...]:
+    """Return what is left of a stretch of lines beside the blocks that others take."""
+    pieces: list[Block] = []
+    at = whole.start
+    for hole in holes:
+        pieces.append(Block(start=at, end=hole.start))
+        at = hole.end
+    pieces.append(Block(start=at, end=whole.end))
+    return tuple(piece for piece in pieces if piece.start < piece.end)
+
+
+def _label_lines(
+    body: Body, blocks: Sequence[Block], *, below_heading: bool
+) -> Iterator[tuple[Listing, Block | None]]:
+    """Yield each list with the line that is its label, where it has one of its own."""
+    before: Block | None = None
+    label: Block | None = None
+    for index, block in enumerate(blocks):
+        if isinstance(block, Listing):
+            # A list right behind a list goes on with its label: Markdown has split one in two.
+            if not isinstance(before, Listing):
+                plain = not below_heading and index > 1
+                found = before is not None and _is_label(body, before, plain=plain)
+                label = before if found else None
+            yield block, label
+        before = block
+
+
+def _is_label(body: Body, block: Block, *, plain: bool) -> bool:
+    """Tell whether a line is a label; the definition itself never is, ``plain`` or not."""
+    if not isinstance(block, Text) or block.end - block.start != 1:
+        return False
+    return is_label(body.lines[block.start], plain=plain)
+
+
+def is_label(raw: str, *, plain: bool = False) -> bool:
+    """Tell whether a line is a label by its looks: bold, or what it is of with a colon."""
+    line = raw.strip()
+    bare = _bare_label(line)
+    bold = line.startswith(("**", "__")) and line.rstrip(": ").endswith(("**", "__"))
+    polar = bare.casefold().startswith(("positive", "negative"))
+    ends_in_colon = line.rstrip("*_ ").endswith(":")
+    return bool(bare) and (bold or ((polar or plain) and ends_in_colon))
+
+
+def _bare_label(label: str) -> str:
+    """Return a label without its marks; what is left has none."""
+    bare, before = " ".join(label.split()), ""
+    while bare != before:
+        before, bare = bare, without_closing_hashes(bare.strip("*_: "))
+    return bare
+
+
+def _items(body: Body, listing: Listing, findings: Findings) -> list[str]:
+    tables = {hidden.line for hidden in body.hidden}
+    _check_numbers(listing.items, findings)
+    for item in listing.items:
+        if not item.text:
+            mend = "write it out or remove it"
+            findings.add(Place(item.line + 1), "empty-indicator", "an indicator is empty", mend)
+        # Without a blank line between them, Markdown takes a table for more of the item above it.
+        rows = [row for row, line in enumerate(item.text.split("\n")) if line.startswith("|")]
+        swallowed = [item.line + row for row in rows if row > 0]
+        if swallowed and swallowed[0] not in tables:
+            problem = "the table is part of the list above it"
+            mend = "leave a blank line above the table"
+            findings.add(Place(swallowed[0] + 1), "unread-block", problem, mend)
+    return [item.text for item in listing.items if item.text]
+
+
+def _check_numbers(items: Sequence[Item], findings: Findings) -> None:
+    """Numbers that don't count up are scores, which a list would lose."""
+    numbers = [item.number for item in items if item.number is not None]
+    counted = all(later == earlier + 1 for earlier, later in itertools.pairwise(numbers))
+    # Markdown authors also number every item 1 and leave the counting to the reader.
+    if numbers and not (counted and numbers[0] in (0, 1)) and set(numbers) != {1}:
+        problem = "the numbers of this list don't count 1, 2, 3 and would be lost"
+        mend = "put scores into a table of levels, or use dashes"
+        findings.add(Place(items[0].line + 1), "list-numbers", problem, mend)
+
+
+def merge_groups(groups: Sequence[Group]) -> tuple[Indicators, ...]:
+    """Return the indicators; lists with the same label are one."""
+    items: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
+    for group in groups:
+        items.setdefault(group.label, []).extend(group.items)
+        texts.setdefault(group.label, []).extend([group.text] if group.text else [])
+    return tuple(
+        Indicators(label=label, items=tuple(found), text="\n\n".join(texts[label]))
+        for label, found in items.items()
+    )
+
 
 B = TypeVar("B", bound=Block)
 
@@ -102,3 +289,157 @@ def _only(found: Sequence[B], what: str, body: Body, findings: Findings) -> B | 
         problem = f"the criterion has a second {what} (the first is on line {found[0].start + 1})"
         findings.add(place, "second-block", problem, "keep one")
     return found[0] if found else None
+
+
+_RANGE = re.compile(rf"({NUMBER})(?:\s*(?:\.\.|-|\u2013)\s*({NUMBER}))?")
+_TWO_COLUMNS, _THREE_COLUMNS = 2, 3
+_MOST_ROWS = 100
+
+
+class Levels(msgspec.Struct, frozen=True, kw_only=True):
+    """A table of levels: its column headings, its rows, and the decimals its scores have."""
+
+    columns: tuple[str, ...] = ()
+    rows: tuple[Level, ...] = ()
+    decimals: int = 0
+
+
+def read_levels(body: Body, table: Table, scale: Scale | None, findings: Findings) -> Levels:
+    """Read a criterion's table of levels and hold it against the scale, where that is known."""
+    header = table.rows[0]
+    width = len(header.cells)
+    if _RANGE.fullmatch(_bare_cell(header.cells[0])):
+        problem = f"the first row, `{header.cells[0]}`, is the header of the table and no level"
+        mend = "put a row `| Score | Meaning |` above it"
+        findings.add(Place(header.line + 1), "bad-levels", problem, mend)
+    if width not in (_TWO_COLUMNS, _THREE_COLUMNS):
+        problem = f"the table of levels has {width} column{'s' if width > 1 else ''}"
+        mend = "use two (score, meaning) or three (score, label, meaning)"
+        findings.add(Place(header.line + 1), "bad-levels", problem, mend)
+        return Levels()
+    if len(table.rows) - 1 > _MOST_ROWS:
+        problem = f"the table of levels has more than {_MOST_ROWS} rows"
+        findings.add(Place(header.line + 1), "bad-levels", problem, "describe ranges")
+        return Levels()
+    if len(table.rows) == 1:
+        findings.add(
+            Place(header.line + 1),
+            "bad-levels",
+            "the table of levels is empty",
+            "add a row per level",
+        )
+    levels: list[Level] = []
+    lines: dict[Level, int] = {}
+    for row in table.rows[1:]:
+        level = _read_level(body, row, width, scale, findings)
+        if level is not None:
+            place = Place(row.line + 1, body.column(row.line, row.cells[0]))
+            if _check_overlap(level, lines, place, findings):
+                continue
+            levels.append(level)
+            lines[level] = row.line
+    decimals = 0
+    if scale is not None and scale.continuous:
+        written = [_RANGE.fullmatch(_bare_cell(row.cells[0])) for row in table.rows[1:]]
+        numbers = [number for match in written if match for number in match.groups() if number]
+        decimals = max(map(decimals_of, numbers), default=0)
+    if scale is not None and len(levels) == len(table.rows) - 1:
+        _check_cover(levels, decimals, scale, Place(header.line + 1), findings)
+    return Levels(columns=header.cells, rows=tuple(levels), decimals=decimals)
+
+
+def _check_overlap(
+    level: Level, lines: Mapping[Level, int], place: Place, findings: Findings
+) -> bool:
+    for other, line in lines.items():
+        if level.low <= other.high and other.low <= level.high:
+            same = (level.low, level.high) == (other.low, other.high)
+            problem = f"the level `{_ends(level)}` is given twice (first on line {line + 1})"
+            mend = "keep one"
+            if not same:
+                problem = f"the level `{_ends(level)}` overlaps `{_ends(other)}` on line {line + 1}"
+                mend = "let each score fall into one of them"
+            findings.add(place, "bad-levels", problem, mend)
+            return True
+    return False
+
+
+def _ends(level: Level) -> str:
+    ends = dict.fromkeys([show_number(level.low), show_number(level.high)])
+    return "-".join(ends)
+
+
+def _read_level(
+    body: Body, row: Row, width: int, scale: Scale | None, findings: Findings
+) -> Level | None:
+    place = Place(row.line + 1, body.column(row.line, row.cells[0]))
+    if row.written > width:
+        problem = f"the row has {row.written} cells and the header {width}"
+        findings.add(place, "bad-levels", problem, "write a pipe inside a cell as `\\|`")
+        return None
+    try:
+        low, high = _read_range(row.cells[0])
+    except Unreadable as error:
+        findings.add_unreadable(place, "bad-levels", error)
+        return None
+    if scale is not None and not _check_scale((low, high), scale, place, findings):
+        return None
+    meaning = row.cells[-1]
+    if not meaning:
+        findings.add(
+            place, "bad-levels", f"the level `{row.cells[0]}` has no meaning", "say what it means"
+        )
+        return None
+    label = row.cells[1] if width == _THREE_COLUMNS else ""
+    return Level(low=low, high=high, label=label, meaning=meaning)
+
+
+def _check_scale(ends: tuple[float, float], scale: Scale, place: Place, findings: Findings) -> bool:
+    for end in ends:
+        if not scale.accepts(end):
+            limits = (show_number(each) for each in (scale.low, scale.high))
+            mend = f"use a score from {' to '.join(limits)}, or change the scale"
+            if not scale.continuous and scale.low <= end <= scale.high:
+                both = f"{float(scale.low)}-{float(scale.high)}"
+                mend = f"write the scale as `{both}` to allow fractions"
+            problem = f"the level {show_number(end)} is not on the scale {scale}"
+            findings.add(place, "level-outside-scale", problem, mend)
+            return False
+    return True
+
+
+def _read_range(text: str) -> tuple[float, float]:
+    match = _RANGE.fullmatch(_bare_cell(text))
+    low = read_number(match[1]) if match else None
+    high = read_number(match[2] or match[1]) if match else None
+    if low is None or high is None:
+        raise Unreadable(
+            f"`{text}` is not a score", "begin each row with a score such as `3` or `0.8-0.9`"
+        )
+    if low > high:
+        raise Unreadable(f"the range `{text}` runs downwards", "write the lower end first")
+    return low, high
+
+
+def _bare_cell(cell: str) -> str:
+    return cell.strip("*` ")
+
+
+def _check_cover(
+    levels: Sequence[Level], decimals: int, scale: Scale, place: Place, findings: Findings
+) -> None:
+    """Where a table has ranges, every score must fall into one of them (C11)."""
+    if all(level.low == level.high for level in levels):
+        return
+    step = 10.0**-decimals
+    ordered = sorted(levels, key=lambda level: level.low)
+    ends = [scale.low - step, *(level.high for level in ordered)]
+    starts = [*(level.low for level in ordered), scale.high + step]
+    for end, start in zip(ends, starts, strict=True):
+        if round(start - end - step, 9) > 0:
+            first, last = show_number(round(end + step, 9)), show_number(round(start - step, 9))
+            gap = first if first == last else f"{first} to {last}"
+            problem = f"no level covers {gap}"
+            findings.add(
+                place, "level-gap", problem, "extend a range so that nothing falls between two"
+            )

@@ -5,22 +5,287 @@ the same readers as any document. What comes from the base has the place of the 
 a finding there is about something that the two don't say together.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
+from jurybox.documents.fields import Fields, kind_of
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
-from jurybox.errors import Finding
-from jurybox.rubric.document.bases import EXTENDS
+from jurybox.errors import Finding, InputError
 from jurybox.rubric.document.criteria import CriterionText
 from jurybox.rubric.document.outline import JUDGE_PROMPT
-from jurybox.rubric.document.overlay_rules import changed_lexicons, changed_rules
-from jurybox.rubric.document.rendering import front_matter, lexicons_text, rules_text
+from jurybox.rubric.document.render import front_matter, lexicons_text, rules_text
 from jurybox.rubric.model import Criterion, Indicators, Rubric, Section
-from jurybox.wording import closest
+from jurybox.wording import closest, listed, nearest
+
+CHANGE_KEYS: Final = ("add", "remove")
+"""The keys of a lexicon that changes one of the base's."""
+
+REPLACE: Final = "replace"
+REMOVE: Final = "remove"
+RULE_CHANGE_KEYS: Final = (REPLACE, REMOVE)
+"""The keys of an adjustment that changes one of the base's."""
+
+_LEXICONS: Final = "lexicons"
+_ADJUST: Final = "adjust"
+_AMOUNTS: Final = ("add", "subtract")
+
+Entry = tuple[Scalar, Node]
+
+
+def changed_rules(inherited: Pairs, own: Pairs, findings: Findings) -> Pairs:
+    """Return a rules block with what another one, of an overlay, says of it.
+
+    Whatever isn't a change that can be made is left as it stands, for the reader of rules to note.
+    """
+    before = {key.text: (key, value) for key, value in inherited.pairs}
+    after = dict(before)
+    for key, value in own.pairs:
+        old = before.get(key.text, (key, None))[1]
+        if key.text == _LEXICONS and isinstance(value, Pairs):
+            known = old if isinstance(old, Pairs) else Pairs(pairs=(), place=value.place)
+            after[key.text] = (key, changed_lexicons(known, value, findings))
+        elif key.text == _ADJUST and isinstance(value, Items):
+            rules = list(old.items) if isinstance(old, Items) else []
+            after[key.text] = (key, _changed_rules(rules, value, findings))
+        else:
+            after[key.text] = (key, value)
+    return Pairs(pairs=tuple(after.values()), place=own.place)
+
+
+def changed_lexicons(inherited: Pairs, own: Pairs, findings: Findings) -> Pairs:
+    """Return lexicons with those of an overlay: new, written anew, or with other phrases."""
+    lexicons = {key.text: (key, value) for key, value in inherited.pairs}
+    for key, value in own.pairs:
+        if isinstance(value, Pairs) and any(each.text in CHANGE_KEYS for each, _ in value.pairs):
+            old = lexicons.get(key.text)
+            if old is None:
+                names = list(lexicons)
+                otherwise = f"known are {listed(names)}" if names else "list its phrases"
+                problem = f"there is no lexicon `{key.text}` to change"
+                findings.add(
+                    key.place, "unknown-lexicon", problem, nearest(key.text, names, otherwise)
+                )
+                continue
+            lexicons[key.text] = (key, _changed_lexicon(key.text, old[1], value, findings))
+        else:
+            lexicons[key.text] = (key, value)
+    return Pairs(pairs=tuple(lexicons.values()), place=own.place)
+
+
+def _changed_lexicon(name: str, old: Node, own: Pairs, findings: Findings) -> Node:
+    """Return a lexicon without the phrases to remove and with those to add."""
+    fields = Fields(own, f"the change of the lexicon `{name}`", CHANGE_KEYS, findings)
+    phrases = _phrases_of(old)
+    wanted = "a list of phrases such as `[first phrase, second]`"
+    for node in fields.items(REMOVE, wanted):
+        text = _folded(node)
+        kept = [each for each in phrases if _folded(each) != text]
+        if len(kept) == len(phrases):
+            known = [each.text for each in phrases if isinstance(each, Scalar)]
+            problem = f"the lexicon `{name}` of the base has no phrase {kind_of(node)}"
+            mend = nearest(text, known, "leave it out")
+            findings.add(node.place, "unknown-phrase", problem, mend)
+        phrases = kept
+    phrases += fields.items("add", wanted)
+    whole = Items(items=tuple(phrases), place=own.place)
+    if not isinstance(old, Pairs):
+        return whole
+    pairs = tuple((key, whole if key.text == "phrases" else value) for key, value in old.pairs)
+    return Pairs(pairs=pairs, place=own.place)
+
+
+def _phrases_of(lexicon: Node) -> list[Node]:
+    if isinstance(lexicon, Pairs):
+        lexicon = next((value for key, value in lexicon.pairs if key.text == "phrases"), lexicon)
+    return list(lexicon.items) if isinstance(lexicon, Items) else []
+
+
+def _folded(node: Node) -> str:
+    return " ".join(node.text.split()).casefold() if isinstance(node, Scalar) else ""
+
+
+def _changed_rules(rules: list[Node], own: Items, findings: Findings) -> Items:
+    """Return the base's adjustments, some of them replaced or removed, and then the new ones."""
+    left: list[Node | None] = list(rules)
+    added: list[Node] = []
+    for node in own.items:
+        change = _change_in(node)
+        if change is None:
+            added.append(node)
+            continue
+        key, value, rest = change
+        at = _find_rule(rules, value, findings)
+        if at is None:
+            continue
+        if key.text == REMOVE:
+            for other, _ in rest.pairs:
+                problem = f"`{other.text}` means nothing beside `{REMOVE}`"
+                findings.add(other.place, "unused-key", problem, "leave it out")
+            left[at] = None
+        else:
+            left[at] = _replaced(rules[at], rest)
+    kept = [node for node in left if node is not None]
+    return Items(items=(*kept, *added), place=own.place)
+
+
+def _change_in(node: Node) -> tuple[Scalar, Node, Pairs] | None:
+    """Return how an adjustment changes one of the base's, which one, and what else it says."""
+    if not isinstance(node, Pairs):
+        return None
+    found = next(((key, value) for key, value in node.pairs if key.text in RULE_CHANGE_KEYS), None)
+    if found is None:
+        return None
+    rest = tuple(pair for pair in node.pairs if pair != found)
+    return found[0], found[1], Pairs(pairs=rest, place=node.place)
+
+
+def _find_rule(rules: Sequence[Node], wanted: Node, findings: Findings) -> int | None:
+    """Find an adjustment of the base by its `why`, or by its number, counted from 1."""
+    reasons = [_folded(_value_of(rule, "why")) for rule in rules]
+    text = _folded(wanted)
+    numbered = isinstance(wanted, Scalar) and not wanted.quoted and text.isdecimal()
+    if text and reasons.count(text) == 1:
+        return reasons.index(text)
+    if numbered and 1 <= int(text[:9]) <= len(rules):
+        return int(text[:9]) - 1
+    if text and text in reasons:
+        problem = f"the base has more than one adjustment {kind_of(wanted)}"
+        mend = "give the number of the one that is meant"
+    else:
+        known = [node.text for rule in rules if isinstance(node := _value_of(rule, "why"), Scalar)]
+        otherwise = f"give its `why`, or its number from 1 to {len(rules)}"
+        problem = f"the base has no adjustment {kind_of(wanted)}"
+        mend = nearest(text, known, otherwise if rules else "it has none at all")
+    findings.add(wanted.place, "unknown-rule", problem, mend)
+    return None
+
+
+def _value_of(rule: Node, key: str) -> Node:
+    empty = Items(items=(), place=rule.place)
+    if not isinstance(rule, Pairs):
+        return empty
+    return next((value for name, value in rule.pairs if name.text == key), empty)
+
+
+def _replaced(old: Node, rest: Pairs) -> Node:
+    """Return an adjustment whose parts are the overlay's where it has them."""
+    if not isinstance(old, Pairs):
+        return rest
+    parts = {key.text: (key, value) for key, value in old.pairs}
+    if any(key.text in _AMOUNTS for key, _ in rest.pairs):
+        for name in _AMOUNTS:
+            parts.pop(name, None)
+    parts |= {key.text: (key, value) for key, value in rest.pairs}
+    return Pairs(pairs=tuple(parts.values()), place=rest.place)
+
+
+EXTENDS: Final = "extends"
+MOST_BASES: Final = 5
+"""So many documents may stand behind one another; nobody could follow more."""
+
+
+class Base(msgspec.Struct, frozen=True, kw_only=True):
+    """A document that another one extends, and how its own base is found.
+
+    ``key`` is the same for the same document, however it was named.
+    """
+
+    origin: str
+    key: str
+    data: bytes
+    find: Find
+
+
+Find = Callable[[str], Base]
+"""Finds a document by what stands behind ``extends``, or raises an `InputError`."""
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of reading a document: a rubric, or else findings.
+
+    ``bases`` are the documents that it extends, by their names, the nearest first. ``warnings`` are
+    about what is sound, but probably not meant so.
+    """
+
+    rubric: Rubric | None
+    findings: tuple[Finding, ...]
+    bases: tuple[str, ...] = ()
+    warnings: tuple[Finding, ...] = ()
+
+
+Read = Callable[[Base], Reading]
+
+
+def read_base(
+    fields: Fields, find: Find | None, chain: tuple[str, ...], read: Read, findings: Findings
+) -> tuple[Rubric, Reading] | None:
+    """Return the rubric that a document extends, and its reading with the names of all behind it.
+
+    ``chain`` are the keys of the documents on the way here; what is wrong with the base itself is
+    one finding, for it is to be mended there.
+    """
+    name = fields.text(EXTENDS)
+    base = None if name is None else _found(name, fields, find, findings)
+    if name is None or base is None:
+        return None
+    if base.key in chain:
+        _note_cycle(name, fields, findings)
+        return None
+    if len(chain) >= MOST_BASES:
+        _note_depth(fields, findings)
+        return None
+    reading = read(base)
+    if reading.rubric is None:
+        _note_bad(name, base, reading, fields, findings)
+        return None
+    return reading.rubric, msgspec.structs.replace(reading, bases=(name, *reading.bases))
+
+
+def _found(name: str, fields: Fields, find: Find | None, findings: Findings) -> Base | None:
+    place = fields.value_place(EXTENDS)
+    if find is None:
+        problem = f"the base `{name}` can't be looked for: this text has no place of its own"
+        mend = "load the document by its name or path"
+        findings.add(place, "unknown-base", problem, mend)
+        return None
+    try:
+        return find(name)
+    except InputError as error:
+        findings.add(place, "unknown-base", f"the base `{name}`: {error.problem}", error.mend)
+        return None
+
+
+def _note_bad(name: str, base: Base, reading: Reading, fields: Fields, findings: Findings) -> None:
+    codes = {finding.code for finding in reading.findings}
+    if "base-cycle" in codes:
+        _note_cycle(name, fields, findings)
+    elif "base-depth" in codes:
+        _note_depth(fields, findings)
+    else:
+        count = len(reading.findings)
+        has = "a finding" if count == 1 else f"{count} findings"
+        first = reading.findings[0]
+        problem = f"the base `{name}` has {has}, first {base.origin}:{first}"
+        findings.add(fields.value_place(EXTENDS), "bad-base", problem, "mend the base")
+
+
+def _note_cycle(name: str, fields: Fields, findings: Findings) -> None:
+    problem = f"going from base to base, `{name}` leads back to where it began"
+    place = fields.value_place(EXTENDS)
+    findings.add(place, "base-cycle", problem, f"take out an `{EXTENDS}`")
+
+
+def _note_depth(fields: Fields, findings: Findings) -> None:
+    problem = f"more than {MOST_BASES} documents extend one another"
+    place = fields.value_place(EXTENDS)
+    findings.add(place, "base-depth", problem, "extend one of the first of them")
+
 
 # Entry by entry; every other key is taken as a whole.
 _MERGED: Final = ("scales", "weights", "evidence", "generation", "without_response", "figures")

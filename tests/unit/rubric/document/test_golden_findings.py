@@ -18,7 +18,7 @@ from jurybox.documents.findings import Findings, Place
 from jurybox.errors import Finding, InputError, RubricError
 from jurybox.rubric import Base, Reading, check_rubric, parse_rubric
 from jurybox.rubric.document.front_matter import KEYS
-from jurybox.rubric.document.reading import _check_alone
+from jurybox.rubric.document.parse import _check_alone
 
 ROOT = Path(__file__).parents[4]
 GOLDEN = ROOT / "tests" / "golden" / "rubrics"

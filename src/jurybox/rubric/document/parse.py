@@ -3,54 +3,138 @@
 import contextlib
 import hashlib
 import itertools
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 
 import msgspec
 
 from jurybox.documents.fields import Fields
-from jurybox.documents.findings import Findings, Place, TooManyError
+from jurybox.documents.findings import Findings, Lines, Place, TooManyError
 from jurybox.documents.plain_yaml import Pairs
 from jurybox.errors import RubricError
-from jurybox.rubric.document.bases import EXTENDS, Base, Find, Reading, read_base
-from jurybox.rubric.document.blocks import Block, Body, Fence
-from jurybox.rubric.document.criteria import CriterionText, read_criterion
+from jurybox.rubric.document.blocks import Block, Body, Fence, Source, read_source
+from jurybox.rubric.document.criteria import CriterionText, Levels, read_criterion, read_levels
 from jurybox.rubric.document.front_matter import (
     Head,
     front_fields,
     open_front_matter,
     read_head,
 )
-from jurybox.rubric.document.levels import Levels, read_levels
-from jurybox.rubric.document.names import check_names
 from jurybox.rubric.document.outline import (
     CRITERIA,
     JUDGE_PROMPT,
     LEXICONS,
+    LEXICONS_INFO,
     Outline,
     Part,
     below,
+    check_ends,
+    check_stray,
     criterion_headings,
     read_outline,
     read_sections,
 )
-from jurybox.rubric.document.overlay import Overlay
-from jurybox.rubric.document.prompt import read_template
-from jurybox.rubric.document.rendering import render_rubric
-from jurybox.rubric.document.rules_block import (
+from jurybox.rubric.document.overlay import EXTENDS, Base, Find, Overlay, Reading, read_base
+from jurybox.rubric.document.render import render_rubric
+from jurybox.rubric.document.rule_blocks import (
     RULES_BLOCK,
     build_lexicons,
     build_rules,
     open_block,
     open_lexicons,
 )
-from jurybox.rubric.document.source import Source, read_source
-from jurybox.rubric.document.stray import LEXICONS_INFO, check_ends, check_stray
-from jurybox.rubric.document.thresholds import read_thresholds
+from jurybox.rubric.document.thresholds import Thresholds, read_thresholds
+from jurybox.rubric.figures import run_figures, sample_figures
 from jurybox.rubric.model import Criterion, Rubric
 from jurybox.rubric.rules import Lexicon, Rules
 from jurybox.rubric.scale import Scale
-from jurybox.rubric.template import Template
+from jurybox.rubric.template import PLACEHOLDERS, Template
+from jurybox.wording import listed, nearest
+
+_DOUBLE = re.compile(r"\{\{([^{}\n]*)\}\}")
+_SINGLE = re.compile(r"(?<!\{)\{([A-Za-z_][A-Za-z0-9_]*)\}(?!\})")
+
+
+def read_template(text: str, fence: Place, findings: Findings) -> Template:
+    """Read the prompt and check its placeholders; ``fence`` is where its block opens."""
+    template = Template(text=text)
+    lines = Lines(text, Place(fence.line + 1, fence.column))
+    if not text.strip():
+        findings.add(fence, "bad-template", "the judge prompt is empty", "write it")
+        return template
+    names = dict(template.placeholders())
+    for name, index in template.placeholders():
+        if name not in PLACEHOLDERS:
+            mend = nearest(name, PLACEHOLDERS, f"known are {listed(PLACEHOLDERS)}")
+            problem = f"there is no placeholder `{name}`"
+            findings.add(lines.place(index), "unknown-placeholder", problem, mend)
+    _check_braces(text, names, lines, findings)
+    written = {*names, *(match[1] for match in _SINGLE.finditer(text))}
+    if "response" not in {PLACEHOLDERS.get(name) for name in written}:
+        form = "{response}" if names and not _DOUBLE.search(text) else "{{response}}"
+        mend = f"put `{form}` where it belongs"
+        findings.add(fence, "bad-template", "the judge prompt never shows the response", mend)
+    return template
+
+
+def _check_braces(text: str, names: dict[str, int], lines: Lines, findings: Findings) -> None:
+    """Braces that look like a placeholder and would be sent as they stand."""
+    doubles = list(_DOUBLE.finditer(text))
+    for match in doubles:
+        if match[1].strip() not in names:
+            mend = nearest(match[1].strip(), PLACEHOLDERS, f"known are {listed(PLACEHOLDERS)}")
+            problem = f"`{match[0]}` is no placeholder"
+            findings.add(lines.place(match.start()), "unknown-placeholder", problem, mend)
+    for match in _SINGLE.finditer(text) if doubles else ():
+        if match[1] in PLACEHOLDERS:
+            problem = f"`{match[0]}` is plain text beside placeholders in double braces"
+            mend = f"write `{{{match[0]}}}`"
+            findings.add(lines.place(match.start()), "unknown-placeholder", problem, mend)
+
+
+_RATIONALE = "rationale"
+
+
+def check_names(
+    criteria: Sequence[CriterionText], head: Head, thresholds: Thresholds, findings: Findings
+) -> None:
+    """Hold the names that the document gives against those that are taken."""
+    components = bool(thresholds.components)
+    of_sample = set(sample_figures((), overall="", components=components))
+    if not head.overall_given:
+        of_sample.add(head.overall_name)
+    of_run = set(run_figures((), overall="", components=components))
+    for name, place, what in _given(criteria, head, thresholds):
+        # A heading that gives no name at all is noted where it is read.
+        if name and name in of_sample | of_run:
+            problem = f"{what} is called `{name}`, which is the name of a figure"
+            findings.add(place, "name-taken", problem, "choose another name")
+        elif name and f"{name}_mean" in of_run:
+            problem = f"the mean of `{name}` would be called `{name}_mean`, which is another figure"
+            findings.add(place, "name-taken", problem, "choose another name")
+    ids = {criterion.id for criterion in criteria}
+    for component, place in zip(thresholds.components, thresholds.component_places, strict=True):
+        if component.name in ids | {head.overall_name}:
+            problem = f"a component is called like the score `{component.name}`"
+            findings.add(place, "name-taken", problem, f"call it `{component.name}_norm`")
+    for criterion in criteria:
+        if head.protocol.reply_format == "strict-json" and criterion.id == _RATIONALE:
+            problem = f"a `strict-json` reply has `{_RATIONALE}` for its reasons"
+            mend = "give the criterion another id in backticks"
+            findings.add(criterion.place, "name-taken", problem, mend)
+
+
+def _given(
+    criteria: Sequence[CriterionText], head: Head, thresholds: Thresholds
+) -> Iterator[tuple[str, Place, str]]:
+    for criterion in criteria:
+        yield criterion.id, criterion.place, "a criterion"
+    if head.overall_given:
+        yield head.overall_name, head.overall_place, "the overall score"
+    for component, place in zip(thresholds.components, thresholds.component_places, strict=True):
+        yield component.name, place, "a component"
+
 
 _MOST_CRITERIA = 100
 

@@ -7,10 +7,14 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from jurybox.documents.numbers import show_number
-from jurybox.rubric.document.criteria import snake_case
-from jurybox.rubric.document.indicators import SEPARATOR, is_label
-from jurybox.rubric.document.outline import CRITERIA, JUDGE_PROMPT, LEXICONS
-from jurybox.rubric.document.stray import LEXICONS_INFO, RULES_INFO
+from jurybox.rubric.document.criteria import SEPARATOR, is_label, snake_case
+from jurybox.rubric.document.outline import (
+    CRITERIA,
+    JUDGE_PROMPT,
+    LEXICONS,
+    LEXICONS_INFO,
+    RULES_INFO,
+)
 from jurybox.rubric.model import Band, Component, Criterion, Decision, Level, Rubric
 from jurybox.rubric.rules import (
     Adjustment,
