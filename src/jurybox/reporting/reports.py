@@ -75,7 +75,7 @@ def write_report(
         return
     if form == "html":
         # Only here, for it takes a while to load.
-        from jurybox.reporting.html.file import html_report
+        from jurybox.reporting.html.render import html_report
 
         file.write(html_report(view, rubric, attention, run, store, more).encode())
         return

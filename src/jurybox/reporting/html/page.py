@@ -13,16 +13,23 @@ from jurybox.reporting.attention import Concern
 from jurybox.reporting.figures import figures_of
 from jurybox.reporting.html.distributions import (
     Distribution,
+    Estimate,
+    Estimates,
     measure_distributions,
     score_distributions,
 )
-from jurybox.reporting.html.estimates import Estimate, Estimates
-from jurybox.reporting.html.gauges import Gauge, gauge
-from jurybox.reporting.html.groups import Grouping, groupings
-from jurybox.reporting.html.jury import Jury, Position, jury_of, position_of
-from jurybox.reporting.html.order import OrderFigure
+from jurybox.reporting.html.panels import (
+    Gauge,
+    Grouping,
+    Jury,
+    Position,
+    gauge,
+    groupings,
+    jury_of,
+    position_of,
+)
 from jurybox.reporting.html.people import People
-from jurybox.reporting.html.samples import Independence, SampleCard
+from jurybox.reporting.html.samples import Independence, OrderFigure, SampleCard
 from jurybox.reporting.jury_agreement import JuryAgreement
 from jurybox.reporting.view import RunView
 from jurybox.rubric.figures import AGGREGATE_SCORE, SAMPLES

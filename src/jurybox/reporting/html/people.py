@@ -7,8 +7,7 @@ from typing import Final
 import msgspec
 
 from jurybox.calibration.drawing import FEWEST
-from jurybox.reporting.html.axes import Axis
-from jurybox.reporting.html.estimates import Estimate
+from jurybox.reporting.html.distributions import Axis, Estimate
 from jurybox.statistics.interval import Interval
 
 # What the table tells needn't be told again; a line that isn't known is rather told twice.

@@ -2,12 +2,21 @@
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from jurybox.reporting.html.page import RunPage
+from jurybox.reporting.attention import Attention
+from jurybox.reporting.html.page import Calibrated, Extras, RunPage, run_page
+from jurybox.reporting.html.panels import position_of
+from jurybox.reporting.html.people import People, people_of
+from jurybox.reporting.html.samples import cards, independence, order_figures, unstable_pairs
+from jurybox.reporting.jury_agreement import jury_agreement
+from jurybox.reporting.view import RunView
+from jurybox.rubric.model import Rubric
+from jurybox.running.records import RunRow
+from jurybox.running.storing import Store
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
@@ -26,9 +35,18 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
 
     from jurybox.reporting.figures import exact, shown, signed
     from jurybox.reporting.html import charts
-    from jurybox.reporting.html.axes import WHOLE
-    from jurybox.reporting.html.text import prose, seen, visible, whole
-    from jurybox.reporting.html.wording import counted, dollars, moment, percent, span
+    from jurybox.reporting.html.distributions import WHOLE
+    from jurybox.reporting.html.text import (
+        counted,
+        dollars,
+        moment,
+        percent,
+        prose,
+        seen,
+        span,
+        visible,
+        whole,
+    )
 
     made = Environment(
         # Whatever a template is called: what isn't escaped is a hole.
@@ -94,3 +112,60 @@ def report_html(page: RunPage) -> str:
 def _own() -> "Template":
     # Reading the templates takes longer than filling them in.
     return environment().get_template("report.html")
+
+
+_NEVER: Final = (
+    "Never calibrated: how far these judges agree with people isn't known;"
+    " `jurybox calibrate` measures it."
+)
+_REVIEWED: Final = (
+    "Never calibrated on samples that people labelled beforehand; what their reviews of this run"
+    " say of its judges is below."
+)
+
+
+def html_report(
+    view: RunView,
+    rubric: Rubric,
+    attention: Attention,
+    run: RunRow,
+    store: Store,
+    more: Mapping[str, object],
+) -> str:
+    """Return the report on a run; ``more`` has its ``calibration`` and ``people``, where known.
+
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
+    people = _people(more.get("people"))
+    position = position_of(view, rubric)
+    # Responses that were scored one by one have no order.
+    ordered = position is not None and (position.stable is not None or not view.conclusion.spreads)
+    extras = Extras(
+        worst=cards(store, run, attention.worst),
+        slowest=cards(store, run, attention.slowest),
+        independence=independence(store, run),
+        calibration=_calibrated(more["calibration"], people) if "calibration" in more else None,
+        people=people,
+        jury_agreement=jury_agreement(store, run),
+        position=order_figures(store, run) if ordered else (),
+        unstable=unstable_pairs(store, run, attention.concerns),
+    )
+    return report_html(run_page(view, rubric, attention.concerns, extras=extras))
+
+
+def _calibrated(said: object, people: People | None) -> Calibrated:
+    """Return what ``show --json`` says of the calibration as a line."""
+    told = cast("Mapping[str, Any] | None", said)
+    if told is None:
+        known = people is not None and bool(people.against)
+        return Calibrated(line=_REVIEWED if known else _NEVER, holds=False)
+    if "trouble" in told:
+        return Calibrated(line=str(told["trouble"]), holds=False)
+    return Calibrated(line=str(told["text"]), holds=not told["stale"])
+
+
+def _people(said: object) -> People | None:
+    told = cast("Mapping[str, Any] | None", said)
+    return None if told is None else people_of(told)

@@ -7,8 +7,8 @@ import pytest
 
 from jurybox.reporting.attention import gather
 from jurybox.reporting.figures import headline
-from jurybox.reporting.html.file import html_report
 from jurybox.reporting.html.page import RunPage, run_page
+from jurybox.reporting.html.render import html_report
 from jurybox.reporting.stored import rubric_of
 
 CRITERIA = ("correctness", "completeness", "soundness", "clarity", "usefulness")

@@ -7,13 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.reporting.html.axes import WHOLE, Axis
-from jurybox.reporting.html.charts import bar, gauge_chart, histogram, shares, whisker
-from jurybox.reporting.html.charts.drawing import element, room_for
-from jurybox.reporting.html.distributions import Distribution, Mark
-from jurybox.reporting.html.estimates import Estimate
-from jurybox.reporting.html.gauges import Gauge
-from jurybox.reporting.html.jury import Part
+from jurybox.reporting.html.charts import (
+    bar,
+    element,
+    gauge_chart,
+    histogram,
+    room_for,
+    shares,
+    whisker,
+)
+from jurybox.reporting.html.distributions import WHOLE, Axis, Distribution, Estimate, Mark
+from jurybox.reporting.html.panels import Gauge, Part
 from jurybox.statistics.interval import Interval
 
 SOME = Interval(low=0.4, high=0.9, level=0.95, method="t")

@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from jurybox.reporting.attention import gather
-from jurybox.reporting.html.axes import WHOLE, Axis
-from jurybox.reporting.html.estimates import OLDER, mean_interval
+from jurybox.reporting.html.distributions import OLDER, WHOLE, Axis, mean_interval
 from jurybox.reporting.html.page import run_page
 from jurybox.reporting.html.samples import cards, independence
 from jurybox.reporting.stored import rubric_of

@@ -10,12 +10,17 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
-from jurybox.reporting.html.file import html_report
-from jurybox.reporting.html.order import OrderFigure, order_figures
 from jurybox.reporting.html.page import Calibrated, Extras, RunPage
 from jurybox.reporting.html.people import Against, Among, Known, People
-from jurybox.reporting.html.render import environment, report_html
-from jurybox.reporting.html.samples import Answer, Ground, Independence, SampleCard
+from jurybox.reporting.html.render import environment, html_report, report_html
+from jurybox.reporting.html.samples import (
+    Answer,
+    Ground,
+    Independence,
+    OrderFigure,
+    SampleCard,
+    order_figures,
+)
 from jurybox.reporting.jury_agreement import Dissent, JuryAgreement, VotesOn
 from jurybox.statistics.interval import Interval
 

@@ -1,0 +1,302 @@
+"""The panels of a run's page: gates, scenarios and demographics, and the jury."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from jurybox.errors import Unreadable
+from jurybox.reporting.figures import key_figure
+from jurybox.reporting.html.distributions import LEVEL, Axis, Estimates, above, axis_of
+from jurybox.reporting.view import RunView
+from jurybox.rubric.comparison import Comparison
+from jurybox.rubric.figures import SAMPLES
+from jurybox.rubric.model import Rubric
+from jurybox.scoring.summary import GateOutcome
+from jurybox.statistics.interval import Interval
+from jurybox.statistics.proportion import wilson
+
+MOST: Final = 100
+"""So many groups are shown."""
+
+_UNSTABLE: Final = "unstable_rate"
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of a group, and the ends between which it is drawn."""
+
+    value: float | None
+    axis: Axis
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """The samples with one label."""
+
+    label: str
+    samples: int
+    cells: tuple[Cell, ...]
+
+
+class Grouping(msgspec.Struct, frozen=True, kw_only=True):
+    """A run by one of its samples' labels.
+
+    Attributes:
+        name: what the label is: ``scenario`` or ``demographic``.
+        figures: the names of the columns.
+        groups: the rows, in the order of their labels.
+        left_out: how many groups aren't shown.
+        further: how many samples are of groups that weren't counted.
+
+    """
+
+    name: str
+    figures: tuple[str, ...]
+    groups: tuple[Group, ...]
+    left_out: int = 0
+    further: int = 0
+
+
+def groupings(summary: Mapping[str, Any], rubric: Rubric) -> tuple[Grouping, ...]:
+    """Return a run by scenario and by demographic, where its samples say them."""
+    every = (_grouping(name, summary, rubric) for name in ("scenario", "demographic"))
+    return tuple(each for each in every if each.groups)
+
+
+def _grouping(name: str, summary: Mapping[str, Any], rubric: Rubric) -> Grouping:
+    groups: Mapping[str, Mapping[str, Any]] = summary.get(f"{name}s") or {}
+    figures = _columns(groups, rubric)
+    return Grouping(
+        name=name,
+        figures=figures,
+        groups=tuple(
+            Group(
+                label=label,
+                samples=known.get(SAMPLES, 0),
+                cells=tuple(
+                    Cell(value=known.get(figure), axis=axis_of(figure, rubric, known.get(figure)))
+                    for figure in figures
+                ),
+            )
+            for label, known in list(groups.items())[:MOST]
+        ),
+        left_out=max(0, len(groups) - MOST),
+        further=summary.get(f"samples_of_further_{name}s", 0),
+    )
+
+
+def _columns(groups: Mapping[str, Mapping[str, Any]], rubric: Rubric) -> tuple[str, ...]:
+    """Return the figures that any group has, the one that says most first."""
+    means = (f"{criterion.id}_mean" for criterion in rubric.criteria)
+    overall = f"{rubric.overall_name}_mean"
+    wanted = dict.fromkeys((key_figure(rubric), "pass_rate", overall, *means))
+    found = [
+        name for name in wanted if any(known.get(name) is not None for known in groups.values())
+    ]
+    # Worth a column only where there is one to be seen.
+    if any(known.get(_UNSTABLE) for known in groups.values()):
+        found.append(_UNSTABLE)
+    return tuple(found)
+
+
+_UPWARD = (">", ">=")
+_DOWNWARD = ("<", "<=")
+_DECIMALS = 6
+_CLOSE = 0.3
+
+
+class Gauge(msgspec.Struct, frozen=True, kw_only=True):
+    """A gate of a run.
+
+    Attributes:
+        gate: its text.
+        value: of the figure it is about; None fails.
+        passed: whether it holds.
+        threshold: the number it names; None where the text can't be read.
+        upward: whether more is better; None where it asks for one number.
+        margin: how far the value is on the good side; below zero on the other.
+        n: how many samples the value comes from.
+        interval: where the figure probably lies.
+        reason: why that isn't known.
+        close: whether the threshold lies within the interval, so that chance may have decided.
+        axis: the ends between which it is drawn.
+
+    """
+
+    gate: str
+    value: float | None
+    passed: bool
+    threshold: float | None
+    upward: bool | None
+    margin: float | None
+    n: int | None
+    interval: Interval | None
+    reason: str | None
+    close: bool
+    axis: Axis | None
+
+
+def gauge(gate: GateOutcome, rubric: Rubric, estimates: Estimates) -> Gauge:
+    """Return a gate with all that is known of its figure."""
+    try:
+        rule = Comparison.parse(gate.gate)
+    except Unreadable as error:
+        return Gauge(
+            gate=gate.gate,
+            value=gate.value,
+            passed=gate.passed,
+            threshold=None,
+            upward=None,
+            margin=None,
+            n=None,
+            interval=None,
+            reason=str(error),
+            close=False,
+            axis=None,
+        )
+    known = estimates.of(rule.name)
+    interval = known.interval
+    return Gauge(
+        gate=gate.gate,
+        value=gate.value,
+        passed=gate.passed,
+        threshold=rule.number,
+        upward=_upward(rule),
+        margin=_margin(rule, gate.value),
+        n=known.n,
+        interval=interval,
+        reason=known.reason,
+        close=interval is not None and interval.low <= rule.number <= interval.high,
+        axis=_near(
+            axis_of(rule.name, rubric, gate.value, rule.number),
+            [gate.value, rule.number, None if interval is None else interval.high],
+        ),
+    )
+
+
+def _near(axis: Axis, values: Sequence[float | None]) -> Axis:
+    """Look closer where all that is drawn lies at the lower end."""
+    most = max((value for value in values if value is not None), default=axis.high)
+    if axis.low < 0 or not 0 < most <= _CLOSE * axis.high:
+        return axis
+    return msgspec.structs.replace(axis, high=above(most), bounded=False)
+
+
+def _upward(rule: Comparison) -> bool | None:
+    if rule.operator in _UPWARD + _DOWNWARD:
+        return rule.operator in _UPWARD
+    return None
+
+
+def _margin(rule: Comparison, value: float | None) -> float | None:
+    if value is None or _upward(rule) is None:
+        return None
+    above = value - rule.number
+    return round(above if _upward(rule) else -above, _DECIMALS)
+
+
+_SIDES: Final = ("A", "B", "tie")
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a whole: how many of how many; ``kind`` is what it is drawn by."""
+
+    label: str
+    kind: str
+    count: int
+    n: int
+
+    @property
+    def share(self) -> float:
+        """The part that it is, from 0 to 1."""
+        return self.count / self.n if self.n else 0.0
+
+
+class Jury(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the votes on a sample agree.
+
+    Attributes:
+        judges: who they are.
+        votes_each: how many votes a sample gets.
+        confidence: samples of high, moderate and low confidence; empty where that wasn't kept.
+        votes: how many were requested, valid, lost and skipped; empty where that wasn't kept.
+        lost: how many votes gave no valid reply.
+
+    """
+
+    judges: str
+    votes_each: int | None
+    confidence: tuple[Part, ...]
+    votes: dict[str, int]
+    lost: int
+
+
+class Position(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the order of two responses decides.
+
+    Attributes:
+        stable: how many pairs had the same winner in both orders; None where that wasn't kept.
+        n: of how many pairs.
+        interval: where the share of unstable pairs probably lies, by Wilson.
+        orders: how many pairs have the same winner in both orders, and how many don't.
+        winners: who won how many pairs.
+        on_unstable: what the rubric makes of an unstable pair.
+
+    """
+
+    stable: int | None
+    n: int
+    interval: Interval | None
+    orders: tuple[Part, ...]
+    winners: tuple[Part, ...]
+    on_unstable: str
+
+
+def jury_of(view: RunView) -> Jury | None:
+    """Return how far the judges agree; None where nobody judged."""
+    judges: str | None = view.metadata.get("evaluator_model_id")
+    if not judges:
+        return None
+    spreads = view.conclusion.spreads
+    confidence = {} if spreads is None else spreads.confidence
+    n = sum(confidence.values())
+    return Jury(
+        judges=judges,
+        votes_each=view.metadata.get("votes"),
+        confidence=tuple(
+            Part(label=kind, kind=kind, count=confidence.get(kind, 0), n=n)
+            for kind in ("high", "moderate", "low")
+            if n
+        ),
+        votes={} if spreads is None else spreads.votes,
+        lost=view.summary["unscored_votes"],
+    )
+
+
+def position_of(view: RunView, rubric: Rubric) -> Position | None:
+    """Return whether the order decides; None where no pairs were compared."""
+    winners: dict[str, Any] = view.summary.get("winners") or {}
+    spreads = view.conclusion.spreads
+    stable = {} if spreads is None else spreads.stable
+    told = sum(stable.values())
+    if not winners and not told:
+        return None
+    n = sum(winners.values())
+    repeats: int = view.summary.get("repeats", {}).get("n", 1)
+    unstable = stable.get("unstable", 0)
+    return Position(
+        stable=stable.get("stable", 0) if told else None,
+        n=told or n,
+        interval=wilson(unstable / repeats, told / repeats, LEVEL) if told else None,
+        orders=(
+            Part(label="same winner in both orders", kind="high", count=told - unstable, n=told),
+            Part(label="winner changed with the order", kind="low", count=unstable, n=told),
+        )
+        if told
+        else (),
+        winners=tuple(
+            Part(label=side, kind=f"side-{side.lower()}", count=winners.get(side, 0), n=n)
+            for side in _SIDES
+            if n
+        ),
+        on_unstable=rubric.protocol.on_unstable,
+    )
