@@ -1,17 +1,20 @@
 """``jurybox agree``."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jurybox.cli.output import json_option, print_json
-from jurybox.cli.sureness import level_option, resamples_option, seed_option
+from jurybox.cli.options import level_option, resamples_option, seed_option
+from jurybox.cli.output import json_option, plain, print_json, wide_console
 from jurybox.errors import Unreadable
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from jurybox.rubric.scale import Scale
     from jurybox.statistics.agreement.panel import PanelAgreement, RaterPair
     from jurybox.statistics.figure import Figure
@@ -88,8 +91,6 @@ def command(  # noqa: PLR0917 - click passes them by name
             }
         )
     else:
-        from jurybox.cli.agree_view import print_agreement
-
         print_agreement(panels, scale, level)
 
 
@@ -149,3 +150,151 @@ def _pair(pair: "RaterPair") -> dict[str, Any]:
 
 def _reasons(figures: "Mapping[str, Figure]") -> dict[str, str]:
     return {name: each.reason for name, each in figures.items() if each.reason is not None}
+
+
+_MOST_PAIRS: Final = 40
+_TWO: Final = 2
+_FIGURES: Final = (
+    ("exact", "exact"),
+    ("kappa", "kappa"),
+    ("kappa_linear", "linear"),
+    ("kappa_quadratic", "quadratic"),
+    ("spearman", "Spearman"),
+    ("kendall", "Kendall"),
+    ("pearson", "Pearson"),
+    ("ac1", "AC1"),
+)
+_MEANING: Final = (
+    "Kappa, alpha and AC1: 1 is full agreement, 0 is what guessing gives. Correlations: 1 is the "
+    "same order, whatever the level. Where scores are labels without an order, only exact "
+    "agreement, plain kappa, AC1, Fleiss' kappa and nominal alpha mean something."
+)
+# K. Krippendorff (2004), "Content Analysis", 2nd edition, page 241.
+_RELIABLE: Final = 0.8
+_TENTATIVE: Final = 0.667
+
+
+def print_agreement(panels: "Sequence[PanelAgreement]", scale: "Scale", level: float) -> None:
+    """Print the figures of every criterion, and what they mean."""
+    out = wide_console()
+    for panel in panels:
+        name = "ratings" if panel.criterion is None else panel.criterion
+        counts = ", ".join(
+            _counted(count, what)
+            for count, what in (
+                (panel.n_items, "item"),
+                (len(panel.raters), "rater"),
+                (panel.n_ratings, "rating"),
+            )
+        )
+        out.print(plain(f"{name}  {counts}, scale {scale}", style="bold"))
+        out.print(plain(_sentence(panel, scale)))
+        for note in _notes(panel):
+            out.print(plain(f"note  {note}", style="yellow"))
+        out.print()
+        out.print(_together(panel, level))
+        out.print()
+        _print_pairs(out, panel)
+    out.print(plain(_MEANING, style="dim"))
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
+def _sentence(panel: "PanelAgreement", scale: "Scale") -> str:
+    """Say in words how far the raters agree, by the alpha that suits the scale."""
+    kind = "interval" if scale.continuous else "ordinal"
+    kind = "nominal" if not scale.continuous and scale.high - scale.low < _TWO else kind
+    figure = panel.alpha[kind]
+    if figure.value is None:
+        return f"How far the raters agree can't be told: {figure.reason}."
+    sure = "" if figure.interval is None else f" ({_ends(figure)})"
+    return f"Krippendorff's alpha ({kind}) is {figure.value:.3f}{sure}: {_words(figure)}."
+
+
+def _words(figure: "Figure") -> str:
+    """Judge alpha by what it is at least, not by the value that was seen."""
+    from jurybox.statistics.agreement.draws import FEWEST
+
+    value, around = figure.value or 0.0, figure.interval
+    if around is None:
+        few = figure.n < FEWEST
+        why = "too few items to rely on any value"
+        return why if few else f"how sure that is can't be told, there is {figure.reason}"
+    if around.low >= _RELIABLE:
+        return "high enough to rely on"
+    if around.low >= _TENTATIVE:
+        high = "high, but it may be below 0.8: " if value >= _RELIABLE else ""
+        return f"{high}enough for tentative conclusions only"
+    if value >= _TENTATIVE:
+        return f"it may be below {_TENTATIVE}: too few items to draw conclusions from these scores"
+    return "too low to draw conclusions from these scores"
+
+
+def _notes(panel: "PanelAgreement") -> Iterator[str]:
+    yield from panel.notes
+    for pair in panel.pairs[:_MOST_PAIRS]:
+        names = " and ".join(pair.raters)
+        if pair.agreement.note is not None:
+            yield f"{names}: {pair.agreement.note}"
+        reasons: dict[str, list[str]] = {}
+        for name, heading in _FIGURES:
+            figure = pair.agreement.figures[name]
+            if figure.value is None and figure.reason is not None:
+                reasons.setdefault(figure.reason, []).append(heading)
+        for reason, headings in reasons.items():
+            yield f"{names}: no {', '.join(headings)}: {reason}"
+
+
+def _together(panel: "PanelAgreement", level: float) -> "Table":
+    table = _table(("all raters", "value", f"{100 * level:g}% interval", "items"))
+    rows = [
+        *((f"alpha, {name}", figure) for name, figure in panel.alpha.items()),
+        ("Fleiss' kappa", panel.fleiss_kappa),
+        ("AC1", panel.ac1),
+        ("AC2, quadratic", panel.ac2),
+        ("ICC(2,1)", panel.icc["icc_2_1"]),
+        ("ICC(3,1)", panel.icc["icc_3_1"]),
+    ]
+    for name, figure in rows:
+        if figure.value is None:
+            cells = (name, "-", f"none: {figure.reason}", f"{figure.n:,}")
+        else:
+            cells = (name, f"{figure.value:.3f}", _ends(figure), f"{figure.n:,}")
+        table.add_row(*map(plain, cells))
+    return table
+
+
+def _print_pairs(out: "Console", panel: "PanelAgreement") -> None:
+    if not panel.pairs:
+        return
+    table = _table(("pair", "items", *(heading for _, heading in _FIGURES)))
+    for pair in panel.pairs[:_MOST_PAIRS]:
+        figures = [pair.agreement.figures[name] for name, _ in _FIGURES]
+        values = ["-" if each.value is None else f"{each.value:.3f}" for each in figures]
+        first = (" | ".join(pair.raters), f"{pair.agreement.n:,}", *values)
+        table.add_row(*map(plain, first))
+        ends = ("", "", *(_ends(each) if each.interval else "" for each in figures))
+        table.add_row(*(plain(each, style="dim") for each in ends))
+    out.print(table)
+    left = len(panel.pairs) - _MOST_PAIRS
+    if left > 0:
+        out.print(plain(f"{_counted(left, 'more pair')} with --json", style="dim"))
+    out.print()
+
+
+def _ends(figure: "Figure") -> str:
+    around = figure.interval
+    return "-" if around is None else f"{around.low:.3f} to {around.high:.3f}"
+
+
+def _table(headings: Sequence[str]) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        side = "right" if heading in {"value", "items"} or heading[0].isupper() else "left"
+        side = "right" if heading in {name for _, name in _FIGURES} else side
+        table.add_column(plain(heading), overflow="fold", justify=side)
+    return table

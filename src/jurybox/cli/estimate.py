@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from jurybox.cli.options import cluster_option, level_option
 from jurybox.cli.output import json_option, plain, print_json, say, wide_console
 from jurybox.cli.stores import opened, run_argument, store_option
-from jurybox.cli.sureness import cluster_option, level_option
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -1,12 +1,65 @@
 """``jurybox evaluate``."""
 
-import click
+import sys
+from pathlib import Path
 
-from jurybox.cli.calling import base_url_option
+import click
+from rich.table import Table
+
 from jurybox.cli.exits import FAILED, FINE, INCOMPLETE
-from jurybox.cli.output import json_option, print_json, say
-from jurybox.cli.values import TextValue
+from jurybox.cli.options import base_url_option
+from jurybox.cli.output import json_option, plain, print_json, say, wide_console
+from jurybox.cli.report_view import usage_line, warnings
+from jurybox.documents.numbers import show_number
 from jurybox.errors import InputError
+from jurybox.reporting.figures import shown, signed
+from jurybox.rubric.model import Rubric
+from jurybox.scoring.automated import AutomatedReport
+from jurybox.scoring.by_rules import RulesReport, quoted
+
+_STDIN = "jurybox.stdin"
+
+
+class TextValue(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - newer than 8.2
+    """A text, given in place, as ``@FILE`` or as ``-``."""
+
+    name = "text"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the text itself."""
+        text = str(value)
+        where = "" if param is None else param.opts[0]
+        if text == "-":
+            if sys.stdin is None:
+                raise InputError("standard input is closed", "pipe the text in", where)
+            if ctx is not None and ctx.meta.setdefault(_STDIN, where) != where:
+                problem = f"{ctx.meta[_STDIN]} has read standard input already"
+                raise InputError(problem, "give one of the texts in a file", where)
+            return _decoded(sys.stdin.buffer.read(), f"{where} -")
+        if text.startswith("@"):
+            return _decoded(_read(Path(text[1:]), where), f"{where} {text}")
+        # Bytes of an argument that are no UTF-8 come in as halves of characters.
+        return _decoded(text.encode("utf-8", "surrogateescape"), where)
+
+
+def _read(path: Path, where: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = str(getattr(error, "strerror", None) or error).lower()
+        problem, mend = f"{path} can't be read ({reason})", "check the path behind the @"
+        raise InputError(problem, mend, where) from None
+
+
+def _decoded(data: bytes, where: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = f"byte {error.start} is not UTF-8"
+        raise InputError(problem, "save the text as UTF-8", where) from None
+
 
 TEXT = TextValue()
 
@@ -107,7 +160,6 @@ def command(  # noqa: PLR0917 - click passes them by name
         print_json({**report.as_data(), **verdict_as_data(rules, decision)})
     elif isinstance(report, RulesReport):
         from jurybox.cli.report_view import print_verdict
-        from jurybox.cli.rules_view import print_rules_report
 
         print_rules_report(report, loaded, spending.dollars, explain=explain)
         print_verdict(rules, decision)
@@ -119,3 +171,86 @@ def command(  # noqa: PLR0917 - click passes them by name
     if asked is not None and asked.votes_valid == 0:
         return INCOMPLETE
     return FAILED if any(rule.passed is False for rule in rules) else FINE
+
+
+_NO_REASON = "(no reasoning)"
+
+
+def print_rules_report(
+    report: RulesReport, rubric: Rubric, dollars: float | None, *, explain: bool
+) -> None:
+    """Print a report whose scores are the rules'; what the judge says comes apart."""
+    out = wide_console()
+    head = plain(f"{report.rubric.id} {report.rubric.version}", style="bold")
+    out.print(head.append_text(plain("  by the rubric's rules")))
+    for piece in warnings(report):
+        out.print(piece)
+    automated = report.automated
+    out.print(explained(automated) if explain else _scores(report))
+    out.print(plain(_overall(automated, rubric), style="bold"))
+    if report.judge is not None:
+        _print_judge(report, dollars)
+
+
+def _scores(report: RulesReport) -> Table:
+    table = _table("criterion", "score", "band", "what it is made of")
+    for told, scored in zip(report.criteria, report.automated.criteria, strict=True):
+        cells = (told.id, shown(scored.score), scored.band or "", told.reasoning)
+        table.add_row(*(plain(cell) for cell in cells))
+    return table
+
+
+def explained(automated: AutomatedReport) -> Table:
+    """Return every score with its base and each rule that fired, on which words, for how much."""
+    table = _table("criterion", "score", "amount", "why", "when", "on the words")
+    for criterion in automated.criteria:
+        band = f" {criterion.band}" if criterion.band else ""
+        first = (criterion.id, f"{shown(criterion.score)}{band}", shown(criterion.base), "base")
+        table.add_row(*(plain(cell) for cell in first))
+        for fired in criterion.trace:
+            when = fired.rule.partition(" when ")[2]
+            cells = ("", "", signed(fired.amount), fired.why, when, quoted(fired))
+            table.add_row(*(plain(cell) for cell in cells))
+        total = criterion.base + sum(fired.amount for fired in criterion.trace)
+        apart = round(criterion.score - total, 6)
+        if apart:
+            cells = ("", "", signed(apart), "kept within the scale")
+            table.add_row(*(plain(cell) for cell in cells))
+    return table
+
+
+def _overall(automated: AutomatedReport, rubric: Rubric) -> str:
+    overall = automated.overall
+    band = None if overall is None else rubric.band(overall)
+    level = ""
+    if band is not None:
+        level = f"  {band.label}" + (f": {band.meaning}" if band.meaning else "")
+    return f"{rubric.overall_name}  {shown(overall)}{level}"
+
+
+def _print_judge(report: RulesReport, dollars: float | None) -> None:
+    judge = report.judge
+    if judge is None:
+        return
+    out = wide_console()
+    out.print()
+    out.print(plain(f"beside the rules, judged by {', '.join(judge.judges)}", style="bold"))
+    score = report.judge_score
+    word = "no valid vote" if score is None else show_number(score)
+    fallback = ", the fallback" if judge.judge_fallback else ""
+    votes = f"{judge.votes_valid} of {judge.votes_requested} votes"
+    out.print(plain(f"judge score  {word}{fallback} ({votes}, confidence {judge.confidence})"))
+    for lost in judge.lost_votes:
+        out.print(plain(f"vote {lost.vote + 1} ({lost.judge}) is lost: {lost.reason}", "yellow"))
+    for criterion in judge.criteria:
+        named = f"{criterion.id}: " if len(judge.criteria) > 1 else ""
+        out.print(plain(f"reasoning  {named}{criterion.reasoning or _NO_REASON}"))
+    out.print(usage_line(judge.usage, dollars))
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        right = heading == "amount"
+        table.add_column(heading, overflow="fold", justify="right" if right else "left")
+    return table

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from jurybox.cli.options import level_option
 from jurybox.cli.output import json_option, plain, print_json, wide_console
-from jurybox.cli.sureness import level_option
 
 if TYPE_CHECKING:
     from rich.table import Table

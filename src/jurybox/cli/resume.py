@@ -2,7 +2,7 @@
 
 import click
 
-from jurybox.cli.calling import concurrency_option
+from jurybox.cli.options import concurrency_option
 from jurybox.cli.output import json_option
 from jurybox.cli.stores import opened, run_argument, store_option
 

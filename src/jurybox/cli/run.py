@@ -2,7 +2,7 @@
 
 import click
 
-from jurybox.cli.calling import base_url_option, concurrency_option, unpinned_option
+from jurybox.cli.options import base_url_option, concurrency_option, unpinned_option
 from jurybox.cli.output import json_option, say
 from jurybox.cli.stores import opened, store_option
 

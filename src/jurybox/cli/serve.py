@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jurybox.cli.closing import close_on_signals
 from jurybox.cli.exits import FINE
 from jurybox.cli.output import say
+from jurybox.cli.signals import close_on_signals
 from jurybox.cli.stores import opened, shown_store, store_option
 from jurybox.errors import InputError
 

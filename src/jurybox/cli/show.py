@@ -1,9 +1,29 @@
 """``jurybox show``."""
 
-import click
+from typing import TYPE_CHECKING
 
-from jurybox.cli.output import json_option, print_json
+import click
+import msgspec
+from rich.table import Table
+
+from jurybox.cli.output import json_option, plain, print_json, wide_console
+from jurybox.cli.report_view import print_report
 from jurybox.cli.stores import opened, run_argument, store_option
+from jurybox.judging.exchange import Failure
+from jurybox.models.prices import load_prices
+from jurybox.reporting.figures import shown, signed
+from jurybox.reporting.sample_record import Record, exchange_notes
+from jurybox.reporting.stored import damaged, rubric_of
+from jurybox.running.records import ExchangeRow, RunRow
+from jurybox.running.transcript import read_outcome, read_request
+from jurybox.sample import Response
+from jurybox.scoring.automated import AutomatedReport
+from jurybox.scoring.result import SampleResult
+from jurybox.wiring import read_settings
+from jurybox.wiring.spending import run_cost
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @click.command("show")
@@ -39,7 +59,6 @@ def command(
     with opened(store_url) as store:
         row = find_run(store, run)
         if sample_id is not None:
-            from jurybox.cli.sample_view import print_record
             from jurybox.reporting.sample_record import find_record, record_as_data
 
             record = find_record(store, row, sample_id, repeat)
@@ -56,3 +75,123 @@ def command(
             print_json(view_as_data(view, store))
         else:
             print_view(view, store, metadata=True)
+
+
+def print_record(record: Record, run: RunRow) -> None:
+    """Print a sample: what was asked and answered, what it was given, and why."""
+    out = wide_console()
+    repeat = f", repeat {record.row.repeat}" if record.row.repeat else ""
+    out.print(plain(f"sample {record.row.sample_id}{repeat}  of run {run.id}", style="bold"))
+    _print_troubles(out, record)
+    _print_inputs(out, record)
+    _print_response(out, "response", record.responses.response)
+    if record.responses.response_b is not None:
+        _print_response(out, "response B", record.responses.response_b)
+    out.print(_measures(record.result))
+    if record.report is not None:
+        _print_report(record, run)
+    else:
+        for rule in record.result.rules:
+            word = {True: "holds", False: "fails", None: "not measured"}[rule.passed]
+            out.print(plain(f"{rule.rule}  {word}"))
+    if record.automated is not None:
+        out.print(_trace(record.automated))
+    for number, exchange in enumerate(record.exchanges, start=1):
+        _print_exchange(out, f"exchange {number}", exchange, run)
+    out.print(plain(f"record  {record.row.record_sha256}", style="dim"))
+
+
+def _print_troubles(out: "Console", record: Record) -> None:
+    result = record.result
+    if result.target_error is not None:
+        out.print(plain(f"no response: {result.target_error}", style="bold red"))
+    if result.evaluator_error is not None:
+        out.print(plain(f"no score: {result.evaluator_error}", style="bold red"))
+
+
+def _print_inputs(out: "Console", record: Record) -> None:
+    row = record.inputs
+    for turn in row.messages:
+        _print_text(out, f"earlier, {turn.role}", turn.content)
+    _print_text(out, "task", row.task)
+    for name, text in (("context", row.context), ("reference", row.reference)):
+        if text is not None:
+            _print_text(out, name, text)
+    if row.scenario is not None:
+        out.print(plain(f"scenario  {row.scenario}"))
+
+
+def _print_text(out: "Console", title: str, text: str) -> None:
+    out.print(plain(title, style="bold"))
+    # Word for word: where a line ends is for the terminal to say.
+    out.print(plain(text), soft_wrap=True)
+
+
+def _print_response(out: "Console", title: str, response: Response) -> None:
+    _print_text(out, title, response.text or "(nothing)")
+    if response.error is not None:
+        out.print(plain(response.error, style="red"))
+    if response.timing.cached:
+        out.print(
+            plain("from the cache: its times were measured in an earlier run", style="yellow")
+        )
+
+
+def _measures(result: SampleResult) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    for name, value in {**result.figures, **result.components}.items():
+        if value is not None:
+            table.add_row(plain(name), plain(shown(value)))
+    if result.judge_score is not None:
+        table.add_row(plain("judge_score"), plain(shown(result.judge_score)))
+    passed = {True: "yes", False: "no", None: "not decided"}[result.passed]
+    table.add_row(plain("passed"), plain(passed))
+    return table
+
+
+def _print_report(record: Record, run: RunRow) -> None:
+    report, result = record.report, record.result
+    if report is None:
+        return
+    decisions = {each.decide: each for each in rubric_of(run).sample_decisions}
+    judges = [use for use in result.uses if use.role == "judge"]
+    cost = run_cost(judges, load_prices(read_settings().prices))
+    print_report(report, result.rules, decisions.get(result.decision or ""), cost["dollars"])
+
+
+def _trace(automated: AutomatedReport) -> Table:
+    """Return what the rubric's rules made of the response, rule by rule."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("criterion", "score", "amount", "rule", "why"):
+        table.add_column(heading, overflow="fold")
+    for criterion in automated.criteria:
+        band = f" ({criterion.band})" if criterion.band else ""
+        first = (criterion.id, f"{shown(criterion.score)}{band}", shown(criterion.base), "base", "")
+        table.add_row(*(plain(cell) for cell in first))
+        for fired in criterion.trace:
+            quotes = ", ".join(f"\u201c{quote.words}\u201d" for quote in fired.quotes)
+            why = f"{fired.why}: {quotes}" if quotes else fired.why
+            cells = ("", "", signed(fired.amount), fired.rule, why)
+            table.add_row(*(plain(cell) for cell in cells))
+    return table
+
+
+def _print_exchange(out: "Console", name: str, exchange: ExchangeRow, run: RunRow) -> None:
+    try:
+        model, outcome = read_request(exchange).model, read_outcome(exchange)
+        notes = exchange_notes(exchange)
+    except msgspec.DecodeError as error:
+        raise damaged(run, error) from None
+    took = notes.latency_ms if outcome.latency_ms is None else outcome.latency_ms
+    parts = [name, exchange.role, model]
+    if took is not None:
+        parts.append(f"{shown(round(took, 1))} ms")
+    if isinstance(outcome, Failure):
+        parts.append("no reply")
+        text = f"{outcome.kind}: {outcome.message}"
+    else:
+        parts += ["cached"] if outcome.cached else []
+        text = outcome.text
+    _print_text(out, "  ".join(parts), text)

@@ -9,7 +9,7 @@ from jurybox.cli.ending import end
 from jurybox.cli.exits import INCOMPLETE, fail
 from jurybox.cli.output import harmless, say
 from jurybox.cli.progress import displayed
-from jurybox.cli.stopping import stop_on_signals
+from jurybox.cli.signals import stop_on_signals
 from jurybox.cli.stores import resume_line, shown_store
 from jurybox.errors import IncompleteError
 from jurybox.running.plan import Plan, read_plan

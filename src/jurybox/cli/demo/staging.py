@@ -9,7 +9,7 @@ import msgspec
 
 from jurybox.cli.output import say
 from jurybox.cli.progress import displayed
-from jurybox.cli.stopping import stop_on_signals
+from jurybox.cli.signals import stop_on_signals
 from jurybox.cli.stores import opened, resume_line
 from jurybox.errors import IncompleteError, InputError
 from jurybox.models.local.catalogue import default_judge, find, shown_bytes

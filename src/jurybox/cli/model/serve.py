@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from jurybox.cli.closing import close_on_signals
 from jurybox.cli.output import json_option, say
+from jurybox.cli.signals import close_on_signals
 from jurybox.models.local.catalogue import default_judge
 
 if TYPE_CHECKING:

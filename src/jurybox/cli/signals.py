@@ -1,4 +1,4 @@
-"""Ctrl-C and the signal that ends programs: the first ends a run soon, the second at once."""
+"""Ctrl-C and termination signals: servers close, runs stop soon and then at once."""
 
 import asyncio
 import signal
@@ -9,6 +9,24 @@ from jurybox.running.stop import Stop
 
 if TYPE_CHECKING:
     from jurybox.wiring.running import Job
+
+_END_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def close_on_signals(stopped: asyncio.Event) -> None:
+    """Have the first signal end the server in good order; the next one does what it always does."""
+    loop = asyncio.get_running_loop()
+    # Whoever started the command in the background may have had it ignore Ctrl-C.
+    heard = [each for each in _END_SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+
+    def stop() -> None:
+        stopped.set()
+        for each in heard:
+            loop.remove_signal_handler(each)
+
+    for each in heard:
+        loop.add_signal_handler(each, stop)
+
 
 _SIGNALS: Final = {
     signal.SIGINT: "interrupted",
