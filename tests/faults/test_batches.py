@@ -197,7 +197,7 @@ def test_equal_requests_are_kept_apart(bench: Bench) -> None:
     assert sum(bench.server.batched.values()) >= 5
 
 
-@pytest.mark.parametrize("judge", ["python/judges:strict", "replay/calls.jsonl", "overlap/words"])
+@pytest.mark.parametrize("judge", ["python/judges:strict", "replay/calls.jsonl"])
 def test_judges_without_batches_are_refused_before_the_first_call(bench: Bench, judge: str) -> None:
     done = bench.run("--batch", "--judge", judge)
     assert done.code == 2

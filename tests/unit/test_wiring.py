@@ -8,6 +8,7 @@ from jurybox.wiring import embedded_judge, read_settings, rubric_files
 from jurybox.wiring.evaluating import evaluate
 
 GOOD = "---\nid: tone\nversion: 1.0.0\nscale: 1-5\n---\n# Tone\n## Criteria\n### Warmth\n"
+JUDGE = "python/judges:one"
 
 
 @pytest.fixture
@@ -91,17 +92,12 @@ def test_a_traceback_can_be_turned_off_by_a_zero() -> None:
     assert not Settings.from_environment({TRACEBACK: "0"}).traceback
 
 
-@pytest.mark.parametrize(
-    ("named", "embedded", "announced"),
-    [
-        ((), "overlap/words", ["overlap/words"]),
-        (("overlap/words",), "overlap/words", []),
-    ],
-)
+@pytest.mark.parametrize(("named", "announced"), [((), [JUDGE]), ((JUDGE,), [])])
 def test_an_unnamed_judge_is_announced_once_before_it_judges(
-    monkeypatch: pytest.MonkeyPatch, named: tuple[str, ...], embedded: str, announced: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: tuple[str, ...], announced: list[str]
 ) -> None:
-    monkeypatch.setattr(embedded_judge, "embedded_judge", lambda: embedded)
+    (tmp_path / "judges.py").write_text("def one(prompt):\n    return ''\n")
+    monkeypatch.setattr(embedded_judge, "embedded_judge", lambda: JUDGE)
     heard: list[str] = []
     evaluate(
         rubric="answer-quality",

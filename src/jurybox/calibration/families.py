@@ -29,7 +29,7 @@ _FAMILIES: Final[tuple[tuple[str, str], ...]] = (
 _PATTERNS: Final = tuple((name, re.compile(pattern)) for name, pattern in _FAMILIES)
 _PROVIDERS: Final = {"openai": "gpt", "anthropic": "claude", "google": "gemini", "meta": "llama"}
 # A function, a recording or a script may be called anything.
-_OWN: Final = ("python/", "replay/", "command/", "overlap/")
+_OWN: Final = ("python/", "replay/", "command/")
 
 
 def family_of(model: str) -> str:

@@ -142,12 +142,10 @@ def _scored(
     criterion: Criterion, votes: Sequence[Scores], requested: int, *, sure: bool
 ) -> CriterionReport:
     name = criterion.id
-    # Some judges give no opinion on a criterion: the overlap judge knows only the reference.
-    scored = [vote for vote in votes if name in vote.scores]
-    given = [vote.scores[name] for vote in scored]
+    given = [vote.scores[name] for vote in votes]
     score, confidence = count_scores(given, requested)
     # The reasoning shown is that of a vote for the score shown.
-    agreeing = None if score is None else scored[given.index(score)]
+    agreeing = None if score is None else votes[given.index(score)]
     reasoning = "" if agreeing is None else agreeing.remarks.reasoning.get(name, "")
     return CriterionReport(
         id=name,

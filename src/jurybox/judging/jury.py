@@ -7,7 +7,6 @@ from jurybox.judging.compiling import Ballot, report_on_one, report_on_pair, rep
 from jurybox.judging.evidence.comparing import compare
 from jurybox.judging.evidence.examining import examine
 from jurybox.judging.flow import Answer, Flow, Unscored, ask, together
-from jurybox.judging.overlap import NO_REFERENCE, overlap_flow
 from jurybox.judging.pairwise import PairVote, pairwise
 from jurybox.judging.panel import Panel, Question, Seat
 from jurybox.judging.report import EvaluationReport
@@ -74,25 +73,12 @@ def _ballot(
 ) -> Flow[Ballot]:
     if question is not None and seat.way == "verdict":
         return ask(seat.request(question), judging.score_reader, judging.asking)
-    if seat.way == "overlap":
-        return _measured(judging, sample, response, seat)
     return examine(judging, sample, response, seat)
 
 
-def _measured(judging: Judging, sample: Sample, response: str, seat: Seat) -> Flow[Ballot]:
-    yield from ()
-    about_it = [each for each in judging.scored if each.evidence == "reference"]
-    return overlap_flow(judging, sample, response, seat, about_it)
-
-
 def _pair_vote(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Unscored]:
-    match seat.way:
-        case "verdict":
-            return (yield from pairwise(judging, sample, seat))
-        case "evidence":
-            return (yield from compare(judging, sample, seat))
-        case "overlap":
-            return Unscored(reason=NO_REFERENCE, cause="defect")
+    vote = compare if seat.way == "evidence" else pairwise
+    return vote(judging, sample, seat)
 
 
 def _lacking_of_pair(judging: Judging) -> Lacking[PairVote | Unscored]:

@@ -10,24 +10,20 @@ from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.rubric.model import Generation, Rubric
 from jurybox.sample import Turn
 
-Way = Literal["verdict", "evidence", "overlap"]
-"""How a judge is asked: for a whole verdict, narrow questions whose answers code scores, or not."""
+Way = Literal["verdict", "evidence"]
+"""How a judge is asked: for a whole verdict, or narrow questions whose answers code scores."""
 
 WORDINGS: Final = 3
 """In how many ways each question for evidence can be put; more votes repeat them."""
 
 _EMBEDDED: Final = "local/"
-_OVERLAP: Final = "overlap/"
 
 
 def way_of(judge: str, wanted: Way | None) -> Way:
     """Return how a judge is asked: as it is wanted, or else the embedded ones by evidence.
 
-    Small models can't reason and then score; they can answer narrow questions. The overlap judge
-    is no model and can't be asked at all.
+    Small models can't reason and then score; they can answer narrow questions.
     """
-    if judge.startswith(_OVERLAP):
-        return "overlap"
     return wanted or ("evidence" if judge.startswith(_EMBEDDED) else "verdict")
 
 

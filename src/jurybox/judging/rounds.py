@@ -47,7 +47,7 @@ def lacking_scores(criteria: Sequence[str]) -> Lacking[Answer[Scores] | Unscored
 
     def lacking(given: Sequence[Answer[Scores] | Unscored], votes: int) -> int:
         scores = [each.value.scores for each in given if isinstance(each, Answer)]
-        said = [[vote[name] for vote in scores if name in vote] for name in criteria]
+        said = [[vote[name] for vote in scores] for name in criteria]
         return _most_lacking(said, votes)
 
     return lacking

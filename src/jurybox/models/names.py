@@ -8,11 +8,11 @@ import msgspec
 from jurybox.errors import InputError
 from jurybox.wording import listed, nearest
 
-Provider = Literal["anthropic", "local", "openai", "overlap", "python", "replay"]
+Provider = Literal["anthropic", "local", "openai", "python", "replay"]
 PROVIDERS: Final[tuple[Provider, ...]] = get_args(Provider)
 
 # Their version is that of the code or file, which a run records by itself.
-_LOCAL: Final = ("local", "overlap", "python", "replay")
+_LOCAL: Final = ("local", "python", "replay")
 _DATE = r"20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])"
 # As providers write them: month and day (0613), year and month (2411), a number (001).
 _SHORT = r"(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])|2[2-9](?:0[1-9]|1[0-2])|00\d"

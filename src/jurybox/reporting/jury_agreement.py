@@ -111,7 +111,7 @@ class _Count:
             leaders: list[Vote | None] = [_majority(each.votes) for each in reports]
             self._undecided[name] += None in leaders
             for each, leader in zip(reports, leaders, strict=True):
-                # Where a judge has no opinion on a criterion, whose votes they are can't be told.
+                # A vote may be lost on one of two responses; whose votes are left isn't known then.
                 if leader is not None and len(each.votes) == len(valid):
                     self._blame(name, leader, valid, each.votes)
 

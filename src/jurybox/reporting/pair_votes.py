@@ -30,9 +30,7 @@ def pair_votes(
     """
     judging = procedure.judging
     asked = [each for each in exchanges if role_of(each) == "judge"]
-    panel = [
-        seat for seat in judging.seats(procedure.judges, procedure.votes) if seat.way != "overlap"
-    ]
+    panel = judging.seats(procedure.judges, procedure.votes)
     flows = [_flow(procedure, sample, seat) for seat in panel]
     votes = drive_sync(together(*flows), ByThread(asked))
     for seat, vote in zip(panel, votes, strict=True):

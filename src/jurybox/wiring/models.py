@@ -85,11 +85,6 @@ class _Builder:
                 return load_function(name.name, self._folder)
             case "local":
                 return self._local(name.name)
-            case "overlap":
-                from jurybox.models.scripted import ScriptedModel
-
-                # Code measures; whoever asked it would be told so.
-                return ScriptedModel((), str(name))
             case "replay":
                 from jurybox.models.replay import ReplayModel
 

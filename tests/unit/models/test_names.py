@@ -59,7 +59,7 @@ def test_a_slip_in_the_provider_gets_a_hint() -> None:
     with pytest.raises(InputError, match=r"no provider `open-ai`; did you mean `openai`\?"):
         ModelName.parse("open-ai/gpt-4o")
     with pytest.raises(
-        InputError, match="there are `anthropic`, `local`, `openai`, `overlap`, `python`, `replay`"
+        InputError, match="there are `anthropic`, `local`, `openai`, `python`, `replay`"
     ):
         ModelName.parse("zzz/gpt-4o")
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from jurybox.judging.precautions import Precautions
+from jurybox.rubric.model import Rubric
 
 _ALWAYS: Final = {
     "verbosity": "No question asks for length, and no score depends on it.",
@@ -18,20 +18,16 @@ _ALWAYS: Final = {
 }
 _UNKNOWN: Final = "Not looked into: {judge} was asked narrow questions, and none is about this."
 
-ALONE: Final = Precautions(
-    {
-        "position": "The response was read alone; there was no other to stand before it.",
-        **_ALWAYS,
-    },
-    _UNKNOWN,
+_ALONE: Final = "The response was read alone; there was no other to stand before it."
+_PAIR: Final = (
+    "Each response was also read alone, and the comparison was made in both orders and averaged;"
+    " the reasoning says how far the order alone moved it."
 )
-PAIR: Final = Precautions(
-    {
-        "position": (
-            "Each response was also read alone, and the comparison was made in both orders and"
-            " averaged; the reasoning says how far the order alone moved it."
-        ),
-        **_ALWAYS,
-    },
-    _UNKNOWN,
-)
+
+
+def completed(checklist: Rubric, judge: str, *, pair: bool) -> dict[str, str]:
+    """Return the bias checklist with what the method does against each bias."""
+    against = {"position": _PAIR if pair else _ALONE, **_ALWAYS}
+    return {
+        item.id: against.get(item.id, _UNKNOWN).format(judge=judge) for item in checklist.criteria
+    }

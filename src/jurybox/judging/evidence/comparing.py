@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from jurybox.judging.asking import Judging
-from jurybox.judging.evidence.checking import PAIR
+from jurybox.judging.evidence.checking import completed
 from jurybox.judging.evidence.gathering import gather
 from jurybox.judging.evidence.inquiry import Evidence
 from jurybox.judging.evidence.material import context_part, question_part
@@ -117,7 +117,7 @@ def _alone(
         preferences={name: _side(lead, _LEAST_EVIDENCE) for name, lead in leads.items()},
         remarks=Remarks(
             reasoning=reasoning,
-            bias_checklist=PAIR.completed(judging.checklist, seat.judge),
+            bias_checklist=completed(judging.checklist, seat.judge, pair=True),
             extra={"lead_of_a": round(whole, 6)},
         ),
     )

@@ -1,7 +1,7 @@
 """One vote on one response: gather evidence for every criterion, then score by code."""
 
 from jurybox.judging.asking import Judging
-from jurybox.judging.evidence.checking import ALONE
+from jurybox.judging.evidence.checking import completed
 from jurybox.judging.evidence.gathering import gather
 from jurybox.judging.flow import Answer, Flow, Unscored
 from jurybox.judging.panel import Seat
@@ -28,7 +28,7 @@ def examine(
         (whole,) = scored
         reasoning = {whole.id: "\n".join(f"{name}: {text}" for name, text in reasoning.items())}
         shares = [weighted_mean(criteria, shares)]
-    checklist = ALONE.completed(judging.checklist, seat.judge)
+    checklist = completed(judging.checklist, seat.judge, pair=False)
     scores = {each.id: each.scale.at(share) for each, share in zip(scored, shares, strict=True)}
     remarks = Remarks(reasoning=reasoning, bias_checklist=checklist)
     return Answer(value=Scores(scores=scores, remarks=remarks), replies=gathered.readings.replies)
