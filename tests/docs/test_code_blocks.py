@@ -21,7 +21,7 @@ from jurybox.rubric_files import RubricFile, RubricFiles
 from jurybox.suite import parse_suite
 
 ROOT = Path(__file__).parents[2]
-ALONE = re.compile(r"(jurybox (?!model serve)[^|&;<>$`*?\\]+)(?: > ([\w.]+))?")
+ALONE = re.compile(r"(jurybox [^|&;<>$`*?\\]+)(?: > ([\w.]+))?")
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 DISCRETE = """---

@@ -12,7 +12,6 @@ from jurybox.cli.lazy import LazyGroup
         "list": ("jurybox.cli.model.list", "List the models of the catalogue."),
         "path": ("jurybox.cli.model.path", "Print where the file of a model is."),
         "remove": ("jurybox.cli.model.remove", "Remove a model from this machine."),
-        "serve": ("jurybox.cli.model.serve", "Answer as an OpenAI-compatible endpoint."),
     },
 )
 def command() -> None:
@@ -24,5 +23,4 @@ def command() -> None:
       jurybox model pull
       jurybox model path smollm2-135m
       jurybox model remove smollm2-135m
-      jurybox model serve --port 0
     """  # noqa: D301 - click reads \b as "keep these lines"
