@@ -15,13 +15,16 @@ from pathlib import Path
 
 from judge import CASES, DIFFICULTIES, Case, cases
 
-from jurybox.judging.evidence.material import TEACHER, solution_part, text_part
-from jurybox.judging.evidence.overlapping import Vocabulary
-from jurybox.judging.evidence.own_answer import OwnAnswer, own_answer
-from jurybox.judging.evidence.probability import probabilities
-from jurybox.judging.evidence.probes import Probe
-from jurybox.judging.evidence.statements import statements
-from jurybox.judging.evidence.telling import logit
+from jurybox.judging.evidence.questions import (
+    TEACHER,
+    Probe,
+    logit,
+    probabilities,
+    solution_part,
+    text_part,
+)
+from jurybox.judging.evidence.sources import OwnAnswer, own_answer
+from jurybox.judging.evidence.text_overlap import Vocabulary, statements
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.judging.flow import Defect
 from jurybox.judging.panel import Seat

@@ -15,8 +15,8 @@ import pytest
 import real_models
 from jurybox import EvaluationReport, load_rubric
 from jurybox.judging.asking import Judging
-from jurybox.judging.evidence.comparing import compare
-from jurybox.judging.evidence.probability import probabilities
+from jurybox.judging.evidence.evidence_votes import compare
+from jurybox.judging.evidence.questions import probabilities
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.judging.flow import Unscored
 from jurybox.judging.jury import jury

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from jurybox.judging.asking import Judging
 from jurybox.judging.compiling import Ballot, report_on_one, report_on_pair, report_on_two
-from jurybox.judging.evidence.comparing import compare
-from jurybox.judging.evidence.examining import examine
+from jurybox.judging.evidence.evidence_votes import compare, examine
 from jurybox.judging.flow import Answer, Flow, Unscored, ask, together
 from jurybox.judging.pairwise import PairVote, pairwise
 from jurybox.judging.panel import Panel, Question, Seat

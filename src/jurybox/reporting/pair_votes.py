@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from jurybox.judging.evidence.comparing import compare
+from jurybox.judging.evidence.evidence_votes import compare
 from jurybox.judging.flow import Flow, Unscored, together
 from jurybox.judging.pairwise import PairVote, pairwise
 from jurybox.judging.panel import Seat

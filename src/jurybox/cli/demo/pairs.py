@@ -7,8 +7,8 @@ import msgspec
 
 from jurybox.cli.demo.staging import data
 from jurybox.judging.asking import Judging
-from jurybox.judging.evidence.comparing import compare
-from jurybox.judging.evidence.telling import expit
+from jurybox.judging.evidence.evidence_votes import compare
+from jurybox.judging.evidence.questions import expit
 from jurybox.judging.exchange import ModelRequest, Outcome
 from jurybox.judging.flow import Unscored
 from jurybox.judging.report import EvaluationReport

@@ -8,7 +8,7 @@ from typing import Any
 
 from jurybox import load_rubric
 from jurybox.judging.asking import Judging
-from jurybox.judging.evidence.inquiry import Evidence, Inquiry
+from jurybox.judging.evidence.questions import Evidence, Inquiry
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.judging.panel import Seat
 from jurybox.rubric.model import Criterion, Generation, Rubric

@@ -7,12 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from answering import SCALES, criterion, evidence, sample
-from jurybox.judging.evidence.against_context import by_context
-from jurybox.judging.evidence.against_reference import by_knowledge, by_reference
-from jurybox.judging.evidence.inquiry import Evidence, Inquiry
-from jurybox.judging.evidence.kinds import inquiry_for, source_for
-from jurybox.judging.evidence.levels import by_levels
-from jurybox.judging.evidence.own_answer import OwnAnswer
+from jurybox.judging.evidence.questions import Evidence, Inquiry
+from jurybox.judging.evidence.sources import (
+    OwnAnswer,
+    by_context,
+    by_knowledge,
+    by_levels,
+    by_reference,
+    inquiry_for,
+    source_for,
+)
 from jurybox.judging.exchange import ModelReply
 from jurybox.rubric.model import Criterion, Indicators, Level
 from jurybox.rubric.scale import Scale

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.judging.evidence.overlapping import Vocabulary, content
+from jurybox.judging.evidence.text_overlap import Vocabulary, content
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from answering import logprobs, reply
-from jurybox.judging.evidence.probability import probabilities
+from jurybox.judging.evidence.questions import probabilities
 from jurybox.judging.exchange import ModelReply
 from jurybox.judging.flow import Defect
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from answering import JUDGE, answering, reply, seat, text_of
-from jurybox.judging.evidence.probability import ALTERNATIVES
-from jurybox.judging.evidence.probes import Probe, Readings, inquire
+from jurybox.judging.evidence.questions import ALTERNATIVES, Probe, Readings, inquire
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.flow import Unscored
 from jurybox.running.drive import drive_sync

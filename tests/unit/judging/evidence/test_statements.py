@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import growth
-from jurybox.judging.evidence.statements import MOST, sentences, statements
+from jurybox.judging.evidence.text_overlap import MOST, sentences, statements
 
 MEGABYTE = 1_000_000
 

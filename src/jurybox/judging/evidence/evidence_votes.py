@@ -1,9 +1,4 @@
-"""One vote on a pair: each side's own evidence, and a comparison in both orders.
-
-The two are kept apart. A small model names the answer in one place nearly always, the first or the
-second by how it is asked, so one order alone says next to nothing; the mean of both takes that out.
-Where the two ways name different sides, the vote is unstable (E8).
-"""
+"""A vote from evidence: on one response, or on a pair in both orders."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -11,18 +6,94 @@ from typing import Final
 import msgspec
 
 from jurybox.judging.asking import Judging
-from jurybox.judging.evidence.checking import completed
-from jurybox.judging.evidence.gathering import gather
-from jurybox.judging.evidence.inquiry import Evidence
-from jurybox.judging.evidence.material import context_part, question_part
-from jurybox.judging.evidence.probes import Probe
-from jurybox.judging.evidence.telling import logit, shown
-from jurybox.judging.flow import Flow, Unscored
+from jurybox.judging.evidence.questions import (
+    Evidence,
+    Inquiry,
+    Probe,
+    Readings,
+    context_part,
+    inquire,
+    logit,
+    question_part,
+    shown,
+)
+from jurybox.judging.evidence.sources import OwnAnswer, inquiry_for, own_answer, source_for
+from jurybox.judging.flow import Answer, Flow, Unscored
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.panel import Seat
-from jurybox.judging.verdict import Preference, Remarks, Side
-from jurybox.rubric.model import weighted_mean
+from jurybox.judging.verdict import Preference, Remarks, Scores, Side
+from jurybox.rubric.model import Criterion, Rubric, weighted_mean
 from jurybox.sample import Sample
+
+
+class Gathered(msgspec.Struct, frozen=True, kw_only=True):
+    """The evidence for each response by the criteria's ids, and all that was read."""
+
+    evidence: tuple[dict[str, Evidence], ...]
+    readings: Readings
+
+
+def gather(
+    criteria: Sequence[Criterion],
+    sample: Sample,
+    responses: Sequence[str],
+    seat: Seat,
+    more: Sequence[Probe] = (),
+) -> Flow[Gathered | Unscored]:
+    """Ask all that is to be known of some responses, and ``more``; each vote in other words."""
+    own: OwnAnswer | None = None
+    source = source_for(criteria, sample)
+    if source is not None:
+        answer = yield from own_answer(seat, sample, source)
+        if isinstance(answer, Unscored):
+            return answer
+        own = answer
+    replies = () if own is None else (own.reply,)
+    inquiries = [
+        {each.id: inquiry_for(each, sample, response, seat.vote, own) for each in criteria}
+        for response in responses
+    ]
+    probes = [probe for side in inquiries for each in side.values() for probe in each.probes]
+    readings = yield from inquire(seat, [*probes, *more])
+    readings = msgspec.structs.replace(readings, replies=(*replies, *readings.replies))
+    if isinstance(readings, Unscored):
+        return readings
+    evidence = tuple(_concluded(side, readings) for side in inquiries)
+    return Gathered(evidence=evidence, readings=readings)
+
+
+def _concluded(inquiries: dict[str, Inquiry], readings: Readings) -> dict[str, Evidence]:
+    return {name: inquiry.conclude(readings.of) for name, inquiry in inquiries.items()}
+
+
+_ALWAYS: Final = {
+    "verbosity": "No question asks for length, and no score depends on it.",
+    "self_enhancement": (
+        "Not looked into: who wrote the response isn't known. {judge} answered questions about"
+        " what it says, and gave no opinion on it."
+    ),
+    "formatting": "No question asks for layout, unless a level of the rubric does.",
+    "authority": (
+        "The questions hold the response against the material or the rubric's words; a title or"
+        " a claimed source in it is no answer to any of them. The model may still be impressed."
+    ),
+}
+_UNKNOWN: Final = "Not looked into: {judge} was asked narrow questions, and none is about this."
+
+_ALONE: Final = "The response was read alone; there was no other to stand before it."
+_PAIR: Final = (
+    "Each response was also read alone, and the comparison was made in both orders and averaged;"
+    " the reasoning says how far the order alone moved it."
+)
+
+
+def completed(checklist: Rubric, judge: str, *, pair: bool) -> dict[str, str]:
+    """Return the bias checklist with what the method does against each bias."""
+    against = {"position": _PAIR if pair else _ALONE, **_ALWAYS}
+    return {
+        item.id: against.get(item.id, _UNKNOWN).format(judge=judge) for item in checklist.criteria
+    }
+
 
 _ROLE: Final = "You are a strict and fair judge of answers."
 _WORDINGS: Final = (
@@ -144,3 +215,27 @@ def _side(lead: float, least: float) -> Side:
     if abs(lead) < least:
         return "tie"
     return "A" if lead > 0 else "B"
+
+
+def examine(
+    judging: Judging, sample: Sample, response: str, seat: Seat
+) -> Flow[Answer[Scores] | Unscored]:
+    """Score one response by what a small model finds in it."""
+    criteria = judging.rubric.criteria
+    gathered = yield from gather(criteria, sample, (response,), seat)
+    if isinstance(gathered, Unscored):
+        return gathered
+    (evidence,) = gathered.evidence
+    # The findings are complete before any of them becomes a score (E4).
+    reasoning = {name: each.told() for name, each in evidence.items()}
+    shares = [evidence[each.id].share for each in criteria]
+    scored = judging.scored
+    if scored != criteria:
+        # One score for the response as a whole: its criteria by their weights.
+        (whole,) = scored
+        reasoning = {whole.id: "\n".join(f"{name}: {text}" for name, text in reasoning.items())}
+        shares = [weighted_mean(criteria, shares)]
+    checklist = completed(judging.checklist, seat.judge, pair=False)
+    scores = {each.id: each.scale.at(share) for each, share in zip(scored, shares, strict=True)}
+    remarks = Remarks(reasoning=reasoning, bias_checklist=checklist)
+    return Answer(value=Scores(scores=scores, remarks=remarks), replies=gathered.readings.replies)
