@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Mapping
 
 import httpx
-from starlette.applications import Starlette
+from fastapi import FastAPI
 
 
 class PagesClient:
     """Asks an application one request after the other, and keeps its cookies."""
 
-    def __init__(self, app: Starlette, base_url: str = "http://127.0.0.1:8080") -> None:
+    def __init__(self, app: FastAPI, base_url: str = "http://127.0.0.1:8080") -> None:
         self.app = app
         self.base_url = base_url
         self.cookies = httpx.Cookies()
@@ -18,6 +18,10 @@ class PagesClient:
     def request(self, method: str, path: str, **more: object) -> httpx.Response:
         """Return the answer; a redirection is one too."""
         return asyncio.run(self._request(method, path, **more))
+
+    async def ask(self, method: str, path: str, headers: Mapping[str, str]) -> httpx.Response:
+        """Return the answer, within a loop of the caller's."""
+        return await self._request(method, path, headers=headers)
 
     async def _request(self, method: str, path: str, **more: object) -> httpx.Response:
         transport = httpx.ASGITransport(app=self.app)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _HOST: Final = "127.0.0.1"
 _PORT: Final = 8080
-_NEEDED: Final = ("starlette", "uvicorn")
+_NEEDED: Final = ("fastapi", "hypercorn", "itsdangerous")
 
 
 @click.command("serve")
@@ -80,10 +80,9 @@ def command(host: str, port: int, names: tuple[str, ...], store_url: str | None)
 async def _serve(
     host: str, door: "socket.socket", names: tuple[str, ...], store: "Store", store_name: str
 ) -> None:
-    from jurybox.web.app import application
+    from jurybox.web.app import application, warm
     from jurybox.web.place import ServeSettings
     from jurybox.web.serving import address_of, choose_token, is_loopback, known_names, serve
-    from jurybox.web.warming import warm
     from jurybox.wiring import read_settings
 
     given = read_settings().token
@@ -94,6 +93,7 @@ async def _serve(
         store_name=store_name,
         names=known,
         addresses=addresses,
+        port=door.getsockname()[1],
         token=token,
         say=say,
     )

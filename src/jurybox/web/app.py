@@ -1,50 +1,67 @@
 """The pages and the JSON API as one application."""
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Final
+import contextlib
+from typing import Any
 
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.routing import BaseRoute, Match, Route
-from starlette.types import Scope
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
 
-from jurybox.web.api import routes as api_routes
-from jurybox.web.guard import Guard
-from jurybox.web.pages import routes as page_routes
-from jurybox.web.pages.login import login_routes
+from jurybox import __version__
+from jurybox.errors import JuryboxError
+from jurybox.reporting.html.render import style_sheet
+from jurybox.web import api, pages, review
+from jurybox.web.pages.run import warm_newest
 from jurybox.web.place import Place, ServeSettings
 from jurybox.web.refusals import HANDLERS
-from jurybox.web.sessions import Sessions
-from jurybox.web.static_files import static_file
+from jurybox.web.rendering import warm_up
+from jurybox.web.review import api as review_api
+from jurybox.web.security import Guard
 
-_REVIEW: Final = "jurybox.web.review"
 
-
-def application(settings: ServeSettings) -> Starlette:
+def application(settings: ServeSettings) -> FastAPI:
     """Return the application; whoever serves it closes the store."""
-    sessions = Sessions(settings.token)
-    routes: list[BaseRoute] = [
-        *_review_routes(),
-        *page_routes(),
-        *login_routes(sessions),
-        *api_routes(),
-        Route("/static/{name}", static_file, methods=["GET"]),
-    ]
-
-    def writable(scope: Scope) -> bool:
-        """Say whether somebody takes what is sent; else the router says what is wrong."""
-        return any(route.matches(scope)[0] is Match.FULL for route in routes)
-
-    guard = Middleware(Guard, settings=settings, sessions=sessions, writable=writable)
-    app = Starlette(routes=routes, middleware=[guard], exception_handlers=HANDLERS)
-    app.router.redirect_slashes = False
+    guard = Guard(settings)
+    app = _Application(
+        title="jurybox",
+        version=__version__,
+        description="The runs of a store, as its pages show them.",
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_name,
+        middleware=guard.middleware(),
+        exception_handlers=dict(HANDLERS),
+    )
     app.state.place = Place(settings)
+    for router in (review.router, pages.router, guard.router(), api.router, review_api.router):
+        app.include_router(router)
+    # The report has it inlined; here it is a file like the others.
+    app.add_route("/static/report.css", _report_style)
+    app.mount("/static", StaticFiles(packages=[("jurybox.web", "static")]))
     return app
 
 
-def _review_routes() -> list[BaseRoute]:
-    if find_spec(_REVIEW) is None:
-        return []
-    routes: list[BaseRoute] = import_module(_REVIEW).routes()
-    return routes
+class _Application(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        return api.described(super().openapi())
+
+
+def warm(app: FastAPI) -> None:
+    """Load what the first page would otherwise wait for, and look at the newest run."""
+    warm_up()
+    # Whoever asks for the page is shown what is wrong.
+    with contextlib.suppress(JuryboxError):
+        warm_newest(app.state.place)
+
+
+def _name(route: APIRoute) -> str:
+    return route.name
+
+
+async def _report_style(request: Request) -> Response:
+    del request
+    return Response(style_sheet(), media_type="text/css")

@@ -1,143 +1,107 @@
 """Which samples a page or a program asks for: the same words in an address for both."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlencode
 
-import msgspec
+from pydantic import BaseModel, Field
 
 from jurybox.running.finding import LONGEST_SEARCH, MOST, Groups, SampleQuery
 from jurybox.scoring.facets import FLAGS
-from jurybox.web.parameters import ANY_TEXT, Pairs, Parameter, read_query
+from jurybox.web.finding import ANY_TEXT
 from jurybox.web.rendering import harmless
 
-_LONGEST: Final = 300
+_MAX_NAME: Final = 300
+_MAX_OFFSET: Final = 1_000_000_000
 _DIGEST: Final = "sha256:"
-_NAME: Final = {"type": "string", "minLength": 1, "maxLength": _LONGEST, "pattern": ANY_TEXT}
-_FARTHEST: Final = 1_000_000_000
 
-FILTERS: Final = (
-    Parameter(
-        name="search",
-        schema={"type": "string", "maxLength": LONGEST_SEARCH, "pattern": ANY_TEXT},
-        about="A text in the id, task, context, reference, messages or responses; case is ignored.",
-    ),
-    Parameter(
-        name="flag",
-        schema={"type": "string", "enum": list(FLAGS)},
-        about="A flag that the samples have; given several times, all of them.",
-        many=True,
-    ),
-    Parameter(name="scenario", schema=_NAME, about="The scenario of the samples."),
-    Parameter(name="demographic", schema=_NAME, about="Whom the samples speak for."),
-    Parameter(
-        name="winner",
-        schema={"type": "string", "enum": ["A", "B", "tie"]},
-        about="Which of two responses won.",
-    ),
-    Parameter(
-        name="figure",
-        schema=_NAME,
-        about="The figure that `low` and `high` are about; the overall score where none is named.",
-    ),
-    Parameter(name="low", schema={"type": "number"}, about="The figure's lowest value."),
-    Parameter(name="high", schema={"type": "number"}, about="The figure's highest value."),
-    Parameter(
-        name="sort",
-        schema={
-            "type": "string",
-            "pattern": r"^(number|urgency|id|figure:[^\u0000]{1,200})$",
-            "default": "number",
-        },
-        about="By what the samples are sorted: `number`, `urgency`, `id` or `figure:NAME`.",
-    ),
-    Parameter(
-        name="descending",
-        schema={"type": "boolean", "default": False},
-        about="Whether the highest come first; who has no such figure comes last either way.",
-    ),
-    Parameter(
-        name="queued",
-        schema={"type": "boolean", "default": False},
-        about="Only samples that somebody ought to review.",
-    ),
-)
-OFFSET: Final = Parameter(
-    name="offset",
-    schema={"type": "integer", "minimum": 0, "maximum": _FARTHEST, "default": 0},
-    about="How many are left out at the beginning.",
-)
-LIMIT: Final = Parameter(
-    name="limit",
-    schema={"type": "integer", "minimum": 1, "maximum": MOST, "default": 50},
-    about="How many are returned at most.",
-)
-PAGE: Final = Parameter(
-    name="page",
-    schema={"type": "integer", "minimum": 1, "maximum": 10_000_000, "default": 1},
-    about="The number of the page.",
-)
-AT: Final = Parameter(
-    name="at",
-    schema={"type": "integer", "minimum": 0, "maximum": _FARTHEST},
-    about="The sample's place among those that were asked for.",
-)
-_DEFAULTS: Final[Mapping[str, Any]] = {"sort": "number", "descending": False, "queued": False}
+_Name = Annotated[str, Field(min_length=1, max_length=_MAX_NAME, pattern=ANY_TEXT)]
+_Flag = Annotated[str, Field(pattern=f"^({'|'.join(FLAGS)})$")]
+_End = Annotated[float, Field(allow_inf_nan=False)]
+
+Offset = Annotated[int, Field(ge=0, le=1_000_000, description="How many are left out at first.")]
+Limit = Annotated[int, Field(ge=1, le=MOST, description="How many are returned at most.")]
 
 
-class Filter(msgspec.Struct, frozen=True):
-    """What a page of samples was asked for; it can be written into an address again."""
+class SampleFilter(BaseModel):
+    """What samples are found by; all of it has to hold."""
 
-    values: dict[str, Any]
+    search: str = Field(
+        "",
+        max_length=LONGEST_SEARCH,
+        pattern=ANY_TEXT,
+        description="A text in the id, task, context, reference, messages or responses;"
+        " case is ignored.",
+    )
+    flag: list[_Flag] = Field(
+        [], max_length=20, description="A flag of the samples; given several times, all of them."
+    )
+    scenario: _Name | None = Field(None, description="The scenario of the samples.")
+    demographic: _Name | None = Field(None, description="Whom the samples speak for.")
+    winner: Literal["A", "B", "tie"] | None = Field(None, description="The better response.")
+    figure: _Name | None = Field(
+        None, description="What `low` and `high` are about; the overall score if not given."
+    )
+    low: _End | None = Field(None, description="The figure's lowest value.")
+    high: _End | None = Field(None, description="The figure's highest value.")
+    sort: str = Field(
+        "number",
+        pattern=r"^(number|urgency|id|figure:[^\x00]{1,200})$",
+        description="By what the samples are sorted: `number`, `urgency`, `id` or `figure:NAME`.",
+    )
+    descending: bool = Field(
+        default=False,
+        description="Whether the highest come first; samples without the figure are always last.",
+    )
+    queued: bool = Field(default=False, description="Only samples that a person should review.")
 
-    def address(self, **changes: Any) -> str:  # noqa: ANN401 - whatever a parameter may be
-        """Return the part of an address behind the path; None takes a value out."""
-        pairs: list[tuple[str, str]] = []
-        for name, value in {**self.values, "page": None, "at": None, **changes}.items():
-            if value is None or value in ("", ()) or _DEFAULTS.get(name) == value:
-                continue
-            many = cast("tuple[object, ...]", value if isinstance(value, tuple) else (value,))
-            pairs += [(name, _text(each)) for each in many]
-        return f"?{urlencode(pairs, errors='replace')}" if pairs else ""
-
-    def chosen(self, groups: Callable[[], Groups]) -> "Filter":
+    def chosen(self, groups: Callable[[], Groups]) -> Self:
         """Return it with the groups that forms can only choose by their digests."""
-        values = dict(self.values)
-        for name, all_of_them in (("scenario", "scenarios"), ("demographic", "demographics")):
-            if str(values.get(name, "")).startswith(_DIGEST):
-                for each in getattr(groups(), all_of_them):
-                    if option(each) == values[name]:
-                        values[name] = each
-        return Filter(values)
+        changes: dict[str, str] = {}
+        for name, every in (("scenario", "scenarios"), ("demographic", "demographics")):
+            given: str = getattr(self, name) or ""
+            if given.startswith(_DIGEST):
+                for each in getattr(groups(), every):
+                    if option(each) == given:
+                        changes[name] = each
+        return self.model_copy(update=changes)
 
-    def query(self, overall: str, **more: int) -> SampleQuery:
+    def query(self, overall: str, **part: int) -> SampleQuery:
         """Return the question to the store; a range without a figure is of the overall score."""
-        values: dict[str, Any] = {**self.values, **more}
-        for name in ("page", "at"):
-            values.pop(name, None)
-        values["flags"] = values.pop("flag", ())
-        if "figure" not in values and ("low" in values or "high" in values):
+        values: dict[str, Any] = self.model_dump(include=set(SampleFilter.model_fields)) | part
+        flags = tuple(values.pop("flag"))
+        if self.figure is None and (self.low, self.high) != (None, None):
             values["figure"] = overall
-        return SampleQuery(**values)
+        return SampleQuery(**values, flags=flags)
 
 
-def read_filter(pairs: Pairs, more: Sequence[Parameter] = (), *, form: bool) -> Filter:
-    """Read what is asked for.
+class ListFilter(SampleFilter, extra="forbid"):
+    """What a program asks for."""
 
-    Raises:
-        Refusal: a value can't be one.
+    offset: int = Field(0, ge=0, le=_MAX_OFFSET, description="How many are left out at first.")
+    limit: Limit = 50
 
-    """
-    return Filter(read_query((*FILTERS, *more), pairs, form=form))
+
+class PageFilter(SampleFilter):
+    """What a page of samples was asked for; ``at`` is a sample's place among them."""
+
+    page: int = Field(1, ge=1, le=10_000_000)
+    at: int | None = Field(None, ge=0, le=_MAX_OFFSET)
+
+    def address(self, **changes: Any) -> str:  # noqa: ANN401 - whatever a field may be
+        """Return the part of an address behind the path; None takes a value out."""
+        values = {**self.model_dump(), "page": None, "at": None, **changes}
+        given = {
+            name: str(value).lower() if isinstance(value, bool) else value
+            for name, value in values.items()
+            if value not in (None, type(self).model_fields[name].default)
+        }
+        return f"?{urlencode(given, doseq=True, errors='replace')}" if given else ""
 
 
 def option(name: str) -> str:
     """Return what a form sends for a group: its name, or a digest of one that it would change."""
-    if harmless(name) == name and "\n" not in name and "\r" not in name and len(name) <= _LONGEST:
+    if harmless(name) == name and "\n" not in name and "\r" not in name and len(name) <= _MAX_NAME:
         return name
     return _DIGEST + hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

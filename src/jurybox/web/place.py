@@ -1,4 +1,4 @@
-"""What every page is made from: the store, what is known of runs, and who is served."""
+"""What every page is made from: the store, and what was computed from it before."""
 
 import threading
 from collections import OrderedDict
@@ -8,15 +8,17 @@ from typing import Final, TypeVar, cast
 import msgspec
 from starlette.requests import HTTPConnection
 
+from jurybox.reporting.comparing import Side, Wish, compare
+from jurybox.reporting.run_diff import RunDiff
 from jurybox.running.records import RunRow
 from jurybox.running.storing import Store
-from jurybox.web.comparisons import Comparisons
 from jurybox.web.standings import Standings
 from jurybox.wiring.live import LiveRuns
 
 T = TypeVar("T")
-_MOST: Final = 64
-"""So many things are kept that would take all samples of a run to make again."""
+_MAX_KEPT: Final = 64
+_CHANGED_SAMPLES: Final = 50
+"""How many changed samples a comparison lists."""
 
 
 def _silent(line: str) -> None:
@@ -30,9 +32,10 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
         store: where the runs are.
         store_name: how the store is called on the page, without a password.
         names: the hosts by which the server is known; a request under another name is refused.
-        addresses: whether every address stands for the server too, where it listens on all.
+        addresses: whether every IP address is one of its names too, where it listens on all.
+        port: where it listens; cookies are named by it.
         token: what has to be shown to get in; None where only this machine gets this far.
-        say: takes a line for whoever started the server.
+        say: takes a line for the user who started the server.
 
     """
 
@@ -40,6 +43,7 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
     store_name: str = "the store"
     names: frozenset[str] = frozenset({"127.0.0.1", "localhost", "[::1]"})
     addresses: bool = False
+    port: int = 0
     token: str | None = None
     say: Callable[[str], None] = _silent
 
@@ -58,7 +62,7 @@ class _Kept:
 
 
 class Place:
-    """The store and what was learned from it; any thread may use it."""
+    """The store and what was computed from it; any thread may use it."""
 
     def __init__(self, settings: ServeSettings) -> None:
         self.store = settings.store
@@ -66,36 +70,41 @@ class Place:
         self.say = settings.say
         self.guarded = settings.token is not None
         self.live = LiveRuns(settings.store)
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, str, str], _Kept] = OrderedDict()
-        self.comparisons = Comparisons(settings.store, self.live)
         self.standings = Standings(settings.store)
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, ...], _Kept] = OrderedDict()
 
-    def kept(self, run: RunRow, what: str, make: Callable[[], T]) -> T:
-        """Return what follows from a run's samples, made once for a run that is finished."""
-        if run.digest is None:
+    def kept(self, what: str, make: Callable[[], T], *runs: RunRow) -> T:
+        """Return what takes all samples of runs to make: once for runs that are finished."""
+        digests = [run.digest for run in runs if run.digest is not None]
+        if len(digests) < len(runs):
             return make()
-        key = (run.id, run.digest, what)
+        key = (what, *(run.id for run in runs), *digests)
         with self._lock:
             kept = self._kept.setdefault(key, _Kept())
             self._kept.move_to_end(key)
-            while len(self._kept) > _MOST:
+            while len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
-        # Whoever comes while it is being made waits for it, and doesn't make it twice.
+        # A second request waits for the first, and doesn't make it again.
         with kept.lock:
             if not kept.made:
                 kept.value = make()
                 kept.made = True
             return cast("T", kept.value)
 
-    def run(self, run_id: str) -> RunRow | None:
-        """Return a run by its whole id.
+    def comparison(self, one: RunRow, other: RunRow) -> RunDiff:
+        """Compare two runs.
 
         Raises:
-            IncompleteError: the store is in trouble.
+            IncompleteError: what is stored can't be read.
 
         """
-        return self.store.run(run_id)
+
+        def make() -> RunDiff:
+            a, b = (Side(row=row, view=self.live.view(row)) for row in (one, other))
+            return compare(self.store, a, b, Wish(limit=_CHANGED_SAMPLES))
+
+        return self.kept("comparison", make, one, other)
 
 
 def place_of(connection: HTTPConnection) -> Place:

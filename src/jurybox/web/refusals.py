@@ -1,9 +1,11 @@
-"""What is said to a request that can't be answered: never more than a person needs."""
+"""Answers to requests that can't be served: no more than a person needs to know."""
 
+import traceback
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,8 +23,6 @@ _WORDS: Final[Mapping[int, tuple[str, str]]] = {
     405: ("that can't be done here", "use another method"),
     408: ("the request came too slowly", "send it again"),
     413: ("the request is too large", "send less"),
-    415: ("that form of content isn't read here", "send a form or JSON"),
-    421: ("this server isn't known by that name", "use the address that it printed"),
     500: ("something went wrong here", "the server's own window says more"),
     503: ("the store can't be read", "the server's own window says why"),
 }
@@ -31,14 +31,21 @@ _WORDS: Final[Mapping[int, tuple[str, str]]] = {
 class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
     """An answer that isn't what was asked for."""
 
-    def __init__(self, status: int, problem: str = "", mend: str = "", where: str = "") -> None:
+    def __init__(
+        self,
+        status: int,
+        problem: str = "",
+        mend: str = "",
+        where: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         usual = _WORDS.get(status, _WORDS[500])
         super().__init__(problem or usual[0])
         self.status = status
         self.problem = problem or usual[0]
         self.mend = mend or usual[1]
         self.where = where
-        self.headers: dict[str, str] = {}
+        self.headers = headers or {}
 
 
 def is_api(scope: Scope) -> bool:
@@ -47,53 +54,51 @@ def is_api(scope: Scope) -> bool:
     return path == "/api" or path.startswith("/api/")
 
 
-def error_data(refusal: Refusal) -> dict[str, Any]:
-    """Return a refusal as programs get it."""
-    told = {"problem": refusal.problem, "mend": refusal.mend, "where": refusal.where}
-    return {"error": told}
-
-
-def refuse(request: Request, refusal: Refusal) -> Response:
-    """Return the answer: JSON to a program, a page to a person."""
+def answer_to(request: Request, error: Exception) -> Response:
+    """Return what is answered instead: JSON to a program, a page to a person."""
+    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.SEE_OTHER:
+        return Response(status_code=error.status_code, headers=error.headers)
+    refusal = _refusal(request, error)
     if is_api(request.scope):
-        response = json_response(error_data(refusal), refusal.status)
+        told = {"problem": refusal.problem, "mend": refusal.mend, "where": refusal.where}
+        response = json_response({"error": told}, refusal.status)
     else:
-        title = HTTPStatus(refusal.status).phrase
-        response = page_response(
-            request, "error.html", {"refusal": refusal, "title": title}, refusal.status
-        )
+        data = {"refusal": refusal, "title": HTTPStatus(refusal.status).phrase}
+        response = page_response(request, "error.html", data, refusal.status)
     response.headers.update(refusal.headers)
     return response
 
 
-def _refused(request: Request, error: Exception) -> Response:
-    return refuse(request, error if isinstance(error, Refusal) else Refusal(500))
+def _refusal(request: Request, error: Exception) -> Refusal:
+    match error:
+        case Refusal():
+            return error
+        case HTTPException():
+            return Refusal(error.status_code, headers=error.headers)
+        case RequestValidationError():
+            return _invalid(error)
+        case InputError():
+            return Refusal(400, error.problem, error.mend, error.where)
+        case IncompleteError():
+            # The message may hold paths of files, which only the owner of the server may see.
+            place_of(request).say(str(error))
+            return Refusal(503)
+        case _:
+            lines = traceback.format_exception(error)
+            place_of(request).say(f"a fault of ours: {type(error).__name__}: {error}")
+            for line in "".join(lines).splitlines():
+                place_of(request).say(f"  {line}")
+            return Refusal(500)
 
 
-def _by_router(request: Request, error: Exception) -> Response:
-    """Give what the router finds wrong in our own words."""
-    if not isinstance(error, HTTPException):
-        return refuse(request, Refusal(500))
-    refusal = Refusal(error.status_code)
-    refusal.headers = dict(error.headers or {})
-    return refuse(request, refusal)
+def _invalid(error: RequestValidationError) -> Refusal:
+    first: dict[str, Any] = error.errors()[0]
+    part, *names = first["loc"]
+    if part == "path":
+        return Refusal(404)
+    return Refusal(400, first["msg"], "see /api/openapi.json", ".".join(map(str, names)))
 
 
-def _bad_input(request: Request, error: Exception) -> Response:
-    if not isinstance(error, InputError):
-        return refuse(request, Refusal(500))
-    return refuse(request, Refusal(400, error.problem, error.mend, error.where))
-
-
-def _incomplete(request: Request, error: Exception) -> Response:
-    # The message may tell where files are, which is nobody's business but the owner's.
-    place_of(request).say(str(error))
-    return refuse(request, Refusal(503))
-
-
-HANDLERS: Final[Mapping[Any, Any]] = {
-    Refusal: _refused,
-    HTTPException: _by_router,
-    InputError: _bad_input,
-    IncompleteError: _incomplete,
-}
+HANDLERS: Final[Mapping[Any, Any]] = dict.fromkeys(
+    (Refusal, HTTPException, RequestValidationError, InputError, IncompleteError), answer_to
+)

@@ -1,6 +1,7 @@
 """From data to pages: one Jinja2 environment, in which every text is escaped."""
 
 import re
+import secrets
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -19,8 +20,8 @@ from jurybox.web.place import place_of
 _COMMANDS: Final = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-CSRF: Final = "jurybox.csrf"
-"""Where the guard leaves the token that a form has to send back."""
+CSRF: Final = "csrf"
+"""The name, in a session, of the token that a form has to send back."""
 
 
 def harmless(value: Any) -> Any:  # noqa: ANN401 - whatever a template shows
@@ -62,6 +63,12 @@ def warm_up() -> None:
         made.get_template(name)
 
 
+def csrf_of(request: Request) -> str:
+    """Return the token that the forms of this browser carry."""
+    session: dict[str, str] = request.scope.get("session", {})
+    return session.setdefault(CSRF, secrets.token_urlsafe())
+
+
 def page_response(
     request: Request, name: str, data: Mapping[str, Any], status: int = 200
 ) -> Response:
@@ -71,7 +78,7 @@ def page_response(
         environment()
         .get_template(name)
         .render(
-            csrf=request.scope.get(CSRF, ""),
+            csrf=csrf_of(request),
             store_name=place.store_name,
             guarded=place.guarded,
             path=request.scope["path"],

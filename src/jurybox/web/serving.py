@@ -3,26 +3,25 @@
 import asyncio
 import errno
 import ipaddress
-import logging
 import secrets
 import socket
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Any, Final, cast
 
-import uvicorn
-from starlette.types import ASGIApp
+from fastapi import FastAPI
+from hypercorn.asyncio import serve as _answer  # pyright: ignore[reportUnknownVariableType]
+from hypercorn.config import Config
 
 from jurybox.errors import InputError
 from jurybox.settings import TOKEN
-from jurybox.web.connections import Connection
 
 _BACKLOG: Final = 128
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _SHORTEST: Final = 16
-# Enough for any browser; who wants more is none.
-_LARGEST_HEAD: Final = 32_768
-_IDLE: Final = 20
-_GOODBYE: Final = 1
+_MAX_HEAD: Final = 32_768
+IDLE_SECONDS: Final = 10.0
+"""How long a connection may take to send the head of its next request."""
+_GOODBYE_SECONDS: Final = 1.0
 
 
 def is_loopback(host: str) -> bool:
@@ -98,40 +97,25 @@ def address_of(port: socket.socket) -> str:
 
 
 async def serve(
-    app: ASGIApp, port: socket.socket, ready: Callable[[], object], stopped: asyncio.Event
+    app: FastAPI, port: socket.socket, ready: Callable[[], object], stopped: asyncio.Event
 ) -> None:
-    """Say that it is ready, and answer until it is to stop."""
-    server = uvicorn.Server(_config(app))
-    # Not `serve`, which takes the signals for itself.
-    serving = asyncio.ensure_future(server._serve([port]))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    ending = asyncio.ensure_future(stopped.wait())
-    try:
-        while not server.started and not serving.done():  # noqa: ASYNC110 - it has no event for it
-            await asyncio.sleep(0.01)
-        if server.started:
-            ready()
-        await asyncio.wait([serving, ending], return_when=asyncio.FIRST_COMPLETED)
-        server.should_exit = True
-        await serving
-    finally:
-        ending.cancel()
-        port.close()
-
-
-def _config(app: ASGIApp) -> uvicorn.Config:
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
-        logging.getLogger(name).disabled = True  # what it notes may hold parts of a request
-    return uvicorn.Config(
-        app,
-        http=Connection,  # with a limit on what comes before the body, and on how long it takes
-        ws="none",
-        lifespan="off",
-        interface="asgi3",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        h11_max_incomplete_event_size=_LARGEST_HEAD,
-        timeout_keep_alive=_IDLE,
-        timeout_graceful_shutdown=_GOODBYE,
+    """Report that it is ready, and answer until it is to stop."""
+    ready()
+    config = Config()
+    config.bind = [f"fd://{port.detach()}"]
+    # What it would log may hold parts of a request.
+    config.accesslog = config.errorlog = None
+    config.include_server_header = False
+    config.h11_max_incomplete_size = _MAX_HEAD
+    config.keep_alive_timeout = IDLE_SECONDS
+    config.graceful_timeout = _GOODBYE_SECONDS
+    serving = asyncio.ensure_future(
+        _answer(cast("Any", app), config, shutdown_trigger=stopped.wait, mode="asgi")
     )
+    ending = asyncio.ensure_future(stopped.wait())
+    await asyncio.wait([serving, ending], return_when=asyncio.FIRST_COMPLETED)
+    # A page that takes longer is given up.
+    await asyncio.wait([serving], timeout=2 * _GOODBYE_SECONDS)
+    ending.cancel()
+    if serving.done():
+        serving.result()

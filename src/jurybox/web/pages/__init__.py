@@ -1,6 +1,8 @@
 """The pages that people look at, a module for each."""
 
-from starlette.routing import BaseRoute, Route
+from typing import Final
+
+from fastapi import APIRouter
 
 from jurybox.web.pages.compare import compare_page
 from jurybox.web.pages.rubrics import rubric_of_run, rubric_page, rubric_text, rubrics_page
@@ -9,7 +11,7 @@ from jurybox.web.pages.runs import runs_page
 from jurybox.web.pages.sample import sample_page, sample_text
 from jurybox.web.pages.samples import samples_page
 
-_PAGES = {
+_PAGES: Final = {
     "/": runs_page,
     "/compare": compare_page,
     "/rubrics": rubrics_page,
@@ -23,7 +25,6 @@ _PAGES = {
     "/runs/{run}/samples/{number}/text/{part}": sample_text,
 }
 
-
-def routes() -> list[BaseRoute]:
-    """Return the addresses of all pages."""
-    return [Route(path, page, methods=["GET"]) for path, page in _PAGES.items()]
+router: Final = APIRouter(include_in_schema=False)
+for _path, _page in _PAGES.items():
+    router.add_api_route(_path, _page, methods=["GET", "HEAD"])

@@ -20,19 +20,16 @@ from jurybox.reporting.diff_words import (
     verdicts,
 )
 from jurybox.reporting.run_diff import Change, RunDiff
-from jurybox.web.guard import query_of
-from jurybox.web.pages.finding import known_run
-from jurybox.web.place import Place, place_of
+from jurybox.web.finding import PlaceOf, known_run
+from jurybox.web.place import Place
 from jurybox.web.rendering import page_response, segment
 
 _RUNS: Final = 100
 
 
-def compare_page(request: Request) -> Response:
+def compare_page(request: Request, place: PlaceOf, a: str = "", b: str = "") -> Response:
     """Answer with a comparison, or with the question which runs are meant."""
-    place = place_of(request)
-    asked = dict(query_of(request))
-    names = (asked.get("a", ""), asked.get("b", ""))
+    names = (a, b)
     data: dict[str, Any] = {
         "title": "Compare",
         "runs": [(row.id, row.suite) for row in place.store.runs(_RUNS)],
@@ -45,7 +42,7 @@ def compare_page(request: Request) -> Response:
 
 
 def _data(place: Place, names: tuple[str, str]) -> dict[str, Any]:
-    diff = place.comparisons.of(known_run(place, names[0]), known_run(place, names[1]))
+    diff = place.comparison(known_run(place, names[0]), known_run(place, names[1]))
     counts = diff.counts
     return {
         "title": f"{diff.a.run_id} and {diff.b.run_id}",

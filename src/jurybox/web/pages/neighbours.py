@@ -5,8 +5,7 @@ import msgspec
 from jurybox.reporting.stored import rubric_of
 from jurybox.running.records import RunRow
 from jurybox.running.storing import Store
-from jurybox.web.filters import AT, Filter, read_filter
-from jurybox.web.parameters import Pairs
+from jurybox.web.filters import PageFilter
 from jurybox.web.rendering import segment
 
 
@@ -20,19 +19,12 @@ class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
     query: str = ""
 
 
-def neighbours(store: Store, run: RunRow, number: int, pairs: Pairs) -> Neighbours:
-    """Return the addresses of a sample's neighbours.
-
-    Raises:
-        Refusal: what was asked for can't be read.
-
-    """
-    asked = read_filter(pairs, (AT,), form=True)
-    at: int | None = asked.values.get("at")
+def neighbours(store: Store, run: RunRow, number: int, asked: PageFilter) -> Neighbours:
+    """Return the addresses of a sample's neighbours."""
     base = f"/runs/{segment(run.id)}/samples/"
-    if at is None:
+    if asked.at is None:
         return _by_number(store, run, number, base, asked.address())
-    first = max(0, at - 1)
+    first = max(0, asked.at - 1)
     query = asked.chosen(lambda: store.groups(run.id)).query(
         rubric_of(run).overall_name, offset=first, limit=3
     )
@@ -50,7 +42,7 @@ def neighbours(store: Store, run: RunRow, number: int, pairs: Pairs) -> Neighbou
     )
 
 
-def _link(base: str, asked: Filter, numbers: list[int], first: int, place: int) -> str | None:
+def _link(base: str, asked: PageFilter, numbers: list[int], first: int, place: int) -> str | None:
     if not 0 <= place < len(numbers):
         return None
     return f"{base}{numbers[place]}{asked.address(at=first + place)}"

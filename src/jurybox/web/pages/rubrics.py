@@ -16,8 +16,7 @@ from jurybox.reporting.stored import plan_of
 from jurybox.rubric import parse_rubric
 from jurybox.running.records import RunRow
 from jurybox.running.storing import Store
-from jurybox.web.pages.finding import run_of
-from jurybox.web.place import place_of
+from jurybox.web.finding import PlaceOf, TheRun
 from jurybox.web.refusals import Refusal
 from jurybox.web.rendering import harmless, page_response, text_response
 from jurybox.web.texts import CutText, cut_text
@@ -102,33 +101,32 @@ def _parsed(text: str, origin: str) -> tuple[str, str, str, str]:
     return rubric.id, rubric.title, rubric.version, rubric.sha256
 
 
-def rubrics_page(request: Request) -> Response:
+def rubrics_page(request: Request, place: PlaceOf) -> Response:
     """Answer with the rubrics of the store."""
-    history = rubric_history(place_of(request).store)
+    history = rubric_history(place.store)
     return page_response(request, "rubrics.html", {"title": "Rubrics", "history": history})
 
 
-def rubric_page(request: Request) -> Response:
+def rubric_page(request: Request, rubric: str, place: PlaceOf) -> Response:
     """Answer with the newest version of a rubric that a run used, and with all others."""
-    store, wanted = place_of(request).store, request.path_params["rubric"]
-    history = rubric_history(store)
-    mine = [each for each in history.versions if each.rubric_id == wanted]
+    history = rubric_history(place.store)
+    mine = [each for each in history.versions if each.rubric_id == rubric]
     if not mine:
-        raise Refusal(404, "no run used such a rubric", "look at the list of rubrics", wanted[:80])
-    run = store.run(mine[0].runs[0])
+        raise Refusal(404, "no run used such a rubric", "look at the list of rubrics", rubric[:80])
+    run = place.store.run(mine[0].runs[0])
     if run is None:
         raise Refusal(404)
     return _answer(request, run, history)
 
 
-def rubric_of_run(request: Request) -> Response:
+def rubric_of_run(request: Request, run: TheRun, place: PlaceOf) -> Response:
     """Answer with the rubric that a run was judged by, in the words of then."""
-    return _answer(request, run_of(request), rubric_history(place_of(request).store))
+    return _answer(request, run, rubric_history(place.store))
 
 
-def rubric_text(request: Request) -> Response:
+def rubric_text(run: TheRun) -> Response:
     """Answer with the document itself."""
-    return text_response(plan_of(run_of(request)).rubric.text)
+    return text_response(plan_of(run).rubric.text)
 
 
 def _answer(request: Request, run: RunRow, history: History) -> Response:

@@ -14,11 +14,11 @@ from jurybox.reporting.html.people import People, people_of
 from jurybox.reporting.html.samples import SampleCard, card, independence
 from jurybox.reporting.stored import damaged, rubric_of
 from jurybox.reporting.view import RunView
-from jurybox.running.finding import SampleQuery
+from jurybox.running.finding import Groups, SampleQuery
 from jurybox.running.records import RunRow
 from jurybox.running.storing import Store
-from jurybox.web.pages.finding import run_of
-from jurybox.web.place import Place, place_of
+from jurybox.web.finding import PlaceOf, TheRun
+from jurybox.web.place import Place
 from jurybox.web.rendering import page_response, segment
 from jurybox.web.standings import Pending
 from jurybox.wiring.calibrations import standing_of
@@ -27,15 +27,13 @@ _SHOWN: Final = 5
 _PENDING: Final = "Reviews are there; how the judges stand with them is being worked out."
 
 
-def page_of_run(request: Request) -> Response:
+def page_of_run(request: Request, run: TheRun, place: PlaceOf) -> Response:
     """Answer with the page of a run."""
-    run, place = run_of(request), place_of(request)
     return page_response(request, "run.html", _data(run, place))
 
 
-def run_fragment(request: Request) -> Response:
+def run_fragment(request: Request, run: TheRun, place: PlaceOf) -> Response:
     """Answer with the panels alone, for a page that is open while the run goes on."""
-    run, place = run_of(request), place_of(request)
     return page_response(request, "run_panels.html", _data(run, place))
 
 
@@ -44,7 +42,12 @@ def warm_newest(place: Place) -> None:
     for run in place.store.runs(1):
         if run.digest is not None:
             _data(run, place)
-            place.kept(run, "groups", lambda run=run: place.store.groups(run.id))
+            groups_of(run, place)
+
+
+def groups_of(run: RunRow, place: Place) -> Groups:
+    """Return the scenarios and demographics of a run's samples."""
+    return place.kept("groups", lambda: place.store.groups(run.id), run)
 
 
 def _data(run: RunRow, place: Place) -> dict[str, Any]:
@@ -81,7 +84,7 @@ def _page(view: RunView, run: RunRow, place: Place) -> RunPage:
 
     # People may be asked at any time, so what they say isn't kept.
     extras = msgspec.structs.replace(
-        place.kept(run, "extras", look),
+        place.kept("extras", look, run),
         calibration=_calibrated(view, store),
         people=_people(run, place),
     )

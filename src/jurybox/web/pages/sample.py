@@ -1,9 +1,10 @@
 """One sample: what was asked and answered, what it was given, and why."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,10 +13,9 @@ from jurybox.reporting.sample_record import Record
 from jurybox.reporting.stored import damaged, rubric_of
 from jurybox.reporting.word_diff import cut_pieces, word_diff
 from jurybox.running.records import RunRow
-from jurybox.web.guard import query_of
-from jurybox.web.pages.finding import record_of, run_of
+from jurybox.web.filters import PageFilter
+from jurybox.web.finding import PlaceOf, TheRecord, TheRun
 from jurybox.web.pages.neighbours import neighbours
-from jurybox.web.place import place_of
 from jurybox.web.refusals import Refusal
 from jurybox.web.rendering import page_response, segment, text_response
 from jurybox.web.texts import LONG, SHORT, CutText, cut_text, exchange_of, whole_text
@@ -38,16 +38,19 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: CutText
 
 
-def sample_page(request: Request) -> Response:
+def sample_page(
+    request: Request,
+    run: TheRun,
+    record: TheRecord,
+    asked: Annotated[PageFilter, Query()],
+    place: PlaceOf,
+) -> Response:
     """Answer with a sample."""
-    run = run_of(request)
-    record = record_of(request, run)
-    place = place_of(request)
     base = f"/runs/{segment(run.id)}/samples/{record.row.number}"
     try:
         exchanges = [
-            exchange_of(place, each)
-            for place, each in enumerate(record.exchanges[:_MOST_EXCHANGES])
+            exchange_of(position, each)
+            for position, each in enumerate(record.exchanges[:_MOST_EXCHANGES])
         ]
         votes = votes_of(record.exchanges)
     except msgspec.DecodeError as error:
@@ -58,7 +61,7 @@ def sample_page(request: Request) -> Response:
         "run": run,
         "record": record,
         "base": base,
-        "around": neighbours(place.store, run, record.row.number, query_of(request)),
+        "around": neighbours(place.store, run, record.row.number, asked),
         "texts": _inputs(record),
         "responses": responses,
         "marking": _marking(responses),
@@ -74,12 +77,10 @@ def sample_page(request: Request) -> Response:
     return page_response(request, "sample.html", data)
 
 
-def sample_text(request: Request) -> Response:
+def sample_text(run: TheRun, record: TheRecord, part: str) -> Response:
     """Answer with one text of a sample, whole, as plain text."""
-    run = run_of(request)
-    record = record_of(request, run)
     try:
-        text = whole_text(record, request.path_params["part"])
+        text = whole_text(record, part)
     except msgspec.DecodeError as error:
         raise damaged(run, error) from None
     if text is None:

@@ -1,8 +1,9 @@
 """The table of a run's samples: found, sorted and cut into pages by the store."""
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,10 +15,9 @@ from jurybox.running.storing import Store
 from jurybox.sample import Row
 from jurybox.scoring.attention import KINDS
 from jurybox.scoring.facets import FLAGS, Facets, flag_names
-from jurybox.web.filters import PAGE, Filter, option, read_filter
-from jurybox.web.guard import query_of
-from jurybox.web.pages.finding import run_of
-from jurybox.web.place import place_of
+from jurybox.web.filters import PageFilter, option
+from jurybox.web.finding import PlaceOf, TheRun
+from jurybox.web.pages.run import groups_of
 from jurybox.web.rendering import page_response, segment
 
 SIZE: Final = 50
@@ -43,15 +43,13 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     address: str
 
 
-def samples_page(request: Request) -> Response:
+def samples_page(
+    request: Request, run: TheRun, asked: Annotated[PageFilter, Query()], place: PlaceOf
+) -> Response:
     """Answer with a page of the samples that are asked for."""
-    run, place = run_of(request), place_of(request)
-    store = place.store
-    asked = read_filter(query_of(request), (PAGE,), form=True)
-    rubric = rubric_of(run)
-    page: int = asked.values["page"]
-    first = (page - 1) * SIZE
-    groups = place.kept(run, "groups", lambda: store.groups(run.id))
+    store, rubric = place.store, rubric_of(run)
+    first = (asked.page - 1) * SIZE
+    groups = groups_of(run, place)
     query = asked.chosen(lambda: groups).query(rubric.overall_name, offset=first, limit=SIZE)
     found = store.find_samples(run.id, query)
     base = f"/runs/{segment(run.id)}/samples"
@@ -68,11 +66,11 @@ def samples_page(request: Request) -> Response:
         "run": run,
         "base": base,
         "asked": asked,
-        "values": asked.values,
+        "values": asked.model_dump(exclude_none=True),
         "rows": rows,
         "total": found.total,
         "first": first,
-        "page": page,
+        "page": asked.page,
         "more": first + len(rows) < found.total,
         "pages": asked.address() + ("&page=" if asked.address() else "?page="),
         "columns": columns,
@@ -120,14 +118,13 @@ def _names(rubric: Rubric, columns: list[str]) -> list[str]:
     return list(dict.fromkeys((*scores, *columns, "judge_score", "total_tokens")))
 
 
-def _heads(asked: Filter, columns: list[str]) -> dict[str, tuple[str, str]]:
+def _heads(asked: PageFilter, columns: list[str]) -> dict[str, tuple[str, str]]:
     """Return, for each column that can be sorted by, its address and how it is sorted now."""
     heads: dict[str, tuple[str, str]] = {}
     for name in ("number", "id", "urgency", *(f"figure:{column}" for column in columns)):
-        chosen = asked.values["sort"] == name
-        down: bool = asked.values["descending"]
+        chosen = asked.sort == name
         # What is urgent is wanted first; of scores, the lowest.
-        descending = not down if chosen else name == "urgency"
-        now = ("descending" if down else "ascending") if chosen else "none"
+        descending = not asked.descending if chosen else name == "urgency"
+        now = ("descending" if asked.descending else "ascending") if chosen else "none"
         heads[name] = (asked.address(sort=name, descending=descending), now)
     return heads

@@ -1,29 +1,34 @@
 """The queue in which people review a run's samples."""
 
-from starlette.routing import BaseRoute, Route
+from typing import Final
 
-from jurybox.web.review.agreement import agreement_page
-from jurybox.web.review.api import endpoints
-from jurybox.web.review.naming import name_page, take_name, take_pace
-from jurybox.web.review.pages import case_page, judged_page, next_page, submit, text_page, undo
-from jurybox.web.review.visits import seated
+from fastapi import APIRouter
 
-__all__ = ["endpoints", "routes"]
+from jurybox.web.review.pages import (
+    agreement_page,
+    case_page,
+    judged_page,
+    name_page,
+    next_page,
+    submit,
+    take_name,
+    take_pace,
+    text_page,
+    undo,
+)
 
-_DESK = "/runs/{run}/review"
+_SHOWN: Final = {
+    "": next_page,
+    "/name": name_page,
+    "/agreement": agreement_page,
+    "/{number}": case_page,
+    "/{number}/judged": judged_page,
+    "/{number}/text/{part}": text_page,
+}
+_TAKEN: Final = {"/name": take_name, "/pace": take_pace, "/undo": undo, "/{number}": submit}
 
-
-def routes() -> list[BaseRoute]:
-    """Return the addresses of the queue, those of single samples last."""
-    return [
-        Route(_DESK, seated(next_page), methods=["GET"]),
-        Route(f"{_DESK}/name", name_page, methods=["GET"]),
-        Route(f"{_DESK}/name", take_name, methods=["POST"]),
-        Route(f"{_DESK}/pace", seated(take_pace), methods=["POST"]),
-        Route(f"{_DESK}/undo", seated(undo), methods=["POST"]),
-        Route(f"{_DESK}/agreement", agreement_page, methods=["GET"]),
-        Route(_DESK + "/{number}", seated(case_page, "picked"), methods=["GET"]),
-        Route(_DESK + "/{number}", seated(submit, "picked"), methods=["POST"]),
-        Route(_DESK + "/{number}/judged", seated(judged_page, "picked"), methods=["GET"]),
-        Route(_DESK + "/{number}/text/{part}", seated(text_page, "picked"), methods=["GET"]),
-    ]
+router: Final = APIRouter(prefix="/runs/{run}/review", include_in_schema=False)
+for _path, _page in _SHOWN.items():
+    router.add_api_route(_path, _page, methods=["GET", "HEAD"])
+for _path, _page in _TAKEN.items():
+    router.add_api_route(_path, _page, methods=["POST"])

@@ -1,24 +1,27 @@
 """Reviews for programs: the same desk, as JSON."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+from starlette.responses import Response
 
 from jurybox.calibration.review_input import read_reviewer
 from jurybox.calibration.reviews import Circumstances, Order, Queue, Review, read_review
 from jurybox.errors import InputError
 from jurybox.sample import Turn
-from jurybox.web.api.registry import NUMBER, RUN, Call, Endpoint
-from jurybox.web.pages.finding import known_run
-from jurybox.web.parameters import ANY_TEXT, Parameter
+from jurybox.web.api import REFUSED, answers
+from jurybox.web.finding import ANY_TEXT, LARGEST, PlaceOf, TheRun
 from jurybox.web.refusals import Refusal
+from jurybox.web.rendering import json_response
+from jurybox.web.review.visits import TheDesk
 from jurybox.wiring.review_cases import Case
-from jurybox.wiring.reviewing import Progress, ReviewDesk
+from jurybox.wiring.reviewing import Progress
 
-_PATH: Final = "/runs/{run}/reviews"
-_NAMES: Final = {"run": RUN}
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
-Number = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+router: Final = APIRouter(prefix="/api/runs/{run}", responses=REFUSED)
+Name = Annotated[str, Field(min_length=1, max_length=80, pattern=ANY_TEXT)]
+Number = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
 class ShownResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +70,15 @@ class NextCase(msgspec.Struct, frozen=True, kw_only=True):
     progress: Progress
 
 
-class GivenReview(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NextAsked(BaseModel, extra="forbid"):
+    """Whose turn it is, and where to continue."""
+
+    reviewer: Name
+    queue: Literal["flagged", "random"] = "flagged"
+    after: Number | None = Field(None, description="Continue after the sample with this number.")
+
+
+class GivenReview(BaseModel, extra="forbid", strict=True):
     """A verdict: ``{"scores": {...}}``, or ``{"winner": "A"}`` with two responses."""
 
     number: Number
@@ -93,7 +104,7 @@ class ToldReview(msgspec.Struct, frozen=True, kw_only=True):
     record_sha256: str
 
 
-class Undoing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Undoing(BaseModel, extra="forbid", strict=True):
     """Whose newest review is taken back."""
 
     reviewer: Name
@@ -112,103 +123,44 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     standing: dict[str, Any] | None
 
 
-def endpoints() -> tuple[Endpoint, ...]:
-    """Return what the queue brings to the API."""
-    return (
-        Endpoint(
-            path="/runs/{run}/review/next",
-            name="next_case",
-            about="The next sample that a reviewer hasn't reviewed, without the judges' verdict.",
-            answer=_next,
-            gives=NextCase,
-            names=_NAMES,
-            query=_NEXT,
-        ),
-        Endpoint(
-            path=_PATH,
-            name="review",
-            about="Add a review; one that the same person gave of the sample before is replaced.",
-            answer=_review,
-            gives=ToldReview,
-            method="POST",
-            names=_NAMES,
-            takes=GivenReview,
-        ),
-        Endpoint(
-            path=f"{_PATH}/undo",
-            name="undo_review",
-            about="Take back a reviewer's newest review.",
-            answer=_undo,
-            gives=Undone,
-            method="POST",
-            names=_NAMES,
-            takes=Undoing,
-        ),
-        Endpoint(
-            path="/runs/{run}/agreement",
-            name="agreement",
-            about="The judges against people so far, people among themselves, corrected figures.",
-            answer=_standing,
-            gives=Standing,
-            names=_NAMES,
-        ),
-    )
-
-
-_NEXT: Final = (
-    Parameter(
-        name="reviewer",
-        schema={"type": "string", "minLength": 1, "maxLength": 80, "pattern": ANY_TEXT},
-        about="Who reviews.",
-        needed=True,
-    ),
-    Parameter(
-        name="queue",
-        schema={"type": "string", "enum": ["flagged", "random"], "default": "flagged"},
-        about="What needs a person, the most urgent first, or all samples in a random order.",
-    ),
-    Parameter(name="after", schema=NUMBER, about="Go on behind the sample with this number."),
-)
-
-
-def _desk(call: Call) -> ReviewDesk:
-    return ReviewDesk(call.place.store, known_run(call.place, call.path["run"]))
-
-
-def _next(call: Call) -> NextCase:
-    desk, query = _desk(call), call.query
+@router.get("/review/next", responses=answers(NextCase))
+def next_case(asked: Annotated[NextAsked, Query()], desk: TheDesk) -> Response:
+    """Return the next sample that a reviewer hasn't reviewed, without the judges' verdict."""
     try:
-        name = read_reviewer(query["reviewer"])
+        name = read_reviewer(asked.reviewer)
     except InputError as error:
         # The document can't say which letters a name may have, so that it isn't a bad request.
         raise Refusal(404, error.problem, error.mend, error.where) from None
-    case = desk.next(name, kind=query["queue"], after=query.get("after"))
-    told = None if case is None else _shown(case)
-    return NextCase(case=told, progress=desk.progress(name))
+    case = desk.next(name, kind=asked.queue, after=asked.after)
+    shown = None if case is None else _shown(case)
+    return json_response(NextCase(case=shown, progress=desk.progress(name)))
 
 
-def _review(call: Call) -> ToldReview:
-    desk, given = _desk(call), call.body
+@router.post("/reviews", responses=answers(ToldReview))
+def review(given: GivenReview, desk: TheDesk) -> Response:
+    """Add a review; one that the same person gave of the sample before is replaced."""
     try:
         desk.stored(given.number)
     except InputError as error:
         raise Refusal(404, error.problem, error.mend, "number") from None
     shown = Circumstances(queue=given.queue, order=given.order)
     row = desk.submit(given.number, given.reviewer, given.verdict, given.comment, shown=shown)
-    return _told(read_review(row))
+    return json_response(_told(read_review(row)))
 
 
-def _undo(call: Call) -> Undone:
-    row = _desk(call).undo(call.body.reviewer)
-    return Undone(
-        withdrawn=None if row is None else row.of, number=None if row is None else row.number
-    )
+@router.post("/reviews/undo", responses=answers(Undone))
+def undo_review(given: Undoing, desk: TheDesk) -> Response:
+    """Take back a reviewer's newest review."""
+    row = desk.undo(given.reviewer)
+    withdrawn, number = (None, None) if row is None else (row.of, row.number)
+    return json_response(Undone(withdrawn=withdrawn, number=number))
 
 
-def _standing(call: Call) -> Standing:
-    run = known_run(call.place, call.path["run"])
-    found = call.place.standings.of(run)
-    return Standing(standing=None if found is None else found.as_data())
+@router.get("/agreement", responses=answers(Standing))
+def agreement(run: TheRun, place: PlaceOf) -> Response:
+    """Return the judges against people so far, people among themselves, corrected figures."""
+    found = place.standings.of(run)
+    return json_response(Standing(standing=None if found is None else found.as_data()))
 
 
 def _shown(case: Case) -> ShownCase:

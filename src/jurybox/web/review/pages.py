@@ -1,53 +1,98 @@
-"""The pages of the review queue: what comes next, what is shown, what was said of it."""
+"""The pages of the review queue: who reviews, what comes next, what was said of it."""
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
-from starlette.responses import Response
+from fastapi import Query
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
 
+from jurybox.calibration.review_input import read_reviewer
 from jurybox.calibration.reviews import ORDERS, REVIEW, Circumstances, read_review
 from jurybox.errors import InputError
 from jurybox.running.records import ReviewRow
-from jurybox.web.pages.finding import sample_number
+from jurybox.web.finding import LARGEST, Number, PlaceOf
 from jurybox.web.refusals import Refusal
-from jurybox.web.rendering import text_response
-from jurybox.web.review.fields import pair_fields, score_fields
-from jurybox.web.review.forms import given_fields, given_verdict
+from jurybox.web.rendering import page_response, text_response
+from jurybox.web.review.fields import given_fields, given_verdict, pair_fields, score_fields
 from jurybox.web.review.reveals import compared, tallied
-from jurybox.web.review.reviewers import goes_straight_on
 from jurybox.web.review.sheets import sheet_of
-from jurybox.web.review.visits import Visit
+from jurybox.web.review.visits import (
+    REVIEWER,
+    STRAIGHT_ON,
+    TheDesk,
+    TheVisit,
+    Visit,
+    address,
+    queue_of,
+)
+from jurybox.web.security import form_of
 from jurybox.wiring.review_cases import Case
 
 _CONFLICT: Final = 409
 
 
-def next_page(visit: Visit) -> Response:
+def name_page(request: Request, desk: TheDesk) -> Response:
+    """Ask who reviews."""
+    return _ask_name(request, desk, request.session.get(REVIEWER, ""))
+
+
+def take_name(request: Request, desk: TheDesk) -> Response:
+    """Remember who reviews, and show the first sample."""
+    given = form_of(request).get("reviewer", "")
+    try:
+        request.session[REVIEWER] = read_reviewer(given)
+    except InputError as error:
+        return _ask_name(request, desk, given[:200], problem=f"{error.problem}; {error.mend}")
+    return RedirectResponse(address(desk, queue=queue_of(request)), 303)
+
+
+def take_pace(visit: TheVisit) -> Response:
+    """Remember whether to show the judges' verdict after each review, and stay where it was."""
+    visit.request.session[STRAIGHT_ON] = visit.form.get("straight") == "1"
+    number = visit.form.get("number", "")
+    return visit.go(f"/{number}" if number.isdecimal() else "")
+
+
+def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
+    """Show the judges against people, people among themselves, and what that makes of figures."""
+    data = {
+        "title": f"Agreement {desk.run.id}",
+        "run": desk.run,
+        "base": address(desk),
+        "standing": place.standings.of(desk.run),
+        "counts": Counter(each.reviewer for each in desk.reviews()),
+    }
+    return page_response(request, "review/agreement.html", data)
+
+
+def next_page(
+    visit: TheVisit,
+    after: Annotated[int | None, Query(ge=0, le=LARGEST)] = None,
+    said: str = "",
+) -> Response:
     """Go to the next sample of the queue, or say that none is left."""
     if visit.queue == "picked":
         visit = msgspec.structs.replace(visit, queue="flagged")
-    after = visit.query.get("after", "")
-    case = visit.desk.next(
-        visit.reviewer, kind=visit.queue, after=sample_number(after) if after else None
-    )
+    case = visit.desk.next(visit.reviewer, kind=visit.queue, after=after)
     if case is None:
         return visit.page("done")
-    said = visit.query.get("said", "")
     return visit.go(f"/{case.number}", **({"said": said} if said else {}))
 
 
-def case_page(visit: Visit) -> Response:
+def case_page(visit: TheVisit, number: Number, again: str = "") -> Response:
     """Show a sample to be scored."""
-    case = _case(visit)
-    if case.mine is not None and "again" not in visit.query:
+    case = _case(visit, number)
+    if case.mine is not None and not again:
         return visit.go(f"/{case.number}/judged", said="known")
     return _form(visit, case, _given_before(visit, case))
 
 
-def submit(visit: Visit) -> Response:
+def submit(visit: TheVisit, number: Number) -> Response:
     """Store what the reviewer says, and go on."""
-    case, form = _case(visit), visit.form
+    case, form = _case(visit, number), visit.form
     refused = _outdated(visit, case)
     if refused is not None:
         return refused
@@ -65,14 +110,14 @@ def submit(visit: Visit) -> Response:
         )
     except InputError as error:
         return _form(visit, case, form, problem=_told(visit, error), status=400)
-    if goes_straight_on(visit.request):
+    if visit.goes_straight_on:
         return visit.go(after=case.number, said="saved")
     return visit.go(f"/{case.number}/judged", said="saved")
 
 
-def judged_page(visit: Visit) -> Response:
+def judged_page(visit: TheVisit, number: Number) -> Response:
     """Show what the judges and others say of a sample that the reviewer has scored."""
-    case = _case(visit)
+    case = _case(visit, number)
     revealed = visit.desk.revealed(case.number, visit.reviewer) if case.mine is not None else None
     if revealed is None or revealed.mine is None:
         return visit.go(f"/{case.number}")
@@ -86,7 +131,7 @@ def judged_page(visit: Visit) -> Response:
     )
 
 
-def undo(visit: Visit) -> Response:
+def undo(visit: TheVisit) -> Response:
     """Take the reviewer's newest review back, and show its sample again."""
     mine = [each for each in visit.desk.reviews() if each.reviewer == visit.reviewer]
     wanted = visit.form.get("last", "")
@@ -100,17 +145,30 @@ def undo(visit: Visit) -> Response:
     return visit.go(f"/{row.number}", said="undone")
 
 
-def text_page(visit: Visit) -> Response:
+def text_page(visit: TheVisit, number: Number, part: str) -> Response:
     """Show all of a text that was cut on the page."""
-    part = sheet_of(_case(visit)).part(visit.request.path_params["part"])
-    if part is None:
+    found = sheet_of(_case(visit, number)).part(part)
+    if found is None:
         raise Refusal(404)
-    return text_response(part.text)
+    return text_response(found.text)
 
 
-def _case(visit: Visit) -> Case:
+def _ask_name(request: Request, desk: TheDesk, given: str, *, problem: str = "") -> Response:
+    data = {
+        "title": "Who reviews?",
+        "run": desk.run,
+        "base": address(desk),
+        "queue": queue_of(request),
+        "reviewer": given,
+        "known": desk.progress().reviewers,
+        "problem": problem,
+    }
+    return page_response(request, "review/name.html", data, 400 if problem else 200)
+
+
+def _case(visit: Visit, number: int) -> Case:
     try:
-        return visit.desk.case(visit.number, visit.reviewer, queue=visit.queue)
+        return visit.desk.case(number, visit.reviewer, queue=visit.queue)
     except InputError as error:
         raise Refusal(404, error.problem, error.mend) from None
 

@@ -6,19 +6,13 @@ from typing import Final
 import msgspec
 
 from jurybox.sample import Response
+from jurybox.web.texts import CutText, cut_text
 from jurybox.wiring.review_cases import Case
 
 _SHOWN: Final = 20_000
 _MOST_TURNS: Final = 50
 _LONGEST_TROUBLE: Final = 500
 _TITLES: Final = {"context": "Context", "task": "Task", "reference": "Reference"}
-
-
-class Cut(msgspec.Struct, frozen=True, kw_only=True):
-    """The beginning of a text, and how many characters are left."""
-
-    shown: str
-    left: int
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,9 +24,9 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str | None = None
 
     @property
-    def cut(self) -> Cut:
+    def cut(self) -> CutText:
         """As much of the text as a page shows."""
-        return Cut(shown=self.text[:_SHOWN], left=max(0, len(self.text) - _SHOWN))
+        return cut_text(self.text, _SHOWN)
 
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,22 +1,24 @@
-"""Somebody at the desk of a run: who they are, which queue they work in, where they go next."""
+"""A reviewer at the desk of a run: who they are, which queue they work in, where they go next."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 import msgspec
+from fastapi import Depends
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from jurybox.calibration.reviews import QUEUES, Queue
-from jurybox.web.guard import form_of, query_of
-from jurybox.web.pages.finding import sample_number
-from jurybox.web.place import place_of
-from jurybox.web.refusals import Refusal
+from jurybox.web.finding import PlaceOf, TheRun
 from jurybox.web.rendering import page_response, segment
-from jurybox.web.review.reviewers import goes_straight_on, reviewer_of
+from jurybox.web.security import form_of
 from jurybox.wiring.reviewing import ReviewDesk
 
+REVIEWER: Final = "reviewer"
+STRAIGHT_ON: Final = "straight_on"
+"""Of a session: who reviews, and whether they want the next sample at once."""
 TITLES: Final[Mapping[Queue, str]] = {"flagged": "Flagged", "random": "Random part"}
 _NOTICES: Final = {
     "saved": "Saved.",
@@ -24,6 +26,13 @@ _NOTICES: Final = {
     "nothing": "There is no review of yours to take back.",
     "known": "You have reviewed this sample already.",
 }
+
+
+def _desk(run: TheRun, place: PlaceOf) -> ReviewDesk:
+    return ReviewDesk(place.store, run)
+
+
+TheDesk = Annotated[ReviewDesk, Depends(_desk)]
 
 
 class Visit(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,24 +49,13 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         return form_of(self.request)
 
     @property
-    def query(self) -> Mapping[str, str]:
-        """What stands behind the question mark."""
-        return dict(query_of(self.request))
-
-    @property
-    def number(self) -> int:
-        """The sample that the address names.
-
-        Raises:
-            Refusal: it can't be one.
-
-        """
-        return sample_number(self.request.path_params["number"])
+    def goes_straight_on(self) -> bool:
+        """Whether the reviewer wants the next sample at once, not the judge's verdict first."""
+        return bool(self.request.session.get(STRAIGHT_ON))
 
     def link(self, path: str = "", **query: str | int) -> str:
         """Return the address of a page of this desk, in the same queue."""
-        told = urlencode({"queue": self.queue, **query})
-        return f"{base_of(self.desk)}{path}?{told}"
+        return address(self.desk, path, queue=self.queue, **query)
 
     def go(self, path: str = "", **query: str | int) -> Response:
         """Send the reviewer to a page of this desk."""
@@ -69,55 +67,38 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         shared = {
             "title": f"Review {self.desk.run.id}",
             "run": self.desk.run,
-            "base": base_of(self.desk),
+            "base": address(self.desk),
             "queue": self.queue,
             "queues": [{"name": name, "title": title} for name, title in TITLES.items()],
             "reviewer": self.reviewer,
             "progress": self.desk.progress(self.reviewer),
             "last": mine[-1].id if mine else "",
-            "straight": goes_straight_on(self.request),
-            "notice": _NOTICES.get(self.query.get("said", ""), ""),
+            "straight": self.goes_straight_on,
+            "notice": _NOTICES.get(self.request.query_params.get("said", ""), ""),
         }
         return page_response(self.request, f"review/{name}.html", {**shared, **data}, status)
 
 
-Seated = Callable[[Visit], Response]
+def _visit(request: Request, desk: TheDesk) -> Visit:
+    """Return who visits; a reviewer without a name is asked for it first."""
+    queue = queue_of(request, "picked" if "number" in request.path_params else "flagged")
+    reviewer: str | None = request.session.get(REVIEWER)
+    if reviewer is None:
+        raise HTTPException(303, headers={"Location": address(desk, "/name", queue=queue)})
+    return Visit(request=request, desk=desk, reviewer=reviewer, queue=queue)
 
 
-def seated(answer: Seated, usual: Queue = "flagged") -> Callable[[Request], Response]:
-    """Return an answer to a request; who hasn't said who they are is asked first."""
-
-    def answered(request: Request) -> Response:
-        desk = desk_of(request)
-        queue = _queue_of(request, usual)
-        reviewer = reviewer_of(request)
-        if reviewer is None:
-            told = urlencode({"queue": queue})
-            return RedirectResponse(f"{base_of(desk)}/name?{told}", 303)
-        return answer(Visit(request=request, desk=desk, reviewer=reviewer, queue=queue))
-
-    return answered
+TheVisit = Annotated[Visit, Depends(_visit)]
 
 
-def desk_of(request: Request) -> ReviewDesk:
-    """Return the desk of the run that a request names.
-
-    Raises:
-        Refusal: there is no such run.
-
-    """
-    place = place_of(request)
-    run = place.run(request.path_params["run"])
-    if run is None:
-        raise Refusal(404, "there is no such run", "begin at the list of runs")
-    return ReviewDesk(place.store, run)
+def address(desk: ReviewDesk, path: str = "", **query: str | int) -> str:
+    """Return the address of a page of a desk."""
+    told = f"?{urlencode(query)}" if query else ""
+    return f"/runs/{segment(desk.run.id)}/review{path}{told}"
 
 
-def base_of(desk: ReviewDesk) -> str:
-    """Return the address below which all pages of a desk are."""
-    return f"/runs/{segment(desk.run.id)}/review"
-
-
-def _queue_of(request: Request, usual: Queue) -> Queue:
-    given = form_of(request).get("queue") or dict(query_of(request)).get("queue", "")
+def queue_of(request: Request, usual: Queue = "flagged") -> Queue:
+    """Return the queue that a form or an address names."""
+    form: Mapping[str, str] = form_of(request) if request.method == "POST" else {}
+    given = form.get("queue") or request.query_params.get("queue", "")
     return given if given in QUEUES else usual

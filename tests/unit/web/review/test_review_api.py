@@ -5,7 +5,6 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 
-from jurybox.web.api import endpoints
 from jurybox.web.app import application
 from jurybox.web.place import ServeSettings
 from jurybox.wiring.reviewing import ReviewDesk
@@ -149,8 +148,3 @@ def test_whatever_the_document_allows_to_be_sent_is_answered_as_it_says(
     assert len(asked) >= 6
     assert set(asked) <= {200, 400, 404}
     assert said == []
-
-
-def test_the_queue_is_in_the_document() -> None:
-    names = {each.name for each in endpoints()}
-    assert {"next_case", "reviews", "review", "undo_review", "agreement"} <= names
