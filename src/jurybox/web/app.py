@@ -1,10 +1,11 @@
 """The pages and the JSON API as one application."""
 
 import contextlib
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from fastapi.telemetry import TelemetryConfig
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
@@ -20,6 +21,16 @@ from jurybox.web.rendering import warm_up
 from jurybox.web.review import api as review_api
 from jurybox.web.security import Guard
 
+# FastAPI would otherwise report addresses and stack traces to whatever OpenTelemetry provider the
+# environment configures.
+_NO_TELEMETRY: Final[TelemetryConfig] = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+
 
 def application(settings: ServeSettings) -> FastAPI:
     """Return the application; whoever serves it closes the store."""
@@ -32,6 +43,7 @@ def application(settings: ServeSettings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        telemetry=_NO_TELEMETRY,
         generate_unique_id_function=_name,
         middleware=guard.middleware(),
         exception_handlers=dict(HANDLERS),

@@ -66,28 +66,19 @@ def open_port(host: str, port: int) -> socket.socket:
         InputError: another program has it, or it can't be had.
 
     """
-    where = f"{host}:{port}"
-    mend = "choose another, or port 0 for a free one"
     try:
-        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
         problem = f"no such address ({(error.strerror or str(error)).lower()})"
         raise InputError(problem, "check --host", host) from None
-    family, kind, protocol, _, address = found[0]
-    taken = socket.socket(family, kind, protocol)
     try:
-        # Connections of a server that has just ended don't keep the next one from starting.
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(address)
-        taken.listen(_BACKLOG)
-        taken.setblocking(False)  # noqa: FBT003 - Python names it so
+        return socket.create_server(found[4], family=found[0], backlog=_BACKLOG)
     except OSError as error:
-        taken.close()
-        if error.errno == errno.EADDRINUSE:
-            raise InputError("another program uses it", mend, where) from None
         problem = f"can't be used ({(error.strerror or str(error)).lower()})"
-        raise InputError(problem, mend, where) from None
-    return taken
+        if error.errno == errno.EADDRINUSE:
+            problem = "another program uses it"
+        mend = "choose another, or port 0 for a free one"
+        raise InputError(problem, mend, f"{host}:{port}") from None
 
 
 def address_of(port: socket.socket) -> str:

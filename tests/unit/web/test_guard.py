@@ -258,6 +258,25 @@ def test_a_fault_of_ours_tells_nothing(
     assert any("secret path" in line for line in said)
 
 
+@pytest.mark.parametrize("path", ["/", "/api/runs?limit=x", "/api/runs"])
+def test_no_telemetry_leaves_even_where_the_environment_asks_for_it(
+    open_pages: Open, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    used: list[str] = []
+
+    class Provider:
+        def __getattr__(self, name: str) -> None:
+            used.append(name)
+            raise AttributeError(name)
+
+    for name in ("trace.get_tracer", "metrics.get_meter", "_logs.get_logger"):
+        monkeypatch.setattr(f"opentelemetry.{name}_provider", Provider)
+    monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    assert open_pages().get(path).status_code in {200, 400}
+    assert used == []
+
+
 def test_servers_at_two_ports_dont_sign_each_other_out(open_pages: Open) -> None:
     one, other = open_pages(token=TOKEN, port=8080), open_pages(token=TOKEN, port=8081)
     other.base_url = "http://127.0.0.1:8081"
