@@ -195,6 +195,13 @@ def test_a_write_from_another_site_is_refused(open_pages: Open, headers: dict[st
     assert client.post("/login", data=form, headers=ours).status_code == 303
 
 
+def test_a_form_works_behind_a_proxy_that_adds_tls(open_pages: Open) -> None:
+    client = open_pages(token=TOKEN)
+    form = {"csrf": mark_of(client.get("/login").text), "token": TOKEN}
+    secure = {"Origin": "https://127.0.0.1:8080", "Sec-Fetch-Site": "same-origin"}
+    assert client.post("/login", data=form, headers=secure).status_code == 303
+
+
 @pytest.mark.parametrize("mark", [None, "", "x", "x.y"])
 def test_a_write_without_the_mark_is_refused(open_pages: Open, mark: str | None) -> None:
     client = open_pages(token=TOKEN)
