@@ -587,5 +587,8 @@ class _Early:
     def __getattr__(self, name: str) -> object:
         return getattr(self._store, name)
 
+    def numbers(self, run_id: str) -> set[int]:
+        return set(self._store.numbers(run_id)) - self._missing
+
     def sample(self, run_id: str, number: int) -> object:
         return None if number in self._missing else self._store.sample(run_id, number)

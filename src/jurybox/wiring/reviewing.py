@@ -5,7 +5,7 @@ knows it reads anew, so that any number of people can sit at it, in any number o
 """
 
 import secrets
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -132,6 +132,11 @@ class ReviewDesk:
         if not 0 <= number < self.order.size:
             return False
         return self.run.status == "finished" or self.store.sample(self.run.id, number) is not None
+
+    def _present(self) -> Container[int]:
+        if self.run.status == "finished":
+            return range(self.order.size)
+        return frozenset(self.store.numbers(self.run.id))
 
     def case(self, number: int, reviewer: str, *, queue: Queue = "picked") -> Case:
         """Return what a reviewer may see of a sample before they have scored it.
@@ -300,7 +305,7 @@ class ReviewDesk:
             self.order,
             {each.number for each in blind},
             max(drawn, key=self.order.place, default=None),
-            None if self.run.status == "finished" else self._is_there,
+            present=self._present(),
             labelled={each.number for each in blind if each.verdict.tells},
         )
 
