@@ -9,8 +9,6 @@ import pytest
 
 from dataset_files import dataset, findings, jsonl, only_finding, refusal
 from jurybox.datasets import Dataset, DatasetError, Survey, open_dataset, survey
-from jurybox.datasets import surveying as surveying_room
-from jurybox.datasets.repeats import Repeats, hash_of
 from jurybox.errors import DocumentError, IncompleteError, InputError
 from jurybox.sample import Row
 
@@ -75,29 +73,11 @@ def test_a_number_and_its_text_are_the_same_id() -> None:
     )
 
 
-def test_two_ids_that_only_share_their_hash_are_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Suspicious(Repeats):
-        def suspects(self, most: int) -> frozenset[int]:
-            return frozenset([hash_of("a"), hash_of("b"), *super().suspects(most)])
-
-    monkeypatch.setattr(surveying_room, "Repeats", Suspicious)
-    assert look(dataset(TEXT)).rows == 3
-
-
 def test_all_ids_given_twice_are_cut_short() -> None:
     rows = [{"id": number % 3000, "task": "x"} for number in range(6000)]
     found = findings(jsonl(*rows))
     assert len(found) == 101
     assert [each.partition(" ")[2] for each in found] == ["duplicate-id"] * 100 + ["too-many"]
-
-
-def test_repeats_are_found_among_many() -> None:
-    repeats = Repeats()
-    ids = [f"id-{number}" for number in range(20_000)]
-    for each in [*ids, ids[5], ids[19_999], ids[5]]:
-        repeats.add(each)
-    assert repeats.suspects(10) == {hash_of(ids[5]), hash_of(ids[19_999])}
-    assert len(repeats.suspects(1)) == 1
 
 
 def test_rows_that_were_numbered_are_never_taken_for_repeats() -> None:
