@@ -31,12 +31,8 @@ def test_equal_and_empty_texts_have_nothing_of_their_own() -> None:
     assert word_diff("", "new") == ((), (Piece("new", own=True),))
 
 
-def test_texts_that_would_take_long_are_left_alone() -> None:
-    one, other = ("a b " * 2000, "c d " * 2000)
-    assert word_diff(one, other) is None
-    # However long they are, a word in the middle is no work.
-    assert word_diff(one + "x " + one, one + "y " + one) is not None
-    assert word_diff("x" * 200_001, "x") is None
+def test_texts_that_are_too_long_are_left_alone() -> None:
+    assert word_diff("x" * 30_001, "x") is None
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
@@ -54,11 +50,11 @@ def test_texts_of_few_letters_keep_what_they_share(one: str, other: str) -> None
     test_the_pieces_make_up_the_texts.hypothesis.inner_test(one, other)
 
 
-def test_as_much_as_possible_is_shared() -> None:
-    pieces = word_diff("a b c a b b a", "c b a b a c")
+def test_a_word_in_the_middle_of_a_long_text_is_all_that_differs() -> None:
+    around = " ".join(f"word{number}, and the next one" for number in range(500))
+    pieces = word_diff(f"{around} here {around}", f"{around} there {around}")
     assert pieces is not None
-    shared = "".join(each.text for each in pieces[0] if not each.own)
-    assert shared.replace(" ", "") in {"baba", "caba", "cbba"}
+    assert [[each.text for each in side if each.own] for side in pieces] == [["here"], ["there"]]
 
 
 def test_a_space_alone_is_marked_too() -> None:

@@ -133,7 +133,7 @@ def _marking(responses: list[dict[str, Any]]) -> str | None:
         return "They are the same, letter for letter."
     if one[:LONG] == other[:LONG] or (shown and not any(piece.own for piece in shown)):
         return "What is shown here is the same; they differ further on."
-    return None if shown else "They are too long, or differ too much, for it to be marked."
+    return None if shown else "They are too long for it to be marked."
 
 
 def _judged(report: EvaluationReport | None) -> list[Judged]:
