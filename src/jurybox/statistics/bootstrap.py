@@ -10,7 +10,6 @@ Bootstrap", chapter 14. Clusters: A. C. Davison and D. V. Hinkley (1997), "Boots
 their Application", section 3.8.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -20,15 +19,12 @@ from numpy.typing import NDArray
 from jurybox.statistics.distributions import normal_cdf, normal_quantile
 from jurybox.statistics.interval import Interval
 
-Rows = NDArray[np.intp]
 Values = NDArray[np.float64]
 
 # Figures of the same rows in another order differ in the last digits.
 _SAME: Final = 1e-12
 # With more undefined draws than this, the defined ones are no fair picture of the figure.
 _UNDEFINED: Final = 0.05
-# Leaving out each of 100,000 rows would take hours; a thousand groups give the same acceleration.
-_JACKKNIFED: Final = 1_000
 
 
 class Resampling(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,46 +52,6 @@ class Resampling(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT: Final = Resampling()
 
 
-def bootstrap(
-    statistic: Callable[[Rows], float | None],
-    n: int,
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    resampling: Resampling = DEFAULT,
-) -> Interval | None:
-    """Return the BCa interval of a figure of ``n`` rows.
-
-    There is none (``None``) where nothing can be said by resampling: the figure itself is
-    undefined; there are fewer than two rows or clusters; every draw gives the same figure (all
-    raters agree on all items, say: that is a matter for another kind of interval, not certainty);
-    or more than 5% of the draws leave the figure undefined. Fewer undefined draws are left out
-    and counted in the interval's ``method``.
-
-    Args:
-        statistic: the figure of the rows whose numbers it is given, some of them repeatedly;
-            ``None`` where it is undefined.
-        n: how many rows there are.
-        clusters: for each row, what it belongs to. Rows of one cluster are not independent, so
-            clusters are drawn, and left out, as a whole.
-        resampling: how many draws, from which seed, and the level.
-
-    """
-    value = statistic(np.arange(n, dtype=np.intp)) if n else None
-    units = None if clusters is None else _grouped(clusters)
-    count = n if units is None else len(units)
-    if value is None or count < 2:  # noqa: PLR2004 - one row can't vary
-        return None
-    rng = np.random.default_rng(resampling.seed)
-    drawn = np.empty(resampling.resamples)
-    for i in range(resampling.resamples):
-        chosen = rng.integers(0, count, count)
-        rows = chosen if units is None else _rows_of(units, chosen)
-        drawn[i] = _number(statistic(rows))
-    left_out = np.array([_number(statistic(rows)) for rows in _without(count, units)])
-    unit = "rows" if units is None else "clusters"
-    return bca(value, drawn, left_out, resampling=resampling, unit=unit)
-
-
 def bca(
     value: float,
     drawn: Values,
@@ -105,7 +61,12 @@ def bca(
     resampling: Resampling = DEFAULT,
     unit: str = "rows",
 ) -> Interval | None:
-    """Return the BCa interval from figures that were computed elsewhere, faster perhaps.
+    """Return the BCa interval of a figure, from those of draws of its rows.
+
+    There is none (``None``) where nothing can be said by resampling: every draw gives the same
+    figure (all raters agree on all items, say: that is a matter for another kind of interval, not
+    certainty); or more than 5% of the draws leave the figure undefined. Fewer undefined draws are
+    left out and counted in the interval's ``method``.
 
     With ``G`` the standard normal distribution and ``z`` its quantile, the ends are the quantiles
     ``G(z0 + (z0 + z) / (1 - a (z0 + z)))`` of the draws, where ``z0`` is the normal quantile of
@@ -171,28 +132,3 @@ def _ends(z0: float, a: float, level: float) -> tuple[float, float]:
         below = 1 - a * z
         shares.append(normal_cdf(z0 + z / below) if below > 0 else float(z > 0))
     return shares[0], shares[1]
-
-
-def _number(figure: float | None) -> float:
-    return float("nan") if figure is None else figure
-
-
-def _grouped(clusters: Sequence[Hashable]) -> list[Rows]:
-    members: dict[Hashable, list[int]] = {}
-    for row, cluster in enumerate(clusters):
-        members.setdefault(cluster, []).append(row)
-    return [np.array(rows, dtype=np.intp) for rows in members.values()]
-
-
-def _rows_of(units: list[Rows], chosen: Rows) -> Rows:
-    order: list[int] = chosen.tolist()
-    return np.concatenate([units[unit] for unit in order])
-
-
-def _without(count: int, units: list[Rows] | None) -> Iterator[Rows]:
-    """Yield the rows that are left without each unit in turn, or without each group of units."""
-    groups = min(count, _JACKKNIFED)
-    every = np.arange(count, dtype=np.intp)
-    for group in range(groups):
-        kept = every[every % groups != group]
-        yield kept if units is None else _rows_of(units, kept)

@@ -1,4 +1,4 @@
-"""A mean, and where it probably lies: Student's interval, over rows or clusters; by resampling.
+"""A mean, and where it probably lies: Student's interval, over rows or clusters.
 
 References: Student (1908), "The probable error of a mean", Biometrika 6, 1-25. Clusters: K.-Y.
 Liang and S. L. Zeger (1986), "Longitudinal data analysis using generalized linear models",
@@ -13,10 +13,8 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from jurybox.statistics.bootstrap import DEFAULT, Resampling, bootstrap
 from jurybox.statistics.clusters import codes_of
 from jurybox.statistics.distributions import t_quantile
-from jurybox.statistics.figure import Figure
 from jurybox.statistics.interval import Interval
 
 # What is left of nothing by rounding.
@@ -82,40 +80,3 @@ def mean_of(
     method = "t" if clusters is None else f"t, {m:,} clusters"
     made = Interval(low=mean - half, high=mean + half, level=level, method=method)
     return Mean(n=n, clusters=known, value=mean, sd=sd, error=error, interval=made)
-
-
-def bootstrap_mean(
-    values: Sequence[float],
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    resampling: Resampling = DEFAULT,
-) -> Figure:
-    """Return the mean with its BCa interval, for values that are far from normal."""
-    x = np.asarray(values, dtype=np.float64)
-    made = bootstrap(
-        lambda rows: float(x[rows].mean()), len(x), clusters=clusters, resampling=resampling
-    )
-    return _figure(float(x.mean()) if len(x) else None, len(x), made)
-
-
-def bootstrap_median(
-    values: Sequence[float],
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    resampling: Resampling = DEFAULT,
-) -> Figure:
-    """Return the median with its BCa interval."""
-    x = np.asarray(values, dtype=np.float64)
-    made = bootstrap(
-        lambda rows: float(np.median(x[rows])), len(x), clusters=clusters, resampling=resampling
-    )
-    return _figure(float(np.median(x)) if len(x) else None, len(x), made)
-
-
-def _figure(value: float | None, n: int, made: Interval | None) -> Figure:
-    reason = None
-    if value is None:
-        reason = "there are no values"
-    elif made is None:
-        reason = "the values don't vary enough for resampling to tell how sure the figure is"
-    return Figure(value=value, n=n, interval=made, reason=reason)

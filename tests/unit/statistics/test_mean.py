@@ -5,7 +5,7 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 
-from jurybox.statistics.mean import bootstrap_mean, bootstrap_median, mean_of
+from jurybox.statistics.mean import mean_of
 
 
 def test_the_interval_is_students() -> None:
@@ -64,16 +64,6 @@ def test_clustered_intervals_cover_as_often_as_they_say_and_naive_ones_do_not() 
         naive += plain.low <= 0 <= plain.high
     assert 0.93 <= hits / trials <= 0.97
     assert naive / trials < 0.8
-
-
-def test_mean_and_median_can_be_resampled() -> None:
-    x = np.random.default_rng(4).exponential(size=60).tolist()
-    for made, value in ((bootstrap_mean(x), np.mean(x)), (bootstrap_median(x), np.median(x))):
-        assert made.value == pytest.approx(value)
-        assert made.interval is not None
-        assert made.interval.low < made.value < made.interval.high
-    assert bootstrap_median([]).reason == "there are no values"
-    assert bootstrap_mean([1.0, 1.0]).interval is None
 
 
 def test_clusters_with_the_same_mean_show_no_spread() -> None:

@@ -13,7 +13,7 @@ from jurybox.statistics.agreement.cells import Weighted, cells_of
 from jurybox.statistics.agreement.draws import Drawing, intervals
 from jurybox.statistics.agreement.kappa import kappa
 from jurybox.statistics.agreement.pair import FIGURES, agree
-from jurybox.statistics.bootstrap import Resampling, bootstrap
+from jurybox.statistics.bootstrap import Resampling
 
 FIVE = Scale.parse("1-5")
 QUICK = Resampling(resamples=200)
@@ -192,8 +192,14 @@ def test_counting_cells_gives_the_interval_that_drawing_items_gives() -> None:
     b = np.where(rng.random(150) < 0.6, a, rng.integers(1, 4, 150))
     drawn = Resampling(resamples=4000)
     fast = agree(a.tolist(), b.tolist(), FIVE, resampling=drawn)["pearson"].interval
-    slow = bootstrap(lambda rows: float(np.corrcoef(a[rows], b[rows])[0, 1]), 150, resampling=drawn)
-    assert slow is not None
+    slow = stats.bootstrap(
+        (a, b),
+        lambda x, y: np.corrcoef(x, y)[0, 1],
+        n_resamples=4000,
+        paired=True,
+        vectorized=False,
+        rng=rng,
+    ).confidence_interval
     assert fast is not None
     width = slow.high - slow.low
     assert abs(fast.low - slow.low) < 0.05 * width
