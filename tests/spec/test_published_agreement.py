@@ -16,7 +16,7 @@ import pytest
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement.pair import agree
 from jurybox.statistics.agreement.panel import agree_all
-from jurybox.statistics.proportion import proportion
+from jurybox.statistics.intervals import proportion
 from jurybox.statistics.ratings import Ratings
 
 FOLDER = Path(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jurybox.statistics.corrected.mean import corrected_mean, labels
 from jurybox.statistics.corrected.rate import corrected_rate
-from jurybox.statistics.proportion import wilson
+from jurybox.statistics.intervals import wilson
 
 DATA = Path(os.environ.get("JURYBOX_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
 FILE = DATA / "arena_human_vs_judge.jsonl"

@@ -23,9 +23,9 @@ from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement.pair import agree
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
-from jurybox.statistics.figure import Figure
 from jurybox.statistics.paired.comparing import compare_paired
 from jurybox.statistics.paired.result import PairedComparison
+from jurybox.statistics.result import Figure
 
 SIDE_SCALE: Final = Scale(low=0, high=len(SIDES) - 1)
 """Sides as numbers, for figures that only ask whether two are the same."""

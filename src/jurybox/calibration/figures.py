@@ -2,8 +2,7 @@
 
 import msgspec
 
-from jurybox.statistics.figure import Figure
-from jurybox.statistics.interval import Interval
+from jurybox.statistics.result import Figure, Interval
 
 
 class Ceiling(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from jurybox.calibration.figures import Agreement
-from jurybox.statistics.interval import Interval
+from jurybox.statistics.result import Interval
 
 
 class Gain(msgspec.Struct, frozen=True, kw_only=True):

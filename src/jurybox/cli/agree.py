@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from jurybox.rubric.scale import Scale
     from jurybox.statistics.agreement.panel import PanelAgreement, RaterPair
-    from jurybox.statistics.figure import Figure
+    from jurybox.statistics.result import Figure
 
 _ENDS: Final = re.compile(r"\s*(-?[0-9.]+)\s*(?:\.\.|-|\u2013)\s*(-?[0-9.]+?)\s*")
 _PAIR: Final = (

@@ -13,7 +13,7 @@ from jurybox.cli.options import base_url_option, concurrency_option, level_optio
 from jurybox.cli.output import json_option, plain, print_json, say, wide_console
 from jurybox.cli.stores import opened, store_option
 from jurybox.reporting.figures import signed
-from jurybox.statistics.figure import Figure
+from jurybox.statistics.result import Figure
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from jurybox.reporting.estimating import Estimate, Estimates
     from jurybox.statistics.corrected.result import CorrectedRate
-    from jurybox.statistics.figure import Figure
+    from jurybox.statistics.result import Figure
 
 _MISSING: Final = "-"
 

@@ -13,8 +13,8 @@ from jurybox.cli.output import json_option, plain, print_json, wide_console
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jurybox.statistics.interval import Interval
     from jurybox.statistics.ranking.result import Difference, RankedModel, Ranking
+    from jurybox.statistics.result import Interval
 
 _MOST_IN_MATRIX: Final = 12
 _MOST_LINES: Final = 20

@@ -26,7 +26,7 @@ from jurybox.statistics.corrected.mean import Labels, corrected_mean, labels
 from jurybox.statistics.corrected.rate import corrected_rate
 from jurybox.statistics.corrected.result import CorrectedMean, CorrectedRate
 from jurybox.statistics.corrected.wording import sentence
-from jurybox.statistics.figure import Figure
+from jurybox.statistics.result import Figure
 
 _ROW: Final = msgspec.json.Decoder(Row)
 

@@ -12,8 +12,8 @@ from jurybox.reporting.stored import damaged, plan_of, procedure_of
 from jurybox.running.records import RunRow
 from jurybox.running.storing import Store
 from jurybox.scoring.conduct import Procedure
-from jurybox.statistics.interval import Interval
-from jurybox.statistics.proportion import wilson
+from jurybox.statistics.intervals import wilson
+from jurybox.statistics.result import Interval
 
 _REPORT: Final = msgspec.json.Decoder(EvaluationReport)
 _SEVERAL: Final = 2

@@ -57,7 +57,7 @@ def environment() -> Environment:
 
 def warm_up() -> None:
     """Make ready what the first page would otherwise wait for: templates, and who draws charts."""
-    import_module("jurybox.statistics.mean")
+    import_module("jurybox.statistics.intervals")
     made = environment()
     for name in made.list_templates(extensions=["html"]):
         made.get_template(name)

@@ -18,7 +18,7 @@ from jurybox.rubric.model import Rubric
 from jurybox.running.records import RunRow
 from jurybox.running.storing import Store
 from jurybox.statistics.bootstrap import Resampling
-from jurybox.statistics.figure import Figure
+from jurybox.statistics.result import Figure
 from jurybox.wiring.review_cases import Stored
 
 # Half as many draws as elsewhere: this is computed whenever somebody looks, and the ends of an

@@ -6,7 +6,7 @@ import pytest
 from jurybox.calibration.figures import Agreement, CriterionAgreement
 from jurybox.calibration.record import Calibration, GoldFile
 from jurybox.calibration.standing import Setting, standing
-from jurybox.statistics.figure import Figure
+from jurybox.statistics.result import Figure
 
 SETTING = Setting(
     rubric_version="1.0.0",

@@ -10,7 +10,7 @@ import pytest
 from jurybox.reporting.jury_agreement import Dissent, JuryAgreement, VotesOn, jury_agreement
 from jurybox.reporting.stored import plan_of
 from jurybox.running.plan import plan_text
-from jurybox.statistics.proportion import wilson
+from jurybox.statistics.intervals import wilson
 
 JUDGES = ("python/a:judge", "python/b:judge", "python/c:judge")
 

@@ -18,8 +18,8 @@ from jurybox.scoring.spreads import MEASURED, Bin, FigureSpread
 from jurybox.scoring.summary import Conclusion
 from jurybox.scoring.tally import JUDGE_SCORE
 from jurybox.statistics.distributions import t_quantile
-from jurybox.statistics.interval import Interval
-from jurybox.statistics.proportion import wilson
+from jurybox.statistics.intervals import wilson
+from jurybox.statistics.result import Interval
 
 UNITS: Final = {"latency_e2e_ms": "ms", "total_tokens": "tokens"}
 """What the measures of a sample are counted in."""

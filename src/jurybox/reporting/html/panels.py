@@ -13,8 +13,8 @@ from jurybox.rubric.comparison import Comparison
 from jurybox.rubric.figures import SAMPLES
 from jurybox.rubric.model import Rubric
 from jurybox.scoring.summary import GateOutcome
-from jurybox.statistics.interval import Interval
-from jurybox.statistics.proportion import wilson
+from jurybox.statistics.intervals import wilson
+from jurybox.statistics.result import Interval
 
 MOST: Final = 100
 """So many groups are shown."""

@@ -8,7 +8,7 @@ import msgspec
 
 from jurybox.calibration.drawing import FEWEST
 from jurybox.reporting.html.distributions import Axis, Estimate
-from jurybox.statistics.interval import Interval
+from jurybox.statistics.result import Interval
 
 # What the table tells needn't be told again; a line that isn't known is rather told twice.
 _TABLED: Final = re.compile(r"(?:\w+ against people|people among themselves), ")

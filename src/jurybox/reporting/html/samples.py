@@ -20,7 +20,7 @@ from jurybox.running.records import RunRow, SampleRow, in_order
 from jurybox.running.storing import Store
 from jurybox.sample import Response, Row
 from jurybox.scoring.automated import AutomatedReport
-from jurybox.statistics.interval import Interval
+from jurybox.statistics.result import Interval
 
 if TYPE_CHECKING:
     from jurybox.statistics.bias.figure import BiasFigure

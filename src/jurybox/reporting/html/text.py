@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from jurybox.reporting.figures import MISSING, shown
 from jurybox.reporting.reasons import cut
-from jurybox.statistics.interval import Interval
+from jurybox.statistics.result import Interval
 
 NAME: Final = 80
 """So many characters of a name are shown."""

@@ -20,7 +20,7 @@ import numpy as np
 from jurybox.statistics.agreement.cells import Cells, Codes, Values, Weighted, divided
 from jurybox.statistics.agreement.kappa import centred
 from jurybox.statistics.distributions import normal_quantile
-from jurybox.statistics.interval import Interval
+from jurybox.statistics.result import Interval
 
 # Up to this many cells of a whole table, or pairs of scores, each draw of Kendall's tau is counted.
 _TABLE: Final = 20_000

@@ -13,9 +13,8 @@ from jurybox.statistics.agreement.cells import Cells, Values, Weighted, cells_of
 from jurybox.statistics.agreement.draws import Drawing, Figures, intervals, why_none
 from jurybox.statistics.agreement.prevalence import prevalence_note
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
-from jurybox.statistics.figure import Figure
-from jurybox.statistics.interval import Interval
-from jurybox.statistics.proportion import wilson
+from jurybox.statistics.intervals import wilson
+from jurybox.statistics.result import Figure, Interval
 
 Measure = Callable[[Weighted], Values | None]
 

@@ -21,9 +21,8 @@ from jurybox.statistics.agreement.draws import FEWEST, Drawing, Figures, interva
 from jurybox.statistics.agreement.pair import PairAgreement, agree
 from jurybox.statistics.agreement.prevalence import prevalence_note
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
-from jurybox.statistics.figure import Figure
-from jurybox.statistics.interval import Interval
 from jurybox.statistics.ratings import Ratings
+from jurybox.statistics.result import Figure, Interval
 
 _TWICE: Final = "no item was rated by two raters or more"
 _ONE_SCORE: Final = "every score is the same, so agreement can't be told from chance"

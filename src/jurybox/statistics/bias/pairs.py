@@ -15,10 +15,8 @@ from jurybox.statistics.bias.figure import (
     untold,
 )
 from jurybox.statistics.bias.regression import coefficient
-from jurybox.statistics.clusters import codes_of
-from jurybox.statistics.interval import Interval
-from jurybox.statistics.mean import mean_of
-from jurybox.statistics.proportion import proportion, wilson
+from jurybox.statistics.intervals import codes_of, mean_of, proportion, wilson
+from jurybox.statistics.result import Interval
 
 TIE: Final = 0.5
 _FAIR: Final = 0.5
@@ -43,7 +41,7 @@ def win_rate(
     """
     decided = [(each > TIE, s) for each, s in zip(shares, samples, strict=True) if each != TIE]
     found = proportion([won for won, _ in decided], clusters=[s for _, s in decided], level=level)
-    count = found.clusters or 0
+    count = len({sample for _, sample in decided})
     why = too_few(count, f"{kind.pairs} and a winner")
     if why is not None or found.value is None:
         return untold(kind.name, why or "", n=found.n, samples=count)
@@ -109,7 +107,7 @@ def win_excess(
     """
     apart = [one - other for one, other in zip(shares, people, strict=True)]
     found = mean_of(apart, clusters=samples, level=level)
-    count = found.clusters or 0
+    count = len(set(samples))
     why = too_few(count, f"{kind.pairs} and a winner by people")
     if why is not None or found.value is None:
         return untold(kind.name, why or "", n=found.n, samples=count)

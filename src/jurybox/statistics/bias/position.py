@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurybox.statistics.bias.figure import BiasFigure, percent, side_of, too_few, untold
-from jurybox.statistics.clusters import codes_of
 from jurybox.statistics.distributions import t_quantile
-from jurybox.statistics.interval import Interval
-from jurybox.statistics.proportion import proportion
+from jurybox.statistics.intervals import codes_of, proportion
+from jurybox.statistics.result import Interval
 
 FIRST_PLACE = "position.first_place_win_rate"
 CONSISTENCY = "position.swap_consistency"
@@ -93,15 +92,16 @@ def swap_consistency(
     """
     same = [one == other for one, other in zip(straight, swapped, strict=True)]
     found = proportion(same, clusters=samples, level=level)
-    why = too_few(found.clusters or 0, "a vote in both orders")
+    count = len(set(samples))
+    why = too_few(count, "a vote in both orders")
     if why is not None or found.value is None:
-        return untold(CONSISTENCY, why or "", n=found.n, samples=found.clusters or 0)
+        return untold(CONSISTENCY, why or "", n=found.n, samples=count)
     shown = percent(found.value, found.interval)
     return BiasFigure(
         name=CONSISTENCY,
         value=found.value,
         n=found.n,
-        samples=found.clusters or 0,
+        samples=count,
         interval=found.interval,
         sentence=f"The verdict stays the same in {shown} of the votes when the responses change"
         " places.",
@@ -130,7 +130,7 @@ def _flips(
 ) -> BiasFigure:
     name = f"{FLIPS}.{criterion}"
     found = proportion([not each for each in kept], clusters=samples, level=level)
-    count = found.clusters or 0
+    count = len(set(samples))
     why = too_few(count, f"a preference for `{criterion}` in both orders")
     if why is not None or found.value is None:
         return untold(name, why or "", n=found.n, samples=count)

@@ -15,7 +15,7 @@ from jurybox.statistics.bias.figure import (
 )
 from jurybox.statistics.bias.pairs import Kind
 from jurybox.statistics.bias.regression import coefficient
-from jurybox.statistics.clusters import codes_of
+from jurybox.statistics.intervals import codes_of
 
 DIFFERENCE: Final = "self_preference.score_difference"
 DIFFERENCE_GIVEN_GOLD: Final = "self_preference.score_difference_given_gold"

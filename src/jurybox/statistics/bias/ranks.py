@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurybox.statistics.bootstrap import DEFAULT, Resampling, bca
-from jurybox.statistics.clusters import codes_of
-from jurybox.statistics.figure import Figure
+from jurybox.statistics.intervals import codes_of
+from jurybox.statistics.result import Figure
 
 Values = NDArray[np.float64]
 Codes = NDArray[np.intp]

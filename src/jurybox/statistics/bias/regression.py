@@ -8,28 +8,17 @@ variance from leaving each cluster out (CV3), which is reliable with few cluster
 from collections.abc import Hashable, Sequence
 from typing import Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jurybox.statistics.clusters import codes_of
 from jurybox.statistics.distributions import t_quantile
-from jurybox.statistics.interval import Interval
+from jurybox.statistics.intervals import codes_of
+from jurybox.statistics.result import Figure, Interval
 
 Values = NDArray[np.float64]
 
 _SAME: Final = 1e-12
 _SINGULAR: Final = 1e10
-
-
-class Coefficient(msgspec.Struct, frozen=True, kw_only=True):
-    """How much the outcome goes up with one unit of the first column; ``reason``: why unknown."""
-
-    value: float | None
-    n: int
-    clusters: int
-    interval: Interval | None = None
-    reason: str | None = None
 
 
 def coefficient(
@@ -39,8 +28,8 @@ def coefficient(
     *,
     intercept: bool = True,
     level: float = 0.95,
-) -> Coefficient:
-    """Return the coefficient of the first column, at equal values of the others.
+) -> Figure:
+    """Return how much the outcome goes up with one unit of the first column, at equal others.
 
     ``b = (X'X)^-1 X'y`` with an intercept among the columns unless it is left out. Its variance is
     ``(m - 1)/m sum((b_g - b)^2)`` over the estimates ``b_g`` without each of the ``m`` clusters,
@@ -51,14 +40,13 @@ def coefficient(
     codes, m = codes_of(clusters, n)
     given = [np.asarray(each, dtype=np.float64) for each in columns]
     x = np.stack([*given, *([np.ones(n)] if intercept else [])], axis=1)
-    known = Coefficient(value=None, n=n, clusters=m)
     if m <= x.shape[1]:
-        return msgspec.structs.replace(known, reason=f"{m} samples are too few")
+        return Figure(value=None, n=n, reason=f"{m} samples are too few")
     if _varies_not(y):
-        return msgspec.structs.replace(known, reason="all of them were judged the same")
+        return Figure(value=None, n=n, reason="all of them were judged the same")
     scale = np.sqrt(np.mean(x**2, axis=0))
     if not scale.all() or np.linalg.cond(x / scale) > _SINGULAR:
-        return msgspec.structs.replace(known, reason="they all have the same of it")
+        return Figure(value=None, n=n, reason="they all have the same of it")
     x = x / scale
     squares, products = _sums(x, y, codes, m)
     whole, crossed = squares.sum(axis=0), products.sum(axis=0)
@@ -66,8 +54,7 @@ def coefficient(
     try:
         without = _solved(whole - squares, crossed - products)
     except np.linalg.LinAlgError:
-        why = "it hangs on a single sample"
-        return msgspec.structs.replace(known, reason=why)
+        return Figure(value=None, n=n, reason="it hangs on a single sample")
     error = float(((m - 1) / m * np.sum((without - value) ** 2)) ** 0.5)
     half = t_quantile((1 + level) / 2, m - 1) * error
     unit = float(scale[0])
@@ -77,7 +64,7 @@ def coefficient(
         level=level,
         method=f"t, jackknife over {m:,} clusters",
     )
-    return msgspec.structs.replace(known, value=value / unit, interval=interval)
+    return Figure(value=value / unit, n=n, interval=interval)
 
 
 def _solved(squares: Values, products: Values) -> Values:

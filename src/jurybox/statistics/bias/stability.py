@@ -8,9 +8,9 @@ import numpy as np
 
 from jurybox.statistics.bias.figure import BiasFigure, number, percent, side_of, untold
 from jurybox.statistics.bootstrap import Resampling
-from jurybox.statistics.mean import Mean, mean_of
+from jurybox.statistics.intervals import mean_of, proportion
 from jurybox.statistics.paired.intervals import gather, mean_interval
-from jurybox.statistics.proportion import Proportion, proportion
+from jurybox.statistics.result import Figure
 
 CHANGE: Final = "change"
 CHANGED: Final = "changed"
@@ -84,7 +84,7 @@ def changes(
     )
 
 
-def _mean(apart: Sequence[float], level: float) -> Mean:
+def _mean(apart: Sequence[float], level: float) -> Figure:
     """Return the mean change; changes that are all equal have an interval too, if a wider one."""
     mean = mean_of(apart, level=level)
     if mean.interval is not None or not mean.value:
@@ -96,7 +96,7 @@ def _mean(apart: Sequence[float], level: float) -> Mean:
 
 
 def _sentence(
-    alteration: Alteration, moved: int, n: int, largest: float, mean: Mean, share: Proportion
+    alteration: Alteration, moved: int, n: int, largest: float, mean: Figure, share: Figure
 ) -> str:
     counted = "1 sample" if n == 1 else f"{n} samples"
     if not moved:

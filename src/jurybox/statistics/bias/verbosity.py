@@ -10,7 +10,7 @@ from jurybox.statistics.bias.pairs import Kind
 from jurybox.statistics.bias.ranks import rank_correlation
 from jurybox.statistics.bias.regression import coefficient
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
-from jurybox.statistics.clusters import codes_of
+from jurybox.statistics.intervals import codes_of
 
 CORRELATION: Final = "verbosity.correlation"
 SLOPE: Final = "verbosity.slope"
@@ -113,14 +113,14 @@ def _slope(
     found = coefficient(scores, [hundreds], samples, level=level)
     if found.value is None:
         why = found.reason if name == SLOPE else _FOLLOWS
-        return untold(name, why or "", n=found.n, samples=found.clusters)
+        return untold(name, why or "", n=found.n, samples=len(set(samples)))
     shown = number(found.value, found.interval)
     what = "the judge's score" if name == SLOPE else "the judge's score minus people's"
     return BiasFigure(
         name=name,
         value=found.value,
         n=found.n,
-        samples=found.clusters,
+        samples=len(set(samples)),
         interval=found.interval,
         sentence=f"With 100 words more, {what} changes by {shown} of the scale.",
     )

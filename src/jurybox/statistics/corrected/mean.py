@@ -7,14 +7,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jurybox.statistics.clusters import codes_of
 from jurybox.statistics.corrected.result import CorrectedMean
 from jurybox.statistics.corrected.wording import sentence
 from jurybox.statistics.distributions import t_quantile
-from jurybox.statistics.figure import Figure
-from jurybox.statistics.interval import Interval
-from jurybox.statistics.mean import Mean, mean_of
-from jurybox.statistics.proportion import Proportion, proportion
+from jurybox.statistics.intervals import codes_of, mean_of, proportion
+from jurybox.statistics.result import Figure, Interval
 
 Values = NDArray[np.float64]
 
@@ -201,12 +198,9 @@ def _clustered(parts: Values, clusters: Sequence[Hashable] | None) -> float:
 
 def _figure(values: Values, clusters: Sequence[Hashable] | None, level: float) -> Figure:
     """Return a mean with its interval: Wilson's for rates, else Student's."""
-    whole: Mean | Proportion
     if np.isin(values, (0.0, 1.0)).all():
-        whole = proportion((values > 0).tolist(), clusters=clusters, level=level)
-    else:
-        whole = mean_of(values.tolist(), clusters=clusters, level=level)
-    return Figure(value=whole.value, interval=whole.interval, n=whole.n, reason=whole.reason)
+        return proportion((values > 0).tolist(), clusters=clusters, level=level)
+    return mean_of(values.tolist(), clusters=clusters, level=level)
 
 
 def _to_halve(data: Labels) -> int | None:

@@ -5,9 +5,8 @@ import numpy as np
 from jurybox.statistics.corrected.mean import FEWEST_LABELS, Labels, too_few
 from jurybox.statistics.corrected.result import CorrectedRate
 from jurybox.statistics.distributions import normal_quantile
-from jurybox.statistics.figure import Figure
-from jurybox.statistics.interval import Interval
-from jurybox.statistics.proportion import wilson
+from jurybox.statistics.intervals import wilson
+from jurybox.statistics.result import Figure, Interval
 
 
 def corrected_rate(data: Labels, *, level: float = 0.95) -> CorrectedRate:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from jurybox.statistics.figure import Figure
+from jurybox.statistics.result import Figure
 
 
 class CorrectedMean(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """A corrected estimate in plain words."""
 
 from jurybox.statistics.corrected.result import CorrectedMean
-from jurybox.statistics.interval import Interval
+from jurybox.statistics.result import Interval
 
 
 def sentence(made: CorrectedMean) -> str:

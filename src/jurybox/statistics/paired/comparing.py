@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
 from jurybox.statistics.distributions import beta_quantile, normal_quantile
-from jurybox.statistics.interval import Interval
 from jurybox.statistics.multiplicity import holm
 from jurybox.statistics.paired.effects import (
     EffectSize,
@@ -23,6 +22,7 @@ from jurybox.statistics.paired.intervals import Units, gather, mean_interval, ra
 from jurybox.statistics.paired.result import POWER, PairedComparison, Verdict
 from jurybox.statistics.paired.significance import Significance, mcnemar, permutation, wilcoxon
 from jurybox.statistics.paired.wording import sentence
+from jurybox.statistics.result import Interval
 
 Values = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from jurybox.statistics.bootstrap import Resampling, bca
 from jurybox.statistics.distributions import normal_quantile, t_quantile
-from jurybox.statistics.interval import Interval
+from jurybox.statistics.result import Interval
 
 Values = NDArray[np.float64]
 

@@ -4,9 +4,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from jurybox.statistics.interval import Interval
 from jurybox.statistics.paired.effects import EffectSize
 from jurybox.statistics.paired.significance import Significance
+from jurybox.statistics.result import Interval
 
 Verdict = Literal["higher", "lower", "undecided"]
 

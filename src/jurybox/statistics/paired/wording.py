@@ -1,7 +1,7 @@
 """A paired comparison in one plain sentence, which claims nothing without its interval."""
 
-from jurybox.statistics.interval import Interval
 from jurybox.statistics.paired.result import POWER, PairedComparison
+from jurybox.statistics.result import Interval
 
 _SMALLEST_P = 0.0001
 

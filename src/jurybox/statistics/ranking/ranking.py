@@ -5,13 +5,13 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from jurybox.statistics.interval import Interval
 from jurybox.statistics.ranking.cautions import cautions, unnamed_items
 from jurybox.statistics.ranking.graph import cycles, parts, reachable
 from jurybox.statistics.ranking.result import Difference, RankedModel, Ranking, TieParameter
 from jurybox.statistics.ranking.scales import Scales, scale
 from jurybox.statistics.ranking.tally import Tally, tally
 from jurybox.statistics.ranking.verdict import Verdict
+from jurybox.statistics.result import Interval
 
 Links = NDArray[np.bool_]
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from jurybox.statistics.interval import Interval
 from jurybox.statistics.ranking.tally import Tally
+from jurybox.statistics.result import Interval
 
 
 class RankedModel(msgspec.Struct, frozen=True, kw_only=True):

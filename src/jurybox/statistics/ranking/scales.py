@@ -7,12 +7,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jurybox.statistics.interval import Interval
 from jurybox.statistics.ranking.davidson import Fit, Outcomes, fit
 from jurybox.statistics.ranking.graph import finite, parts
 from jurybox.statistics.ranking.spread import Spread, by_information, by_items
 from jurybox.statistics.ranking.tally import Tally
 from jurybox.statistics.ranking.verdict import Verdict
+from jurybox.statistics.result import Interval
 
 Values = NDArray[np.float64]
 

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurybox.statistics.distributions import normal_quantile, t_quantile
-from jurybox.statistics.interval import Interval
 from jurybox.statistics.ranking.davidson import Fit, probabilities
 from jurybox.statistics.ranking.verdict import Verdict
+from jurybox.statistics.result import Interval
 
 Values = NDArray[np.float64]
 

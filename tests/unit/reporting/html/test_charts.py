@@ -18,7 +18,7 @@ from jurybox.reporting.html.charts import (
 )
 from jurybox.reporting.html.distributions import WHOLE, Axis, Distribution, Estimate, Mark
 from jurybox.reporting.html.panels import Gauge, Part
-from jurybox.statistics.interval import Interval
+from jurybox.statistics.result import Interval
 
 SOME = Interval(low=0.4, high=0.9, level=0.95, method="t")
 

@@ -12,8 +12,7 @@ from jurybox.reporting.html.page import run_page
 from jurybox.reporting.html.samples import cards, independence
 from jurybox.reporting.stored import rubric_of
 from jurybox.scoring.spreads import FigureSpread
-from jurybox.statistics.mean import mean_of
-from jurybox.statistics.proportion import wilson
+from jurybox.statistics.intervals import mean_of, wilson
 
 
 def spread(values: list[float]) -> FigureSpread:

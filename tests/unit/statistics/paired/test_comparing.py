@@ -9,7 +9,6 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from jurybox.statistics.bootstrap import Resampling
-from jurybox.statistics.interval import Interval
 from jurybox.statistics.paired.comparing import adjusted, compare_paired
 from jurybox.statistics.paired.effects import (
     cohens_dz,
@@ -19,6 +18,7 @@ from jurybox.statistics.paired.effects import (
     rank_biserial,
 )
 from jurybox.statistics.paired.intervals import gather, mean_interval, rates_interval
+from jurybox.statistics.result import Interval
 
 QUICK = Resampling(resamples=400)
 PAIRS = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), max_size=40)
