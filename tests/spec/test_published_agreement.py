@@ -15,9 +15,8 @@ import pytest
 
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement.pair import agree
-from jurybox.statistics.agreement.panel import agree_all
+from jurybox.statistics.agreement.panel import Ratings, agree_all
 from jurybox.statistics.intervals import proportion
-from jurybox.statistics.ratings import Ratings
 
 FOLDER = Path(
     os.environ.get("JURYBOX_DATA") or Path(__file__).parents[2].parent / "shared" / "data"

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jurybox.statistics.corrected.mean import corrected_mean, labels
-from jurybox.statistics.corrected.rate import corrected_rate
+from jurybox.statistics.corrected import corrected_mean, corrected_rate, labels
 from jurybox.statistics.intervals import wilson
 
 DATA = Path(os.environ.get("JURYBOX_DATA") or Path(__file__).parents[2].parent / "shared" / "data")

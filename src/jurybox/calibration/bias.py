@@ -7,9 +7,9 @@ import msgspec
 from jurybox.calibration.markup import MARKS
 from jurybox.calibration.observations import Observations, Voted, share_of
 from jurybox.judging.verdict import Side
-from jurybox.statistics.bias import formatting, position, preference, verbosity
+from jurybox.statistics.bias import pairs, position, verbosity
 from jurybox.statistics.bias.figure import BiasFigure, untold
-from jurybox.statistics.bias.pairs import Kind, win_excess, win_rate, win_rate_at_equal
+from jurybox.statistics.bias.pairs import Kind
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
 
 _HUNDRED = 100
@@ -95,10 +95,10 @@ def _verbosity(seen: Observations, resampling: Resampling) -> Iterator[BiasFigur
 def _self_preference(seen: Observations, level: float) -> Iterator[BiasFigure]:
     why = _NO_SCORES if not seen.scored else _one_family({each.maker for each in seen.graded})
     if why is not None:
-        yield untold(preference.DIFFERENCE, why)
-        yield untold(preference.DIFFERENCE_GIVEN_GOLD, why)
+        yield untold(pairs.OWN_DIFFERENCE, why)
+        yield untold(pairs.OWN_DIFFERENCE_GIVEN_GOLD, why)
     else:
-        yield preference.own_against_others(
+        yield pairs.own_against_others(
             [each.score for each in seen.graded],
             [each.judge == each.maker for each in seen.graded],
             [each.judge for each in seen.graded],
@@ -106,7 +106,7 @@ def _self_preference(seen: Observations, level: float) -> Iterator[BiasFigure]:
             level=level,
         )
         yield _beyond_people(seen, level)
-    kinds = (preference.OWN, preference.OWN_EXCESS)
+    kinds = (pairs.OWN, pairs.OWN_EXCESS)
     makers = {maker for vote in seen.voted for maker in vote.makers or ()}
     why = _one_family(makers) if seen.voted else None
     if why is not None:
@@ -126,8 +126,8 @@ def _one_family(makers: set[str]) -> str | None:
 def _beyond_people(seen: Observations, level: float) -> BiasFigure:
     known = [(each, each.gold) for each in seen.graded if each.gold is not None]
     if not known:
-        return untold(preference.DIFFERENCE_GIVEN_GOLD, _NO_GOLD)
-    return preference.own_against_others(
+        return untold(pairs.OWN_DIFFERENCE_GIVEN_GOLD, _NO_GOLD)
+    return pairs.own_against_others(
         [each.score - gold for each, gold in known],
         [each.judge == each.maker for each, _ in known],
         [each.judge for each, _ in known],
@@ -143,10 +143,10 @@ def _formatting(seen: Observations, level: float) -> Iterator[BiasFigure]:
     for bit, mark in enumerate(MARKS):
         if seen.scored:
             has = [bool(each.marks >> bit & 1) for each in seen.scored]
-            yield formatting.difference_by_mark(mark, scores, has, words, samples, level=level)
+            yield pairs.difference_by_mark(mark, scores, has, words, samples, level=level)
         else:
-            yield untold(formatting.difference_name(mark), _NO_SCORES)
-        yield _marked(seen.voted, bit, formatting.formatted(mark), level)
+            yield untold(pairs.difference_name(mark), _NO_SCORES)
+        yield _marked(seen.voted, bit, pairs.formatted(mark), level)
 
 
 def _marked(votes: Sequence[Voted], bit: int, kind: Kind, level: float) -> BiasFigure:
@@ -161,7 +161,7 @@ def _marked(votes: Sequence[Voted], bit: int, kind: Kind, level: float) -> BiasF
             found.append((share_of(vote.winner, side), longer if a else -longer, vote.sample))
     shares, apart = [each for each, _, _ in found], [each for _, each, _ in found]
     samples = [each for _, _, each in found]
-    return win_rate_at_equal(shares, apart, samples, kind, level=level)
+    return pairs.win_rate_at_equal(shares, apart, samples, kind, level=level)
 
 
 def _longer(vote: Voted) -> Side | None:
@@ -190,7 +190,7 @@ def _of_kind(
         if side is not None:
             known.append((vote, side))
     shares = [share_of(vote.winner, side) for vote, side in known]
-    yield win_rate(shares, [vote.sample for vote, _ in known], plain, level=level)
+    yield pairs.win_rate(shares, [vote.sample for vote, _ in known], plain, level=level)
     if not any(vote.gold for vote in votes):
         yield untold(excess.name, _NO_GOLD)
         return
@@ -199,7 +199,7 @@ def _of_kind(
         for vote, side in known
         if vote.gold is not None
     ]
-    yield win_excess(
+    yield pairs.win_excess(
         [share for share, _, _ in judged],
         [people for _, people, _ in judged],
         [sample for _, _, sample in judged],

@@ -7,9 +7,8 @@ from typing import Final
 from jurybox.calibration.figures import Ceiling
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement.pair import PairAgreement, agree
-from jurybox.statistics.agreement.panel import agree_all
+from jurybox.statistics.agreement.panel import Ratings, agree_all
 from jurybox.statistics.bootstrap import Resampling
-from jurybox.statistics.ratings import Ratings
 
 _FEWEST: Final = 2
 # All pairs of people are drawn for it: with many, that would take longer than judging.

@@ -23,8 +23,7 @@ from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement.pair import agree
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
-from jurybox.statistics.paired.comparing import compare_paired
-from jurybox.statistics.paired.result import PairedComparison
+from jurybox.statistics.paired.compare import PairedComparison, compare_paired
 from jurybox.statistics.result import Figure
 
 SIDE_SCALE: Final = Scale(low=0, high=len(SIDES) - 1)

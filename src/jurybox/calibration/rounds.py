@@ -21,8 +21,7 @@ from jurybox.calibration.splits import PARTS, Part
 from jurybox.rubric import render_rubric
 from jurybox.rubric.model import Rubric
 from jurybox.statistics.bootstrap import Resampling
-from jurybox.statistics.paired.comparing import compare_paired
-from jurybox.statistics.paired.result import PairedComparison
+from jurybox.statistics.paired.compare import PairedComparison, compare_paired
 
 _BINARY: Final = frozenset({0.0, 1.0})
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jurybox.reporting.estimating import Estimate, Estimates
-    from jurybox.statistics.corrected.result import CorrectedRate
+    from jurybox.statistics.corrected import CorrectedRate
     from jurybox.statistics.result import Figure
 
 _MISSING: Final = "-"

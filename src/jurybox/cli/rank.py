@@ -13,7 +13,7 @@ from jurybox.cli.output import json_option, plain, print_json, wide_console
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jurybox.statistics.ranking.result import Difference, RankedModel, Ranking
+    from jurybox.statistics.ranking.ranking import RankedModel, Ranking, StrengthDifference
     from jurybox.statistics.result import Interval
 
 _MOST_IN_MATRIX: Final = 12
@@ -128,7 +128,7 @@ def _sentences(ranking: "Ranking") -> Iterator[str]:
         yield f"{len(ranking.cycles) - _MOST_LINES} more circles are in --json"
 
 
-def _sentence(each: "Difference") -> str:
+def _sentence(each: "StrengthDifference") -> str:
     if each.interval is None:
         return f"{each.a} and {each.b} can't be told apart: there is no interval"
     basis = f"{each.difference:.3f}, {100 * each.interval.level:g}% interval {_ends(each.interval)}"

@@ -12,7 +12,7 @@ from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.numbers import show_number
 from jurybox.errors import InputError
 from jurybox.rubric.scale import Scale
-from jurybox.statistics.ratings import Ratings
+from jurybox.statistics.agreement.panel import Ratings
 from jurybox.wording import closest, printable
 
 FIELDS: Final = ("item", "rater", "score", "criterion")

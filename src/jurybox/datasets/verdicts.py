@@ -12,7 +12,7 @@ from jurybox.datasets.row_reader import Record
 from jurybox.datasets.values import Refused
 from jurybox.documents.findings import Findings, Place
 from jurybox.errors import InputError
-from jurybox.statistics.ranking.verdict import Outcome, Verdict
+from jurybox.statistics.ranking.tally import Outcome, PairVerdict
 from jurybox.wording import printable
 
 _SIDES: Final[dict[str, Outcome]] = {
@@ -32,7 +32,7 @@ _MEND_ROW: Final = 'write `{"a": NAME, "b": NAME, "winner": "a"}`'
 class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
     """The verdicts of a file, and how many of its rows have none: their winner is null."""
 
-    rows: tuple[Verdict, ...]
+    rows: tuple[PairVerdict, ...]
     without: int
 
 
@@ -65,7 +65,7 @@ def read_verdicts(path: Path) -> Verdicts:
 
     """
     refusals = _Refusals()
-    rows: list[Verdict] = []
+    rows: list[PairVerdict] = []
     without = 0
     with open_or_stdin(path, "verdicts") as source:
         for line, record in read_json_lines(source, refusals, _ignore):
@@ -90,7 +90,7 @@ def _ignore(*_: object) -> None:
     """Take warnings of the reader of rows, of which JSON lines have none."""
 
 
-def _verdict(line: int, record: Record, refusals: Findings) -> Verdict | None:
+def _verdict(line: int, record: Record, refusals: Findings) -> PairVerdict | None:
     """Return a row's verdict; None where it has no winner, or was refused."""
     try:
         a, b = _names(record)
@@ -101,7 +101,7 @@ def _verdict(line: int, record: Record, refusals: Findings) -> Verdict | None:
         return None
     if winner is None:
         return None
-    return Verdict(a=a, b=b, winner=winner, item=item)
+    return PairVerdict(a=a, b=b, winner=winner, item=item)
 
 
 def _item(record: Record) -> str | float | None:

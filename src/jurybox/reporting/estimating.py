@@ -22,10 +22,15 @@ from jurybox.running.storing import Store
 from jurybox.sample import Row
 from jurybox.scoring.automated import overall_score
 from jurybox.scoring.result import SampleResult
-from jurybox.statistics.corrected.mean import Labels, corrected_mean, labels
-from jurybox.statistics.corrected.rate import corrected_rate
-from jurybox.statistics.corrected.result import CorrectedMean, CorrectedRate
-from jurybox.statistics.corrected.wording import sentence
+from jurybox.statistics.corrected import (
+    CorrectedMean,
+    CorrectedRate,
+    Labels,
+    corrected_mean,
+    corrected_rate,
+    labels,
+    sentence,
+)
 from jurybox.statistics.result import Figure
 
 _ROW: Final = msgspec.json.Decoder(Row)

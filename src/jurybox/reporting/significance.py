@@ -15,8 +15,7 @@ from jurybox.rubric.figures import SAMPLE_SCORE
 from jurybox.rubric.model import Rubric
 from jurybox.scoring.result import SampleResult
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
-from jurybox.statistics.paired.comparing import adjusted, compare_paired
-from jurybox.statistics.paired.result import PairedComparison
+from jurybox.statistics.paired.compare import PairedComparison, adjusted, compare_paired
 
 Wanted = Literal["higher", "lower", "neither"]
 """Which way is better."""

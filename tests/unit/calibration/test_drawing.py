@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.calibration.drawing import FEWEST, RandomOrder, RandomPart, pair_order, random_part
-from jurybox.statistics.corrected.mean import FEWEST_LABELS
+from jurybox.statistics.corrected import FEWEST_LABELS
 
 
 @given(st.text(max_size=20), st.integers(1, 300))

@@ -3,6 +3,6 @@
 - ``pair``: two raters on the items that both rated, with every figure and its interval.
 - ``panel``: all raters of a criterion together.
 - ``cells``, ``draws``: the ratings as counts, and how they are drawn anew.
-- ``kappa``, ``correlation``, ``chance``: the figures of a pair.
-- ``coincidences``, ``variances``: the figures of a panel.
+- ``coefficients``: the figures of a pair.
+- ``coincidences``: the figures of a panel.
 """

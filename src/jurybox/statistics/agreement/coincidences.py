@@ -28,8 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurybox.statistics.agreement.cells import Codes, Values, divided
-from jurybox.statistics.agreement.chance import beyond, quadratic_total
-from jurybox.statistics.agreement.kappa import centred
+from jurybox.statistics.agreement.coefficients import beyond, centred, quadratic_total
 
 # Scores of so many kinds are compared with each other for the ratio metric; more take too long.
 MOST_RATIO: Final = 1_000

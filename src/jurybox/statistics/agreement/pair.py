@@ -1,4 +1,10 @@
-"""Two raters: every figure of how far they agree, from the items that both rated."""
+"""Two raters: every figure of how far they agree, from the items that both rated.
+
+Why agreement can be high while kappa is near zero.
+
+Reference: A. R. Feinstein and D. V. Cicchetti (1990), "High agreement but low kappa: I. The
+problems of two paradoxes", Journal of Clinical Epidemiology 43, 543-549.
+"""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
@@ -7,14 +13,60 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from jurybox.documents.numbers import show_number
 from jurybox.rubric.scale import Scale
-from jurybox.statistics.agreement import chance, correlation, kappa
 from jurybox.statistics.agreement.cells import Cells, Values, Weighted, cells_of
+from jurybox.statistics.agreement.coefficients import (
+    ac1,
+    ac2,
+    exact,
+    kappa,
+    kappa_linear,
+    kappa_quadratic,
+    kendall,
+    kendall_of_many,
+    pearson,
+    points_of,
+    spearman,
+)
 from jurybox.statistics.agreement.draws import Drawing, Figures, intervals, why_none
-from jurybox.statistics.agreement.prevalence import prevalence_note
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
 from jurybox.statistics.intervals import wilson
 from jurybox.statistics.result import Figure, Interval
+
+# "Slight" agreement at best, in the words of J. R. Landis and G. G. Koch (1977).
+_NEAR_ZERO: Final = 0.2
+_HIGH: Final = 0.75
+
+
+def prevalence_note(
+    *, agreed: float, kappa: float | None, common: float, share: float, called: str = "kappa"
+) -> str | None:
+    """Say why kappa is near zero, or undefined, though most scores are equal; else ``None``.
+
+    Args:
+        agreed: the share of items with the same score.
+        kappa: agreement beyond chance; ``None`` where all scores are one.
+        common: the score that is given most often.
+        share: the share of scores that it has.
+        called: the name of the coefficient.
+
+    """
+    if agreed < _HIGH or (kappa is not None and kappa > _NEAR_ZERO):
+        return None
+    mostly = f"{share:.0%} of the scores are {show_number(common)}"
+    if kappa is None:
+        return (
+            f"every score is {show_number(common)}, so {called} is undefined: "
+            "raters who always give it would agree as well without looking at an item"
+        )
+    return (
+        f"{agreed:.0%} of the items have the same score, yet {called} is {kappa:.2f}: {mostly}, so "
+        "raters who give it nearly always would agree about as often without looking at an item; "
+        "the data hold too few other scores to tell whether they agree on those "
+        "(AC1 is less sensitive to this)"
+    )
+
 
 Measure = Callable[[Weighted], Values | None]
 
@@ -87,7 +139,7 @@ def agree(
         made = _intervals(cells, known_by, known, drawing, resampling)
     if "kendall" not in known:
         level = DEFAULT.level if resampling is None else resampling.level
-        tau, around = correlation.kendall_of_many(cells, level)
+        tau, around = kendall_of_many(cells, level)
         known["kendall"] = float("nan") if tau is None else tau
         made |= {"kendall": around} if resampling is not None else {}
     why = None if resampling is None else _why_none(cells.n, clusters)
@@ -97,18 +149,18 @@ def agree(
 
 def _measures(scale: Scale) -> dict[str, Measure]:
     measures: dict[str, Measure] = {
-        "exact": kappa.exact,
-        "kappa_linear": kappa.kappa_linear,
-        "kappa_quadratic": kappa.kappa_quadratic,
-        "spearman": correlation.spearman,
-        "kendall": correlation.kendall,
-        "pearson": correlation.pearson,
+        "exact": exact,
+        "kappa_linear": kappa_linear,
+        "kappa_quadratic": kappa_quadratic,
+        "spearman": spearman,
+        "kendall": kendall,
+        "pearson": pearson,
     }
-    points = chance.points_of(scale)
+    points = points_of(scale)
     if points is not None:
-        measures["kappa"] = kappa.kappa
-        measures["ac1"] = partial(chance.ac1, points=points)
-        measures["ac2"] = partial(chance.ac2, points=points)
+        measures["kappa"] = kappa
+        measures["ac1"] = partial(ac1, points=points)
+        measures["ac2"] = partial(ac2, points=points)
     return measures
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from jurybox.statistics.bias.figure import BiasFigure, number, percent, side_of, untold
 from jurybox.statistics.bootstrap import Resampling
 from jurybox.statistics.intervals import mean_of, proportion
-from jurybox.statistics.paired.intervals import gather, mean_interval
+from jurybox.statistics.paired.differences import gather, mean_interval
 from jurybox.statistics.result import Figure
 
 CHANGE: Final = "change"

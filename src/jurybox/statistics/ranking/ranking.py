@@ -1,24 +1,151 @@
 """The ranking of models from verdicts on pairs."""
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jurybox.statistics.ranking.cautions import cautions, unnamed_items
-from jurybox.statistics.ranking.graph import cycles, parts, reachable
-from jurybox.statistics.ranking.result import Difference, RankedModel, Ranking, TieParameter
-from jurybox.statistics.ranking.scales import Scales, scale
-from jurybox.statistics.ranking.tally import Tally, tally
-from jurybox.statistics.ranking.verdict import Verdict
+from jurybox.statistics.ranking.scales import Scales, cautions, scale, unnamed_items
+from jurybox.statistics.ranking.tally import PairVerdict, Tally, cycles, parts, reachable, tally
 from jurybox.statistics.result import Interval
+
+
+class RankedModel(msgspec.Struct, frozen=True, kw_only=True):
+    """One model's place.
+
+    Attributes:
+        name: its name.
+        strength: the logarithm of its strength; 0 is the mean of all models on the same scale, and
+            0.69 above another means winning twice as often as losing. ``None`` where the verdicts
+            set no bound to it.
+        interval: where the strength lies.
+        reason: why there is no strength or no interval.
+        rank: 1 and how many models of its group are above it.
+        rank_interval: the first and the last rank that it may have, counting only models that can
+            be told apart from it.
+        group: models of different groups were never linked by verdicts, so that their ranks say
+            nothing about each other; counted from 1.
+        scale: strengths of different scales can't be subtracted: all verdicts between them went
+            one way; counted from 1.
+        wins: how many verdicts it won.
+        losses: how many it lost.
+        ties: how many tied.
+        win_rate: the share of its verdicts that it won, a tie as half a win.
+
+    """
+
+    name: str
+    strength: float | None = None
+    interval: Interval | None = None
+    reason: str | None = None
+    rank: int
+    rank_interval: tuple[int, int]
+    group: int
+    scale: int | None = None
+    wins: int
+    losses: int
+    ties: int
+    win_rate: float
+
+
+class StrengthDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """How much stronger ``a`` is than ``b``, and whether that can be told.
+
+    Attributes:
+        a: the model with the higher strength.
+        b: the other one.
+        difference: of their strengths.
+        interval: where the difference lies; it isn't corrected for the number of pairs.
+        told_apart: whether the interval excludes 0.
+
+    """
+
+    a: str
+    b: str
+    difference: float
+    interval: Interval | None
+    told_apart: bool
+
+
+class TieParameter(msgspec.Struct, frozen=True, kw_only=True):
+    """How readily verdicts tie: equal models do with probability ``v / (2 + v)``."""
+
+    parameter: float | None
+    interval: Interval | None = None
+    ties: int
+
+
+class Ranking(msgspec.Struct, frozen=True, kw_only=True):
+    """All models, from the strongest to the weakest.
+
+    Attributes:
+        n: how many verdicts there are.
+        items: on how many items, where the intervals take repeated ones into account.
+        level: of all intervals.
+        models: the models, by group and rank.
+        differences: of all pairs whose strengths are on one scale.
+        cycles: circles of majorities, such as A beats B beats C beats A.
+        ties: the tie parameter.
+        warnings: what keeps the ranking from being all that it seems.
+        tally: the counts behind it.
+
+    """
+
+    n: int
+    items: int | None
+    level: float
+    models: tuple[RankedModel, ...]
+    differences: tuple[StrengthDifference, ...]
+    cycles: tuple[tuple[str, ...], ...]
+    ties: TieParameter
+    warnings: tuple[str, ...]
+    tally: Tally
+
+    def matrix(self) -> dict[str, dict[str, float | None]]:
+        """Return how often each model won against each other one, ties as half a win."""
+        names = self.tally.names
+        return {
+            name: {other: self.tally.rate(i, j) for j, other in enumerate(names) if other != name}
+            for i, name in enumerate(names)
+        }
+
+    def as_data(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        names = self.tally.names
+        counts = {
+            name: {
+                other: {
+                    "wins": int(self.tally.wins[i, j]),
+                    "losses": int(self.tally.wins[j, i]),
+                    "ties": int(self.tally.ties[i, j]),
+                }
+                for j, other in enumerate(names)
+                if self.tally.met[i, j]
+            }
+            for i, name in enumerate(names)
+        }
+        return {
+            "n": self.n,
+            "items": self.items,
+            "level": self.level,
+            "models": self.models,
+            "differences": self.differences,
+            "matrix": self.matrix(),
+            "counts": counts,
+            "cycles": self.cycles,
+            "ties": self.ties,
+            "warnings": self.warnings,
+        }
+
 
 Links = NDArray[np.bool_]
 
 _SAME = 1e-9
 
 
-def rank(verdicts: Sequence[Verdict], *, level: float = 0.95) -> Ranking:
+def rank(verdicts: Sequence[PairVerdict], *, level: float = 0.95) -> Ranking:
     """Rank models by Davidson's extension of the Bradley-Terry model.
 
     Strengths are logarithms with the mean 0. Nothing is added to the data: a model that won (or
@@ -56,12 +183,12 @@ def rank(verdicts: Sequence[Verdict], *, level: float = 0.95) -> Ranking:
     )
 
 
-def _once(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+def _once(verdicts: Sequence[PairVerdict]) -> tuple[PairVerdict, ...]:
     """Return each item's verdict on a pair once.
 
     Two judges of one answer are not two answers, and neither are the two orders of one pair.
     """
-    found: dict[Hashable, Verdict] = {}
+    found: dict[Hashable, PairVerdict] = {}
     for number, row in enumerate(verdicts):
         won = {"a": row.a, "b": row.b, "tie": None}[row.winner]
         own = number if row.item is None else None
@@ -142,8 +269,8 @@ def _one_scale(scales: Scales) -> Links:
     return same & ~np.isnan(scales.strengths)[:, None]
 
 
-def _differences(counted: Tally, scales: Scales) -> tuple[Difference, ...]:
-    made: list[Difference] = []
+def _differences(counted: Tally, scales: Scales) -> tuple[StrengthDifference, ...]:
+    made: list[StrengthDifference] = []
     together = _one_scale(scales)
     order: list[int] = np.argsort(-scales.strengths, kind="stable").tolist()
     for place, i in enumerate(order):
@@ -151,7 +278,7 @@ def _differences(counted: Tally, scales: Scales) -> tuple[Difference, ...]:
             if together[i, j]:
                 interval: Interval | None = scales.between(i, j)
                 made.append(
-                    Difference(
+                    StrengthDifference(
                         a=counted.names[i],
                         b=counted.names[j],
                         difference=float(scales.strengths[i] - scales.strengths[j]),

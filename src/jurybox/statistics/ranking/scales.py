@@ -1,17 +1,14 @@
 """Strengths for all models that have finite ones, with how sure they are."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jurybox.statistics.ranking.davidson import Fit, Outcomes, fit
-from jurybox.statistics.ranking.graph import finite, parts
-from jurybox.statistics.ranking.spread import Spread, by_information, by_items
-from jurybox.statistics.ranking.tally import Tally
-from jurybox.statistics.ranking.verdict import Verdict
+from jurybox.statistics.ranking.davidson import Fit, Outcomes, Spread, by_information, by_items, fit
+from jurybox.statistics.ranking.tally import MOST_CYCLES, PairVerdict, Tally, finite, parts
 from jurybox.statistics.result import Interval
 
 Values = NDArray[np.float64]
@@ -58,7 +55,9 @@ class Scales(msgspec.Struct, frozen=True, kw_only=True):
         return self.spread.interval(difference, variance)
 
 
-def scale(tally: Tally, verdicts: Sequence[Verdict], level: float, *, clustered: bool) -> Scales:
+def scale(
+    tally: Tally, verdicts: Sequence[PairVerdict], level: float, *, clustered: bool
+) -> Scales:
     """Fit all scales at once; they share the tie parameter."""
     count = len(tally.names)
     found = parts((tally.wins > 0) | (tally.ties > 0))
@@ -119,3 +118,98 @@ def _outcomes(tally: Tally) -> Outcomes:
         j_won=tally.wins[j, i].astype(np.float64),
         tied=tally.ties[i, j].astype(np.float64),
     )
+
+
+_SHOWN = 5
+_MOST = 20
+
+
+def cautions(
+    counted: Tally,
+    scales: Scales,
+    groups: Sequence[Sequence[int]],
+    found: Sequence[Sequence[str]],
+    *,
+    complete: bool,
+) -> tuple[str, ...]:
+    """Return all warnings, the gravest first."""
+    return (
+        *_unlinked(counted, groups),
+        *_one_sided(counted, scales),
+        *_unsure(counted, scales),
+        *_circles(found, complete=complete),
+    )
+
+
+def unnamed_items(count: int) -> Iterator[str]:
+    """Say how many verdicts don't name their item though others do, and repeat."""
+    if count:
+        rows = "1 row names" if count == 1 else f"{count:,} rows name"
+        yield f"{rows} no item: each counts as an item of its own beside those that repeat"
+
+
+def _unlinked(counted: Tally, groups: Sequence[Sequence[int]]) -> Iterator[str]:
+    if len(groups) > 1:
+        sets = " and ".join(_names(counted, group) for group in groups[:_SHOWN])
+        more = f" and {len(groups) - _SHOWN} more groups" if len(groups) > _SHOWN else ""
+        yield f"no verdict links {sets}{more}: ranks and strengths hold within each group only"
+
+
+def _one_sided(counted: Tally, scales: Scales) -> Iterator[str]:
+    """Say between whom all verdicts went one way, so that no distance is finite."""
+    said = 0
+    for part in scales.parts:
+        rest = [i for i in range(len(counted.names)) if i not in part]
+        beaten = [i for i in rest if counted.wins[np.ix_(part, [i])].any()]
+        lost_to = [i for i in rest if counted.wins[np.ix_([i], part)].any()]
+        if len(part) > 1 and not beaten:
+            continue
+        said += 1
+        if said > _MOST:
+            yield "more models have no finite strength; each says so itself"
+            return
+        if len(part) == 1:
+            yield _alone(counted, part[0], beaten, lost_to)
+        else:
+            yield (
+                f"{_names(counted, part)} won every verdict against {_names(counted, beaten)}:"
+                " the verdicts set no bound to how much stronger they are"
+            )
+
+
+def _alone(counted: Tally, model: int, beaten: Sequence[int], lost_to: Sequence[int]) -> str:
+    name = f"`{counted.names[model]}`"
+    if not lost_to:
+        return f"{name} won every verdict: its strength has no upper bound, so none is given"
+    if not beaten:
+        return f"{name} lost every verdict: its strength has no lower bound, so none is given"
+    return (
+        f"{name} lost every verdict against {_names(counted, lost_to)} and won every one against"
+        f" {_names(counted, beaten)}: no finite strength can be given"
+    )
+
+
+def _unsure(counted: Tally, scales: Scales) -> Iterator[str]:
+    if not counted.wins.any():
+        yield "every verdict is a tie: no order can be told"
+    elif RUNAWAY in scales.reasons:
+        yield (
+            "no finite strengths fit: no model ever won against the order that wins and ties"
+            " suggest, so none is given"
+        )
+    if FEW_ITEMS in scales.reasons:
+        yield "there are too few items for intervals that take repeated items into account"
+
+
+def _circles(found: Sequence[Sequence[str]], *, complete: bool) -> Iterator[str]:
+    if found:
+        count = "1 circle" if len(found) == 1 else f"{len(found)} circles"
+        yield f"majorities go round in {count}: no single order agrees with all of them"
+    if not complete:
+        yield f"there may be more circles; at most {MOST_CYCLES} are listed"
+
+
+def _names(counted: Tally, models: Sequence[int]) -> str:
+    shown = ", ".join(f"`{counted.names[i]}`" for i in models[:_SHOWN])
+    more = f" and {len(models) - _SHOWN} more" if len(models) > _SHOWN else ""
+    return shown + more

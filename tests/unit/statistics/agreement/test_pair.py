@@ -8,10 +8,10 @@ from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
 from jurybox.rubric.scale import Scale
-from jurybox.statistics.agreement import correlation
+from jurybox.statistics.agreement import coefficients
 from jurybox.statistics.agreement.cells import Weighted, cells_of
+from jurybox.statistics.agreement.coefficients import kappa
 from jurybox.statistics.agreement.draws import Drawing, intervals
-from jurybox.statistics.agreement.kappa import kappa
 from jurybox.statistics.agreement.pair import FIGURES, agree
 from jurybox.statistics.bootstrap import Resampling
 
@@ -76,7 +76,7 @@ def test_many_different_scores_have_the_same_tau_and_an_interval() -> None:
 @given(pairs=st.lists(st.tuples(st.integers(0, 9), st.integers(3, 70)), min_size=2, max_size=60))
 def test_sorting_finds_the_tau_of_scipy_with_any_ties(pairs: list[tuple[int, int]]) -> None:
     x, y = np.array(pairs, dtype=np.intp).T
-    mine = correlation._tau(x, y)
+    mine = coefficients._tau(x, y)
     if len(set(x)) == 1 or len(set(y)) == 1:
         assert mine is None
     else:

@@ -10,9 +10,8 @@ from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement.coincidences import Coincidences, counts_of
-from jurybox.statistics.agreement.panel import PanelAgreement, agree_all
+from jurybox.statistics.agreement.panel import PanelAgreement, Ratings, agree_all
 from jurybox.statistics.bootstrap import Resampling
-from jurybox.statistics.ratings import Ratings
 
 FIVE = Scale.parse("1-5")
 QUICK = Resampling(resamples=200)

@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 
 from jurybox.statistics.bias.figure import BiasFigure
-from jurybox.statistics.bias.formatting import difference_by_mark, formatted
-from jurybox.statistics.bias.pairs import win_excess, win_rate, win_rate_at_equal
-from jurybox.statistics.bias.preference import OWN, own_against_others
+from jurybox.statistics.bias.pairs import (
+    OWN,
+    difference_by_mark,
+    formatted,
+    own_against_others,
+    win_excess,
+    win_rate,
+    win_rate_at_equal,
+)
 from jurybox.statistics.bias.verbosity import (
     LONGER,
     LONGER_EXCESS,

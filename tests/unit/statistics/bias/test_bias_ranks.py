@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from jurybox.statistics.bias.ranks import rank_correlation
+from jurybox.statistics.bias.verbosity import rank_correlation
 from jurybox.statistics.bootstrap import Resampling
 
 FEW = Resampling(resamples=200)

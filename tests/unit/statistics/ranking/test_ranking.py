@@ -9,19 +9,18 @@ import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.statistics.ranking.ranking import rank
-from jurybox.statistics.ranking.result import Ranking
-from jurybox.statistics.ranking.verdict import Verdict
+from jurybox.statistics.ranking.ranking import Ranking, rank
+from jurybox.statistics.ranking.tally import PairVerdict
 
 SIDES = {">": "a", "<": "b", "=": "tie"}
 
 
-def verdicts(text: str) -> list[Verdict]:
+def verdicts(text: str) -> list[PairVerdict]:
     """Read `A>B 3` as three verdicts."""
-    made: list[Verdict] = []
+    made: list[PairVerdict] = []
     for part in text.split(", "):
         pair, _, times = part.partition(" ")
-        row = Verdict(a=pair[0], b=pair[2], winner=SIDES[pair[1]])
+        row = PairVerdict(a=pair[0], b=pair[2], winner=SIDES[pair[1]])
         made += [row] * int(times or 1)
     return made
 
@@ -41,7 +40,7 @@ def has_nan(value: object) -> bool:
 
 def drawn(
     rng: np.random.Generator, true: Sequence[float], n: int, log_tie: float | None = None
-) -> list[Verdict]:
+) -> list[PairVerdict]:
     """Draw verdicts from Davidson's model."""
     strengths = np.asarray(true)
     i = rng.integers(0, len(true), n)
@@ -51,7 +50,7 @@ def drawn(
     place = rng.random(n) * (half + 1 / half + tie)
     winners = np.where(place < half, "a", np.where(place < half + 1 / half, "b", "tie"))
     return [
-        Verdict(a=f"m{one}", b=f"m{other}", winner=str(winner))
+        PairVerdict(a=f"m{one}", b=f"m{other}", winner=str(winner))
         for one, other, winner in zip(i, j, winners, strict=True)
     ]
 
@@ -170,7 +169,7 @@ def test_the_number_of_circles_is_bounded() -> None:
     for i, one in enumerate(names):
         for step in range(1, 8):
             other = names[(i + step) % 15]
-            rows += [Verdict(a=one, b=other, winner="a")]
+            rows += [PairVerdict(a=one, b=other, winner="a")]
     found = rank(rows)
     assert len(found.cycles) == 100
     assert any("more circles" in warning for warning in found.warnings)
@@ -206,12 +205,12 @@ def test_no_verdicts_are_refused() -> None:
     with pytest.raises(ValueError, match="no verdicts"):
         rank([])
     with pytest.raises(ValueError, match="itself"):
-        rank([Verdict(a="A", b="A", winner="a")])
+        rank([PairVerdict(a="A", b="A", winner="a")])
 
 
 VERDICTS = st.lists(
     st.builds(
-        lambda pair, winner: Verdict(a=pair[0], b=pair[1], winner=winner),
+        lambda pair, winner: PairVerdict(a=pair[0], b=pair[1], winner=winner),
         st.sampled_from([(x, y) for x in "ABCD" for y in "ABCD" if x != y]),
         st.sampled_from(["a", "b", "tie"]),
     ),
@@ -221,7 +220,7 @@ VERDICTS = st.lists(
 
 
 @given(VERDICTS)
-def test_new_names_for_models_change_nothing_else(rows: list[Verdict]) -> None:
+def test_new_names_for_models_change_nothing_else(rows: list[PairVerdict]) -> None:
     new = dict(zip("ABCD", "zxwy", strict=True))
     renamed = [msgspec.structs.replace(row, a=new[row.a], b=new[row.b]) for row in rows]
     plain, other = rank(rows), rank(renamed)
@@ -234,14 +233,16 @@ def test_new_names_for_models_change_nothing_else(rows: list[Verdict]) -> None:
 
 
 @given(VERDICTS)
-def test_swapping_sides_and_rows_changes_nothing(rows: list[Verdict]) -> None:
+def test_swapping_sides_and_rows_changes_nothing(rows: list[PairVerdict]) -> None:
     turned = {"a": "b", "b": "a", "tie": "tie"}
-    swapped = [Verdict(a=row.b, b=row.a, winner=turned[row.winner]) for row in reversed(rows)]
+    swapped = [PairVerdict(a=row.b, b=row.a, winner=turned[row.winner]) for row in reversed(rows)]
     assert msgspec.json.encode(rank(rows).as_data()) == msgspec.json.encode(rank(swapped).as_data())
 
 
 @given(VERDICTS)
-def test_a_fit_expects_as_many_wins_as_there_were_and_nothing_is_nan(rows: list[Verdict]) -> None:
+def test_a_fit_expects_as_many_wins_as_there_were_and_nothing_is_nan(
+    rows: list[PairVerdict],
+) -> None:
     """The likelihood's own equations (Davidson 1970): wins and half the ties, seen and expected."""
     found = rank(rows)
     assert not has_nan(msgspec.to_builtins(found.as_data()))
@@ -271,8 +272,8 @@ def test_intervals_of_strengths_cover_at_their_level() -> None:
 
 
 def test_both_orders_of_one_item_are_one_win() -> None:
-    rows = [Verdict(a="x", b="y", winner="a", item=i) for i in range(3)]
-    rows += [Verdict(a="y", b="x", winner="b", item=i) for i in range(3)]
+    rows = [PairVerdict(a="x", b="y", winner="a", item=i) for i in range(3)]
+    rows += [PairVerdict(a="y", b="x", winner="b", item=i) for i in range(3)]
     assert {model.rank_interval for model in rank(rows).models} == {(1, 2)}
     more = [msgspec.structs.replace(row, item=(row.item, i)) for row in rows for i in range(2)]
     assert [model.rank_interval for model in rank(more).models] == [(1, 1), (2, 2)]
@@ -280,7 +281,9 @@ def test_both_orders_of_one_item_are_one_win() -> None:
 
 @pytest.mark.parametrize("items", [4, 12])
 def test_items_that_all_say_the_same_are_no_certainty(items: int) -> None:
-    rows = [Verdict(a="x", b="y", winner=w, item=i) for i in range(items) for w in ("a", "a", "b")]
+    rows = [
+        PairVerdict(a="x", b="y", winner=w, item=i) for i in range(items) for w in ("a", "a", "b")
+    ]
     (found,) = rank(rows).differences
     alone = rank([msgspec.structs.replace(row, item=None) for row in rows]).differences[0]
     assert found.difference == pytest.approx(np.log(2))

@@ -1,4 +1,4 @@
-"""Prediction-powered inference for a mean, with power tuning (PPI++)."""
+"""A judge's figures corrected by labels of people: a mean (PPI++), a rate (Rogan and Gladen)."""
 
 from collections.abc import Hashable, Sequence
 from typing import Final
@@ -7,11 +7,85 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jurybox.statistics.corrected.result import CorrectedMean
-from jurybox.statistics.corrected.wording import sentence
-from jurybox.statistics.distributions import t_quantile
-from jurybox.statistics.intervals import codes_of, mean_of, proportion
+from jurybox.statistics.distributions import normal_quantile, t_quantile
+from jurybox.statistics.intervals import codes_of, mean_of, proportion, wilson
 from jurybox.statistics.result import Figure, Interval
+
+
+class CorrectedMean(msgspec.Struct, frozen=True, kw_only=True):
+    """A mean that the judge gives on all samples and people on some.
+
+    Attributes:
+        judge: what the judge alone says, over all samples; its interval knows nothing of the
+            judge's errors.
+        human: what people alone say, over the labelled samples.
+        corrected: both together; no figure where the labels are too few.
+        tuning: how far the judge is trusted: 0 leaves it out, 1 takes it at its word (lambda).
+        bias: the judge's mean less people's, on the labelled samples.
+        clusters: how many independent groups the labelled samples form, where that was said.
+        effective_labels: how many labels people would need to be as sure without the judge.
+        labels_to_halve: how many more labels would make the corrected interval half as wide;
+            ``None`` where no number of labels on these samples would, and with clusters, where it
+            depends on which samples are labelled.
+        reason: why a figure is missing, in words.
+        sentence: all that in plain words.
+
+    """
+
+    judge: Figure
+    human: Figure
+    corrected: Figure
+    tuning: float | None = None
+    bias: float | None = None
+    clusters: int | None = None
+    effective_labels: float | None = None
+    labels_to_halve: int | None = None
+    reason: str | None = None
+    sentence: str = ""
+
+
+class CorrectedRate(msgspec.Struct, frozen=True, kw_only=True):
+    """A rate corrected by how often the judge is right on yes and on no.
+
+    Attributes:
+        apparent: the judge's rate on the samples without labels.
+        sensitivity: how often the judge says yes where people do.
+        specificity: how often the judge says no where people do.
+        corrected: the corrected rate, between 0 and 1.
+        unclipped: the formula's value where it lies outside of 0 and 1.
+        reason: why there is none, in words.
+
+    """
+
+    apparent: Figure
+    sensitivity: Figure
+    specificity: Figure
+    corrected: Figure
+    unclipped: float | None = None
+    reason: str | None = None
+
+
+def sentence(made: CorrectedMean) -> str:
+    """Return what the correction says, for people."""
+    alone = "" if made.judge.value is None else f"the judge alone says {made.judge.value:.4g}"
+    value, interval = made.corrected.value, made.corrected.interval
+    if value is None or interval is None:
+        return f"nothing is corrected: {made.reason}" + (f"; {alone}" if alone else "")
+    said = f"corrected by {made.human.n:,} labels it is {value:.4g} ({_ends(interval)}); {alone}"
+    if made.judge.value is not None and not interval.low <= made.judge.value <= interval.high:
+        said += ", which the labels contradict"
+    if made.effective_labels is not None:
+        said += f"; with the judge, the labels are worth {made.effective_labels:,.0f}"
+    if made.clusters is not None:
+        return said
+    if made.labels_to_halve is None:
+        return f"{said}; more labels on these samples can't halve the interval"
+    return f"{said}; {made.labels_to_halve:,} more would halve the interval"
+
+
+def _ends(interval: Interval) -> str:
+    return f"{100 * interval.level:g}% interval {interval.low:.4g} to {interval.high:.4g}"
+
 
 Values = NDArray[np.float64]
 
@@ -226,3 +300,98 @@ def _to_halve(data: Labels) -> int | None:
 
 def _worded(made: CorrectedMean) -> CorrectedMean:
     return msgspec.structs.replace(made, sentence=sentence(made))
+
+
+def corrected_rate(data: Labels, *, level: float = 0.95) -> CorrectedRate:
+    """Correct the judge's rate of yes by how often it is right on yes and on no.
+
+    With the judge's rate ``p`` on the samples without labels, its sensitivity ``s`` and its
+    specificity ``c`` on the labelled ones, it is ``(p + c - 1) / (s + c - 1)``, brought between 0
+    and 1. There is none where ``s + c <= 1``: then the judge says yes as often to what people
+    call no, and its rate carries no information. The interval is that of Lang and Reiczigel: all
+    three rates are drawn a little towards the middle, and their variances added by the delta
+    method with a correction for the skew. Unlike the prediction-powered mean, labels need not be
+    drawn at random from all samples; within people's yes and no they must.
+
+    Reference: W. J. Rogan and B. Gladen (1978), "Estimating prevalence from the results of a
+    screening test", American Journal of Epidemiology 107, 71-76; Z. Lang and J. Reiczigel (2014),
+    "Confidence limits for prevalence of disease adjusted for estimated sensitivity and
+    specificity", Preventive Veterinary Medicine 113, 13-22.
+
+    Raises:
+        ValueError: a figure is neither 0 nor 1, or there are clusters, which this can't take.
+
+    """
+    if not data.binary:
+        raise ValueError("a rate is of yes and no: all figures must be 0 or 1")
+    if data.clusters is not None:
+        raise ValueError("clusters are not supported here; use the prediction-powered mean")
+    yes = data.human > 0
+    apparent = _rate(int(data.rest.sum()), len(data.rest), level)
+    sensitivity = _rate(int(data.judge[yes].sum()), int(yes.sum()), level)
+    specificity = _rate(int((1 - data.judge[~yes]).sum()), int((~yes).sum()), level)
+    reason = _rate_refusal(apparent, sensitivity, specificity)
+    value, unclipped, interval = None, None, None
+    if reason is None:
+        raw = _formula(_of(apparent), _of(sensitivity), _of(specificity))
+        value = min(1.0, max(0.0, raw))
+        unclipped = None if value == raw else raw
+        interval = _rate_interval(apparent, sensitivity, specificity, level)
+        if interval is None:
+            reason = "the judge is so near to guessing that there is no interval"
+    return CorrectedRate(
+        apparent=apparent,
+        sensitivity=sensitivity,
+        specificity=specificity,
+        corrected=Figure(value=value, interval=interval, n=len(data.rest)),
+        unclipped=unclipped,
+        reason=reason,
+    )
+
+
+def _rate(yes: int, n: int, level: float) -> Figure:
+    if not n:
+        return Figure(value=None, interval=None, n=0, reason="there are no samples")
+    return Figure(value=yes / n, interval=wilson(yes, n, level), n=n)
+
+
+def _rate_refusal(apparent: Figure, sensitivity: Figure, specificity: Figure) -> str | None:
+    if sensitivity.n + specificity.n < FEWEST_LABELS:
+        return too_few(sensitivity.n + specificity.n)
+    for figure, what in ((sensitivity, "yes"), (specificity, "no")):
+        if not figure.n:
+            return f"no label is {what}, so the judge's errors there are unknown"
+    if not apparent.n:
+        return "every sample has a label: people's own rate needs no correction"
+    if _of(sensitivity) + _of(specificity) <= 1:
+        return "sensitivity and specificity sum to no more than 1: the judge might as well guess"
+    return None
+
+
+def _of(figure: Figure) -> float:
+    """Return a value that is known to be there."""
+    return 0.0 if figure.value is None else figure.value
+
+
+def _formula(p: float, sensitivity: float, specificity: float) -> float:
+    return (p + specificity - 1) / (sensitivity + specificity - 1)
+
+
+def _rate_interval(
+    apparent: Figure, sensitivity: Figure, specificity: Figure, level: float
+) -> Interval | None:
+    z = normal_quantile((1 + level) / 2)
+    n = apparent.n + z**2
+    p = (apparent.n * _of(apparent) + z**2 / 2) / n
+    n_yes, n_no = sensitivity.n + 2, specificity.n + 2
+    s = (sensitivity.n * _of(sensitivity) + 1) / n_yes
+    c = (specificity.n * _of(specificity) + 1) / n_no
+    if s + c <= 1:
+        return None
+    rate = _formula(p, s, c)
+    of_s, of_c = s * (1 - s) / n_yes, c * (1 - c) / n_no
+    skew = 2 * z**2 * (rate * of_s - (1 - rate) * of_c)
+    spread = p * (1 - p) / n + rate**2 * of_s + (1 - rate) ** 2 * of_c
+    half = z * float(np.sqrt(spread)) / (s + c - 1)
+    low, high = (min(1.0, max(0.0, rate + skew + side)) for side in (-half, half))
+    return Interval(low=low, high=high, level=level, method="Lang-Reiczigel")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.statistics.corrected.mean import Labels, corrected_mean, labels
+from jurybox.statistics.corrected import Labels, corrected_mean, labels
 
 
 def judged(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from jurybox.statistics.bootstrap import Resampling, bca
 from jurybox.statistics.distributions import normal_quantile, t_quantile
+from jurybox.statistics.intervals import codes_of
 from jurybox.statistics.result import Interval
 
 Values = NDArray[np.float64]
@@ -48,10 +49,9 @@ def gather(differences: Values, clusters: Sequence[Hashable] | None) -> Units:
     """Return the differences by cluster, in the order in which clusters appear."""
     if clusters is None:
         return Units(sums=differences, sizes=np.ones(len(differences)))
-    numbers: dict[Hashable, int] = {}
-    index = np.array([numbers.setdefault(each, len(numbers)) for each in clusters], dtype=np.intp)
-    sums = np.bincount(index, weights=differences, minlength=len(numbers))
-    return Units(sums=sums.astype(np.float64), sizes=np.bincount(index).astype(np.float64))
+    codes, count = codes_of(clusters, len(differences))
+    sums = np.bincount(codes, weights=differences, minlength=count)
+    return Units(sums=sums.astype(np.float64), sizes=np.bincount(codes).astype(np.float64))
 
 
 def mean_interval(units: Units, resampling: Resampling) -> Interval | str:
@@ -101,7 +101,7 @@ def _word(units: Units) -> str:
 
 
 def _bootstrapped(units: Units, resampling: Resampling) -> Interval | None:
-    """Draw units and compute all means at once; `bootstrap` would take them one by one."""
+    """Draw units, and compute the means of many draws at once."""
     count = len(units.sums)
     rng = np.random.default_rng(resampling.seed)
     drawn = np.empty(resampling.resamples)

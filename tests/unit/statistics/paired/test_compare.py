@@ -9,15 +9,15 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from jurybox.statistics.bootstrap import Resampling
-from jurybox.statistics.paired.comparing import adjusted, compare_paired
-from jurybox.statistics.paired.effects import (
+from jurybox.statistics.paired.compare import adjusted, compare_paired
+from jurybox.statistics.paired.differences import gather, mean_interval, rates_interval
+from jurybox.statistics.paired.significance import (
     cohens_dz,
     cohens_g,
     minimal_detectable,
     odds_ratio,
     rank_biserial,
 )
-from jurybox.statistics.paired.intervals import gather, mean_interval, rates_interval
 from jurybox.statistics.result import Interval
 
 QUICK = Resampling(resamples=400)

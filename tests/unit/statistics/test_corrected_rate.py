@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from jurybox.statistics.corrected.mean import Labels, labels
-from jurybox.statistics.corrected.rate import corrected_rate
+from jurybox.statistics.corrected import Labels, corrected_rate, labels
 
 
 def counted(yes: tuple[int, int], no: tuple[int, int], rest: tuple[int, int]) -> Labels:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable, Sequence
+from typing import Final, Literal
 
 import msgspec
 import numpy as np
@@ -9,20 +10,144 @@ from numpy.typing import NDArray
 
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
 from jurybox.statistics.distributions import beta_quantile, normal_quantile
-from jurybox.statistics.multiplicity import holm
-from jurybox.statistics.paired.effects import (
+from jurybox.statistics.paired.differences import Units, gather, mean_interval, rates_interval
+from jurybox.statistics.paired.significance import (
     EffectSize,
+    Significance,
     cohens_dz,
     cohens_g,
+    mcnemar,
     minimal_detectable,
     odds_ratio,
+    permutation,
     rank_biserial,
+    wilcoxon,
 )
-from jurybox.statistics.paired.intervals import Units, gather, mean_interval, rates_interval
-from jurybox.statistics.paired.result import POWER, PairedComparison, Verdict
-from jurybox.statistics.paired.significance import Significance, mcnemar, permutation, wilcoxon
-from jurybox.statistics.paired.wording import sentence
 from jurybox.statistics.result import Interval
+
+Direction = Literal["higher", "lower", "undecided"]
+
+POWER: Final = 0.8
+"""With which probability the minimal detectable difference would be found."""
+
+
+class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """How a figure of run B differs from that of run A on the same samples.
+
+    Attributes:
+        n: how many samples have the figure in both.
+        clusters: how many independent groups they form, where that was said.
+        differing: on how many of them the runs differ.
+        mean_a: the mean (or rate) in A; ``None`` without samples, as all that follows.
+        mean_b: the mean (or rate) in B.
+        difference: B's minus A's.
+        interval: where the difference lies; ``None`` where nothing can be said.
+        p_value: of ``test``; 1 where no pair differs.
+        p_adjusted: the p value after Holm's correction over several criteria, where made.
+        test: the test's name and variant.
+        others: other tests of the same question.
+        effects: sizes of the effect, each on its own scale.
+        detectable: the smallest true difference that this many samples, spread like these, would
+            show with probability 0.8.
+        verdict: whether B is ``higher`` or ``lower``: only where both the interval and the
+            (adjusted) p value leave no doubt at the level, else ``undecided``.
+        reason: why a figure is missing, in words.
+        sentence: all that in one plain sentence.
+
+    """
+
+    n: int
+    clusters: int | None = None
+    differing: int = 0
+    mean_a: float | None = None
+    mean_b: float | None = None
+    difference: float | None = None
+    interval: Interval | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    test: str | None = None
+    others: tuple[Significance, ...] = ()
+    effects: tuple[EffectSize, ...] = ()
+    detectable: float | None = None
+    verdict: Direction = "undecided"
+    reason: str | None = None
+    sentence: str = ""
+
+
+_SMALLEST_P = 0.0001
+
+
+def sentence(made: PairedComparison) -> str:
+    """Return what the comparison says, for people."""
+    if made.difference is None:
+        return f"no difference can be told: {made.reason}"
+    if not made.differing:
+        return f"no difference can be told: A and B are equal on {_samples(made)}"
+    if made.interval is None:
+        seen = f"B minus A is {_number(made.difference)} on {_samples(made)}"
+        return f"no difference can be told: {seen}, and there is no interval ({made.reason})"
+    basis = f"{_interval(made.interval)}, {_p(made)}, {_samples(made)}"
+    if made.verdict != "undecided":
+        size = _number(abs(made.difference))
+        return f"B is {made.verdict} than A by {size} ({basis})"
+    seen = f"no difference can be told: B minus A is {_number(made.difference)} ({basis})"
+    if made.detectable is None:
+        return seen
+    return (
+        f"{seen}; a true difference of {_number(made.detectable)} would be found"
+        f" with probability {POWER}"
+    )
+
+
+def _interval(interval: Interval) -> str:
+    level = f"{100 * interval.level:g}%"
+    return f"{level} interval {_number(interval.low)} to {_number(interval.high)}"
+
+
+def _p(made: PairedComparison) -> str:
+    p = made.p_value if made.p_adjusted is None else made.p_adjusted
+    if p is None:
+        return "not tested"
+    value = f"p < {_SMALLEST_P}" if p < _SMALLEST_P else f"p = {p:.2g}"
+    return value if made.p_adjusted is None else f"{value} after Holm's correction"
+
+
+def _samples(made: PairedComparison) -> str:
+    samples = "1 sample" if made.n == 1 else f"{made.n:,} samples"
+    if made.clusters is None:
+        return samples
+    return f"{samples} in {made.clusters:,} cluster{'' if made.clusters == 1 else 's'}"
+
+
+def _number(value: float) -> str:
+    # Four digits; adding zero keeps what is nothing from being shown as minus nothing.
+    return f"{value + 0.0:.4g}"
+
+
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
+    """Return the p values adjusted by Holm's method, in the order they were given.
+
+    Sorted upwards, the i-th of m is multiplied by ``m - i + 1``; none may be smaller than the one
+    before it, and none larger than 1. Rejecting where the adjusted value is at most 5% keeps the
+    chance of even one false alarm at 5%, whatever the tests have to do with each other.
+
+    Reference: S. Holm (1979), "A simple sequentially rejective multiple test procedure",
+    Scandinavian Journal of Statistics 6, 65-70.
+
+    Raises:
+        ValueError: one of them is no probability.
+
+    """
+    for p in p_values:
+        if not 0 <= p <= 1:
+            raise ValueError(f"the p value {p} is not between 0 and 1")
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    for done, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - done) * p_values[index]))
+        adjusted[index] = largest
+    return tuple(adjusted)
+
 
 Values = NDArray[np.float64]
 
@@ -158,7 +283,7 @@ def _worded(made: PairedComparison) -> PairedComparison:
     return msgspec.structs.replace(said, sentence=sentence(said))
 
 
-def _verdict(made: PairedComparison) -> Verdict:
+def _verdict(made: PairedComparison) -> Direction:
     """Go by both, because they are made differently and may disagree near the border."""
     interval = made.interval
     p = made.p_value if made.p_adjusted is None else made.p_adjusted

@@ -1,4 +1,33 @@
-"""Correlations of two raters: Pearson, Spearman, Kendall's tau-b.
+"""Coefficients of two raters, each for many draws at once.
+
+Cohen's kappa, plain and weighted over the declared scale.
+
+Kappa is ``1 - D / E``: the disagreement ``D`` that was seen over the one ``E`` that two raters
+would show who score at the same rates without looking. Disagreeing costs 1 (plain), the distance of
+the two scores (linear) or its square (quadratic).
+
+The distance is that of the scores *as declared*, not of their places among the scores that happen
+to occur: where nobody gave a 3, a 2 and a 4 are still two apart. Dividing it by the length of the
+scale changes nothing, for it does so above and below; so a continuous scale has weighted kappas as
+well (the quadratic one is then Lin's concordance coefficient).
+
+References: J. Cohen (1960), "A coefficient of agreement for nominal scales", Educational and
+Psychological Measurement 20, 37-46; J. Cohen (1968), "Weighted kappa", Psychological Bulletin 70,
+213-220; L. I. Lin (1989), "A concordance correlation coefficient to evaluate reproducibility",
+Biometrics 45, 255-268.
+
+Gwet's AC1 and AC2: agreement beyond chance that high prevalence doesn't break.
+
+Kappa takes for chance that two raters score at the rates that were seen, so where nearly all scores
+are one value nearly all agreement is chance. Gwet takes for chance that only scores of hard items
+are guessed, ``e = T / (q (q - 1)) sum(p (1 - p))`` over the ``q`` points of the declared scale,
+with ``p`` the share of each score and ``T`` the sum of all weights; plain agreement has ``T = q``.
+
+Reference: K. L. Gwet (2008), "Computing inter-rater reliability and its variance in the presence of
+high agreement", British Journal of Mathematical and Statistical Psychology 61, 29-48; K. L. Gwet
+(2014), "Handbook of Inter-Rater Reliability", 4th edition, chapter 5.
+
+Correlations of two raters: Pearson, Spearman, Kendall's tau-b.
 
 They ask whether the raters go up and down together, not whether they give the same scores: a rater
 who is always two points lower correlates perfectly.
@@ -17,10 +46,87 @@ from typing import Final
 
 import numpy as np
 
+from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement.cells import Cells, Codes, Values, Weighted, divided
-from jurybox.statistics.agreement.kappa import centred
 from jurybox.statistics.distributions import normal_quantile
 from jurybox.statistics.result import Interval
+
+
+def exact(draws: Weighted) -> Values:
+    """Return the share of items with the same score."""
+    return divided(draws.equal, draws.n, where=draws.n > 0)
+
+
+def kappa(draws: Weighted) -> Values:
+    """Return plain kappa, ``(p - e) / (1 - e)``; undefined where all scores are one."""
+    # In counts, not shares: whole numbers are exact, and 1 - e is zero where it should be.
+    chance = np.sum(draws.left * draws.right, axis=1)
+    n = draws.n
+    return divided(n * draws.equal - chance, n**2 - chance, where=draws.some_vary)
+
+
+def kappa_linear(draws: Weighted) -> Values:
+    """Return kappa with the distance of the scores as weight.
+
+    The mean distance of two independent scores is ``sum(gap * (F (1 - G) + G (1 - F)))`` over the
+    gaps between neighbouring scores, with ``F`` and ``G`` the shares at or below them.
+    """
+    cells, whole = draws.cells, draws.n[:, None]
+    below, also = (np.cumsum(each, axis=1)[:, :-1] for each in (draws.left, draws.right))
+    chance = (below * (whole - also) + also * (whole - below)) @ np.diff(cells.values)
+    seen = draws.weights @ np.abs(cells.values[cells.x] - cells.values[cells.y])
+    return 1 - divided(draws.n * seen, chance, where=draws.some_vary)
+
+
+def kappa_quadratic(draws: Weighted) -> Values:
+    """Return kappa with the squared distance of the scores as weight."""
+    cells, n = draws.cells, draws.n
+    v = centred(cells.values)
+    x, y = v[cells.x], v[cells.y]
+    chance = n * (draws.weights @ (x**2 + y**2)) - 2 * (draws.weights @ x) * (draws.weights @ y)
+    seen = draws.weights @ (x - y) ** 2
+    return 1 - divided(n * seen, chance, where=draws.some_vary)
+
+
+def centred(values: Values) -> Values:
+    """Move values round zero, where squares lose no digits."""
+    return values - (values[0] + values[-1]) / 2 if len(values) else values
+
+
+def points_of(scale: Scale) -> int | None:
+    """Return how many points a scale has; a continuous one has none to count."""
+    return None if scale.continuous else round(scale.high - scale.low) + 1
+
+
+def ac1(draws: Weighted, points: int) -> Values:
+    """Return ``(p - e) / (1 - e)`` with equal or not as weight."""
+    seen = divided(draws.equal, draws.n, where=draws.n > 0)
+    return beyond(seen, _spread(draws), points)
+
+
+def ac2(draws: Weighted, points: int) -> Values:
+    """Return the same with quadratic weights, ``1 - ((x - y) / (q - 1))^2``."""
+    cells = draws.cells
+    apart = (cells.values[cells.x] - cells.values[cells.y]) / (points - 1)
+    seen = 1 - divided(draws.weights @ apart**2, draws.n, where=draws.n > 0)
+    return beyond(seen, quadratic_total(points) / points * _spread(draws), points)
+
+
+def quadratic_total(points: int) -> float:
+    """Return the sum of the quadratic weights over all pairs of points."""
+    return points**2 - points**2 * (points + 1) / (6 * (points - 1))
+
+
+def beyond(seen: Values, spread: Values, points: int) -> Values:
+    """Return agreement beyond the chance of ``spread / (q - 1)``."""
+    chance = spread / (points - 1)
+    return divided(seen - chance, 1 - chance, where=chance < 1)
+
+
+def _spread(draws: Weighted) -> Values:
+    share = (draws.left + draws.right) / (2 * np.maximum(draws.n, 1)[:, None])
+    return np.sum(share * (1 - share), axis=1)
+
 
 # Up to this many cells of a whole table, or pairs of scores, each draw of Kendall's tau is counted.
 _TABLE: Final = 20_000
