@@ -1,27 +1,28 @@
 """A judge held against people, criterion by criterion."""
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations, pairwise
 from typing import Final
 
 import msgspec
 
-from jurybox.calibration.belonging import units_of
 from jurybox.calibration.cases import WINNER, Case, distance, losses
-from jurybox.calibration.ceiling import ceiling_of
 from jurybox.calibration.figures import (
     Agreement,
-    Bias,
+    Ceiling,
     Confusion,
     CriterionAgreement,
     Disagreement,
+    JudgeBias,
 )
 from jurybox.calibration.gold import gold_scales
+from jurybox.calibration.splits import units_of
 from jurybox.documents.numbers import show_number
 from jurybox.judging.verdict import SIDES, Side
 from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import Scale
-from jurybox.statistics.agreement.pair import agree
+from jurybox.statistics.agreement.pair import PairAgreement, agree
+from jurybox.statistics.agreement.panel import Ratings, agree_all
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
 from jurybox.statistics.paired.compare import PairedComparison, compare_paired
 from jurybox.statistics.result import Figure
@@ -183,9 +184,9 @@ def _bias(
     judge: Sequence[float],
     clusters: Sequence[str] | None,
     resampling: Resampling,
-) -> Bias:
+) -> JudgeBias:
     made = compare_paired(people, judge, clusters=clusters, resampling=resampling)
-    return Bias(
+    return JudgeBias(
         value=made.difference,
         interval=made.interval,
         direction=made.verdict,
@@ -285,3 +286,87 @@ def furthest(cases: Sequence[Case], name: str, scale: Scale) -> list[Case]:
 
 def _joined(reasoning: Mapping[str, str]) -> str:
     return " ".join(f"{name}: {text}" for name, text in reasoning.items())
+
+
+_FEWEST: Final = 2
+# All pairs of people are drawn for it: with many, that would take longer than judging.
+_MANY: Final = 6
+
+Given = Mapping[str, Mapping[str, float]]
+"""What people gave: by sample, then by person."""
+
+
+def ceiling_of(
+    given: Given,
+    judge: Mapping[str, float],
+    scale: Scale,
+    resampling: Resampling | None,
+    *,
+    nominal: bool = False,
+) -> Ceiling | None:
+    """Return how far people agree; None where no sample has what two of them say.
+
+    Kappas are quadratic over the declared scale, or unweighted for ``nominal`` scores. Without
+    ``resampling`` alpha has no interval.
+    """
+    several = {item: people for item, people in given.items() if len(people) >= _FEWEST}
+    if not several:
+        return None
+    names = sorted({who for people in several.values() for who in people})
+    by_person = {
+        who: {item: people[who] for item, people in several.items() if who in people}
+        for who in names
+    }
+    pairs = [
+        _pair_agreement(by_person[one], by_person[other], scale)
+        for one, other in combinations(names, 2)
+    ]
+    with_judge = [_pair_agreement(judge, by_person[who], scale) for who in names]
+    kappa = "kappa" if nominal else "kappa_quadratic"
+    drawn = resampling if len(names) <= _MANY else None
+    whole = agree_all(_ratings(several, names), scale, resampling=drawn)
+    kind = "nominal" if nominal else "interval" if scale.continuous else "ordinal"
+    return Ceiling(
+        people=len(names),
+        n=len(several),
+        exact=_weighted_mean(pairs, lambda each: each["exact"].value),
+        kappa=_weighted_mean(pairs, lambda each: each[kappa].value),
+        judge_kappa=_weighted_mean(with_judge, lambda each: each[kappa].value),
+        alpha=whole.alpha[kind],
+    )
+
+
+def _pair_agreement(
+    one: Mapping[str, float], other: Mapping[str, float], scale: Scale
+) -> PairAgreement:
+    shared = sorted(one.keys() & other.keys())
+    return agree(
+        [one[item] for item in shared], [other[item] for item in shared], scale, resampling=None
+    )
+
+
+def _weighted_mean(
+    pairs: Iterable[PairAgreement], figure: Callable[[PairAgreement], float | None]
+) -> float | None:
+    """Return the mean over pairs by how many samples each shares; undefined ones are left out."""
+    known = [(value, pair.n) for pair in pairs if (value := figure(pair)) is not None]
+    total = sum(n for _, n in known)
+    return sum(value * n for value, n in known) / total if total else None
+
+
+def _ratings(given: Given, names: list[str]) -> Ratings:
+    items = tuple(sorted(given))
+    places = {who: place for place, who in enumerate(names)}
+    entries = [
+        (number, places[who], score)
+        for number, item in enumerate(items)
+        for who, score in given[item].items()
+    ]
+    return Ratings(
+        criterion=None,
+        items=items,
+        raters=tuple(names),
+        item=tuple(item for item, _, _ in entries),
+        rater=tuple(rater for _, rater, _ in entries),
+        score=tuple(score for _, _, score in entries),
+    )

@@ -1,12 +1,12 @@
 """Chance that anybody can draw again: which samples people are shown, and which response first."""
 
+import hashlib
 from collections.abc import Collection, Container
 from functools import lru_cache
 from typing import Final
 
 import msgspec
 
-from jurybox.calibration.belonging import digest
 from jurybox.calibration.reviews import Order
 
 _SKIPPABLE: Final = 0.1
@@ -17,7 +17,7 @@ FEWEST: Final = 10
 
 def pair_order(run_id: str, number: int, reviewer: str) -> Order:
     """Return the order in which a reviewer sees two responses: the same whenever it is asked."""
-    return "BA" if int(digest(f"pair {run_id} {number} {reviewer}"), 16) % 2 else "AB"
+    return "BA" if _digest(f"pair {run_id} {number} {reviewer}")[-1] % 2 else "AB"
 
 
 class RandomOrder:
@@ -44,7 +44,7 @@ class RandomOrder:
 # A page of a review server asks for the order of its run each time it is shown.
 @lru_cache(maxsize=4)
 def _shuffled(run_id: str, size: int) -> tuple[int, ...]:
-    return tuple(sorted(range(size), key=lambda number: digest(f"order {run_id} {number}")))
+    return tuple(sorted(range(size), key=lambda number: _digest(f"order {run_id} {number}")))
 
 
 @lru_cache(maxsize=4)
@@ -136,3 +136,7 @@ def random_part(
         waiting=waiting,
         passed=len(missed) if waiting else 0,
     )
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()

@@ -44,7 +44,7 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
     people_reasoning: str = ""
 
 
-class Bias(msgspec.Struct, frozen=True, kw_only=True):
+class JudgeBias(msgspec.Struct, frozen=True, kw_only=True):
     """By how much the judge scores higher than people, on average.
 
     ``direction`` is ``undecided`` where that could be chance.
@@ -82,7 +82,7 @@ class CriterionAgreement(msgspec.Struct, frozen=True, kw_only=True):
     exact: Figure
     kappa: Figure
     spearman: Figure | None = None
-    bias: Bias | None = None
+    bias: JudgeBias | None = None
     error: float | None = None
     unstable: int | None = None
     ceiling: Ceiling | None = None

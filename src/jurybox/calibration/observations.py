@@ -1,10 +1,80 @@
 """What a run tells about its judges, as numbers: no text of it is kept."""
 
+import re
 from typing import Final
 
 import msgspec
 
 from jurybox.judging.verdict import Side
+
+_PATTERNS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
+    ("lists", re.compile(r"^[ \t]{0,8}(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+\S", re.MULTILINE)),
+    ("headings", re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)),
+    ("bold", re.compile(r"\*\*[^*\s][^*\n]{0,400}\*\*|__[^_\s][^_\n]{0,400}__")),
+    ("code", re.compile(r"^ {0,3}(?:```|~~~)|`[^`\n]{1,400}`", re.MULTILINE)),
+    ("tables", re.compile(r"^[ \t]*\|?[ \t]*:?-{3,}:?[ \t]*\|[-|: \t]*$", re.MULTILINE)),
+    (
+        "emoji",
+        re.compile("[\u2600-\u26ff\u2705\u2728\u274c\u2753-\u2757\u2764\U0001f300-\U0001faff]"),
+    ),
+)
+
+MARKS: Final = tuple(name for name, _ in _PATTERNS)
+"""The names of the marks, in the order of their bits."""
+
+
+def marks_in(text: str) -> int:
+    """Return which marks a text has, a bit for each: a run of many samples keeps only numbers."""
+    return sum(1 << bit for bit, (_, pattern) in enumerate(_PATTERNS) if pattern.search(text))
+
+
+def words_in(text: str) -> int:
+    """Return how long a text is, in words."""
+    return len(text.split())
+
+
+# By the names that providers give their models; the first that fits.
+_FAMILIES: Final[tuple[tuple[str, str], ...]] = (
+    ("claude", r"claude"),
+    ("gemini", r"gemini|gemma|palm|\bbard"),
+    ("llama", r"llama"),
+    ("qwen", r"qwen|qwq"),
+    ("mistral", r"mistral|mixtral|ministral|codestral|magistral|devstral|pixtral"),
+    ("deepseek", r"deepseek"),
+    ("gpt", r"gpt|davinci|\bo[134](?:-|$)"),
+    ("phi", r"\bphi-?\d"),
+    ("grok", r"grok"),
+    ("command", r"\bcommand-|\bc4ai|\baya\b"),
+    ("glm", r"\bglm|chatglm"),
+    ("kimi", r"kimi|moonshot"),
+    ("yi", r"\byi-"),
+    ("falcon", r"falcon"),
+    ("nova", r"\bnova-"),
+    ("olmo", r"olmo"),
+    ("smollm", r"smollm"),
+    ("granite", r"granite"),
+    ("nemotron", r"nemotron"),
+    ("vicuna", r"vicuna"),
+)
+_FAMILY_PATTERNS: Final = tuple((name, re.compile(pattern)) for name, pattern in _FAMILIES)
+_PROVIDERS: Final = {"openai": "gpt", "anthropic": "claude", "google": "gemini", "meta": "llama"}
+# A function, a recording or a script may be called anything.
+_OWN_NAMES: Final = ("python/", "replay/", "command/")
+
+
+def family_of(model: str) -> str:
+    """Return the family of a model by its name, with or without a provider before it.
+
+    The stem of the name counts, not who serves it: ``openai/qwen2.5-7b`` is of ``qwen``. A name
+    without a known stem is a family of its own, without its version.
+    """
+    text = model.strip().casefold()
+    if text.startswith(_OWN_NAMES):
+        return text
+    name = text.partition("@")[0]
+    stem = next((family for family, pattern in _FAMILY_PATTERNS if pattern.search(name)), None)
+    return stem or _PROVIDERS.get(name, name.rpartition("/")[2] or name)
+
 
 HALF: Final = 0.5
 

@@ -1,6 +1,11 @@
 """What to try next, by rule, from where judge and people disagree on the tune part.
 
 Nothing here says that a change helps: that is measured, on samples it was not made from.
+
+Judges that are asked narrow questions (is the best level true, is the worst?) are never shown
+definitions, notes or examples, so for them only the words of the two levels at the ends can change.
+A level that is asked to be true throughout is found less often, one that may be true in part more
+often.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,14 +17,14 @@ import msgspec
 from jurybox.calibration.cases import Case, loss_of
 from jurybox.calibration.changing import (
     examples_text,
+    replaced,
     with_definition_note,
     with_examples,
     with_guidance,
     with_level_note,
 )
 from jurybox.calibration.comparison import rounded
-from jurybox.calibration.end_proposals import end_changes
-from jurybox.calibration.figures import Agreement, Bias, CriterionAgreement
+from jurybox.calibration.figures import Agreement, CriterionAgreement, JudgeBias
 from jurybox.calibration.gold import gold_scales
 from jurybox.documents.numbers import show_number
 from jurybox.rubric.model import Criterion, Level, Rubric
@@ -66,19 +71,8 @@ def propose(
     Judges that are asked narrow questions (``narrow``) are told nothing but the levels at the ends,
     so that nothing else is proposed for them.
     """
-    found = _for_narrow(rubric, cases) if narrow else _proposals(rubric, cases, figures)
+    found = _end_changes(rubric, cases) if narrow else _proposals(rubric, cases, figures)
     return next((each for each in found if each.key not in tried), None)
-
-
-def _for_narrow(rubric: Rubric, cases: Sequence[Case]) -> Iterator[Proposal]:
-    for each in end_changes(rubric, cases):
-        yield Proposal(
-            key=each.key,
-            kind="levels",
-            criterion=each.criterion,
-            hypothesis=each.hypothesis,
-            rubric=each.rubric,
-        )
 
 
 def _proposals(rubric: Rubric, cases: Sequence[Case], figures: Agreement) -> Iterator[Proposal]:
@@ -148,7 +142,7 @@ def _anchors(
     )
 
 
-def _anchor_note(bias: Bias) -> str:
+def _anchor_note(bias: JudgeBias) -> str:
     by = show_number(round(abs(bias.value or 0.0), 2))
     if bias.direction == "higher":
         end, last = "lower", "the highest only where nothing at all is missing"
@@ -249,3 +243,72 @@ def _examples(rubric: Rubric, cases: Sequence[Case]) -> Iterator[Proposal]:
             " far apart, the judge sees what people go by",
             rubric=with_examples(rubric, examples_text(chosen, names)),
         )
+
+
+THROUGHOUT: Final = "Clearly and throughout: "
+IN_PART: Final = "At least in part: "
+# Best and worst level: who scores too high shall find the best one less often, the worst one more.
+_OPENINGS: Final[dict[str, tuple[str, str]]] = {
+    "higher": (THROUGHOUT, IN_PART),
+    "lower": (IN_PART, THROUGHOUT),
+}
+
+
+def _end_changes(rubric: Rubric, cases: Sequence[Case]) -> Iterator[Proposal]:
+    """Yield changes, the criteria that are furthest off first, one change of each in turn."""
+    off = [(criterion, _difference(criterion, cases)) for criterion in rubric.criteria]
+    known = [(criterion, by) for criterion, by in off if by and len(criterion.levels) > 1]
+    known.sort(key=lambda pair: (-abs(pair[1]) / _width(pair[0]), pair[0].id))
+    for turn in zip_longest(*(list(_end_changes_of(rubric, *pair)) for pair in known)):
+        yield from (each for each in turn if each is not None)
+
+
+def _difference(criterion: Criterion, cases: Sequence[Case]) -> float:
+    """Return by how much the judge is above people on average."""
+    apart: list[float] = []
+    for case in cases:
+        people, judge = case.gold.score(criterion.id), case.verdict.scores.get(criterion.id)
+        if people is not None and judge is not None:
+            apart.append(judge - people)
+    return sum(apart) / len(apart) if apart else 0.0
+
+
+def _width(criterion: Criterion) -> float:
+    return criterion.scale.high - criterion.scale.low
+
+
+def _end_changes_of(rubric: Rubric, criterion: Criterion, by: float) -> Iterator[Proposal]:
+    direction = "higher" if by > 0 else "lower"
+    best, worst = _OPENINGS[direction]
+    for ends, what in (
+        ((best, None), "the best level"),
+        ((None, worst), "the worst level"),
+        ((best, worst), "both ends"),
+    ):
+        changed = _with_ends(rubric, criterion, *ends)
+        if changed == rubric:
+            continue  # a round before has done so
+        asked = " and ".join(f"`{each.strip(' :').lower()}`" for each in ends if each is not None)
+        yield Proposal(
+            key=f"ends {criterion.id} {direction} {what}",
+            kind="levels",
+            criterion=criterion.id,
+            hypothesis=f"the judge scores `{criterion.id}` about {show_number(round(abs(by), 2))}"
+            f" {direction} than people; asked whether {what} holds {asked}, it comes nearer to"
+            " them",
+            rubric=changed,
+        )
+
+
+def _with_ends(rubric: Rubric, criterion: Criterion, best: str | None, worst: str | None) -> Rubric:
+    ordered = sorted(criterion.levels, key=lambda level: level.low)
+    openings = {ordered[-1]: best, ordered[0]: worst}
+    levels = tuple(_opened(level, openings.get(level)) for level in criterion.levels)
+    return replaced(rubric, msgspec.structs.replace(criterion, levels=levels))
+
+
+def _opened(level: Level, opening: str | None) -> Level:
+    if opening is None:
+        return level
+    bare = level.meaning.removeprefix(THROUGHOUT).removeprefix(IN_PART)
+    return msgspec.structs.replace(level, meaning=f"{opening}{bare}")

@@ -3,12 +3,12 @@
 Which part a row falls into depends on what it says and the seed, never on the order of the file.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
 
-from jurybox.calibration.belonging import digest, units_of, words_of
 from jurybox.calibration.gold import Gold
 from jurybox.errors import InputError
 from jurybox.rubric.model import Rubric
@@ -100,4 +100,50 @@ def _stratum(members: Iterable[GoldRow], rubric: Rubric) -> str:
 
 
 def _drawn(seed: int, name: str) -> str:
-    return digest(f"{seed} {name}")
+    return _digest(f"{seed} {name}")
+
+
+def words_of(row: Row) -> str:
+    """Return a _digest of what a judge reads of a row; white space makes no difference.
+
+    Nor does the order of two responses, for judges see them in both.
+    """
+    responses = sorted(
+        _folded(each.text) for each in (row.response, row.response_b) if each is not None
+    )
+    turns = [(turn.role, _folded(turn.content)) for turn in row.messages]
+    return _digest(repr((_folded(row.task), _folded(row.context or ""), responses, turns)))
+
+
+def units_of(members: Sequence[tuple[str | None, str]]) -> list[str]:
+    """Return the name of the unit that each member is in, by its cluster and its words.
+
+    Those that share either are in one unit, and so are those that a third one joins. The name
+    depends on the members of the unit alone, never on their order.
+    """
+    above: dict[str, str] = {}
+
+    def top(name: str) -> str:
+        while above.setdefault(name, name) != name:
+            above[name] = above[above[name]]
+            name = above[name]
+        return name
+
+    named: list[str] = []
+    for cluster, words in members:
+        name = top(f"text {words}")
+        if cluster is not None:
+            # The least of the names is on top, so that it is the unit's.
+            name, other = sorted((name, top(f"cluster {cluster}")))
+            above[other] = name
+        named.append(name)
+    return [top(name) for name in named]
+
+
+def _digest(text: str) -> str:
+    """Return the hash of a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())

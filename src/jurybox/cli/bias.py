@@ -14,8 +14,7 @@ from jurybox.errors import InputError
 from jurybox.reporting.figures import exact, shown
 
 if TYPE_CHECKING:
-    from jurybox.calibration.bias import Bias
-    from jurybox.calibration.bias_report import BiasGate, BiasReport, Probed
+    from jurybox.calibration.bias import Bias, BiasGate, BiasReport, Probed
     from jurybox.running.records import RunRow
     from jurybox.running.storing import Store
     from jurybox.statistics.bias.figure import BiasFigure
@@ -92,7 +91,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     """  # noqa: D301 - click reads \b as "keep these lines"
     import msgspec
 
-    from jurybox.calibration.bias_report import check_gates, hold, read_gates
+    from jurybox.calibration.bias import check_gates, hold, read_gates
     from jurybox.reporting.stored import rubric_of
     from jurybox.statistics.bootstrap import Resampling
     from jurybox.wiring.bias import examine, find_judged_run
@@ -131,7 +130,7 @@ def _probed(
     store: "Store", row: "RunRow", options: "ProbeOptions", level: float
 ) -> "tuple[tuple[Bias, ...], Probed] | None":
     """Judge samples again and return the figures; None where that was stopped."""
-    from jurybox.calibration.bias_report import Probed, ProbeRun
+    from jurybox.calibration.bias import Probed, ProbeRun
     from jurybox.wiring.probe_results import read_probe
     from jurybox.wiring.probing import plan_probe
 

@@ -5,10 +5,16 @@ from typing import Final
 
 import msgspec
 
-from jurybox.calibration.families import family_of
 from jurybox.calibration.gold import Gold, gold_scales, read_gold
-from jurybox.calibration.markup import marks_in, words_in
-from jurybox.calibration.observations import Graded, Observations, Scored, Voted
+from jurybox.calibration.observations import (
+    Graded,
+    Observations,
+    Scored,
+    Voted,
+    family_of,
+    marks_in,
+    words_in,
+)
 from jurybox.errors import InputError
 from jurybox.judging.report import CriterionReport, EvaluationReport
 from jurybox.reporting.pair_votes import both_orders, kept_preferences, pair_votes

@@ -13,7 +13,7 @@ from jurybox.running.storing import Store
 from jurybox.wiring.stores import LAST, find_run
 
 if TYPE_CHECKING:
-    from jurybox.calibration.bias_report import BiasReport
+    from jurybox.calibration.bias import BiasReport
     from jurybox.statistics.bootstrap import Resampling
 
 PROBE: Final = "~probe"
@@ -50,8 +50,7 @@ def examine(
         IncompleteError: something stored can't be read.
 
     """
-    from jurybox.calibration.bias import measure
-    from jurybox.calibration.bias_report import BiasReport
+    from jurybox.calibration.bias import BiasReport, measure
 
     plan = plan_of(row)
     labels = _reviews(row, store, note) if gold is None else _labels(gold, row, store)

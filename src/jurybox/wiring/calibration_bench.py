@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from jurybox.calibration.belonging import words_of
 from jurybox.calibration.cases import Case, read_comments, read_verdict
 from jurybox.calibration.record import JudgedRun
+from jurybox.calibration.splits import words_of
 from jurybox.errors import IncompleteError
 from jurybox.judging.report import EvaluationReport
 from jurybox.reporting.view import RunView, finished_view

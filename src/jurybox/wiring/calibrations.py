@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jurybox.calibration.figures import Agreement
-from jurybox.calibration.record import Calibration, GoldFile, JudgedRun, Tuning
-from jurybox.calibration.standing import Setting, Standing, standing
+from jurybox.calibration.record import (
+    Calibration,
+    GoldFile,
+    JudgedRun,
+    Setting,
+    Standing,
+    Tuning,
+    standing,
+)
 from jurybox.errors import IncompleteError, InputError
 from jurybox.running.records import ENCODER, CalibrationRow, seal_of, sealed_calibration
 

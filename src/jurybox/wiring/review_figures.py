@@ -6,11 +6,11 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.calibration import cases
-from jurybox.calibration.belonging import words_of
 from jurybox.calibration.drawing import FEWEST, RandomPart
 from jurybox.calibration.figures import Agreement, Ceiling, CriterionAgreement
 from jurybox.calibration.gold import Gold
 from jurybox.calibration.reviews import Review, by_number, gold_of
+from jurybox.calibration.splits import words_of
 from jurybox.reporting.estimating import Estimate, Question, estimate, within
 from jurybox.reporting.figures import shown
 from jurybox.reporting.stored import damaged, plan_of

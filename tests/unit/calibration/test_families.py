@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurybox.calibration.families import family_of
+from jurybox.calibration.observations import family_of
 
 
 @pytest.mark.parametrize(

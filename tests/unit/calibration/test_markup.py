@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurybox.calibration.markup import MARKS, marks_in, words_in
+from jurybox.calibration.observations import MARKS, marks_in, words_in
 
 
 def _names(text: str) -> set[str]:

@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from jurybox.calibration.figures import Agreement, CriterionAgreement
-from jurybox.calibration.record import Calibration, GoldFile
-from jurybox.calibration.standing import Setting, standing
+from jurybox.calibration.record import Calibration, GoldFile, Setting, standing
 from jurybox.statistics.result import Figure
 
 SETTING = Setting(
