@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -38,6 +39,8 @@ _LONGEST_DIFFERENCE = 2
 _SHORTEST = 4
 
 
+# Rows of one file have the same columns.
+@lru_cache(maxsize=1000)
 def slip_of(column: str) -> str | None:
     """Return the name of a field that an unknown column is a likely slip of."""
     name = closest(column, FIELD_OF)

@@ -1,12 +1,12 @@
 """From a record, as a file gives it, to a row."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from jurybox.datasets.columns import FIELD_OF, ROW_FIELDS, slip_of
-from jurybox.datasets.values import READERS, Reader, Refused, read_extra
+from jurybox.datasets.values import READERS, Refused, read_extra
 from jurybox.documents.findings import Findings, Place
 from jurybox.sample import Response, Row, Timing, Usage
 from jurybox.wording import listed
@@ -17,23 +17,15 @@ Record = Mapping[str, object]
 Warn = Callable[[str], None]
 """Takes a warning; told twice, it is told once."""
 
+Values = dict[str, Any]
+
+Slips = dict[str, tuple[str, str]]
+"""By field, the column that is probably meant, and the name that it should have."""
+
 DROPPED: Final = "the rows carry responses; the target makes new ones"
 _RECORDED: Final = frozenset(
     {"latency_e2e_ms", "latency_model_ms", "input_tokens", "output_tokens", "timed_out"}
 )
-# Rows of one file look alike. Bounds, in case they don't: a key may be anything.
-_MOST_SHAPES = 1000
-_WIDEST_SHAPE = 200
-_MOST_COLUMNS = 1000
-
-
-class _Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of all records with the same columns in the same order."""
-
-    known: tuple[tuple[str, str, Reader], ...]
-    extras: tuple[str, ...]
-    recorded: bool
-    slips: dict[str, tuple[str, str]]
 
 
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,43 +51,49 @@ class RowReader:
         self._findings = findings
         self._warn = warn
         self._needs = needs
-        self._shapes: dict[tuple[str, ...], _Shape] = {}
-        self._judged: dict[str, str | None] = {}
         self._count = 0
         self.has_ids = False
 
     def read(self, line: int, record: Record) -> Row | None:
         """Return the row, or None where there is something wrong with it."""
-        columns = tuple(record)
-        shape = self._shapes.get(columns) or self._shape_of(columns)
-        sound = True
-        values: dict[str, Any] = {}
-        for name, field, read in shape.known:
-            value = record[name]
-            if value is None:
-                continue
-            try:
-                value = read(value, name)
-            except Refused as refused:
-                sound = self._note(line, refused.code, refused.problem, refused.mend)
-                continue
-            if field in values:
-                sound = self._note_two_names(line, field, record)
-            elif value is not None:
-                values[field] = value
-        if shape.extras:
-            sound = self._add_extras(line, shape.extras, record, values) and sound
+        values, extras, sound = self._values_of(line, record)
+        slips: Slips = {}
+        if extras:
+            sound = self._add_extras(line, extras, values) and sound
+            slips = self._slips(extras, record)
         row_id = self._id_of(line, record, values)
         if "task" not in values:
-            sound = self._note_absent(line, "task", shape, record)
-        response = self._response_of(values, recorded=shape.recorded)
+            sound = self._note_absent(line, "task", slips, record)
+        response = self._response_of(values)
         if response is None and self._needs.response_of(self._count):
-            sound = self._note_unanswered(line, shape, record)
+            sound = self._note_unanswered(line, slips, record)
         if not sound or row_id is None:
             return None
         return self._row(row_id, values, response)
 
-    def _row(self, row_id: str, values: dict[str, Any], response: Response | None) -> Row:
+    def _values_of(self, line: int, record: Record) -> tuple[Values, Values, bool]:
+        """Return the values of fields, those of other columns, and whether all are sound."""
+        sound = True
+        values: Values = {}
+        extras: Values = {}
+        for name, value in record.items():
+            if value is None:
+                continue
+            field = FIELD_OF.get(name)
+            try:
+                found = read_extra(value, name) if field is None else READERS[field](value, name)
+            except Refused as refused:
+                sound = self._note(line, refused.code, refused.problem, refused.mend)
+                continue
+            if field is None:
+                extras[name] = found
+            elif field in values:
+                sound = self._note_two_names(line, field, record)
+            elif found is not None:
+                values[field] = found
+        return values, extras, sound
+
+    def _row(self, row_id: str, values: Values, response: Response | None) -> Row:
         response_b = values.get("response_b")
         return Row(
             id=row_id,
@@ -109,7 +107,7 @@ class RowReader:
             response_b=None if response_b is None else Response(text=response_b),
         )
 
-    def _id_of(self, line: int, record: Record, values: dict[str, Any]) -> str | None:
+    def _id_of(self, line: int, record: Record, values: Values) -> str | None:
         """Return the row's id: its own where rows have one, else its number."""
         given = record.get("id") is not None
         self._count += 1
@@ -122,14 +120,12 @@ class RowReader:
             return None
         return values.get("id") if given else str(self._count)
 
-    def _response_of(self, values: dict[str, Any], *, recorded: bool) -> Response | None:
+    def _response_of(self, values: Values) -> Response | None:
         text = values.get("response")
         if not self._needs.responses:
-            if text is not None or (recorded and not _RECORDED.isdisjoint(values)):
+            if text is not None or not _RECORDED.isdisjoint(values):
                 self._warn(DROPPED)
             return None
-        if not recorded:
-            return None if text is None else Response(text=text)
         timed_out = values.get("timed_out", False)
         if text is None and not timed_out:
             return None
@@ -145,24 +141,14 @@ class RowReader:
             ),
         )
 
-    def _add_extras(
-        self, line: int, extras: tuple[str, ...], record: Record, values: dict[str, Any]
-    ) -> bool:
-        """Keep the columns that nobody knows, as metadata."""
+    def _add_extras(self, line: int, extras: Values, values: Values) -> bool:
+        """Keep the columns that are no fields, as metadata."""
         given: dict[str, Any] = values.get("metadata", {})
-        kept: dict[str, Any] = {}
-        for name in extras:
-            value = record[name]
-            if value is None:
-                continue
-            if name in given:
-                problem = f"`{name}` is both a column and a key of `metadata`"
-                return self._note(line, "two-names", problem, "remove or rename one of them")
-            try:
-                kept[name] = read_extra(value, name)
-            except Refused as refused:
-                return self._note(line, refused.code, refused.problem, refused.mend)
-        values["metadata"] = {**kept, **given}
+        both = next((name for name in extras if name in given), None)
+        if both is not None:
+            problem = f"`{both}` is both a column and a key of `metadata`"
+            return self._note(line, "two-names", problem, "remove or rename one of them")
+        values["metadata"] = {**extras, **given}
         return True
 
     def _note(self, line: int, code: str, problem: str, mend: str) -> bool:
@@ -173,9 +159,9 @@ class RowReader:
         problem = f"{listed(_given(field, record))} are names of the same field"
         return self._note(line, "two-names", problem, "keep one of them, or rename the others")
 
-    def _note_unanswered(self, line: int, shape: _Shape, record: Record) -> bool:
+    def _note_unanswered(self, line: int, slips: Slips, record: Record) -> bool:
         if self._needs.recorded_in is None:
-            return self._note_absent(line, "response", shape, record)
+            return self._note_absent(line, "response", slips, record)
         if _given("response", record):
             # It was noted for what is wrong with it.
             return False
@@ -184,13 +170,13 @@ class RowReader:
         problem = f"the sample {named} has no response in {self._needs.recorded_in}"
         return self._note(line, "missing-field", problem, "add a row with its id there")
 
-    def _note_absent(self, line: int, field: str, shape: _Shape, record: Record) -> bool:
+    def _note_absent(self, line: int, field: str, slips: Slips, record: Record) -> bool:
         """Note a field that isn't there; one that is there was noted for what is wrong with it."""
         if _given(field, record):
             return False
         names = (field, *ROW_FIELDS[field])
-        if field in shape.slips:
-            column, name = shape.slips[field]
+        if field in slips:
+            column, name = slips[field]
             mend = f"if `{column}` is meant, call it `{name}`"
         elif field == "response":
             mend = f"add it (as {listed(names)}), or name a `target` in the suite"
@@ -198,32 +184,15 @@ class RowReader:
             mend = f"add it (as {listed(names)})"
         return self._note(line, "missing-field", f"the row has no `{field}`", mend)
 
-    def _shape_of(self, columns: tuple[str, ...]) -> _Shape:
-        known = tuple(
-            (name, FIELD_OF[name], READERS[FIELD_OF[name]]) for name in columns if name in FIELD_OF
-        )
-        fields = {field for _, field, _ in known}
-        extras = tuple(name for name in columns if name not in FIELD_OF)
-        shape = _Shape(
-            known=known,
-            extras=extras,
-            recorded=not _RECORDED.isdisjoint(fields),
-            slips=self._slips(extras, fields),
-        )
-        if len(self._shapes) < _MOST_SHAPES and len(columns) <= _WIDEST_SHAPE:
-            self._shapes[columns] = shape
-        return shape
-
-    def _slips(self, extras: tuple[str, ...], present: set[str]) -> dict[str, tuple[str, str]]:
+    def _slips(self, extras: Iterable[str], record: Record) -> Slips:
         """Find unknown columns that look like a slip of a field's name, and warn of them."""
-        slips: dict[str, tuple[str, str]] = {}
+        slips: Slips = {}
         for column in extras:
-            if column not in self._judged and len(self._judged) < _MOST_COLUMNS:
-                self._judged[column] = slip_of(column)
-            name = self._judged.get(column)
-            if name is not None and FIELD_OF[name] not in present:
-                slips[FIELD_OF[name]] = (column, name)
-                self._warn(f"the column `{column}` is kept as metadata; did you mean `{name}`?")
+            name = slip_of(column)
+            if name is None or any(FIELD_OF.get(each) == FIELD_OF[name] for each in record):
+                continue
+            slips[FIELD_OF[name]] = (column, name)
+            self._warn(f"the column `{column}` is kept as metadata; did you mean `{name}`?")
         return slips
 
 
