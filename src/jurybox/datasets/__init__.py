@@ -1,8 +1,7 @@
 """Datasets: files of samples, read one row at a time and never whole."""
 
-from jurybox.datasets.columns import ROW_FIELDS
-from jurybox.datasets.dataset import Dataset, DatasetError, Survey
+from jurybox.datasets.dataset import Dataset, DatasetError, Survey, survey
+from jurybox.datasets.fields import ROW_FIELDS
 from jurybox.datasets.opening import open_dataset
-from jurybox.datasets.surveying import survey
 
 __all__ = ["ROW_FIELDS", "Dataset", "DatasetError", "Survey", "open_dataset", "survey"]

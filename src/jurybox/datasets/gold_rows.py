@@ -8,10 +8,10 @@ import msgspec
 
 from jurybox.calibration.gold import GOLD, GOLD_WINNER, Gold, read_gold
 from jurybox.datasets.dataset import DatasetError
+from jurybox.datasets.fields import Refused, read_id
 from jurybox.datasets.opening import reader_of
 from jurybox.datasets.row_reader import Record
 from jurybox.datasets.source import open_source
-from jurybox.datasets.values import Refused, read_id
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.errors import InputError
 from jurybox.rubric.scale import Scale

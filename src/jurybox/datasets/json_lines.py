@@ -1,23 +1,118 @@
-"""JSONL: one JSON object a line."""
+"""JSONL: one JSON object a line, read strictly.
 
+JSON read strictly; where it is faulty, what is wrong and at which character.
+
+A key that is given twice is refused: one of the two values would be lost unseen. So are numbers and
+texts that other programs couldn't read back.
+"""
+
+import json
+import math
 from collections.abc import Iterator
-from typing import cast
+from typing import Final, NoReturn, cast
 
-from jurybox.datasets import json_text
+from jurybox.datasets.fields import Refused, kind_of
 from jurybox.datasets.row_reader import Record, Warn
-from jurybox.datasets.source import Source
-from jurybox.datasets.values import kind_of
+from jurybox.datasets.source import SAVE_AS_UTF8, Source
 from jurybox.documents.findings import Findings, Place
+
+
+class Fault(Refused):
+    """JSON can't be read; ``column`` says where, counted in characters from 1."""
+
+    def __init__(self, column: int, code: str, problem: str, mend: str) -> None:
+        super().__init__(code, problem, mend)
+        self.column = column
+
+
+def decode(data: bytes) -> object:
+    """Read JSON.
+
+    Raises:
+        Fault: it has a fault.
+
+    """
+    text = _text_of(data)
+    try:
+        value = cast("object", _READER.decode(text))
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise _located(text, error) from None
+    except UnicodeEncodeError:
+        problem = "a text holds half a character (a lone surrogate)"
+        raise Fault(1, "json-syntax", problem, "remove it") from None
+    except RecursionError:
+        problem = "the JSON is nested too deeply"
+        raise Fault(1, "too-deep", problem, "make it flatter") from None
+    except ValueError:
+        problem = "a number has too many digits"
+        raise Fault(1, "json-syntax", problem, "write it as a text") from None
+    return value
+
+
+def _text_of(data: bytes) -> str:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        column = len(data[: error.start].decode("utf-8", "replace")) + 1
+        problem = f"byte 0x{data[error.start]:02x} is not UTF-8"
+        raise Fault(column, "encoding", problem, SAVE_AS_UTF8) from None
+    if "\0" in text:
+        problem = "the line holds NUL characters, as UTF-16 has them"
+        raise Fault(text.index("\0") + 1, "encoding", problem, SAVE_AS_UTF8)
+    return text
+
+
+def _located(text: str, error: json.JSONDecodeError) -> Fault:
+    if error.msg == "Extra data":
+        problem = "something follows the JSON value"
+        return Fault(error.pos + 1, "json-syntax", problem, "give each row a line of its own")
+    if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
+        problem = f"the JSON breaks off ({_reason(error)})"
+        return Fault(error.pos + 1, "json-syntax", problem, "complete it, on one line")
+    problem = f"not valid JSON ({_reason(error)})"
+    return Fault(error.pos + 1, "json-syntax", problem, "mend it here")
+
+
+def _reason(error: json.JSONDecodeError) -> str:
+    reason = error.msg.removesuffix(" starting at").removesuffix(" at")
+    return reason[:1].lower() + reason[1:]
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    made: dict[str, object] = {}
+    for key, value in pairs:
+        if key in made:
+            problem = f"the key `{key}` is given twice"
+            raise Fault(1, "duplicate-key", problem, "remove one of them")
+        made[key] = value
+    return made
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise Fault(1, "json-syntax", "a number is too large", "write it as a text")
+    return number
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise Fault(1, "json-syntax", f"{name} is not a JSON number", "use null, or leave it out")
+
+
+_READER: Final = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_float=_finite, parse_constant=_no_constant
+)
 
 
 def read_json_lines(source: Source, findings: Findings, _: Warn) -> Iterator[tuple[int, Record]]:
     """Yield every object with the number of its line."""
     first = True
-    decode = json_text.decode
     for number, line in source.lines(findings):
         try:
             value = decode(line)
-        except json_text.Fault as fault:
+        except Fault as fault:
             if not line.strip():
                 continue
             if first and line.lstrip().startswith(b"["):

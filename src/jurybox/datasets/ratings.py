@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, cast
 
-from jurybox.datasets import json_text
 from jurybox.datasets.dataset import DatasetError
-from jurybox.datasets.piped import open_or_stdin
-from jurybox.datasets.values import kind_of
+from jurybox.datasets.fields import kind_of
+from jurybox.datasets.json_lines import Fault, decode
+from jurybox.datasets.source import open_or_stdin
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.numbers import show_number
 from jurybox.errors import InputError
@@ -56,8 +56,8 @@ _Row = tuple[str | None, str, str, float | None]
 def _row(number: int, line: bytes, findings: Findings) -> _Row | None:
     """Return criterion, item, rater and score of a line; None where it is empty or faulty."""
     try:
-        value = json_text.decode(line)
-    except json_text.Fault as fault:
+        value = decode(line)
+    except Fault as fault:
         if line.strip():
             place = Place(number, fault.column)
             findings.add(place, fault.code, fault.problem, fault.mend)

@@ -5,8 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.datasets.columns import FIELD_OF, ROW_FIELDS, slip_of
-from jurybox.datasets.values import READERS, Refused, read_extra
+from jurybox.datasets.fields import FIELD_OF, READERS, ROW_FIELDS, Refused, read_extra, slip_of
 from jurybox.documents.findings import Findings, Place
 from jurybox.sample import Response, Row, Timing, Usage
 from jurybox.wording import listed

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import stat
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -142,3 +143,20 @@ def open_source(path: Path) -> Generator[Source]:
         raise InputError(f"can't be read ({reason})", "check the file", origin) from None
     with file:
         yield Source(file, origin, size=os.fstat(file.fileno()).st_size)
+
+
+@contextmanager
+def open_or_stdin(path: Path, what: str) -> Generator[Source]:
+    """Open a file, or standard input, of which ``what`` is expected.
+
+    Raises:
+        InputError: there is no such file, or standard input is closed.
+
+    """
+    if str(path) != "-":
+        with open_source(path) as source:
+            yield source
+    elif sys.stdin is None:
+        raise InputError("standard input is closed", f"pipe the {what} in", "-")
+    else:
+        yield Source(sys.stdin.buffer, "standard input", size=0)

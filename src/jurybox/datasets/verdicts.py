@@ -6,10 +6,10 @@ from typing import Final, cast
 
 import msgspec
 
+from jurybox.datasets.fields import Refused
 from jurybox.datasets.json_lines import read_json_lines
-from jurybox.datasets.piped import open_or_stdin
 from jurybox.datasets.row_reader import Record
-from jurybox.datasets.values import Refused
+from jurybox.datasets.source import open_or_stdin
 from jurybox.documents.findings import Findings, Place
 from jurybox.errors import InputError
 from jurybox.statistics.ranking.tally import Outcome, PairVerdict

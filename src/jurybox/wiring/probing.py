@@ -167,7 +167,7 @@ def _judges(plan: Plan, options: ProbeOptions, run_id: str) -> tuple[str, ...]:
 
 def _pick(store: Store, run_id: str, options: ProbeOptions) -> Iterator[Picked]:
     """Choose samples by the hash of seed and id: the same ones whatever their order."""
-    from jurybox.datasets.values import MAX_ID
+    from jurybox.datasets.fields import MAX_ID
 
     longest = max(len(probe_id("", kind)) for kind in KINDS)
 

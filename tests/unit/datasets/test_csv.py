@@ -6,7 +6,7 @@ import io
 import pytest
 
 from dataset_files import CSV, findings, only_finding, read, refusal, warnings
-from jurybox.datasets.csv_table import read_csv
+from jurybox.datasets.csv_rows import read_csv
 from jurybox.datasets.source import Source
 from jurybox.documents.findings import Findings
 from jurybox.sample import Response, Row, Timing, Turn, Usage

@@ -6,8 +6,7 @@ import pytest
 
 from dataset_files import dataset, findings, jsonl, only_finding, read, warnings
 from jurybox.datasets import ROW_FIELDS, survey
-from jurybox.datasets.columns import FIELD_OF, slip_of
-from jurybox.datasets.values import READERS
+from jurybox.datasets.fields import FIELD_OF, READERS, slip_of
 from jurybox.sample import Response, Row, Timing, Turn, Usage
 
 TASK = {"task": "Add 1 and 2."}

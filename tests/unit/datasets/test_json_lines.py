@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dataset_files import findings, jsonl, only_finding, read, refusal
-from jurybox.datasets import json_text
+from jurybox.datasets.json_lines import decode
 from jurybox.sample import Row
 
 GOOD = '{"task": "x"}'
@@ -212,4 +212,4 @@ def test_a_number_that_python_can_keep_is_kept() -> None:
 
 @pytest.mark.parametrize("value", [None, True, 1, "x", [], [{"a": 1}, {"a": 1}], {"a": {"a": 1}}])
 def test_the_reader_reads_any_json(value: object) -> None:
-    assert json_text.decode(json.dumps(value).encode()) == value
+    assert decode(json.dumps(value).encode()) == value

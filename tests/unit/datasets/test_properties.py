@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from jurybox.datasets import DatasetError, json_text, open_dataset, survey
-from jurybox.datasets.columns import FIELD_OF
+from jurybox.datasets import DatasetError, open_dataset, survey
 from jurybox.datasets.dataset import Dataset
+from jurybox.datasets.fields import FIELD_OF
+from jurybox.datasets.json_lines import Fault, decode
 from jurybox.documents.findings import Findings
 from jurybox.sample import Response, Row, Timing, Turn, Usage
 
@@ -152,7 +153,7 @@ def test_columns_of_one_s_own_come_back_as_metadata(own: dict[str, object]) -> N
 
 @given(JSON, st.booleans())
 def test_json_is_read_as_python_reads_it(value: object, plain: bool) -> None:  # noqa: FBT001
-    assert json_text.decode(json.dumps(value, ensure_ascii=plain).encode()) == value
+    assert decode(json.dumps(value, ensure_ascii=plain).encode()) == value
 
 
 @given(
@@ -163,9 +164,9 @@ def test_a_key_given_twice_is_always_found(pairs: list[tuple[str, str]], colon: 
     text = "{" + ",".join(f'"{key}"{colon}{value}' for key, value in pairs) + "}"
     keys = [key for key, _ in pairs]
     try:
-        json_text.decode(text.encode())
+        decode(text.encode())
         twice = False
-    except json_text.Fault as fault:
+    except Fault as fault:
         twice = fault.code == "duplicate-key"
     assert twice == (len(set(keys)) != len(keys))
 

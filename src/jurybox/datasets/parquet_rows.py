@@ -4,8 +4,8 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from jurybox.datasets import json_text
-from jurybox.datasets.columns import FIELD_OF
+from jurybox.datasets.fields import FIELD_OF
+from jurybox.datasets.json_lines import Fault, decode
 from jurybox.datasets.row_reader import Record, Warn
 from jurybox.datasets.source import Source
 from jurybox.documents.findings import Findings, Place
@@ -144,8 +144,8 @@ class _Table:
 
     def _decoded(self, name: str, text: str | None) -> object:
         try:
-            return json_text.decode(text.encode()) if text else None
-        except json_text.Fault as fault:
+            return decode(text.encode()) if text else None
+        except Fault as fault:
             self._note(fault.code, f"in the column `{name}`: {fault.problem}", fault.mend)
             return None
 

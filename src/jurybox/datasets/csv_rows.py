@@ -4,11 +4,10 @@ import csv
 import re
 from collections.abc import Callable, Iterator
 
-from jurybox.datasets import json_text
-from jurybox.datasets.columns import FIELD_OF
+from jurybox.datasets.fields import FIELD_OF, Refused
+from jurybox.datasets.json_lines import decode
 from jurybox.datasets.row_reader import Record, Warn
 from jurybox.datasets.source import MAX_LINE, SAVE_AS_UTF8, Source
-from jurybox.datasets.values import Refused
 from jurybox.documents.findings import Findings, Place
 
 _WHOLE = re.compile(r"[-+]?[0-9]{1,30}")
@@ -178,7 +177,7 @@ def _as_flag(text: str) -> object:
 
 
 def _as_json(text: str) -> object:
-    return json_text.decode(text.encode())
+    return decode(text.encode())
 
 
 _CONVERTERS: dict[str, Callable[[str], object]] = {

@@ -1,13 +1,61 @@
-"""Reading one value of a row: what it must be, and what to say where it isn't."""
+"""The fields of a row: the names that they go by, and how the value of each is read."""
 
+import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Literal, cast, get_args
 
 from jurybox.sample import Turn
-from jurybox.wording import listed
+from jurybox.wording import closest, listed
+
+ROW_FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "id": (),
+        "task": ("input", "question", "user_input"),
+        "reference": ("reference_answer", "expected", "ideal", "target"),
+        "context": ("provided_context",),
+        "response": ("candidate_answer", "output", "answer"),
+        "response_b": (),
+        "messages": (),
+        "scenario": (),
+        "metadata": (),
+        "latency_e2e_ms": (),
+        "latency_model_ms": (),
+        "input_tokens": (),
+        "output_tokens": (),
+        "timed_out": (),
+    }
+)
+"""Every field of a row, each with its other names."""
+
+FIELD_OF: Final[Mapping[str, str]] = MappingProxyType(
+    {name: field for field, others in ROW_FIELDS.items() for name in (field, *others)}
+)
+"""The field of every name."""
+
+# A column is more often somebody's own than a slip, so a slip must look like one.
+_ALIKE = 0.75
+_LONGEST_DIFFERENCE = 2
+_SHORTEST = 4
+
+
+# Rows of one file have the same columns.
+@lru_cache(maxsize=1000)
+def slip_of(column: str) -> str | None:
+    """Return the name of a field that an unknown column is a likely slip of."""
+    name = closest(column, FIELD_OF)
+    column = column.casefold()
+    if name is None or column == name:
+        return name
+    apart = abs(len(column) - len(name))
+    if apart > _LONGEST_DIFFERENCE or min(len(column), len(name)) < _SHORTEST:
+        return None
+    alike = difflib.SequenceMatcher(None, column, name).ratio()
+    return name if alike >= _ALIKE else None
+
 
 MAX_ID: Final = 200
 MAX_DEPTH: Final = 64
