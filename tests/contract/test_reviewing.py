@@ -64,9 +64,6 @@ def test_the_queue_has_what_needs_a_person_until_the_reviewer_has_seen_it(
 def test_what_is_passed_over_comes_back_at_the_end(desk: ReviewDesk) -> None:
     assert desk.next("anna", after=3).sample_id == "s13"
     assert desk.next("anna", after=23).sample_id == "s3"
-    assert desk.next("anna", after=3, skip={13}).sample_id == "s23"
-    assert desk.next("anna", after=3, skip={13, 23}).sample_id == "s3"
-    assert desk.next("anna", skip={3, 13, 23}) is None
     assert desk.next("anna", after=10**9).sample_id == "s3"
     assert desk.next("anna", kind="random", after=10**9) == desk.next("anna", kind="random")
 

@@ -5,7 +5,7 @@ knows it reads anew, so that any number of people can sit at it, in any number o
 """
 
 import secrets
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -74,13 +74,12 @@ class ReviewDesk:
         *,
         kind: Queue = "flagged",
         after: int | None = None,
-        skip: Collection[int] = (),
     ) -> Case | None:
         """Return the next sample that a reviewer hasn't reviewed; None where there is none.
 
         ``flagged`` are those that need a person, the most urgent first; ``random`` all of them in
         an order drawn for the run. Behind the number ``after`` it goes on, and begins anew at the
-        end, so that what was passed over comes back. Those to ``skip`` never come.
+        end, so that what was passed over comes back.
 
         Raises:
             InputError: the name is none, or there is no such queue.
@@ -91,7 +90,7 @@ class ReviewDesk:
         if read_queue(kind) == "picked":
             raise InputError("what is picked has no order", "take `flagged` or `random`", "queue")
         rows = standing_rows(self.store.reviews(self.run.id))
-        known = {row.number for row in rows if row.reviewer == name} | {*skip}
+        known = {row.number for row in rows if row.reviewer == name}
         # Nobody has to look at more of the queue than they know of it.
         page = min(MOST, len(known) + 1) if after is None else MOST
         numbers = self._flagged(page) if kind == "flagged" else self._random(after)
