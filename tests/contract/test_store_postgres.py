@@ -73,11 +73,9 @@ def test_a_table_that_is_locked_for_too_long(
     store.append([sample_row(0)], [])
 
 
-@pytest.mark.parametrize("fresh", [1000.0, -1.0], ids=["by its farewell", "by asking"])
 def test_connections_that_the_server_dropped_are_made_anew(
-    postgres: PostgresServer, store: SqlStore, monkeypatch: pytest.MonkeyPatch, fresh: float
+    postgres: PostgresServer, store: SqlStore
 ) -> None:
-    monkeypatch.setattr("jurybox.storage.postgres_session._FRESH", fresh)
     drop = (
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
         "WHERE application_name = 'jurybox' AND backend_type = 'client backend'"
@@ -160,7 +158,7 @@ def test_a_password_is_in_no_message_no_exception_and_no_log(
     store = open_store(let_in)
     assert isinstance(store, SqlStore)
     seen = [*_shown(caught.value), repr(store), repr(vars(store)), repr(store._database)]
-    seen.append(repr(vars(store._database.pool)))
+    seen.append(repr(vars(store._database._pool)))
     store.create_run(run_row())
     with pytest.raises(IncompleteError) as twice:
         store.create_run(run_row())

@@ -10,10 +10,9 @@ from jurybox.errors import IncompleteError, InputError
 from jurybox.running.finding import SampleQuery
 from jurybox.scoring.facets import facets_of
 from jurybox.storage import statements, tables
-from jurybox.storage.database import Database, reading, writing
+from jurybox.storage.database import Database, Session, reading, writing
 from jurybox.storage.migrations import MIGRATIONS, Migration, bring_up_to_date
 from jurybox.storage.opening import _database, open_database
-from jurybox.storage.pool import Session
 from jurybox.storage.sqlite import SqliteDatabase
 from jurybox.storage.store import SqlStore
 from stores import exchange_row, run_row, sample_row
@@ -246,7 +245,7 @@ BROKEN = Migration(
 def database(url: str) -> Iterator[Database]:
     opened = open_database(url, create=True, patience=10)
     yield opened
-    opened.pool.close()
+    opened.close()
 
 
 def versions(database: Database) -> list[tuple[int, str]]:
@@ -300,7 +299,7 @@ def test_a_key_is_looked_up_in_an_index_that_the_first_search_makes(database: Da
 def test_each_step_is_recorded_and_none_is_applied_twice(url: str, database: Database) -> None:
     known = [(step.version, step.name) for step in MIGRATIONS]
     assert versions(database) == known
-    open_database(url, create=True, patience=10).pool.close()
+    open_database(url, create=True, patience=10).close()
     assert versions(database) == known
     assert [version for version, _ in known] == list(range(1, len(known) + 1))
 
@@ -315,7 +314,7 @@ def test_an_older_store_is_brought_up_to_date_with_its_rows(url: str, database: 
         assert session.rows("SELECT id FROM notes") == [("first",)]
     assert versions(newer)[-1] == (NOTES.version, NOTES.name)
     assert SqlStore(newer).find_exchange("key-0-0") == exchange_row(0)
-    newer.pool.close()
+    newer.close()
 
 
 def test_exchanges_from_before_there_were_frames_are_read_as_they_are(url: str) -> None:
@@ -328,7 +327,7 @@ def test_exchanges_from_before_there_were_frames_are_read_as_they_are(url: str) 
     with writing(older) as session:
         session.insert(statements.INSERT_RUN, [msgspec.structs.astuple(run_row())])
         session.insert(insert, [msgspec.structs.astuple(row) for row in rows])
-    older.pool.close()
+    older.close()
     store = SqlStore(open_database(url, create=False, patience=10))
     assert list(store.exchanges("run-1")) == rows
     more = [exchange_row(number, request=f"{'x' * 2000}{number}") for number in range(3, 6)]
@@ -355,7 +354,7 @@ def test_samples_from_before_there_were_facets_get_theirs(url: str, samples: int
             damaged = sample_row(-7, result="no result")
             session.insert(statements.INSERT_SAMPLE, [msgspec.structs.astuple(damaged)])
             rows.append(damaged)
-    older.pool.close()
+    older.close()
     store = SqlStore(open_database(url, create=False, patience=10))
     for run_id in ("run-1", "run-2"):
         mine = sorted((row for row in rows if row.run_id == run_id), key=lambda row: row.number)

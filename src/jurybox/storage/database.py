@@ -1,13 +1,44 @@
 """What a store needs from a database, whichever it is."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
-from jurybox.storage.pool import Pool, Session
 from jurybox.storage.trouble import Trouble, error_of
 
+Values = Sequence[str | float | None]
+Found = list[tuple[Any, ...]]
+
 _LONGEST: Final = 200
+
+
+class Session(Protocol):
+    """One connection to a database; ``?`` in a statement stands for a value.
+
+    Errors are the driver's own. Outside of a transaction each statement is one by itself.
+    """
+
+    def rows(self, statement: str, values: Values = ()) -> Found:
+        """Return all that is found."""
+        ...
+
+    def stream(
+        self, statement: str, values: Values = ()
+    ) -> AbstractContextManager[Iterator[Found]]:
+        """Give what is found in pages, from one state of the database, never all at once."""
+        ...
+
+    def execute(self, statement: str, values: Values = ()) -> int:
+        """Do something; return how many rows it changed."""
+        ...
+
+    def insert(self, statement: str, rows: Sequence[Values]) -> None:
+        """Do it once for each row."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """Begin a transaction that may write; commit it, or after an error roll it back."""
+        ...
 
 
 class Database(Protocol):
@@ -19,7 +50,6 @@ class Database(Protocol):
         text_type: how its columns are declared whose texts are compared byte by byte.
         figure: what it takes for the number of a sample's figure, by its name; NULL without one.
         like: its operator that compares a text with a pattern, and knows no case of ASCII letters.
-        pool: the connections.
 
     """
 
@@ -28,7 +58,14 @@ class Database(Protocol):
     text_type: str
     figure: str
     like: str
-    pool: Pool
+
+    def lend(self) -> AbstractContextManager[Session]:
+        """Lend a connection, which no other thread has until the block ends."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections."""
+        ...
 
     def table_names(self, session: Session) -> set[str]:
         """Return the names of all tables that a statement would find."""
@@ -58,7 +95,7 @@ class Database(Protocol):
 @contextmanager
 def reading(database: Database) -> Generator[Session]:
     """Give a connection for statements that only read; each sees one state of the store."""
-    with telling(database), database.pool.lend() as session:
+    with telling(database), database.lend() as session:
         yield session
 
 
@@ -68,14 +105,8 @@ def writing(database: Database) -> Generator[Session]:
 
     It is committed at the end of the block; after an error nothing of it is left.
     """
-    with telling(database), database.pool.lend() as session:
-        session.begin()
-        try:
-            yield session
-            session.commit()
-        except BaseException:
-            session.roll_back()
-            raise
+    with telling(database), database.lend() as session, session.transaction():
+        yield session
 
 
 @contextmanager

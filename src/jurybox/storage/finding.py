@@ -16,8 +16,7 @@ from typing import Final
 from jurybox.documents.fields import NAME
 from jurybox.running.finding import SamplePage, SampleQuery
 from jurybox.scoring.facets import FLAGS, Facets, label
-from jurybox.storage.database import Database
-from jurybox.storage.pool import Values
+from jurybox.storage.database import Database, Values
 from jurybox.storage.reader import Reader
 from jurybox.storage.searching import as_json, finder, pattern
 from jurybox.storage.statements import columns

@@ -13,8 +13,7 @@ import msgspec
 from jurybox.errors import InputError
 from jurybox.scoring.facets import facets_of
 from jurybox.storage import statements
-from jurybox.storage.database import Database, reading, writing
-from jurybox.storage.pool import Session
+from jurybox.storage.database import Database, Session, reading, writing
 from jurybox.storage.tables import SCHEMA
 from jurybox.storage.trouble import Trouble, error_of
 

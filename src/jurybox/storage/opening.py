@@ -18,7 +18,7 @@ def open_database(url: str, *, create: bool, patience: float) -> Database:
     try:
         bring_up_to_date(database, create=create)
     except BaseException:
-        database.pool.close()
+        database.close()
         raise
     return database
 
@@ -28,8 +28,12 @@ def _database(url: str, *, create: bool, patience: float) -> Database:
     match = _SCHEME.match(url)
     scheme, rest = (match[1].lower(), url[match.end() :]) if match else ("", "")
     if scheme in _SERVERS and rest.startswith("//"):
-        from jurybox.storage.postgres import PostgresDatabase
-
+        try:
+            from jurybox.storage.postgres import PostgresDatabase
+        except ImportError:
+            raise InputError(
+                "PostgreSQL needs a driver that isn't installed", "pip install 'jurybox[postgres]'"
+            ) from None
         return PostgresDatabase(f"postgresql:{rest}", patience=patience)
     from jurybox.storage.sqlite import SqliteDatabase
 

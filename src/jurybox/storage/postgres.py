@@ -1,21 +1,24 @@
 """A store in a PostgreSQL database."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+import logging
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
+from typing import Any, Final
 from urllib.parse import quote
 
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg_pool import ConnectionPool
+
 from jurybox.errors import InputError
-from jurybox.storage.database import one_line, telling
-from jurybox.storage.pool import Pool, Session
-from jurybox.storage.postgres_session import PostgresSession
+from jurybox.storage.database import Found, Session, Values, one_line, telling
 from jurybox.storage.tables import NAMES
 from jurybox.storage.trouble import Trouble, TroubleKind
 
-if TYPE_CHECKING:
-    import psycopg
-
 _CONNECT_TIMEOUT: Final = 10
+_MOST_CONNECTIONS: Final = 16
+_AT_ONCE: Final = 5000
 # The beginnings of SQLSTATE, the longest first.
 _KINDS: Final[dict[str, TroubleKind]] = {
     "23503": "no run",
@@ -51,6 +54,45 @@ _RELEASE: Final = f"SELECT pg_advisory_unlock({_KEY})"
 _LOCK: Final = f"SELECT pg_advisory_xact_lock({_KEY})"
 
 
+# What the pool has to say of lost connections is a matter for who asks for it; a run goes on.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
+
+
+class PostgresSession:
+    """A connection in which each statement is a transaction unless one was begun."""
+
+    def __init__(self, raw: psycopg.Connection[tuple[Any, ...]]) -> None:
+        self._raw = raw
+
+    def rows(self, statement: str, values: Values = ()) -> Found:
+        """Return all that is found."""
+        return self._raw.execute(_in_its_words(statement), values or None).fetchall()
+
+    @contextmanager
+    def stream(self, statement: str, values: Values = ()) -> Generator[Iterator[Found]]:
+        """Give what is found in pages, which the server keeps until they are asked for."""
+        with self._raw.transaction(), self._raw.cursor("jurybox") as cursor:
+            cursor.execute(_in_its_words(statement), values)
+            yield iter(partial(cursor.fetchmany, _AT_ONCE), [])
+
+    def execute(self, statement: str, values: Values = ()) -> int:
+        """Do something; return how many rows it changed."""
+        return self._raw.execute(_in_its_words(statement), values or None).rowcount
+
+    def insert(self, statement: str, rows: Sequence[Values]) -> None:
+        """Do it once for each row, without a turn to the server for each."""
+        with self._raw.cursor() as cursor:
+            cursor.executemany(_in_its_words(statement), rows)
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """Begin a transaction."""
+        return self._raw.transaction()
+
+
+def _in_its_words(statement: str) -> bytes:
+    return statement.replace("?", "%s").encode()
+
+
 class PostgresDatabase:
     """A PostgreSQL database; the tables are in the schema that its search path begins with."""
 
@@ -59,29 +101,47 @@ class PostgresDatabase:
     like = "ILIKE"
 
     def __init__(self, url: str, *, patience: float) -> None:
-        """Read the address; nothing is connected yet.
+        """Connect to the server; the pool would wait for one that can't be reached.
 
         Raises:
-            InputError: it can't be read, or there is no driver.
+            InputError: the address can't be read, or the database can't hold every text.
+            IncompleteError: the server can't be reached, or refuses the user.
 
         """
         self.patience = patience
         self._parameters = _parameters(url)
         self.name = _name(self._parameters)
-        self.pool = Pool(self._connect)
+        with telling(self), psycopg.connect(**self._parameters) as connection:
+            encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise InputError(
+                f"its encoding is {encoding}",
+                "give jurybox a database with `ENCODING 'UTF8'`",
+                f"store {self.name}",
+            )
+        self._pool = ConnectionPool[psycopg.Connection[tuple[Any, ...]]](
+            kwargs=lambda: self._parameters,  # so that the pool doesn't show a password
+            min_size=0,
+            max_size=_MOST_CONNECTIONS,
+            configure=self._configure,
+            check=ConnectionPool.check_connection,
+            num_workers=1,
+            open=True,
+        )
 
-    def _connect(self) -> PostgresSession:
-        import psycopg
+    def _configure(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        milliseconds = max(self.patience * 1000, 1)  # 0 would be for ever
+        PostgresSession(connection).rows(_SETTINGS, (f"{milliseconds:.0f}ms",))
 
-        # Transactions begin where we say; what only reads needs none, and no turn to end it.
-        session = PostgresSession(psycopg.connect(**self._parameters, autocommit=True))
-        try:
-            # 0 would be for ever
-            session.rows(_SETTINGS, (f"{max(self.patience * 1000, 1):.0f}ms",))
-        except BaseException:
-            session.close()
-            raise
-        return session
+    @contextmanager
+    def lend(self) -> Generator[PostgresSession]:
+        """Lend a connection that is known to work; a lost one is replaced."""
+        with self._pool.connection() as connection:
+            yield PostgresSession(connection)
+
+    def close(self) -> None:
+        """Close the pool."""
+        self._pool.close()
 
     def table_names(self, session: Session) -> set[str]:
         """Return the names of all tables on the search path but the server's own."""
@@ -98,15 +158,7 @@ class PostgresDatabase:
             )
 
     def prepare(self) -> None:
-        """Refuse an encoding that can't hold every text."""
-        with telling(self), self.pool.lend() as session:
-            ((encoding,),) = session.rows("SHOW server_encoding")
-        if encoding != "UTF8":
-            raise InputError(
-                f"its encoding is {encoding}",
-                "give jurybox a database with `ENCODING 'UTF8'`",
-                f"store {self.name}",
-            )
+        """Do nothing: a server needs no preparation."""
 
     def lock_schema(self, session: Session) -> None:
         """Wait for the right to change the tables."""
@@ -116,23 +168,19 @@ class PostgresDatabase:
     def claim(self, run_id: str) -> Generator[bool]:
         """Hold a run by a lock of the session, which ends with the connection."""
         what = (f"run {run_id}",)
-        with telling(self):
-            session = self.pool.take()
-        try:
+        with ExitStack() as stack:
             with telling(self):
+                session = stack.enter_context(self.lend())
                 held = session.rows(_TRY, what) == [(True,)]
             try:
                 yield held
             finally:
                 if held:
-                    _release(session, what)
-        finally:
-            self.pool.give_back(session)
+                    with suppress(psycopg.Error):  # with its connection the lock is lost, too
+                        session.rows(_RELEASE, what)
 
     def trouble(self, error: Exception) -> Trouble | None:
         """Tell errors of PostgreSQL by their states."""
-        import psycopg
-
         if not isinstance(error, psycopg.Error):
             return None
         kind = _kind(error)
@@ -147,9 +195,7 @@ class PostgresDatabase:
         return one_line(said)
 
 
-def _kind(error: "psycopg.Error") -> TroubleKind:
-    import psycopg
-
+def _kind(error: psycopg.Error) -> TroubleKind:
     if error.sqlstate is None:
         if isinstance(error, psycopg.DataError):
             return "unstorable"  # the driver refuses NUL before the server can
@@ -159,24 +205,7 @@ def _kind(error: "psycopg.Error") -> TroubleKind:
     return known[0] if known else "other"
 
 
-def _release(session: Session, what: tuple[str]) -> None:
-    import psycopg
-
-    try:
-        session.rows(_RELEASE, what)
-    except psycopg.Error:
-        # Without its connection the lock is gone, too; what the block did is what counts.
-        session.close()
-
-
 def _parameters(url: str) -> dict[str, Any]:
-    try:
-        import psycopg
-        from psycopg.conninfo import conninfo_to_dict
-    except ImportError:
-        raise InputError(
-            "PostgreSQL needs a driver that isn't installed", "pip install 'jurybox[postgres]'"
-        ) from None
     try:
         given = conninfo_to_dict(url)
     except psycopg.Error:
@@ -187,7 +216,7 @@ def _parameters(url: str) -> dict[str, Any]:
             "write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %-escapes in each part",
         )
     defaults = {"connect_timeout": _CONNECT_TIMEOUT, "application_name": "jurybox"}
-    return {**defaults, **given, "client_encoding": "UTF8"}
+    return {**defaults, **given, "client_encoding": "UTF8", "autocommit": True}
 
 
 def _name(parameters: dict[str, Any]) -> str:

@@ -12,8 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from jurybox.running.storing import EVERY
-from jurybox.storage.database import Database, reading
-from jurybox.storage.pool import Found, Values
+from jurybox.storage.database import Database, Found, Values, reading
 from jurybox.storage.statements import Paged
 from jurybox.storage.trouble import Trouble, TroubleKind, error_of
 

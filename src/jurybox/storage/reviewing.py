@@ -3,7 +3,7 @@
 from jurybox.errors import InputError
 from jurybox.running.records import ReviewRow
 from jurybox.storage import statements
-from jurybox.storage.pool import Session
+from jurybox.storage.database import Session
 
 
 def check_review(session: Session, row: ReviewRow) -> None:

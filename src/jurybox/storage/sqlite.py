@@ -6,6 +6,7 @@ import os
 import re
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
@@ -14,8 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from jurybox.errors import IncompleteError, InputError
-from jurybox.storage.database import one_line, telling
-from jurybox.storage.pool import Found, Pool, Session, Values
+from jurybox.storage.database import Found, Session, Values, one_line, telling
 from jurybox.storage.trouble import Trouble, TroubleKind
 
 _KINDS: Final[dict[int, TroubleKind]] = {
@@ -85,25 +85,20 @@ class SqliteSession:
             self._raw.execute(_for_rows(statement, size), tuple(values))
             at += size
 
-    def begin(self) -> None:
+    @contextmanager
+    def transaction(self) -> Generator[None]:
         """Begin a transaction, as the only one that writes.
 
         One that reads first and writes later couldn't wait for others: SQLite refuses at once.
         """
         self._raw.execute("BEGIN IMMEDIATE")
-
-    def commit(self) -> None:
-        """End the transaction and keep what it did."""
-        self._raw.execute("COMMIT")
-
-    def roll_back(self) -> None:
-        """End the transaction, unless SQLite has done so by itself."""
-        with suppress(sqlite3.Error):
-            self._raw.execute("ROLLBACK")
-
-    def is_alive(self, idle: float) -> bool:  # noqa: ARG002 - a file doesn't go away by itself
-        """Say yes."""
-        return True
+        try:
+            yield
+            self._raw.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):  # SQLite may have rolled it back by itself
+                self._raw.execute("ROLLBACK")
+            raise
 
     def is_clean(self) -> bool:
         """Tell whether no transaction is open."""
@@ -141,7 +136,29 @@ class SqliteDatabase:
         self._file = _absolute(path)
         _require_file(self._file, self.name, create=create)
         self._mode = "rwc" if create else "rw"
-        self.pool = Pool(self._connect)
+        self._idle = deque[SqliteSession]()
+        self._closed = False
+
+    @contextmanager
+    def lend(self) -> Generator[SqliteSession]:
+        """Lend the connection that was used last, or a new one."""
+        try:
+            session = self._idle.pop()
+        except IndexError:
+            session = self._connect()
+        try:
+            yield session
+        finally:
+            if session.is_clean() and not self._closed:
+                self._idle.append(session)
+            else:
+                session.close()
+
+    def close(self) -> None:
+        """Close what is idle; what is lent is closed when it comes back."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
 
     def _connect(self) -> SqliteSession:
         connection = sqlite3.connect(
@@ -149,7 +166,7 @@ class SqliteDatabase:
             uri=True,
             timeout=self.patience,
             isolation_level=None,  # transactions begin where we say, not where Python would
-            check_same_thread=False,  # the pool lends a connection to one thread at a time
+            check_same_thread=False,  # a connection is lent to one thread at a time
         )
         try:
             for setting in _SETTINGS:
@@ -176,7 +193,7 @@ class SqliteDatabase:
         """Have a write-ahead log; the file remembers that."""
         self._mode = "rw"  # a file that vanishes later isn't made anew without a word
         deadline = time.monotonic() + self.patience
-        with telling(self), self.pool.lend() as session:
+        with telling(self), self.lend() as session:
             while session.rows("PRAGMA journal_mode") != [("wal",)]:
                 try:
                     session.rows("PRAGMA journal_mode = WAL")

@@ -19,10 +19,9 @@ from jurybox.running.records import (
 from jurybox.running.storing import EVERY
 from jurybox.scoring.facets import Facets, facets_of
 from jurybox.storage import statements
-from jurybox.storage.database import Database, writing
+from jurybox.storage.database import Database, Values, writing
 from jurybox.storage.finding import Finder
 from jurybox.storage.framing import Framed, Framer
-from jurybox.storage.pool import Values
 from jurybox.storage.reader import Reader
 from jurybox.storage.reviewing import check_review
 
@@ -214,7 +213,7 @@ class SqlStore:
 
     def close(self) -> None:
         """Let go of the store."""
-        self._database.pool.close()
+        self._database.close()
 
     def _values(self, rows: Sequence[AnyRow | Facets]) -> list[Values]:
         values: list[Values] = [msgspec.structs.astuple(row) for row in rows]

@@ -97,6 +97,7 @@ def test_a_file_name_that_is_no_text_is_shown_as_well_as_possible() -> None:
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
 def test_without_a_driver_the_extra_is_named(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.delitem(sys.modules, "jurybox.storage.postgres", raising=False)
     with pytest.raises(InputError) as caught:
         open_store(f"{scheme}://user:{PASSWORD}@host/db")
     assert str(caught.value) == (

@@ -21,7 +21,7 @@ def database() -> Iterator[SqliteDatabase]:
     opened = SqliteDatabase("store.db", create=True, patience=5)
     bring_up_to_date(opened, create=True)
     yield opened
-    opened.pool.close()
+    opened.close()
 
 
 def names() -> list[str]:
@@ -64,7 +64,7 @@ def test_closing_leaves_one_file(database: SqliteDatabase) -> None:
     with writing(database) as session:
         session.execute("CREATE TABLE t (id)")
     assert names() == ["store.db", "store.db-shm", "store.db-wal"]
-    database.pool.close()
+    database.close()
     assert names() == ["store.db"]
 
 
@@ -82,7 +82,7 @@ def test_reading_in_pages_lets_the_log_be_emptied(database: SqliteDatabase) -> N
 
 
 def test_the_file_of_a_claim_is_removed(database: SqliteDatabase) -> None:
-    database.pool.close()
+    database.close()
     with database.claim("run") as held:
         assert held
         assert len(names()) == 2
@@ -93,7 +93,7 @@ def test_the_file_of_a_claim_is_removed(database: SqliteDatabase) -> None:
 
 
 def test_a_file_left_by_somebody_who_was_killed_is_no_hindrance(database: SqliteDatabase) -> None:
-    database.pool.close()
+    database.close()
     with database.claim("run"):
         left = next(path for path in Path().iterdir() if "claim" in path.name)
         os.link(left, "kept")
@@ -125,11 +125,20 @@ def test_two_never_hold_a_run_at_once_though_its_file_comes_and_goes(
 
 
 def test_a_file_that_vanished_is_not_made_anew(database: SqliteDatabase) -> None:
-    database.pool.close()
+    database.close()
     Path("store.db").unlink()
     with pytest.raises(Exception, match="it can't be opened"), reading(database):
         pass
     assert names() == []
+
+
+def test_what_is_lent_while_the_store_is_closed_is_closed_when_it_comes_back(
+    database: SqliteDatabase,
+) -> None:
+    with reading(database):
+        database.close()
+        assert len(names()) > 1
+    assert names() == ["store.db"]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 63, 64, 65, 200])
