@@ -25,6 +25,7 @@ from processes import machine
 from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
 from jurybox.rubric_files import RubricFiles
 from jurybox.running.drive import drive_sync
+from jurybox.running.hashing import request_hash
 from jurybox.running.outcomes import StoredOutcome, read_result
 from jurybox.running.plan import DatasetPlan, DocumentPlan, Plan, plan_text
 from jurybox.running.records import (
@@ -32,6 +33,7 @@ from jurybox.running.records import (
     ExchangeRow,
     RunRow,
     SampleRow,
+    framed,
     hashed_sample,
     hashes_of,
     notes_of,
@@ -137,15 +139,16 @@ class Patterns:
                 "safety_concerns": [],
             }
             outcome = ModelReply(text=msgspec.json.encode(reply).decode(), latency_ms=7.0)
-            asked = ENCODER.encode(request).decode()
+            asked = framed(request)
             exchanges.append(
                 ExchangeRow(
                     run_id=RUN,
                     number=0,
                     position=len(exchanges),
                     role="judge",
-                    key=request_key(asked, "here", 0),
-                    request=asked,
+                    key=request_key(request_hash(*asked), "here", 0),
+                    frame=asked.frame,
+                    material=asked.material,
                     outcome=ENCODER.encode({"reply": outcome}).decode(),
                     notes="{}",
                 )

@@ -81,7 +81,8 @@ def exchange_row(
         "position": position,
         "role": "judge",
         "key": f"key-{number}-{position}",
-        "request": '{"messages": []}',
+        "frame": "",
+        "material": '{"messages": []}',
         "outcome": '{"text": "4"}',
         "notes": "{}",
     }

@@ -1,5 +1,6 @@
 """One suite over both stores: what goes in comes out, whole and in order, whoever else is there."""
 
+import hashlib
 import random
 import threading
 import tracemalloc
@@ -222,7 +223,7 @@ def test_one_sample_and_its_exchanges_can_be_asked_for(store: Store, filled: Fil
 
 def test_what_requests_share_is_stored_once_and_nobody_notices(store: Store, run: str) -> None:
     rows = [
-        exchange_row(number, vote, request=f"{vote}{'rubric é ' * 900}<{number}>{'end ' * 900}")
+        exchange_row(number, vote, frame=f"rubric é {vote}\nend", material=f"<{number}>")
         for number in range(40)
         for vote in range(3)
     ]
@@ -232,27 +233,36 @@ def test_what_requests_share_is_stored_once_and_nobody_notices(store: Store, run
     assert store.exchanges_of(run, 20) == rows[60:63]
     assert store.find_exchange("key-20-1") == rows[61]
     with reading(store._database) as session:
-        kept = session.rows("SELECT count(*), sum(length(request)) FROM exchanges")
-        frames = session.rows("SELECT count(*) FROM frames")
-    assert kept[0][0] == len(rows)
-    assert kept[0][1] < 4 * len(rows[0].request)
-    assert frames[0][0] <= 6
+        frames = session.rows("SELECT sha256, text FROM frames ORDER BY text")
+    texts = [f"rubric é {vote}\nend" for vote in range(3)]
+    assert frames == [(hashlib.sha256(text.encode()).hexdigest(), text) for text in texts]
+    assert rows[61].request == "rubric é 1<20>end"
 
 
 def test_two_who_write_at_once_share_frames(store: Store, url: str, run: str) -> None:
     other = open_store(url)
-    text = "rubric " * 500
+    rows = [exchange_row(number, frame="rubric\n", material=f"{number}") for number in range(20)]
     for number in range(0, 20, 2):
-        store.append([], [exchange_row(number, request=f"{text}{number:02}")])
-        other.append([], [exchange_row(number + 1, request=f"{text}{number + 1:02}")])
+        store.append([], [rows[number]])
+        other.append([], [rows[number + 1]])
     other.close()
-    assert [row.request[-2:] for row in store.exchanges(run)] == [f"{n:02}" for n in range(20)]
+    assert list(store.exchanges(run)) == rows
+
+
+def test_each_run_has_frames_of_its_own(store: Store, run: str) -> None:
+    store.create_run(run_row("other"))
+    rows = [exchange_row(0, 0, name, frame="rubric\n") for name in (run, "other")]
+    store.append([], rows)
+    with writing(store._database) as session:
+        session.execute("UPDATE frames SET text = 'changed' WHERE run_id = 'other'")
+    assert list(store.exchanges(run)) == rows[:1]
+    assert next(store.exchanges("other")).frame == "changed"
 
 
 def test_a_store_whose_frames_were_taken_away_takes_further_exchanges(
     store: Store, run: str
 ) -> None:
-    rows = [exchange_row(number, request=f"{'x ' * 900}{number}") for number in range(6)]
+    rows = [exchange_row(number, frame="rubric\n") for number in range(6)]
     store.append([], rows[:4])
     with writing(store._database) as session:
         session.execute("UPDATE exchanges SET frame = NULL")
@@ -303,7 +313,7 @@ def test_a_text_is_kept_to_the_character(store: Store, text: str) -> None:
     row = run_row(f"run-{text[:20]}", suite=text, plan=text, outcome=text)
     store.create_run(row)
     sample = sample_row(0, row.id, sample_id=text[:20], inputs=text, report=text)
-    exchange = exchange_row(0, 0, row.id, key=text[:20] or "key", request=text)
+    exchange = exchange_row(0, 0, row.id, key=text[:20] or "key", material=text)
     store.append([sample], [exchange])
     store.update_run(row)
     assert store.run(row.id) == row
@@ -321,7 +331,7 @@ def test_a_text_that_cannot_be_stored_is_refused_with_the_whole_batch(
         lambda: store.create_run(run_row("new", suite=text, seal="s")),
         lambda: store.update_run(msgspec.structs.replace(run_row(), outcome=text)),
         lambda: store.append([sample_row(0), sample_row(1, sample_id=text)], []),
-        lambda: store.append([sample_row(0)], [exchange_row(0, request=text)]),
+        lambda: store.append([sample_row(0)], [exchange_row(0, material=text)]),
     ]
     for call in refused:
         with pytest.raises(InputError, match="a character that can't be stored"):
@@ -388,7 +398,7 @@ def test_rows_are_not_all_in_memory_at_once(store: Store, run: str) -> None:
         numbers = range(start, start + 100)
         store.append(
             [sample_row(number, inputs=long) for number in numbers],
-            [exchange_row(number, request=long) for number in numbers],
+            [exchange_row(number, material=long) for number in numbers],
         )
     for read in (store.samples, store.exchanges):
         tracemalloc.start()

@@ -7,15 +7,12 @@ import msgspec
 import pytest
 
 from jurybox.errors import IncompleteError, InputError
-from jurybox.running.finding import SampleQuery
-from jurybox.scoring.facets import facets_of
-from jurybox.storage import statements, tables
+from jurybox.storage import schema, statements
 from jurybox.storage.database import Database, Session, reading, writing
-from jurybox.storage.migrations import MIGRATIONS, Migration, bring_up_to_date
 from jurybox.storage.opening import _database, open_database
+from jurybox.storage.schema import require_tables
 from jurybox.storage.sqlite import SqliteDatabase
 from jurybox.storage.store import SqlStore
-from stores import exchange_row, run_row, sample_row
 
 TEXT, TEXT_OR_NONE, NUMBER = ("text", False), ("text", True), ("bigint", False)
 
@@ -32,9 +29,7 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
 
 
 EXPECTED = {
-    "jurybox_schema": Made(
-        columns={"version": NUMBER, "name": TEXT, "applied_at": TEXT}, key=("version",)
-    ),
+    "jurybox_schema": Made(columns={"version": NUMBER, "created_at": TEXT}, key=("version",)),
     "runs": Made(
         columns={
             "id": TEXT,
@@ -79,14 +74,18 @@ EXPECTED = {
             "key": TEXT,
             "seal": TEXT,
             "notes": TEXT,
-            "request": TEXT,
-            "outcome": TEXT,
             "frame": TEXT_OR_NONE,
+            "material": TEXT,
+            "outcome": TEXT,
         },
         key=("run_id", "number", "position"),
-        references={("run_id",): "runs", ("frame",): "frames"},
+        references={("run_id",): "runs", ("run_id", "frame"): "frames"},
     ),
-    "frames": Made(columns={"sha256": TEXT, "head": TEXT, "tail": TEXT}, key=("sha256",)),
+    "frames": Made(
+        columns={"run_id": TEXT, "sha256": TEXT, "text": TEXT},
+        key=("run_id", "sha256"),
+        references={("run_id",): "runs"},
+    ),
     "batches": Made(
         columns={
             "run_id": TEXT,
@@ -171,6 +170,9 @@ EXPECTED = {
 
 def made_in_sqlite(session: Session, table: str) -> Made:
     columns = session.rows(f"PRAGMA table_info({table})")
+    keys: dict[tuple[int, str], tuple[str, ...]] = {}
+    for key, _, other, column, *_ in session.rows(f"PRAGMA foreign_key_list({table})"):
+        keys[key, other] = (*keys.get((key, other), ()), column)
     indices = session.rows(f"PRAGMA index_list({table})")
 
     def indexed(index: str) -> tuple[str, ...]:
@@ -181,10 +183,7 @@ def made_in_sqlite(session: Session, table: str) -> Made:
         key=tuple(
             name for *_, name, _, _, _, place in sorted(columns, key=itemgetter(-1)) if place
         ),
-        references={
-            (column,): other
-            for _, _, other, column, *_ in session.rows(f"PRAGMA foreign_key_list({table})")
-        },
+        references={names: other for (_, other), names in keys.items()},
         unique=tuple(indexed(name) for _, name, _, origin, _ in indices if origin == "u"),
         indices={
             name: (indexed(name), bool(partial))
@@ -229,18 +228,6 @@ def made_in_postgres(session: Session, table: str) -> Made:
     )
 
 
-NOTES = Migration(
-    version=len(MIGRATIONS) + 1,
-    name="a table of notes",
-    statements=("CREATE TABLE notes (id {text} NOT NULL)", "INSERT INTO notes VALUES ('first')"),
-)
-BROKEN = Migration(
-    version=len(MIGRATIONS) + 1,
-    name="broken halfway",
-    statements=("CREATE TABLE notes (id {text} NOT NULL)", "INSERT INTO nowhere VALUES ('x')"),
-)
-
-
 @pytest.fixture
 def database(url: str) -> Iterator[Database]:
     opened = open_database(url, create=True, patience=10)
@@ -248,18 +235,13 @@ def database(url: str) -> Iterator[Database]:
     opened.close()
 
 
-def versions(database: Database) -> list[tuple[int, str]]:
-    with reading(database) as session:
-        return session.rows("SELECT version, name FROM jurybox_schema ORDER BY version")
-
-
 def table_names(database: Database) -> set[str]:
     with reading(database) as session:
         return database.table_names(session)
 
 
-def test_the_migrations_make_these_tables_and_no_others(database: Database) -> None:
-    assert table_names(database) == EXPECTED.keys() == tables.NAMES
+def test_a_new_store_has_these_tables_and_no_others(database: Database) -> None:
+    assert table_names(database) == EXPECTED.keys() == schema.NAMES
     made = made_in_sqlite if isinstance(database, SqliteDatabase) else made_in_postgres
     with reading(database) as session:
         assert {name: made(session, name) for name in EXPECTED} == EXPECTED
@@ -276,9 +258,9 @@ def test_what_is_unique_has_a_name(database: Database) -> None:
         assert session.rows(query, ("samples",)) == [("samples_once",)]
 
 
-@pytest.mark.parametrize("table", tables.ROWS)
+@pytest.mark.parametrize("table", schema.ROWS)
 def test_the_columns_are_those_of_the_rows(table: str) -> None:
-    fields = msgspec.structs.fields(tables.ROWS[table])
+    fields = msgspec.structs.fields(schema.ROWS[table])
     types = {int: NUMBER, str: TEXT, str | None: TEXT_OR_NONE}
     own = {"frame": TEXT_OR_NONE} if table == "exchanges" else {}
     assert EXPECTED[table].columns == {each.name: types[each.type] for each in fields} | own
@@ -296,87 +278,28 @@ def test_a_key_is_looked_up_in_an_index_that_the_first_search_makes(database: Da
     assert "exchanges_by_key" in str(plan)
 
 
-def test_each_step_is_recorded_and_none_is_applied_twice(url: str, database: Database) -> None:
-    known = [(step.version, step.name) for step in MIGRATIONS]
-    assert versions(database) == known
-    open_database(url, create=True, patience=10).close()
-    assert versions(database) == known
-    assert [version for version, _ in known] == list(range(1, len(known) + 1))
+def test_a_failure_while_the_tables_are_made_leaves_nothing_behind(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = _database(url, create=True, patience=10)
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "_TABLES", (*schema._TABLES, "INSERT INTO nowhere VALUES ('x')"))
+        with pytest.raises(IncompleteError, match="nowhere"):
+            require_tables(database, create=True)
+    assert table_names(database) == set()
+    require_tables(database, create=True)
+    assert table_names(database) == schema.NAMES
+    database.close()
 
 
-def test_an_older_store_is_brought_up_to_date_with_its_rows(url: str, database: Database) -> None:
-    store = SqlStore(database)
-    store.create_run(run_row())
-    store.append([], [exchange_row(0)])
-    newer = _database(url, create=False, patience=10)
-    bring_up_to_date(newer, create=False, steps=(*MIGRATIONS, NOTES))
-    with reading(newer) as session:
-        assert session.rows("SELECT id FROM notes") == [("first",)]
-    assert versions(newer)[-1] == (NOTES.version, NOTES.name)
-    assert SqlStore(newer).find_exchange("key-0-0") == exchange_row(0)
-    newer.close()
-
-
-def test_exchanges_from_before_there_were_frames_are_read_as_they_are(url: str) -> None:
-    older = _database(url, create=True, patience=10)
-    bring_up_to_date(older, create=True, steps=MIGRATIONS[:2])
-    rows = [exchange_row(number, request=f"{'x' * 2000}{number}") for number in range(3)]
-    names = [*msgspec.structs.asdict(rows[0])]
-    marks = ", ".join("?" for _ in names)
-    insert = f"INSERT INTO exchanges ({', '.join(names)}) VALUES ({marks})"  # noqa: S608 - our own names
-    with writing(older) as session:
-        session.insert(statements.INSERT_RUN, [msgspec.structs.astuple(run_row())])
-        session.insert(insert, [msgspec.structs.astuple(row) for row in rows])
-    older.close()
-    store = SqlStore(open_database(url, create=False, patience=10))
-    assert list(store.exchanges("run-1")) == rows
-    more = [exchange_row(number, request=f"{'x' * 2000}{number}") for number in range(3, 6)]
-    store.append([], more)
-    assert list(store.exchanges("run-1")) == rows + more
-    store.close()
-
-
-@pytest.mark.parametrize("samples", [0, 3, 1201])
-def test_samples_from_before_there_were_facets_get_theirs(url: str, samples: int) -> None:
-    older = _database(url, create=True, patience=10)
-    bring_up_to_date(older, create=True, steps=MIGRATIONS[:4])
-    result = '{"figures":{"tone":%d},"safety_flag":true}'
-    rows = [
-        sample_row(number, run_id, result=result % number)
-        for run_id in ("run-1", "run-2")
-        for number in range(samples)
-    ]
-    with writing(older) as session:
-        runs = [msgspec.structs.astuple(run_row(name)) for name in ("run-1", "run-2")]
-        session.insert(statements.INSERT_RUN, runs)
-        if rows:
-            session.insert(statements.INSERT_SAMPLE, [msgspec.structs.astuple(row) for row in rows])
-            damaged = sample_row(-7, result="no result")
-            session.insert(statements.INSERT_SAMPLE, [msgspec.structs.astuple(damaged)])
-            rows.append(damaged)
-    older.close()
-    store = SqlStore(open_database(url, create=False, patience=10))
-    for run_id in ("run-1", "run-2"):
-        mine = sorted((row for row in rows if row.run_id == run_id), key=lambda row: row.number)
-        assert list(store.facets(run_id)) == [facets_of(row) for row in mine]
-    query = SampleQuery(flags=("safety",), sort="figure:tone", descending=True)
-    assert store.find_samples("run-2", query).total == samples
-    store.close()
-
-
-def test_a_step_that_fails_leaves_nothing_behind(database: Database) -> None:
-    before = table_names(database), versions(database)
-    with pytest.raises(IncompleteError, match="nowhere"):
-        bring_up_to_date(database, create=True, steps=(*MIGRATIONS, BROKEN))
-    assert (table_names(database), versions(database)) == before
-    bring_up_to_date(database, create=True, steps=(*MIGRATIONS, NOTES))
-    assert versions(database)[-1] == (NOTES.version, NOTES.name)
-
-
-def test_a_store_of_a_newer_jurybox_is_refused(url: str, database: Database) -> None:
-    bring_up_to_date(database, create=True, steps=(*MIGRATIONS, NOTES))
+@pytest.mark.parametrize("version", [2, 6])
+def test_a_store_of_another_version_is_refused(url: str, database: Database, version: int) -> None:
+    with writing(database) as session:
+        session.execute("UPDATE jurybox_schema SET version = ?", (version,))
     for create in (True, False):
-        with pytest.raises(InputError, match=r"made by a newer jurybox.*; upgrade jurybox"):
+        with pytest.raises(
+            InputError, match=rf"have version {version}, and this jurybox reads ver"
+        ):
             open_database(url, create=create, patience=10)
 
 

@@ -20,7 +20,7 @@ from jurybox.rubric.rules import MATCHES, NUMERIC_SIGNALS, SIGNAL_LEXICONS, SIGN
 from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.running.plan import DatasetPlan, Plan
 from jurybox.settings import VARIABLES
-from jurybox.storage import tables
+from jurybox.storage import schema
 from jurybox.suite import JUDGE_KEYS, SUITE_KEYS, TARGET_KEYS
 from jurybox.wiring.metadata import run_metadata
 from jurybox.wiring.planning import rubric_document
@@ -200,7 +200,7 @@ def test_the_table_of_a_datasets_fields_is_the_list_in_the_code() -> None:
 
 
 def test_the_table_of_tables_is_the_list_in_the_code() -> None:
-    assert set(table_keys("The store", where="runs.md")) == tables.NAMES
+    assert set(table_keys("The store", where="runs.md")) == schema.NAMES
 
 
 def test_the_table_of_metadata_is_what_a_run_records() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.exchange import Frame, ModelReply, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
 from jurybox.rubric.model import Generation
 from jurybox.running.ports import ModelTrouble
@@ -110,7 +110,7 @@ def test_what_many_requests_share_is_marked_for_the_cache_of_prompts() -> None:
         model="anthropic/m",
         messages=(Turn(role="user", content="The rubric. The sample."),),
         generation=Generation(),
-        shared=(len("The rubric."),),
+        frame=Frame("The rubric.", "le."),
     )
     first, second = marked(good(message()), good(message()), request=asked)
     # To write into the cache costs more than to send: what may come only once isn't written.

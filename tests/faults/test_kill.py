@@ -23,8 +23,8 @@ JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES = 300
 RUNS, KILLS = 3, 17
 WHOLE_REQUESTS = (
-    "select coalesce(head, '') || request || coalesce(tail, '') from exchanges"
-    " left join frames on frames.sha256 = frame"
+    "select replace(text, char(10), material) from exchanges"
+    " join frames on frames.run_id = exchanges.run_id and frames.sha256 = frame"
 )
 
 

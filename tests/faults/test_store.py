@@ -33,7 +33,7 @@ for start in range(0, 1_000_000, {BATCH}):
     text = "x" * 3000
     store.append(
         [sample_row(number, inputs=text) for number in batch],
-        [exchange_row(number, request=text) for number in batch],
+        [exchange_row(number, material=text) for number in batch],
     )
     print(start, flush=True)
 """
@@ -89,7 +89,7 @@ def test_a_full_disk_keeps_what_was_stored_and_nothing_of_the_rest(
         session.execute(f"PRAGMA max_page_count = {pages + 5}")
     long = "x" * 100_000
     with pytest.raises(IncompleteError) as caught:
-        store.append([sample_row(1), sample_row(2, inputs=long)], [exchange_row(1, request=long)])
+        store.append([sample_row(1), sample_row(2, inputs=long)], [exchange_row(1, material=long)])
     assert str(caught.value) == (
         f"store {file}: the disk is full; make room, then go on with `jurybox resume`"
     )

@@ -17,9 +17,20 @@ from jurybox.running.storing import Store
 from jurybox.wiring.stores import find_run, open_run_store
 
 JUDGE = """
+import json
+
 def strict(prompt):
     good = "candidate_answer: right" in prompt
     return '{"accuracy_score": %d, "faithfulness_score": 2, "rationale": "so"}' % (2 if good else 0)
+
+def general(request):
+    asked = json.loads(request.schema)["properties"]
+    return json.dumps({
+        "reasoning": dict.fromkeys(asked["reasoning"]["properties"], "So."),
+        "bias_checklist": dict.fromkeys(asked["bias_checklist"]["properties"], "So."),
+        "safety_concerns": [],
+        "scores": dict.fromkeys(asked["scores"]["properties"], 3),
+    })
 
 def respond(prompt):
     return "right" if "1" in prompt else "wrong"
@@ -31,37 +42,56 @@ COLUMNS = {
         "run_id number sample_id repeat inputs responses report automated result notes"
         " record_sha256 seal"
     ),
-    "exchanges": "run_id number position role key request outcome notes seal frame",
-    "frames": "sha256 head tail",
+    "exchanges": "run_id number position role key frame material outcome notes seal",
+    "frames": "run_id sha256 text",
     "facets": ("run_id number sample_id repeat flags urgency scenario demographic winner figures"),
     "reviews": (
         "id run_id number reviewer created_at action of record_sha256 verdict comment seal"
     ),
 }
-FRAMED = " where sha256 = (select frame from exchanges where number = 2 and position = 1)"
-# The first record has its request whole; the second one's is the first in a frame.
-FIRST_FRAMED = "record 1, sample q1, repeat 0, exchange 1"
-CASES = [(table, column) for table, names in COLUMNS.items() for column in names.split()]
+FRAME = COLUMNS["frames"].split()
+CHANGED = "the row was changed after it was written"
+CASES = [
+    (table, column)
+    for table, names in COLUMNS.items()
+    for column in names.split()
+    if table != "frames"
+]
 
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
     """Return the id of a run and the bytes of its store."""
     place = tmp_path_factory.mktemp("run")
+    run_id, _ = run(place, rubric="answer-quality", judge="strict")
+    review(place / "store.db", run_id)
+    return run_id, file_of(place / "store.db")
+
+
+@pytest.fixture(scope="module")
+def framed(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
+    """Return a run whose requests to the judge have a frame."""
+    return run(tmp_path_factory.mktemp("framed"), rubric="general", judge="general")
+
+
+def run(place: Path, *, rubric: str, judge: str) -> tuple[str, bytes]:
     (place / "tampered_judge.py").write_text(JUDGE)
     rows = [{"id": f"q{n}", "task": f"Task {n}", "reference": "right"} for n in range(SAMPLES)]
     (place / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (place / "suite.yaml").write_text(
-        "suite: tampered\nrubric: answer-quality\ndataset: rows.jsonl\n"
+        f"suite: tampered\nrubric: {rubric}\ndataset: rows.jsonl\n"
         "target: {model: python/tampered_judge:respond}\n"
-        "judge: {models: [python/tampered_judge:strict]}\nconcurrency: 1\n"
+        f"judge: {{models: [python/tampered_judge:{judge}], votes: 1}}\nconcurrency: 1\n"
     )
     path = place / "store.db"
     view = jurybox.run(place / "suite.yaml", store=str(path))
-    review(path, view.run_id)
+    return view.run_id, file_of(path)
+
+
+def file_of(path: Path) -> bytes:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("pragma wal_checkpoint(truncate)")
-    return view.run_id, path.read_bytes()
+    return path.read_bytes()
 
 
 def review(path: Path, run_id: str) -> None:
@@ -164,7 +194,7 @@ def test_one_character_changed_anywhere_is_found(
         "facets": " where number = 2",
         "reviews": " where id = 'review-1'",
     }
-    number = number.get(table, FRAMED if table == "frames" else "")
+    number = number.get(table, "")
     with closing(sqlite3.connect(store)) as connection:
         (rowid, value), *_ = connection.execute(f"select rowid, {column} from {table}{number}")  # noqa: S608
     change = f"update {table} set {column} = ? where rowid = ?"  # noqa: S608
@@ -172,9 +202,7 @@ def test_one_character_changed_anywhere_is_found(
         edit(store, (change, (other, rowid)))
         found = verdict(store, stored[0])
         assert found is not None, f"{column} as {other!r} was not noticed"
-        if table == "frames":
-            assert str(found) == f"{FIRST_FRAMED}: the row was changed after it was written"
-        elif table == "reviews":
+        if table == "reviews":
             assert f"run {stored[0]}, review " in str(found)
         elif (
             isinstance(found, Difference) and table != "runs" and column not in {"run_id", "number"}
@@ -184,18 +212,37 @@ def test_one_character_changed_anywhere_is_found(
     assert verdict(store, stored[0]) is None
 
 
+@pytest.mark.parametrize(
+    ("table", "column", "where"),
+    [
+        *[("frames", column, "record 0, sample q0, repeat 0, exchange 1") for column in FRAME],
+        ("exchanges", "frame", "record 2, sample q2, repeat 0, exchange 1"),
+        ("exchanges", "material", "record 2, sample q2, repeat 0, exchange 1"),
+    ],
+)
+def test_a_frame_or_what_is_in_it_that_was_changed_is_found_where_it_is_first_used(
+    tmp_path: Path, framed: tuple[str, bytes], table: str, column: str, where: str
+) -> None:
+    run_id, data = framed
+    path = tmp_path / "store.db"
+    path.write_bytes(data)
+    assert verdict(path, run_id) is None
+    which = " where number = 2 and position = 1" if table == "exchanges" else ""
+    with closing(sqlite3.connect(path)) as connection:
+        ((value,),) = connection.execute(f"select {column} from {table}{which}")  # noqa: S608
+    for other in flips(value):
+        edit(path, (f"update {table} set {column} = ?{which}", (other,)))  # noqa: S608
+        assert str(verdict(path, run_id)) == f"{where}: {CHANGED}"
+
+
 def test_a_frame_that_was_removed_is_missed_where_it_is_first_used(
-    store: Path, stored: tuple[str, bytes]
+    tmp_path: Path, framed: tuple[str, bytes]
 ) -> None:
-    edit(store, (f"delete from frames{FRAMED}", ()))  # noqa: S608
-    assert str(verdict(store, stored[0])).startswith(FIRST_FRAMED)
-
-
-def test_a_frame_for_a_request_that_has_none_is_found(
-    store: Path, stored: tuple[str, bytes]
-) -> None:
-    edit(store, ("update exchanges set frame = '' where number = 2 and position = 0", ()))
-    assert str(verdict(store, stored[0])).startswith("record 2, sample q2, repeat 0, exchange 0")
+    path = tmp_path / "store.db"
+    path.write_bytes(framed[1])
+    edit(path, ("delete from frames", ()))
+    expected = f"record 0, sample q0, repeat 0, exchange 1: {CHANGED}"
+    assert str(verdict(path, framed[0])) == expected
 
 
 @pytest.mark.parametrize("table", ["samples", "exchanges", "facets"])

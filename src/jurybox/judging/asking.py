@@ -6,10 +6,10 @@ from functools import cache, cached_property
 import msgspec
 
 from jurybox.errors import InputError
+from jurybox.judging.exchange import Frame
 from jurybox.judging.flow import Asking, Defect
 from jurybox.judging.panel import Panel, Question, Seat, Way, any_verdict
 from jurybox.judging.prompts import (
-    Frame,
     material,
     pair_frame,
     reference_frame,
@@ -223,7 +223,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 def _framed(frame: Frame, sample: Sample, texts: dict[str, str], schema: str | None) -> Question:
     shown = material(task=sample.task, context=sample.context, messages=sample.messages, **texts)
-    return Question(frame.around(shown), schema, (frame.shared,))
+    return Question(frame.around(shown), schema, frame)
 
 
 def _parts(sample: Sample, response: str, response_b: str) -> dict[str, str]:

@@ -10,25 +10,59 @@ from jurybox.sample import Turn, Usage
 FailureKind = Literal["timeout", "unreachable", "rate-limit", "refused", "unreadable"]
 
 
-class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
+class Frame(msgspec.Struct, frozen=True):
+    """What all prompts of one kind share: the text before the material and the text after it."""
+
+    before: str
+    after: str
+
+    def around(self, material: str) -> str:
+        """Return the whole prompt."""
+        return f"{self.before}{material}{self.after}"
+
+
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One question to one model.
 
     ``schema`` is the JSON schema of the reply, as text; a model that can't be held to one ignores
     it, since every reply is validated anyway. ``vote`` keeps the requests of two votes apart in a
     cache, even where nothing else differs. ``logprobs`` is how many alternatives to every token
-    are wanted, with their probabilities. ``shared`` says after which characters of the last
-    message other requests may go on differently: a model that reads slowly can read what they
-    share once. It changes what a reply costs, never what is asked.
+    are wanted, with their probabilities.
+
+    ``frame`` is what the only message shares with those of other samples. Where there is none,
+    ``shared`` may say after which characters of the last message other requests differ. Neither
+    changes what is asked, only what it costs to send and to store it.
     """
 
-    # What differs between samples stands last, so that requests begin alike as texts too.
     model: str
     generation: Generation
     schema: str | None = None
     vote: int = 0
     logprobs: int = 0
+    frame: Frame | None = None
     shared: tuple[int, ...] = ()
     messages: tuple[Turn, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse a frame that isn't around the only message."""
+        if self.frame is not None and not _is_around(self.frame, self.messages):
+            raise ValueError("the frame of a request is around its only message")
+
+    @property
+    def shared_ends(self) -> tuple[int, ...]:
+        """After which characters of the last message other requests may differ.
+
+        A model that reads slowly, or a provider that caches prompts, can read up to there once.
+        """
+        return self.shared if self.frame is None else (len(self.frame.before),)
+
+
+def _is_around(frame: Frame, messages: tuple[Turn, ...]) -> bool:
+    if len(messages) != 1:
+        return False
+    text = messages[0].content
+    fits = len(text) >= len(frame.before) + len(frame.after)
+    return fits and text.startswith(frame.before) and text.endswith(frame.after)
 
 
 class ModelReply(msgspec.Struct, frozen=True, kw_only=True):

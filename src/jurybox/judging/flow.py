@@ -81,8 +81,7 @@ def _with_defect(request: ModelRequest, reply: ModelReply, defect: Defect) -> Mo
         Turn(role="assistant", content=reply.text or "(empty)"),
         Turn(role="user", content=complaint),
     )
-    # What is shared is the beginning of a single message.
-    return msgspec.structs.replace(request, messages=messages, shared=())
+    return msgspec.structs.replace(request, messages=messages, frame=None, shared=())
 
 
 def together(*flows: Flow[Any]) -> Flow[tuple[Any, ...]]:

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.exchange import Frame, ModelReply, ModelRequest
 from jurybox.rubric.model import Generation, Rubric
 from jurybox.sample import Turn
 
@@ -28,14 +28,11 @@ def way_of(judge: str, wanted: Way | None) -> Way:
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What a judge is asked, whoever it is.
-
-    ``shared`` says after which characters the questions about other samples go on differently.
-    """
+    """What a judge is asked; ``frame`` is what questions about other samples share with it."""
 
     text: str
     schema: str | None = None
-    shared: tuple[int, ...] = ()
+    frame: Frame | None = None
 
 
 class Seat(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +51,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
             generation=self.generation,
             schema=question.schema,
             vote=self.vote,
-            shared=question.shared,
+            frame=question.frame,
         )
 
 

@@ -9,9 +9,8 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-import msgspec
-
 from jurybox.documents.numbers import show_number
+from jurybox.judging.exchange import Frame
 from jurybox.judging.replies.json_verdict import (
     CHECKLIST,
     CONCERNS,
@@ -43,22 +42,6 @@ _NO_INSTRUCTION = (
 )
 
 
-class Frame(msgspec.Struct, frozen=True):
-    """The part of a prompt that all samples of a rubric share: what stands around the material."""
-
-    before: str
-    after: str
-
-    def around(self, material: str) -> str:
-        """Return the whole prompt."""
-        return f"{self.before}\n\n{material}\n\n{self.after}"
-
-    @property
-    def shared(self) -> int:
-        """How many characters the prompts of all samples begin with alike."""
-        return len(self.before)
-
-
 def rubric_frame(rubric: Rubric, checklist: Rubric) -> Frame:
     """Return what surrounds the material to score by the rubric alone."""
     how = "Score the response on every criterion: choose the level whose description fits."
@@ -85,8 +68,8 @@ def pair_frame(rubric: Rubric, checklist: Rubric) -> Frame:
 
 
 def _frame(rubric: Rubric, checklist: Rubric, how: str, form: str) -> Frame:
-    before = [_ROLE, rubric_text(rubric), f"# Your task\n\n{how}", form]
-    return Frame("\n\n".join(before), bias_checklist_prompt(checklist))
+    before = "\n\n".join([_ROLE, rubric_text(rubric), f"# Your task\n\n{how}", form])
+    return Frame(f"{before}\n\n", f"\n\n{bias_checklist_prompt(checklist)}")
 
 
 def rubric_eval_prompt(

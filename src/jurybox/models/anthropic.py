@@ -100,9 +100,9 @@ class AnthropicModel:
         Their cache of prompts remembers what stands before a mark. To write it costs more than to
         send it, so nothing is marked that may be sent only once.
         """
-        if not request.shared:
+        if not request.shared_ends:
             return False
-        beginning = request.messages[-1].content[: request.shared[0]]
+        beginning = request.messages[-1].content[: request.shared_ends[0]]
         known = beginning in self._begun
         if len(self._begun) < _MOST_BEGUN:
             self._begun.add(beginning)
@@ -142,7 +142,7 @@ class AnthropicModel:
 def _blocks(request: ModelRequest) -> list[dict[str, object]]:
     """Return the last message, with a mark behind what many requests begin with alike."""
     text = request.messages[-1].content
-    ends = request.shared[:_MOST_MARKS]
+    ends = request.shared_ends[:_MOST_MARKS]
     *before, last = (text[start:end] for start, end in pairwise((0, *ends, len(text))))
     marked: list[dict[str, object]] = [
         {"type": "text", "text": each, _MARK: {"type": "ephemeral"}} for each in before

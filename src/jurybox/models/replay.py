@@ -37,10 +37,11 @@ def request_key(request: ModelRequest) -> str:
     # Spelled out, whatever is a default now: a later default would change old keys.
     fields["generation"] = msgspec.structs.asdict(request.generation)
     fields["messages"] = [msgspec.structs.asdict(turn) for turn in request.messages]
-    # Younger than the oldest recordings, which have no such fields in their keys.
-    for name in ("logprobs", "shared"):
-        if not fields[name]:
-            del fields[name]
+    # What requests share changes nothing of what is asked.
+    del fields["frame"], fields["shared"]
+    # Younger than the oldest recordings, which have no such field in their keys.
+    if not fields["logprobs"]:
+        del fields["logprobs"]
     return hashlib.sha256(_ENCODER.encode(fields)).hexdigest()
 
 
@@ -61,7 +62,8 @@ class Recorder:
     def __call__(self, request: ModelRequest, outcome: Outcome) -> None:
         """Write one line."""
         reply, failure = (None, outcome) if isinstance(outcome, Failure) else (outcome, None)
-        exchange = Exchange(key=request_key(request), request=request, reply=reply, failure=failure)
+        whole = msgspec.structs.replace(request, frame=None)
+        exchange = Exchange(key=request_key(request), request=whole, reply=reply, failure=failure)
         self._file.write(_ENCODER.encode(exchange) + b"\n")
 
     def close(self) -> None:

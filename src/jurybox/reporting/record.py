@@ -7,6 +7,7 @@ import msgspec
 
 from jurybox.rubric.figures import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.model import Rubric
+from jurybox.running.hashing import request_hash
 from jurybox.running.outcomes import read_result
 from jurybox.running.records import ExchangeRow, SampleRow, in_order
 from jurybox.sample import Row
@@ -122,7 +123,6 @@ _OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
 _REPORT: Final = msgspec.json.Decoder(_Report)
 _AUTOMATED: Final = msgspec.json.Decoder(_Automated)
 _PARTS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_ANYTHING: Final = msgspec.json.Decoder(msgspec.Raw)
 # What is as usual isn't stored.
 _DEFAULTS: Final[Record] = msgspec.to_builtins(msgspec.structs.asdict(SampleResult(figures={})))
 
@@ -242,9 +242,10 @@ def _reasoning(criteria: Sequence[dict[str, Any]]) -> str | None:
 
 
 def _exchange(row: ExchangeRow) -> dict[str, Any]:
-    """Return a request and what came of it, to the byte as they are stored."""
+    """Return a request, as the text that its hash is of, and what came of it."""
     return {
         "role": row.role,
-        "request": _ANYTHING.decode(row.request),
+        "request_sha256": request_hash(row.frame, row.material),
+        "request": row.request,
         **_PARTS.decode(row.outcome),
     }

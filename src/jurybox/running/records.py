@@ -9,7 +9,8 @@ what differs between two equal runs (the run's name, the clock). The run's *dige
 sorted hashes of its records, so the order in which samples were finished doesn't matter.
 
 Requests and outcomes are long, and three hashes are over each of them. So each text is hashed once,
-and its hash stands for it in the others.
+and its hash stands for it in the others. Most of a request is the same for all samples; that part,
+its *frame*, is stored once per run.
 Rows are read like arrays: a driver gives tuples, and a page of them is checked in one go.
 """
 
@@ -20,11 +21,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from jurybox.judging.exchange import Frame, ModelRequest
 from jurybox.running.hashing import columns_hash, request_hash, text_hash
 
-_SEAL: Final = "jurybox seal 3"
-_RECORD: Final = "jurybox record 3"
-_KEY: Final = "jurybox request 3"
+_SEAL: Final = "jurybox seal 1"
+_RECORD: Final = "jurybox record 1"
+_KEY: Final = "jurybox request 1"
 _DIGEST: Final = "jurybox digest 1"
 
 ENCODER: Final = msgspec.json.Encoder(order="deterministic")
@@ -75,6 +77,8 @@ class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     ``number`` is the sample's; ``position`` counts its exchanges as they came in, since a run may
     stop and go on in between. The order in which they were asked is in the sample's notes.
+
+    ``frame`` and ``material`` make up the request, see `Framed`.
     """
 
     run_id: str
@@ -82,10 +86,17 @@ class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     position: int
     role: str
     key: str
-    request: str
+    frame: str
+    material: str
     outcome: str
     notes: str
     seal: str = ""
+
+    @property
+    def request(self) -> str:
+        """The whole request, as JSON."""
+        begin, _, end = self.frame.partition("\n")
+        return f"{begin}{self.material}{end}"
 
 
 class BatchRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -171,6 +182,41 @@ class ReviewRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 AnyRow = RunRow | SampleRow | ExchangeRow | BatchRow | CalibrationRow | ReviewRow
 
 
+class Framed(NamedTuple):
+    """A request as it is stored, in two parts.
+
+    ``frame`` has two lines, how the request's JSON begins and how it ends; ``material`` stands
+    between them. Where nothing is known to be shared, the frame is empty.
+    """
+
+    frame: str
+    material: str
+
+
+def framed(request: ModelRequest) -> Framed:
+    """Return a request as it is stored."""
+    frame = request.frame
+    if frame is None:
+        return Framed("", ENCODER.encode(request).decode())
+    (message,) = request.messages
+    end = len(message.content) - len(frame.after)
+    material = message.content[len(frame.before) : end]
+    empty = msgspec.structs.replace(message, content="")
+    shared = msgspec.structs.replace(request, frame=None, messages=(empty,))
+    return Framed(_frame_text(shared, frame), _in_json(material))
+
+
+@lru_cache(maxsize=64)
+def _frame_text(shared: ModelRequest, frame: Frame) -> str:
+    """Return how the JSON of a request without a text begins and ends around its material."""
+    begin, _, end = ENCODER.encode(shared).decode().rpartition('""')
+    return f'{begin}"{_in_json(frame.before)}\n{_in_json(frame.after)}"{end}'
+
+
+def _in_json(text: str) -> str:
+    return ENCODER.encode(text).decode()[1:-1]
+
+
 class ExchangeHashes(NamedTuple):
     """What stands for an exchange in its sample's record."""
 
@@ -181,7 +227,7 @@ class ExchangeHashes(NamedTuple):
 
 def hashes_of(row: ExchangeRow) -> ExchangeHashes:
     """Return what stands for an exchange in other hashes."""
-    return ExchangeHashes(row.role, request_hash(row.request), text_hash(row.outcome))
+    return ExchangeHashes(row.role, request_hash(row.frame, row.material), text_hash(row.outcome))
 
 
 def seal_of(row: AnyRow) -> str:
@@ -283,9 +329,9 @@ class _Notes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 _NOTES: Final = msgspec.json.Decoder(_Notes)
 
 
-def request_key(request: str, endpoint: str, repeat: int) -> str:
+def request_key(request_sha256: str, endpoint: str, repeat: int) -> str:
     """Return what tells equal requests: the hash of the text, where to, in which repeat."""
-    return columns_hash(_KEY, (request, endpoint, repeat))
+    return columns_hash(_KEY, (request_sha256, endpoint, repeat))
 
 
 def run_digest(hashes: Iterable[str]) -> str:

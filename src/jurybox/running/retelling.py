@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from jurybox.judging.exchange import Failure, ModelRequest, Outcome
-from jurybox.running.records import ENCODER, ExchangeRow
+from jurybox.running.records import ExchangeRow, framed
 from jurybox.running.transcript import read_outcome, read_request
 from jurybox.scoring.result import Role
 from jurybox.scoring.uses import Exchanged
@@ -40,7 +40,7 @@ class Exactly:
         if not self._left:
             raise DifferentError(f"request {number} was never asked")
         row = self._left.popleft()
-        if ENCODER.encode(request).decode() != row.request:
+        if framed(request) != (row.frame, row.material):
             raise DifferentError(f"request {number} isn't the one that the rubric asks")
         outcome = read_outcome(row)
         self.told.append(Exchanged(role=role_of(row), request=request, outcome=outcome))
@@ -92,11 +92,8 @@ class ByThread:
 
 
 def _is_narrow(request: ModelRequest) -> bool:
-    """Tell whether it is one of many questions for evidence, whose prompts share a beginning.
-
-    Those for a whole verdict share one too, and are held to a schema.
-    """
-    return bool(request.shared) and request.schema is None
+    """Tell whether it is one of many questions for evidence, whose prompts share a beginning."""
+    return bool(request.shared)
 
 
 def _thread(request: ModelRequest) -> tuple[str, int, str]:

@@ -14,7 +14,9 @@ from jurybox.running.records import (
     ENCODER,
     ExchangeHashes,
     ExchangeRow,
+    Framed,
     exchange_seal,
+    framed,
     hashes_of,
     request_key,
 )
@@ -92,7 +94,7 @@ class _Asked(NamedTuple):
 
     role: Role
     request: ModelRequest
-    encoded: bytes
+    framed: Framed
     sha256: str
     key: str
     batch: str
@@ -168,8 +170,8 @@ class Transcript:
 
     async def _answer(self, position: int, request: ModelRequest) -> Outcome:
         role: Role = "target" if self._target and position == 0 else "judge"
-        encoded = ENCODER.encode(request)
-        sha256 = request_hash.of_bytes(encoded)
+        parts: Framed | None = framed(request)
+        sha256 = request_hash(*parts)
         key = request_key(sha256, self._stage.endpoint(request.model), self._place.repeat)
         stored = self._known.get(key)
         if stored:
@@ -180,7 +182,7 @@ class Transcript:
             return reply
         if self._stage.batches is not None:
             # Thousands may wait for hours; it is made anew from the request, which is kept anyway.
-            encoded = b""
+            parts = None
         batch = ""
         # The system under test is always asked directly: how long it takes is measured.
         if self._stage.find is None and (self._stage.batches is None or role == "target"):
@@ -195,7 +197,7 @@ class Transcript:
             await self._stage.turn
         finally:
             # Also where the sample is called off meanwhile: what came is paid for.
-            asked = _Asked(role, request, encoded or ENCODER.encode(request), sha256, key, batch)
+            asked = _Asked(role, request, parts or framed(request), sha256, key, batch)
             self._keep(position, asked, outcome)
         return outcome
 
@@ -236,7 +238,8 @@ class Transcript:
             position=arrival,
             role=asked.role,
             key=asked.key if fresh else "",
-            request=asked.encoded.decode(),
+            frame=asked.framed.frame,
+            material=asked.framed.material,
             outcome=outcome_text(outcome),
             notes=ENCODER.encode(notes).decode(),
         )

@@ -6,7 +6,7 @@ PATIENCE = 30.0
 
 
 def open_store(url: str, *, create: bool = True, patience: float = PATIENCE) -> Store:
-    """Open a store, and bring its tables up to date.
+    """Open a store; a new one gets its tables.
 
     Args:
         url: the path of an SQLite file, ``sqlite:///PATH`` or ``postgresql://...``.

@@ -18,9 +18,9 @@ from jurybox.running.finding import SamplePage, SampleQuery
 from jurybox.scoring.facets import FLAGS, Facets, label
 from jurybox.storage.database import Database, Values
 from jurybox.storage.reader import Reader
+from jurybox.storage.schema import FACETS, SAMPLES
 from jurybox.storage.searching import as_json, finder, pattern
 from jurybox.storage.statements import columns
-from jurybox.storage.tables import FACETS, SAMPLES
 
 _SOME: Final = 500
 _TEXTS: Final = 100

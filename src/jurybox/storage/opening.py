@@ -5,7 +5,7 @@ from typing import Final
 
 from jurybox.errors import InputError
 from jurybox.storage.database import Database
-from jurybox.storage.migrations import bring_up_to_date
+from jurybox.storage.schema import require_tables
 
 _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _SERVERS: Final = {"postgres", "postgresql", "postgresql+psycopg"}
@@ -13,10 +13,10 @@ _FORMS: Final = "give the path of a file, sqlite:///PATH or postgresql://..."
 
 
 def open_database(url: str, *, create: bool, patience: float) -> Database:
-    """Return the database at an address, its tables up to date."""
+    """Return the database at an address, with its tables."""
     database = _database(url, create=create, patience=patience)
     try:
-        bring_up_to_date(database, create=create)
+        require_tables(database, create=create)
     except BaseException:
         database.close()
         raise

@@ -13,7 +13,7 @@ from psycopg_pool import ConnectionPool
 
 from jurybox.errors import InputError
 from jurybox.storage.database import Found, Session, Values, one_line, telling
-from jurybox.storage.tables import NAMES
+from jurybox.storage.schema import NAMES
 from jurybox.storage.trouble import Trouble, TroubleKind
 
 _CONNECT_TIMEOUT: Final = 10

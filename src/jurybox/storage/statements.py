@@ -15,7 +15,7 @@ import msgspec
 
 from jurybox.running.records import ExchangeRow, SampleRow
 from jurybox.scoring.facets import Facets
-from jurybox.storage.tables import (
+from jurybox.storage.schema import (
     BATCHES,
     CALIBRATIONS,
     EXCHANGES,
@@ -25,7 +25,6 @@ from jurybox.storage.tables import (
     ROWS,
     RUNS,
     SAMPLES,
-    SCHEMA,
 )
 
 T = TypeVar("T")
@@ -63,13 +62,9 @@ class Paged(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         return (number - 1, *(ALL,) * (self.width - 1))
 
 
-# Where a frame isn't there, its name takes its place: what comes of that is no request, and an
-# audit finds it.
-_WHOLE_REQUEST: Final = (
-    "CASE WHEN exchanges.frame IS NULL THEN exchanges.request"
-    " ELSE coalesce(frames.head, 'missing frame ' || exchanges.frame) || exchanges.request"
-    " || coalesce(frames.tail, '') END"
-)
+# An exchange has its frame's hash, and is read with the frame's text. Where that is missing, its
+# hash takes its place: what comes of that is no request, and an audit finds it.
+_FRAME_TEXT: Final = "coalesce(frames.text, 'missing frame ' || exchanges.frame, '')"
 
 
 def columns(table: str) -> list[str]:
@@ -82,15 +77,13 @@ def _select(table: str, rest: str) -> str:
 
 
 def _select_exchanges(rest: str) -> str:
-    whole = (
-        _WHOLE_REQUEST if name == f"{EXCHANGES}.request" else name for name in columns(EXCHANGES)
-    )
-    frames = f"LEFT JOIN {FRAMES} ON frames.sha256 = exchanges.frame"
-    return f"SELECT {', '.join(whole)} FROM {EXCHANGES} {frames} {rest}"
+    names = ", ".join(columns(EXCHANGES)).replace(f"{EXCHANGES}.frame", _FRAME_TEXT)
+    frames = f"{FRAMES} ON frames.run_id = exchanges.run_id AND frames.sha256 = exchanges.frame"
+    return f"SELECT {names} FROM {EXCHANGES} LEFT JOIN {frames} {rest}"
 
 
-def _insert(table: str, *more: str) -> str:
-    names = (*ROWS[table].__struct_fields__, *more)
+def _insert(table: str) -> str:
+    names = ROWS[table].__struct_fields__
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' for _ in names)})"
 
 
@@ -114,14 +107,11 @@ def _number(row: SampleRow | Facets) -> Key:
     return (row.number,)
 
 
-VERSION: Final = f"SELECT max(version) FROM {SCHEMA}"
-RECORD_VERSION: Final = f"INSERT INTO {SCHEMA} (version, name, applied_at) VALUES (?, ?, ?)"
-
 INSERT_RUN: Final = _insert(RUNS)
 INSERT_SAMPLE: Final = _insert(SAMPLES)
-INSERT_EXCHANGE: Final = _insert(EXCHANGES, "frame")
+INSERT_EXCHANGE: Final = _insert(EXCHANGES)
 INSERT_FRAME: Final = (
-    f"INSERT INTO {FRAMES} (sha256, head, tail) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+    f"INSERT INTO {FRAMES} (run_id, sha256, text) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 )
 INSERT_BATCH: Final = _insert(BATCHES)
 INSERT_CALIBRATION: Final = _insert(CALIBRATIONS)
@@ -140,7 +130,9 @@ SAMPLE: Final = _select(SAMPLES, "WHERE run_id = ? AND number = ?")
 FIND_SAMPLE: Final = _select(SAMPLES, "WHERE run_id = ? AND sample_id = ? ORDER BY repeat LIMIT 1")
 FIND_REPEAT: Final = _select(SAMPLES, "WHERE run_id = ? AND sample_id = ? AND repeat = ?")
 RECORD_OF: Final = f"SELECT record_sha256 FROM {SAMPLES} WHERE run_id = ? AND number = ?"
-EXCHANGES_OF: Final = _select_exchanges("WHERE run_id = ? AND number = ? ORDER BY position")
+EXCHANGES_OF: Final = _select_exchanges(
+    "WHERE exchanges.run_id = ? AND number = ? ORDER BY position"
+)
 # Only what may be found again has a key; the others take no room in it.
 INDEX_KEYS: Final = (
     f"CREATE INDEX IF NOT EXISTS exchanges_by_key ON {EXCHANGES} (key) WHERE key <> ''"
@@ -163,14 +155,12 @@ REVIEW_TO_WITHDRAW: Final = (
 )
 SCENARIOS: Final = _distinct("scenario")
 DEMOGRAPHICS: Final = _distinct("demographic")
-UNFACETED: Final = (
-    f"SELECT run_id, number, sample_id, repeat, result FROM {SAMPLES}"
-    " WHERE (run_id, number) > (?, ?) ORDER BY run_id, number LIMIT ?"
-)
 HASHES: Final = f"SELECT record_sha256 FROM {SAMPLES} WHERE run_id = ? ORDER BY record_sha256"
 
 _NEXT_SAMPLES: Final = "WHERE run_id = ? AND number > ? AND number <= ? ORDER BY number LIMIT ?"
-_NEXT_EXCHANGES: Final = "WHERE run_id = ? AND (number, position) > (?, ?) AND number <= ?"
+_NEXT_EXCHANGES: Final = (
+    "WHERE exchanges.run_id = ? AND (number, position) > (?, ?) AND number <= ?"
+)
 _IN_ORDER: Final = "ORDER BY number, position LIMIT ?"
 _WITHOUT_SAMPLE: Final = (
     f"AND NOT EXISTS (SELECT 1 FROM {SAMPLES}"

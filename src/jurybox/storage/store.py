@@ -6,7 +6,9 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from jurybox.errors import InputError
 from jurybox.running.finding import MOST_GROUPS, Groups, SamplePage, SampleQuery
+from jurybox.running.hashing import frame_hash
 from jurybox.running.records import (
     AnyRow,
     BatchRow,
@@ -19,14 +21,12 @@ from jurybox.running.records import (
 from jurybox.running.storing import EVERY
 from jurybox.scoring.facets import Facets, facets_of
 from jurybox.storage import statements
-from jurybox.storage.database import Database, Values, writing
+from jurybox.storage.database import Database, Session, Values, writing
 from jurybox.storage.finding import Finder
-from jurybox.storage.framing import Framed, Framer
 from jurybox.storage.reader import Reader
-from jurybox.storage.reviewing import check_review
 
 T = TypeVar("T")
-_REQUEST: Final = ExchangeRow.__struct_fields__.index("request")
+_FRAME: Final = ExchangeRow.__struct_fields__.index("frame")
 
 
 class SqlStore:
@@ -35,7 +35,6 @@ class SqlStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._reader = Reader(database)
-        self._framer = Framer()
         self._has_keys = False
 
     def __repr__(self) -> str:
@@ -74,15 +73,14 @@ class SqlStore:
 
     def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
         """Store finished samples and exchanges, all of them or none."""
-        # Every time, and in one order: somebody may have taken a frame away, and two writers who
-        # wait for each other's frames would wait for ever.
-        framed = self._framer(exchanges)
-        frames = {each.frame for each in framed if each.frame is not None}
+        # Every time: another process may have taken a frame away. And in one order: two writers
+        # that wait for each other's frames would wait for ever.
+        frames = {(row.run_id, frame_hash(row.frame), row.frame) for row in exchanges if row.frame}
         batches = (
             (statements.INSERT_SAMPLE, self._values(samples)),
             (statements.INSERT_FACETS, self._values([facets_of(row) for row in samples])),
             (statements.INSERT_FRAME, sorted(frames)),
-            (statements.INSERT_EXCHANGE, self._exchange_values(exchanges, framed)),
+            (statements.INSERT_EXCHANGE, self._exchange_values(exchanges)),
         )
         if not any(values for _, values in batches):
             return
@@ -200,7 +198,7 @@ class SqlStore:
         """Store a person's verdict on a sample, or the withdrawal of one."""
         values = self._values([row])
         with writing(self._database) as session:
-            check_review(session, row)
+            _check_review(session, row)
             session.insert(statements.INSERT_REVIEW, values)
 
     def reviews(self, run_id: str) -> Sequence[ReviewRow]:
@@ -221,13 +219,11 @@ class SqlStore:
             raise self._reader.error("unstorable")
         return values
 
-    def _exchange_values(
-        self, rows: Sequence[ExchangeRow], framed: Sequence[Framed]
-    ) -> list[Values]:
-        whole = self._values(rows)
+    def _exchange_values(self, rows: Sequence[ExchangeRow]) -> list[Values]:
+        """Return rows with the hashes of their frames, or none, in the frames' place."""
         return [
-            (*row[:_REQUEST], rest, *row[_REQUEST + 1 :], None if frame is None else frame.sha256)
-            for row, (frame, rest) in zip(whole, framed, strict=True)
+            (*values[:_FRAME], frame_hash(row.frame) if row.frame else None, *values[_FRAME + 1 :])
+            for row, values in zip(rows, self._values(rows), strict=True)
         ]
 
 
@@ -243,3 +239,35 @@ def _has_nul(rows: Iterable[Values]) -> bool:
 
 def _first(rows: list[T]) -> T | None:
     return rows[0] if rows else None
+
+
+def _check_review(session: Session, row: ReviewRow) -> None:
+    """See that what is reviewed, or withdrawn, is there.
+
+    Raises:
+        InputError: it isn't.
+
+    """
+    where = f"run {row.run_id}"
+    found = session.rows(statements.RECORD_OF, (row.run_id, row.number))
+    if not found:
+        raise InputError(f"it has no sample number {row.number}", "review one that it has", where)
+    if found != [(row.record_sha256,)]:
+        raise InputError(
+            f"sample number {row.number} is another one than was reviewed",
+            "look at it again",
+            where,
+        )
+    if (row.action, row.of is None) not in {("review", True), ("withdrawal", False)}:
+        raise InputError(
+            "a review withdraws nothing, and a withdrawal names the review that it is of",
+            "give either",
+            where,
+        )
+    place = (row.of, row.run_id, row.number)
+    if row.of is not None and not session.rows(statements.REVIEW_TO_WITHDRAW, place):
+        raise InputError(
+            f"there is no review `{row.of}` of sample number {row.number}",
+            "withdraw one that there is",
+            where,
+        )

@@ -12,7 +12,7 @@ from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
 from jurybox.judging.jury import jury
 from jurybox.reporting.pair_votes import both_orders, kept_preferences, pair_votes
 from jurybox.running.drive import drive_sync
-from jurybox.running.records import ENCODER, ExchangeRow
+from jurybox.running.records import ExchangeRow, framed
 from jurybox.running.transcript import outcome_text
 from jurybox.sample import Response, Sample
 from jurybox.scoring.conduct import Procedure
@@ -38,7 +38,7 @@ def _asked(
                 position=len(rows),
                 role="judge",
                 key="",
-                request=ENCODER.encode(request).decode(),
+                **framed(request)._asdict(),
                 outcome=outcome_text(outcome),
                 notes="{}",
             )

@@ -1,71 +1,64 @@
-"""The hashes that a run is sealed by: every text has its own, whatever came before it."""
+"""The hashes that a run is sealed by, and the two parts in which a request is stored."""
 
 import hashlib
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.running.hashing import RequestHasher, columns_hash, text_hash
+from jurybox.judging.exchange import Frame, ModelRequest
+from jurybox.rubric.model import Generation
+from jurybox.running.hashing import columns_hash, request_hash, text_hash
+from jurybox.running.records import ENCODER, framed
+from jurybox.sample import Turn
 
-SHARED = st.sampled_from(["", "a" * 2000, "b" * 2000, "a" * 3000 + "ü", "ab" * 1500])
-OWN = st.text() | st.text(st.sampled_from("<>ab")) | st.text(st.characters(categories=["Cs", "L"]))
-REQUESTS = st.builds("{}{}{}".format, SHARED, OWN, SHARED)
+OWN = st.text() | st.text(st.characters(categories=["Cs", "L"]))
 COLUMNS = st.lists(st.none() | OWN | st.integers(-(2**63), 2**63), max_size=4)
-
-
-def plain(text: str) -> str:
-    """Hash a request as the format says: the end, the rest, and where the end began."""
-    data = text.encode("utf-8", "surrogatepass")
-    end = max(data.rfind(b">>>"), 0)
-    return hashlib.sha256(data[end:] + data[:end] + str(end).encode()).hexdigest()
-
-
-@given(st.lists(REQUESTS, max_size=30))
-def test_every_request_has_its_own_hash_whatever_came_before(texts: list[str]) -> None:
-    hasher = RequestHasher()
-    assert [hasher(text) for text in texts] == [plain(text) for text in texts]
-
-
-def test_what_all_requests_share_is_hashed_once() -> None:
-    hasher = RequestHasher()
-    rubric, checklist = "rubric " * 1000, "item " * 1000
-    texts = [f"{rubric}<<<{number} {'same ' * 300}{number}>>>{checklist}" for number in range(50)]
-    assert [hasher(text) for text in texts] == [plain(text) for text in texts]
-    (shared,) = hasher._known
-    assert (shared.head.decode(), shared.tail.decode()) == (f"{rubric}<<<", f">>>{checklist}")
-
-
-def test_each_vote_of_a_jury_has_its_own_end() -> None:
-    hasher = RequestHasher()
-    rubric = "rubric " * 1000
-    texts = [
-        f"{rubric}<<<{number}>>>{'item ' * 100}{vote}" for number in range(9) for vote in "abc"
-    ]
-    assert [hasher(text) for text in texts] == [plain(text) for text in texts]
-    assert [shared.tail[-1:] for shared in hasher._known] == [b"a", b"b", b"c"]
-
-
-def test_a_beginning_that_reaches_into_the_end_is_none() -> None:
-    hasher = RequestHasher()
-    end = ">>>" + "c" * 1000
-    begin = "a" * 1000 + end
-    texts = [f"{begin}1{end}", f"{begin}2{end}", begin, f"{begin}{end}"]
-    assert [hasher(text) for text in texts] == [plain(text) for text in texts]
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("a>>>bc", "ca>>>b"),
-        ("a>>>b", ">>>ba"),
-        ("a>>>b", "b>>>a"),
-        ("a>>>>b", "a>>>b>"),
-        ("x", "x>>>"),
-    ],
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+PLAIN = ModelRequest(
+    model="m", generation=Generation(), messages=(Turn(role="user", content="How good?"),)
 )
-def test_no_request_turns_into_another(one: str, other: str) -> None:
-    assert RequestHasher()(one) != RequestHasher()(other)
+
+
+@given(TEXT, TEXT, TEXT, st.integers(0, 3))
+def test_a_request_is_stored_in_two_parts_and_hashed_as_a_whole(
+    before: str, material: str, after: str, vote: int
+) -> None:
+    frame = Frame(before, after)
+    turn = Turn(role="user", content=frame.around(material))
+    request = msgspec.structs.replace(PLAIN, messages=(turn,), vote=vote, frame=frame)
+    parts = framed(request)
+    begin, end = parts.frame.split("\n")
+    text = begin + parts.material + end
+    whole = msgspec.structs.replace(request, frame=None)
+    assert text == ENCODER.encode(whole).decode()
+    assert framed(whole) == ("", text)
+    expected = hashlib.sha256(text.encode()).hexdigest()
+    assert request_hash(*parts) == request_hash("", text) == expected
+
+
+def test_requests_that_differ_in_their_material_alone_have_one_frame() -> None:
+    frame = Frame("Rubric. ", " Checklist.")
+    requests = [
+        msgspec.structs.replace(
+            PLAIN, vote=vote, frame=frame, messages=(Turn(role="user", content=frame.around(text)),)
+        )
+        for vote in range(2)
+        for text in ("one", "another")
+    ]
+    frames = [framed(request).frame for request in requests]
+    assert frames[0] == frames[1] != frames[2] == frames[3]
+
+
+@pytest.mark.parametrize("text", ["Rubric.", "Rubric. Check", "Other. x Checklist."])
+def test_a_frame_that_is_not_around_the_message_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="around its only message"):
+        msgspec.structs.replace(
+            PLAIN,
+            frame=Frame("Rubric. ", " Checklist."),
+            messages=(Turn(role="user", content=text),),
+        )
 
 
 @given(COLUMNS, COLUMNS)
@@ -88,4 +81,3 @@ def test_no_kind_passes_for_another(
 
 def test_what_is_no_text_has_a_hash_too() -> None:
     assert text_hash(b"\xff") == text_hash(str(b"\xff"))  # pyright: ignore[reportArgumentType]
-    assert RequestHasher()(b"\xff") == plain(str(b"\xff"))  # pyright: ignore[reportArgumentType]

@@ -28,7 +28,7 @@ def told(*requests: ModelRequest) -> ByThread:
         stores.exchange_row(
             0,
             number,
-            request=ENCODER.encode(request).decode(),
+            material=ENCODER.encode(request).decode(),
             outcome=outcome_text(ModelReply(text=request.messages[-1].content)),
         )
         for number, request in enumerate(requests)

@@ -22,7 +22,8 @@ def exchange(number: int) -> ExchangeRow:
         position=0,
         role="judge",
         key="",
-        request="{}",
+        frame="",
+        material="{}",
         outcome="{}",
         notes="{}",
     )

@@ -10,7 +10,7 @@ import pytest
 
 from jurybox.errors import IncompleteError
 from jurybox.storage.database import reading, writing
-from jurybox.storage.migrations import bring_up_to_date
+from jurybox.storage.schema import require_tables
 from jurybox.storage.sqlite import SqliteDatabase
 from jurybox.storage.store import SqlStore
 from stores import run_row, sample_row
@@ -19,7 +19,7 @@ from stores import run_row, sample_row
 @pytest.fixture
 def database() -> Iterator[SqliteDatabase]:
     opened = SqliteDatabase("store.db", create=True, patience=5)
-    bring_up_to_date(opened, create=True)
+    require_tables(opened, create=True)
     yield opened
     opened.close()
 

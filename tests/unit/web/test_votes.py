@@ -18,7 +18,8 @@ def exchange(text: str, role: str = "judge") -> ExchangeRow:
         position=0,
         role=role,
         key="",
-        request=REQUEST,
+        frame="",
+        material=REQUEST,
         outcome=outcome,
         notes="{}",
     )

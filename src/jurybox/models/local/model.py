@@ -56,7 +56,7 @@ class LocalModel:
             generation=generation,
             schema=request.schema,
             logprobs=request.logprobs,
-            shared=request.shared,
+            shared=request.shared_ends,
         )
         done = await self._done(job)
         answer = done.result

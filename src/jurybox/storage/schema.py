@@ -1,44 +1,59 @@
-"""How the tables came to be, step by step; a store of an older version is brought up to date.
+"""The tables of a store, the rows that they hold, and the version of both.
 
-A step never changes once it is released. It is applied together with the record of it, in one
-transaction, while everybody else who opens the store waits.
+The columns are those of the rows in `jurybox.running.records` and of the facets in
+`jurybox.scoring.facets`, but in the tables the long ones come last: SQLite reads a row from its
+beginning, and a result or a hash is wanted more often than a whole request. So a statement names
+its columns, in the order of the row's fields.
 """
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-import msgspec
-
 from jurybox.errors import InputError
-from jurybox.scoring.facets import facets_of
-from jurybox.storage import statements
+from jurybox.running.records import (
+    AnyRow,
+    BatchRow,
+    CalibrationRow,
+    ExchangeRow,
+    ReviewRow,
+    RunRow,
+    SampleRow,
+)
+from jurybox.scoring.facets import Facets
 from jurybox.storage.database import Database, Session, reading, writing
-from jurybox.storage.tables import SCHEMA
 from jurybox.storage.trouble import Trouble, error_of
 
-_PAGE: Final = 500
+VERSION: Final = 1
+"""Of the tables below; a store of another version is refused."""
 
+RUNS: Final = "runs"
+SAMPLES: Final = "samples"
+EXCHANGES: Final = "exchanges"
+BATCHES: Final = "batches"
+FRAMES: Final = "frames"
+CALIBRATIONS: Final = "calibrations"
+FACETS: Final = "facets"
+REVIEWS: Final = "reviews"
+SCHEMA: Final = "jurybox_schema"
 
-class Migration(msgspec.Struct, frozen=True, kw_only=True):
-    """One step, in words that SQLite and PostgreSQL both understand.
+ROWS: Final[dict[str, type[AnyRow | Facets]]] = {
+    RUNS: RunRow,
+    SAMPLES: SampleRow,
+    EXCHANGES: ExchangeRow,
+    BATCHES: BatchRow,
+    CALIBRATIONS: CalibrationRow,
+    FACETS: Facets,
+    REVIEWS: ReviewRow,
+}
+NAMES: Final = frozenset({*ROWS, FRAMES, SCHEMA})
 
-    ``{text}`` stands for texts that are compared byte by byte, which each calls by another name.
-    ``fill`` is done after the statements, where rows follow from those that are there.
-    """
-
-    version: int
-    name: str
-    statements: tuple[str, ...]
-    fill: Callable[[Session], None] | None = None
-
-
-_FIRST: Final = (
+# In words that SQLite and PostgreSQL both understand. ``{text}`` stands for texts that are compared
+# byte by byte, which each calls by another name.
+_TABLES: Final = (
     """
     CREATE TABLE jurybox_schema (
         version BIGINT NOT NULL PRIMARY KEY,
-        name {text} NOT NULL,
-        applied_at {text} NOT NULL
+        created_at {text} NOT NULL
     )
     """,
     """
@@ -75,6 +90,16 @@ _FIRST: Final = (
     )
     """,
     """
+    CREATE TABLE frames (
+        run_id {text} NOT NULL REFERENCES runs (id),
+        sha256 {text} NOT NULL,
+        text {text} NOT NULL,
+        PRIMARY KEY (run_id, sha256)
+    )
+    """,
+    # The index of keys is made by who looks for one (see `SqlStore.find_exchange`). Keys are
+    # hashes, so each goes to another page of it: a quarter of what storing takes in a large store.
+    """
     CREATE TABLE exchanges (
         run_id {text} NOT NULL REFERENCES runs (id),
         number BIGINT NOT NULL,
@@ -83,15 +108,13 @@ _FIRST: Final = (
         key {text} NOT NULL,
         seal {text} NOT NULL,
         notes {text} NOT NULL,
-        request {text} NOT NULL,
+        frame {text},
+        material {text} NOT NULL,
         outcome {text} NOT NULL,
-        PRIMARY KEY (run_id, number, position)
+        PRIMARY KEY (run_id, number, position),
+        FOREIGN KEY (run_id, frame) REFERENCES frames (run_id, sha256)
     )
     """,
-    "CREATE INDEX exchanges_by_key ON exchanges (key) WHERE key <> ''",
-)
-
-_BATCHES: Final = (
     """
     CREATE TABLE batches (
         run_id {text} NOT NULL REFERENCES runs (id),
@@ -107,20 +130,6 @@ _BATCHES: Final = (
         PRIMARY KEY (run_id, number)
     )
     """,
-)
-
-_FRAMES: Final = (
-    """
-    CREATE TABLE frames (
-        sha256 {text} NOT NULL PRIMARY KEY,
-        head {text} NOT NULL,
-        tail {text} NOT NULL
-    )
-    """,
-    "ALTER TABLE exchanges ADD COLUMN frame {text} REFERENCES frames (sha256)",
-)
-
-_CALIBRATIONS: Final = (
     """
     CREATE TABLE calibrations (
         id {text} NOT NULL PRIMARY KEY,
@@ -142,9 +151,6 @@ _CALIBRATIONS: Final = (
     )
     """,
     "CREATE INDEX calibrations_by_rubric ON calibrations (rubric_id, created_at, id)",
-)
-
-_FACETS: Final = (
     """
     CREATE TABLE facets (
         run_id {text} NOT NULL REFERENCES runs (id),
@@ -166,9 +172,6 @@ _FACETS: Final = (
     CREATE INDEX facets_by_demographic ON facets (run_id, demographic)
     WHERE demographic IS NOT NULL
     """,
-)
-
-_REVIEWS: Final = (
     """
     CREATE TABLE reviews (
         id {text} NOT NULL PRIMARY KEY,
@@ -189,95 +192,52 @@ _REVIEWS: Final = (
 )
 
 
-def fill_facets(session: Session) -> None:
-    """Add what samples are found by that were stored before there was anything of the kind."""
-    last: tuple[str, int] = ("", -(2**63))
-    while page := session.rows(statements.UNFACETED, (*last, _PAGE)):
-        samples = msgspec.convert(page, list[_StoredSample])
-        session.insert(
-            statements.INSERT_FACETS, [msgspec.structs.astuple(facets_of(row)) for row in samples]
-        )
-        last = samples[-1].run_id, samples[-1].number
-
-
-class _StoredSample(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    run_id: str
-    number: int
-    sample_id: str
-    repeat: int
-    result: str
-
-
-MIGRATIONS: Final = (
-    Migration(version=1, name="runs, samples and exchanges", statements=_FIRST),
-    Migration(version=2, name="batches", statements=_BATCHES),
-    Migration(version=3, name="frames of requests", statements=_FRAMES),
-    Migration(version=4, name="calibrations", statements=_CALIBRATIONS),
-    Migration(
-        version=5,
-        name="facets of samples, and reviews",
-        statements=(*_FACETS, *_REVIEWS),
-        fill=fill_facets,
-    ),
-    # Who looks for keys makes it anew (see `SqlStore.find_exchange`). Keys are hashes, so each goes
-    # to another page of it; in a large store that was a quarter of what storing took.
-    Migration(version=6, name="keys without an index", statements=("DROP INDEX exchanges_by_key",)),
-)
-
-
-def bring_up_to_date(
-    database: Database, *, create: bool, steps: tuple[Migration, ...] = MIGRATIONS
-) -> None:
-    """Make the tables of a new store, or what an older one lacks.
+def require_tables(database: Database, *, create: bool) -> None:
+    """Make the tables of a new store, or check that they are of this version.
 
     Raises:
-        InputError: a newer jurybox made it, it is another program's, or there is none to be read.
+        InputError: the store has another version, it is another program's, or there is none to
+            read.
         IncompleteError: the database is at fault.
 
     """
     with reading(database) as session:
-        version = _version(database, session, steps)
-    if version is None and not create:
+        is_there = _has_tables(database, session)
+    if not is_there and not create:
         raise InputError(
             "there is no store in it yet",
             "run a suite first, or name another one with --store",
             f"store {database.name}",
         )
     database.prepare()
-    while (version or 0) < len(steps):
+    if not is_there:
         with writing(database) as session:
             database.lock_schema(session)
-            version = _advance(database, session, steps)
+            # Another process may have made them while this one waited.
+            if not _has_tables(database, session):
+                _make_tables(database, session)
 
 
-def _version(database: Database, session: Session, steps: tuple[Migration, ...]) -> int | None:
-    """Return the version of the store; None where there is none yet."""
+def _has_tables(database: Database, session: Session) -> bool:
     tables = database.table_names(session)
     if SCHEMA not in tables:
         database.refuse_strangers(tables)
-        return None
-    found: object = session.rows(statements.VERSION)[0][0]
+        return False
+    found: object = session.rows("SELECT max(version) FROM jurybox_schema")[0][0]
     if not isinstance(found, int) or found < 1:
         raise error_of(Trouble(kind="damaged"), database.name, database.patience)
-    if found > len(steps):
+    if found != VERSION:
         raise InputError(
-            f"it was made by a newer jurybox, in version {found} of its tables",
-            "upgrade jurybox",
+            f"its tables have version {found}, and this jurybox reads version {VERSION}",
+            "use the jurybox that made it, or name another store with --store",
             f"store {database.name}",
         )
-    return found
+    return True
 
 
-def _advance(database: Database, session: Session, steps: tuple[Migration, ...]) -> int:
-    """Apply the next step, unless somebody did so while we waited; return the version."""
-    version = _version(database, session, steps) or 0
-    if version == len(steps):
-        return version
-    step = steps[version]
-    for statement in step.statements:
+def _make_tables(database: Database, session: Session) -> None:
+    for statement in _TABLES:
         session.execute(statement.format(text=database.text_type))
-    if step.fill is not None:
-        step.fill(session)
-    applied_at = datetime.now(UTC).isoformat(timespec="seconds")
-    session.execute(statements.RECORD_VERSION, (step.version, step.name, applied_at))
-    return step.version
+    created_at = datetime.now(UTC).isoformat(timespec="seconds")
+    add_version = "INSERT INTO jurybox_schema (version, created_at) VALUES (?, ?)"
+    session.execute(add_version, (VERSION, created_at))
