@@ -1,6 +1,7 @@
 """From the votes on one sample to its report."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 
 import msgspec
@@ -21,7 +22,7 @@ from jurybox.judging.report import (
     SideReport,
     lowest,
 )
-from jurybox.judging.safety import SafetyFinding, concerns, harmless, scan_all
+from jurybox.judging.safety import SafetyFinding, concerns, scan
 from jurybox.judging.verdict import Remarks, Scores, Side
 from jurybox.judging.votes import count_scores, count_sides
 from jurybox.rubric.model import Criterion, weighted_mean
@@ -298,28 +299,24 @@ _Findings = tuple[SafetyFinding, ...]
 
 def _safety(sample: Sample, outcomes: Sequence[_Outcome]) -> tuple[_Findings, _Findings]:
     """Return what is dangerous in the judges' words, and what is in the responses."""
-    responses = [sample.response.text]
-    if sample.response_b is not None:
-        responses.append(sample.response_b.text)
-    texts = responses.copy()
-    # What several votes say in the same words is read once.
-    for reply in {reply.text: None for outcome in outcomes for reply in outcome.replies}:
-        texts += spoken(reply)
-    # One look at all that there is to read, and nearly always that was it.
-    closer = not harmless(texts)
-    if not closer and not [1 for each in outcomes for said in each.remarks if said.safety_concerns]:
-        return (), ()
-    findings = tuple(islice(_safety_findings(outcomes, closer=closer), _MOST))
-    return findings, tuple(islice(scan_all(responses), _MOST)) if closer else ()
+    responses = [sample.response, *([] if sample.response_b is None else [sample.response_b])]
+    return (
+        tuple(islice(_safety_findings(outcomes), _MOST)),
+        tuple(islice((found for each in responses for found in scan(each.text)), _MOST)),
+    )
 
 
-def _safety_findings(outcomes: Iterable[_Outcome], *, closer: bool) -> Iterator[SafetyFinding]:
+def _safety_findings(outcomes: Iterable[_Outcome]) -> Iterator[SafetyFinding]:
     """Yield what the judges' words say, each thing once; an invalid reply counts too."""
+    scanned = cache(scan)  # several votes may say the same
     seen: set[tuple[str, str]] = set()
     for outcome in outcomes:
-        found: list[SafetyFinding] = []
-        if closer:
-            found += scan_all([text for reply in outcome.replies for text in spoken(reply.text)])
+        found = [
+            finding
+            for reply in outcome.replies
+            for text in spoken(reply.text)
+            for finding in scanned(text)
+        ]
         for remarks in outcome.remarks:
             found += concerns(remarks.safety_concerns)
         for finding in found:

@@ -1,0 +1,22 @@
+"""The safety scan: the same text always has the same findings, and no model is asked.
+
+What it looks for is in ``phrases.yaml``, which says how to add to it.
+"""
+
+from jurybox.judging.safety.scanner import (
+    JUDGE_CONCERN,
+    LONGEST_QUOTE,
+    SafetyFinding,
+    categories,
+    concerns,
+    scan,
+)
+
+__all__ = [
+    "JUDGE_CONCERN",
+    "LONGEST_QUOTE",
+    "SafetyFinding",
+    "categories",
+    "concerns",
+    "scan",
+]
