@@ -1,15 +1,13 @@
 """How the figures of a run are spread: what a chart of it needs, without reading a sample again.
 
-Bins are laid before the first value comes, so one pass is enough. Sums are exact, so nothing
-depends on the order in which samples were finished, to the last digit, and memory grows with the
-bins, not with the samples.
+Bins are laid before the first value comes, so one pass is enough, and memory grows with the bins,
+not with the samples.
 """
 
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Final
 
@@ -20,7 +18,7 @@ from jurybox.rubric.figures import SAMPLE_SCORE
 from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.scoring.result import SampleResult
-from jurybox.scoring.tally import JUDGE_SCORE, exact_parts, values_of
+from jurybox.scoring.tally import JUDGE_SCORE, Column
 
 Bin = tuple[float, float, int]
 
@@ -33,11 +31,6 @@ _EQUAL_BINS: Final = 20
 # Ten bins for each power of ten, at numbers that can be read: Renard's series R10.
 _STEPS: Final = ("1", "1.25", "1.6", "2", "2.5", "3.2", "4", "5", "6.3", "8")
 _EDGES: Final = (0.0, *(float(f"{step}e{power}") for power in range(-3, 13) for step in _STEPS))
-# Values are folded in so many at a time: often enough for memory, seldom enough for speed.
-_FOLD: Final = 1024
-_SPLITTER: Final = 2.0**27 + 1
-# The square of a larger one, or a part of it, is no number.
-_LARGEST: Final = 1e140
 
 
 class FigureSpread(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,24 +95,26 @@ class SpreadTally:
         self._stable = {"stable": 0, "unstable": 0}
         self._requested = self._valid = self._skipped = 0
 
-    def add(self, results: Sequence[SampleResult], repeat: int) -> None:
-        """Add samples of a repeat."""
+    def add(self, result: SampleResult, repeat: int) -> None:
+        """Add a sample of a repeat."""
         for name, figure in self._figures.items():
-            figure.add(values_of(name, results), repeat)
-        judged = [each.judge_score for each in results if each.judge_score is not None]
-        self._judge.add(judged, repeat)
-        for result in results:
-            if result.confidence is not None and result.votes_valid:
-                self._confidence[result.confidence] += 1
-            if result.stable is not None:
-                self._stable["stable" if result.stable else "unstable"] += 1
-            self._requested += result.votes_requested
-            self._valid += result.votes_valid
-            self._skipped += result.votes_skipped
+            value = result.figures.get(name)
+            if value is not None:
+                figure.add(value, repeat)
+        if result.judge_score is not None:
+            self._judge.add(result.judge_score, repeat)
+        if result.confidence is not None and result.votes_valid:
+            self._confidence[result.confidence] += 1
+        if result.stable is not None:
+            self._stable["stable" if result.stable else "unstable"] += 1
+        self._requested += result.votes_requested
+        self._valid += result.votes_valid
+        self._skipped += result.votes_skipped
 
     def told(self) -> RunSpreads:
         """Return the spreads of the samples so far."""
-        told = {name: each.told() for name, each in (*self._figures.items(), _named(self._judge))}
+        figures = {**self._figures, JUDGE_SCORE: self._judge}
+        told = {name: each.told() for name, each in figures.items()}
         return RunSpreads(
             figures={name: each for name, each in told.items() if each is not None},
             confidence=dict(self._confidence),
@@ -131,10 +126,6 @@ class SpreadTally:
                 "lost": self._requested - self._skipped - self._valid,
             },
         )
-
-
-def _named(judge: "_Figure") -> "tuple[str, _Figure]":
-    return JUDGE_SCORE, judge
 
 
 class _Bins:
@@ -186,68 +177,29 @@ def _of_scale(scale: Scale) -> _Bins:
 class _Figure:
     """One figure as its values come in."""
 
-    __slots__ = ("_bins", "_counts", "_fresh", "_parts", "_repeats", "_squares")
-
     def __init__(self, bins: _Bins) -> None:
         self._bins = bins
         self._counts: Counter[int] = Counter()
         self._repeats: Counter[int] = Counter()
-        self._fresh: list[float] = []
-        # Exact sums: of the values, and of their squares.
-        self._parts: list[float] = []
-        self._squares: list[float] | None = []
+        self._values = Column()
 
-    def add(self, values: Sequence[float], repeat: int) -> None:
-        """Take in finite numbers of a repeat."""
-        self._repeats[repeat] += len(values)
-        self._fresh += values
-        if len(self._fresh) >= _FOLD:
-            self._fold()
-
-    def _fold(self) -> None:
-        fresh, self._fresh = self._fresh, []
-        self._counts.update(map(self._bins.place, fresh))
-        if self._squares is not None:
-            within = all(-_LARGEST < value < _LARGEST for value in fresh)
-            self._squares = exact_parts([*self._squares, *_squares(fresh)]) if within else None
-        self._parts = exact_parts([*self._parts, *fresh])
+    def add(self, value: float, repeat: int) -> None:
+        """Take in a finite number of a repeat."""
+        self._repeats[repeat] += 1
+        self._counts[self._bins.place(value)] += 1
+        self._values.add(value)
 
     def told(self) -> FigureSpread | None:
         """Return the spread; None without a value."""
-        self._fold()
-        n = self._counts.total()
-        if not n:
+        mean = self._values.statistic("mean")
+        if mean is None:
             return None
         independent = max(self._repeats.values())
+        variance = self._values.variance() if independent > 1 else None
         return FigureSpread(
-            n=n,
-            mean=math.fsum(self._parts) / n,
-            sd=self._sd(n, independent),
+            n=self._values.count,
+            mean=mean,
+            sd=None if variance is None else math.sqrt(variance * independent / (independent - 1)),
             independent=independent,
             bins=self._bins.told(self._counts),
         )
-
-    def _sd(self, n: int, independent: int) -> float | None:
-        if independent < 2 or self._squares is None:  # noqa: PLR2004 - one value has no spread
-            return None
-        spread = _exact(self._squares) - _exact(self._parts) ** 2 / n
-        return math.sqrt(max(spread / n * Fraction(independent, independent - 1), 0))
-
-
-def _exact(parts: Iterable[float]) -> Fraction:
-    return sum(map(Fraction, parts), Fraction())
-
-
-def _squares(values: Iterable[float]) -> Iterable[float]:
-    """Yield two numbers for each value whose exact sum is its square.
-
-    The one is the rounded square, the other what rounding took (T. J. Dekker, "A Floating-Point
-    Technique for Extending the Available Precision", Numerische Mathematik 18, 1971).
-    """
-    for value in values:
-        square = value * value
-        scaled = value * _SPLITTER
-        high = scaled - (scaled - value)
-        low = value - high
-        yield square
-        yield ((high * high - square) + 2 * high * low) + low * low

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -22,8 +22,6 @@ from jurybox.scoring.tally import Figures, Tally
 _LATENCY: Final = "latency_e2e_p95_ms"
 # A column with another value in every row is no scenario, and memory has to end somewhere.
 _MOST_GROUPS: Final = 1000
-# Samples are counted so many at a time: that takes a third of what each of them would on its own.
-_FOLD: Final = 512
 
 
 class GateOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,19 +86,16 @@ class _Groups:
         self._tallies: dict[str, Tally] = {}
         self._uncounted = 0
 
-    def add(self, results: Iterable[SampleResult]) -> None:
-        groups: dict[str, list[SampleResult]] = {}
-        for result in results:
-            label = self._label_of(result)
-            if label is not None:
-                groups.setdefault(label, []).append(result)
-        for label, group in groups.items():
-            if label not in self._tallies:
-                if len(self._tallies) == _MOST_GROUPS:
-                    self._uncounted += len(group)
-                    continue
-                self._tallies[label] = Tally(self._rubric)
-            self._tallies[label].add(*group)
+    def add(self, result: SampleResult) -> None:
+        label = self._label_of(result)
+        if label is None:
+            return
+        if label not in self._tallies:
+            if len(self._tallies) == _MOST_GROUPS:
+                self._uncounted += 1
+                return
+            self._tallies[label] = Tally(self._rubric)
+        self._tallies[label].add(result)
 
     def figures(self) -> dict[str, Figures]:
         """Return the figures of every group, by its label."""
@@ -131,7 +126,6 @@ class RunTally:
         self._spread = SpreadTally(rubric)
         self._uses: dict[tuple[str, str], ModelUse] = {}
         self._reported: dict[str, Counter[str]] = {}
-        self._fresh: list[tuple[int, int, SampleResult]] = []
         self.samples = 0
         """How many samples have come in."""
         self.queued = 0
@@ -144,30 +138,17 @@ class RunTally:
 
         """
         if self._repeats:
-            self._repeats[repeat]  # now, and not when somebody else comes to add another
+            self._repeats[repeat].add(result)
         self.samples += 1
         self.queued += result.needs_review
-        self._fresh.append((number, repeat, result))
-        if len(self._fresh) == _FOLD:
-            self._fold()
-
-    def _fold(self) -> None:
-        """Count the samples that came since the last time, together."""
-        fresh, self._fresh = self._fresh, []
-        repeats: dict[int, list[SampleResult]] = {}
-        for number, repeat, result in fresh:
-            repeats.setdefault(repeat, []).append(result)
-            self._notice.add(number, result)
-            self._count(result)
-        results = [result for _, _, result in fresh]
-        self._add_uses([use for result in results for use in result.uses])
-        self._whole.add(*results)
-        self._scenarios.add(results)
-        self._demographics.add(results)
-        for repeat, each in repeats.items():
-            self._spread.add(each, repeat)
-            if self._repeats:
-                self._repeats[repeat].add(*each)
+        self._notice.add(number, result)
+        self._count(result)
+        for use in result.uses:
+            self._add_use(use)
+        self._whole.add(result)
+        self._scenarios.add(result)
+        self._demographics.add(result)
+        self._spread.add(result, repeat)
 
     def _count(self, result: SampleResult) -> None:
         if result.needs_review:
@@ -179,25 +160,20 @@ class RunTally:
         self._skipped_votes += result.votes_skipped
         self._lost_votes += result.votes_requested - result.votes_skipped - result.votes_valid
 
-    def _add_uses(self, uses: Iterable[ModelUse]) -> None:
-        grouped: dict[tuple[str, str], list[ModelUse]] = {}
-        for use in uses:
-            grouped.setdefault((use.role, use.model), []).append(use)
-        for key, new in grouped.items():
-            known = self._uses.get(key)
-            self._uses[key] = added(new if known is None else [known, *new])
-            if versions := [version for use in new for version in use.versions]:
-                self._reported.setdefault(key[1], Counter()).update(versions)
+    def _add_use(self, use: ModelUse) -> None:
+        key = (use.role, use.model)
+        known = self._uses.get(key)
+        self._uses[key] = use if known is None else added([known, use])
+        if use.versions:
+            self._reported.setdefault(use.model, Counter()).update(use.versions)
 
     def uses(self) -> tuple[ModelUse, ...]:
         """Return what every model was asked and used so far."""
-        self._fold()
         ordered = (self._uses[key] for key in sorted(self._uses))
         return tuple(msgspec.structs.replace(use, versions=()) for use in ordered)
 
     def conclude(self) -> Conclusion:
         """Return what follows from the samples so far."""
-        self._fold()
         figures, counts = self._whole.figures()
         gates = check_gates(self._rubric.gates, figures)
         decision = decide(self._rubric.decisions, figures) if self._decidable(figures) else None

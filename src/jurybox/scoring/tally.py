@@ -1,13 +1,13 @@
-"""Adding up a run, one sample at a time.
+"""Adds up a run, one sample at a time.
 
 Sums are exact and percentiles are taken from all values, so a run's figures don't depend on the
-order in which its samples were finished, to the last digit. Memory grows by eight bytes a sample
-for each figure that has a percentile, and for nothing else.
+order in which its samples finished, to the last digit, and ``verify`` finds the same again. Memory
+grows by eight bytes per sample for each figure that has a percentile, and for nothing else.
 """
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from jurybox.rubric.comparison import Comparison
@@ -26,61 +26,54 @@ from jurybox.rubric.model import Rubric
 from jurybox.scoring.result import SampleResult
 
 JUDGE_SCORE: Final = "judge_score"
-# Values are folded in so many at a time: often enough for memory, seldom enough for speed.
-_FOLD: Final = 1024
+_CHUNK: Final = 1024  # values that are added up together
+_LARGEST: Final = 1e140  # the square of a larger number may be none
 
 Figures = dict[str, float | None]
 Counts = dict[str, int]
 
 
 class Column:
-    """One figure of the samples: how many have it, and what statistics need of it.
+    """One figure of the samples: how many have it, and what statistics need of it."""
 
-    Values are taken in unread and folded in now and then. The sum is kept as numbers that don't
-    overlap, whose exact sum it is (J. R. Shewchuk, "Adaptive Precision Floating-Point Arithmetic",
-    Discrete & Computational Geometry 18, 1997), and rounded once, at the end.
-    """
+    __slots__ = ("_fresh", "_high", "_kept", "_low", "_squares", "_sum", "count")
 
-    __slots__ = ("_count", "_fresh", "_high", "_kept", "_low", "_partials")
-
-    def __init__(self, *, keep: bool) -> None:
-        self._count = 0
+    def __init__(self, *, keep: bool = False) -> None:
+        self.count = 0
         self._fresh: list[float] = []
-        self._partials: list[float] = []
+        self._sum: list[float] = []
+        self._squares: list[float] = []
         self._low, self._high = math.inf, -math.inf
         self._kept: array[float] | None = array("d") if keep else None
 
-    def add(self, *values: float) -> None:
-        """Take in finite numbers."""
-        self._fresh += values
-        if len(self._fresh) >= _FOLD:
-            self._fold()
+    def add(self, value: float) -> None:
+        """Take in a finite number."""
+        self.count += 1
+        self._fresh.append(value)
+        if len(self._fresh) == _CHUNK:
+            self._add_up()
 
-    def _fold(self) -> None:
+    def _add_up(self) -> None:
         fresh = self._fresh
         if not fresh:
             return
-        self._count += len(fresh)
         self._low, self._high = min(self._low, *fresh), max(self._high, *fresh)
         if self._kept is not None:
             self._kept.extend(fresh)
-        self._partials = exact_parts([*self._partials, *fresh])
+        squares = [value * value for value in fresh if abs(value) < _LARGEST]
+        self._squares = _exact_parts([*self._squares, *squares])
+        self._sum = _exact_parts([*self._sum, *fresh])
         self._fresh = []
-
-    @property
-    def count(self) -> int:
-        """How many values there are."""
-        return self._count + len(self._fresh)
 
     @property
     def sum(self) -> float:
         """The exact sum, rounded once."""
-        self._fold()
-        return math.fsum(self._partials)
+        self._add_up()
+        return math.fsum(self._sum)
 
     def statistic(self, by: str) -> float | None:
         """Return a mean, a sum, an extreme or a percentile; None without any value."""
-        self._fold()
+        self._add_up()
         if not self.count:
             return None
         match by:
@@ -95,8 +88,18 @@ class Column:
             case _:
                 return percentile(sorted(self._kept or ()), int(by[1:]))
 
+    def variance(self) -> float | None:
+        """Return the variance about the mean; None without values, or with too large ones."""
+        self._add_up()
+        if not self.count or max(abs(self._low), abs(self._high)) >= _LARGEST:
+            return None
+        if self._low == self._high:
+            return 0.0
+        mean = self.sum / self.count
+        return max(0.0, math.fsum(self._squares) / self.count - mean * mean)
 
-def exact_parts(numbers: list[float]) -> list[float]:
+
+def _exact_parts(numbers: list[float]) -> list[float]:
     """Return a few numbers that have the same exact sum; what was given is used up."""
     parts: list[float] = []
     # What the rounded sum leaves over is exact again, until nothing is left.
@@ -104,11 +107,6 @@ def exact_parts(numbers: list[float]) -> list[float]:
         parts.append(part)
         numbers.append(-part)
     return parts
-
-
-def values_of(name: str, results: Iterable[SampleResult]) -> list[float]:
-    """Return a figure of those samples that have it."""
-    return [value for each in results if (value := each.figures.get(name)) is not None]
 
 
 class Tally:
@@ -128,28 +126,30 @@ class Tally:
             )
         )
         self._columns = {name: Column(keep=name in kept) for name in named}
-        self._judge = Column(keep=False)
+        self._judge = Column()
         wheres = [each.where for each in formulas if isinstance(each, Share | Ratio)]
         self._held: dict[Comparison, int] = dict.fromkeys(wheres, 0)
         self._told: dict[Comparison, int] = dict.fromkeys(wheres, 0)
         self.samples = self._judged = 0
         self._flags: dict[str, int] = dict.fromkeys(RATES, 0)
 
-    def add(self, *results: SampleResult) -> None:
-        """Add samples: the more at once, the less each of them takes."""
-        self.samples += len(results)
+    def add(self, result: SampleResult) -> None:
+        """Add a sample."""
+        self.samples += 1
         for name, column in self._columns.items():
-            column.add(*values_of(name, results))
+            value = result.figures.get(name)
+            if value is not None:
+                column.add(value)
         for where in self._held:
-            values = values_of(where.name, results)
-            self._told[where] += len(values)
-            self._held[where] += sum(map(where.holds, values))
-        for result in results:
-            self._judged += result.judged and result.votes_valid > 0
-            if result.judge_score is not None:
-                self._judge.add(result.judge_score)
-            for name in _flags_of(result):
-                self._flags[name] += 1
+            value = result.figures.get(where.name)
+            if value is not None:
+                self._told[where] += 1
+                self._held[where] += where.holds(value)
+        self._judged += result.judged and result.votes_valid > 0
+        if result.judge_score is not None:
+            self._judge.add(result.judge_score)
+        for name in _flags_of(result):
+            self._flags[name] += 1
 
     def figures(self) -> tuple[Figures, Counts]:
         """Return every figure of the run by name, and from how many samples it comes."""

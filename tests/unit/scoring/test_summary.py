@@ -144,7 +144,7 @@ def _various(number: int) -> SampleResult:
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
-def test_it_doesnt_matter_when_somebody_asks_what_follows_so_far(repeats: int) -> None:
+def test_a_conclusion_on_the_way_changes_nothing(repeats: int) -> None:
     asked_often, asked_once = RunTally(RUBRIC, repeats), RunTally(RUBRIC, repeats)
     for number in range(1300):
         for tally in (asked_often, asked_once):

@@ -42,7 +42,7 @@ def tallied(*results: SampleResult) -> dict[str, float | None]:
 
 @given(st.lists(finite))
 def test_a_sum_is_the_exact_one_rounded_once(values: list[float]) -> None:
-    column = Column(keep=False)
+    column = Column()
     for value in values:
         column.add(value)
     assert column.sum == float(sum(map(Fraction, values), Fraction()))
