@@ -12,7 +12,6 @@ PRICES: Final = "JURYBOX_PRICES"
 STORE: Final = "JURYBOX_STORE"
 REGION: Final = "JURYBOX_REGION"
 MODELS: Final = "JURYBOX_MODELS"
-RUNTIME: Final = "JURYBOX_RUNTIME"
 TOKEN: Final = "JURYBOX_TOKEN"  # noqa: S105 - its name, not a token
 OPENAI_API_KEY: Final = "OPENAI_API_KEY"
 OPENAI_BASE_URL: Final = "OPENAI_BASE_URL"
@@ -27,7 +26,6 @@ VARIABLES: Final = (
     STORE,
     REGION,
     MODELS,
-    RUNTIME,
     TOKEN,
     OPENAI_API_KEY,
     OPENAI_BASE_URL,
@@ -49,7 +47,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         store: where runs are kept, a path or the URL of a database; None where none was named.
         region: where this runs, for the records of a run.
         models: the folder of embedded models; None where none was named.
-        runtime: which build of llama.cpp runs them; None for the fastest that is installed.
         token: what browsers have to show to see the pages; None for one that is made up.
         openai_api_key: the key for an OpenAI-compatible endpoint; a local one may need none.
         openai_base_url: the address of that endpoint.
@@ -66,7 +63,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     store: str | None = None
     region: str | None = None
     models: str | None = None
-    runtime: str | None = None
     token: str | None = None
     openai_api_key: str | None = None
     openai_base_url: str | None = None
@@ -89,7 +85,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             store=environment.get(STORE) or None,
             region=environment.get(REGION) or None,
             models=environment.get(MODELS) or None,
-            runtime=environment.get(RUNTIME) or None,
             token=environment.get(TOKEN) or None,
             openai_api_key=environment.get(OPENAI_API_KEY) or None,
             openai_base_url=environment.get(OPENAI_BASE_URL) or None,

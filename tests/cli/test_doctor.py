@@ -27,7 +27,7 @@ def test_everything_is_fine_where_nothing_is_set(started: Any) -> None:  # noqa:
     done = started("doctor")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(f"jurybox {__version__}, ")
-    for word in ("extras", "runtimes", "models", "store", "keys", "settings"):
+    for word in ("extras", "models", "store", "keys", "settings"):
         assert word in done.out
     assert len(done.out.splitlines()) < 25
 
@@ -37,12 +37,8 @@ def test_it_says_what_to_install_or_pull(jurybox: Any) -> None:  # noqa: ANN401
     models = findings(done, "models")
     assert {each["state"] for each in models.values()} == {"absent"}
     assert models["smollm2-135m-instruct-q4_1"]["mend"].startswith("jurybox model pull smollm2")
-    runtimes = findings(done, "runtimes")
-    xllamacpp = importlib.metadata.version("xllamacpp")
-    assert runtimes["xllamacpp"]["value"].startswith(xllamacpp)
-    faster = runtimes["llama-cpp-python"]
-    assert faster["state"] == "fine" or "faster" in faster["mend"]
-    assert sum("used" in each["value"] for each in runtimes.values()) == 1
+    version = importlib.metadata.version("xllamacpp")
+    assert findings(done, "extras")["local"]["value"] == f"xllamacpp {version}"
 
 
 def test_keys_are_set_or_not_and_no_secret_is_shown(jurybox: Any) -> None:  # noqa: ANN401
@@ -67,7 +63,6 @@ def test_keys_are_set_or_not_and_no_secret_is_shown(jurybox: Any) -> None:  # no
         ("JURYBOX_RUBRICS", "nowhere", "no such folder"),
         ("JURYBOX_PRICES", "nowhere.json", "nowhere.json"),
         ("JURYBOX_STORE", "mysql://host/db", "begins no address"),
-        ("JURYBOX_RUNTIME", "xlamacpp", "did you mean `xllamacpp`?"),
     ],
 )
 def test_a_setting_that_names_what_is_broken_is_found(

@@ -16,7 +16,6 @@ from jurybox.models.anthropic import AnthropicModel, anthropic_client
 from jurybox.models.function import FunctionModel
 from jurybox.models.local.files import ModelFile
 from jurybox.models.local.model import LocalModel
-from jurybox.models.local.runtimes import chosen
 from jurybox.models.openai import OpenAIModel, openai_client
 from jurybox.models.replay import Recorder, ReplayModel
 from jurybox.models.scripted import ScriptedModel
@@ -79,7 +78,7 @@ async def scripted(state: State) -> AsyncGenerator[Model]:
 @asynccontextmanager
 async def local(state: State) -> AsyncGenerator[Model]:
     file = real_models.file_of(real_models.SMALL)
-    yield LocalModel(real_models.SMALL, file if state == "working" else half(file), chosen())
+    yield LocalModel(real_models.SMALL, file if state == "working" else half(file))
 
 
 def half(file: ModelFile) -> ModelFile:

@@ -13,20 +13,18 @@ import msgspec
 
 from jurybox import __version__
 from jurybox.errors import JuryboxError
-from jurybox.models.local.threads import cores
+from jurybox.models.local.runtime import cores
 from jurybox.settings import (
     ANTHROPIC_API_KEY,
     MODELS,
     OPENAI_API_KEY,
     PRICES,
     RUBRICS,
-    RUNTIME,
     STORE,
     TOKEN,
     VARIABLES,
 )
 from jurybox.wiring import read_settings, rubric_files
-from jurybox.wiring.models import runtime
 from jurybox.wiring.stores import DEFAULT, open_run_store
 
 # Found by the packages that they bring.
@@ -65,7 +63,7 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
 
 def examine() -> Examination:
     """Look at everything."""
-    findings = [*_extras(), *_runtimes(), *_models(), _store(), *_keys()]
+    findings = [*_extras(), *_models(), _store(), *_keys()]
     findings += _settings({each.setting for each in findings if each.state == "broken"})
     return Examination(machine=_machine(), findings=tuple(findings))
 
@@ -92,30 +90,6 @@ def _extras() -> Iterable[Finding]:
             value="not installed" if version is None else f"{package} {version}",
             mend=f"pip install 'jurybox[{extra}]'" if version is None else "",
         )
-
-
-def _runtimes() -> Iterable[Finding]:
-    from jurybox.models.local.runtimes import RUNTIMES, installed
-
-    named = read_settings().runtime
-    setting = None if named is None else RUNTIME
-    try:
-        used = runtime()
-    except JuryboxError as error:
-        used = None
-        if named is not None:
-            yield _broken("runtimes", named, error, RUNTIME)
-    found = {each.name: each for each in installed()}
-    for name in RUNTIMES:
-        each = found.get(name)
-        if each is not None:
-            value = f"{each.version}{', used' if each == used else ''}"
-            yield Finding(about="runtimes", name=name, state="fine", value=value, setting=setting)
-        elif name == RUNTIMES[0]:
-            mend = f"pip install {name}, which compiles for minutes and runs faster"
-            yield Finding(
-                about="runtimes", name=name, state="absent", value="not installed", mend=mend
-            )
 
 
 def _models() -> Iterable[Finding]:

@@ -14,7 +14,6 @@ from jurybox.wiring import read_settings
 if TYPE_CHECKING:
     from jurybox.models.http import HttpClient, HttpOptions
     from jurybox.models.local.files import ModelFile
-    from jurybox.models.local.runtimes import Runtime
     from jurybox.running.ports import Model
 
 
@@ -35,18 +34,6 @@ def build_models(
     """
     builder = _Builder(settings, base_url, folder or os.getcwd())  # noqa: PTH109 - for sys.path
     return {name: builder.build(ModelName.parse(name)) for name in dict.fromkeys(names)}
-
-
-def runtime(settings: Settings | None = None) -> "Runtime":
-    """Return what runs embedded models.
-
-    Raises:
-        InputError: nothing is installed that could, or not what the setting names.
-
-    """
-    from jurybox.models.local.runtimes import chosen
-
-    return chosen((settings or read_settings()).runtime)
 
 
 def local_file(name: str, folder: str, settings: Settings | None = None) -> "ModelFile":
@@ -93,8 +80,7 @@ class _Builder:
     def _local(self, name: str) -> "Model":
         from jurybox.models.local.model import LocalModel
 
-        used = runtime(self._settings)
-        return LocalModel(name, local_file(name, self._folder, self._settings), used)
+        return LocalModel(name, local_file(name, self._folder, self._settings))
 
     def _openai(self) -> "HttpClient":
         from jurybox.models.openai import BASE_URL, openai_client

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from jurybox.errors import IncompleteError
-from jurybox.models.local.threads import cores
+from jurybox.models.local.runtime import cores
 from jurybox.running.auditing import Audit, Vouched, Voucher, audit
 from jurybox.running.plan import read_plan
 from jurybox.running.records import RunRow

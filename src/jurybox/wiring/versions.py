@@ -29,7 +29,8 @@ def version_of(model: str, folder: str) -> str | None:
 
 
 def _local(name: str, folder: str) -> str | None:
-    from jurybox.wiring.models import local_file, runtime
+    from jurybox.models.local.runtime import runtime
+    from jurybox.wiring.models import local_file
 
     try:
         return f"sha256:{local_file(name, folder).sha256} {runtime()}"

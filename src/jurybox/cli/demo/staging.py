@@ -14,7 +14,7 @@ from jurybox.cli.stores import opened, resume_line
 from jurybox.errors import IncompleteError, InputError
 from jurybox.models.local.catalogue import default_judge, find, shown_bytes
 from jurybox.models.local.files import is_path
-from jurybox.models.local.runtimes import installed
+from jurybox.models.local.runtime import installed_runtime
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.reports import write_report
 from jurybox.reporting.view import RunView
@@ -114,7 +114,7 @@ def judge_for(name: str | None) -> str | None:
 
 def how_to_have_it() -> str:
     """Return the one line on how to have the part that needs a model."""
-    extra = "" if installed() else '`pip install "jurybox[local]"`, '
+    extra = "" if installed_runtime() else '`pip install "jurybox[local]"`, '
     if embedded_judge() is not None:
         return "the embedded judge was left out; `jurybox demo` without --model shows it at work"
     size = shown_bytes(default_judge().bytes)

@@ -1,17 +1,17 @@
 """A conversation as the model was trained to read it, with people's words kept apart from marks.
 
 The words of a conversation may hold what looks like a mark of the template, such as the one that
-ends a message; read as a mark it would let a response speak as somebody else. So the template is
+ends a message; read as a mark it would let a response speak as another role. So the template is
 filled with placeholders, and the words take their places only after everything was cut.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from functools import lru_cache
+from typing import Final
 
 import msgspec
 
-from jurybox.models.local.engine import Job, Unanswerable
+from jurybox.models.local.answer import Unanswerable
 from jurybox.sample import Turn
 
 # Characters of a private use area, which no template and no tokenizer gives a meaning.
@@ -22,24 +22,19 @@ _REMEMBERED: Final = 256
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A text; ``marks`` says that it is the template's, where marks are marks."""
+    """A text to cut into tokens.
+
+    ``marks`` says that it is the template's, where marks are marks; ``opens`` that it is the very
+    beginning of a prompt.
+    """
 
     text: str
     marks: bool
+    opens: bool = False
 
 
 Render = Callable[[Sequence[dict[str, str]]], str]
-
-
-class Tokenize(Protocol):
-    """What cuts a piece into tokens; ``opens`` where it is the very beginning of a prompt."""
-
-    def __call__(self, piece: Piece, *, opens: bool) -> Sequence[int]:
-        """Return the tokens."""
-        ...
-
-
-Segments = tuple[tuple[int, ...], ...]
+Tokenize = Callable[[Piece], tuple[int, ...]]
 
 
 class Prompts:
@@ -47,51 +42,37 @@ class Prompts:
 
     def __init__(self, render: Render, tokenize: Tokenize) -> None:
         self._render = render
-        self._tokenize = tokenize
-        self._around: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self._tokens: OrderedDict[tuple[Piece, bool], tuple[int, ...]] = OrderedDict()
+        self._around = lru_cache(_REMEMBERED)(self._rendered)
+        self._tokens = lru_cache(_REMEMBERED)(tokenize)
 
-    def segments(self, job: Job, *, whole: bool, most: int) -> Segments:
-        """Return the tokens of each part that is read by itself; ``whole`` leaves it in one.
+    def segments(
+        self, messages: Sequence[Turn], shared: Sequence[int], *, most: int
+    ) -> tuple[tuple[int, ...], ...]:
+        """Return the tokens of each part that is read by itself.
 
         Raises:
             Unanswerable: the template or the tokenizer can't cope with it, or there are ``most``
                 tokens or more, so that no room is left for an answer.
 
         """
-        roles = tuple(turn.role for turn in job.messages)
-        if roles not in self._around:
-            if len(self._around) >= _REMEMBERED:
-                self._around.clear()
-            messages = [
-                {"role": role, "content": placeholder(index)} for index, role in enumerate(roles)
-            ]
-            self._around[roles] = cut(self._render(messages), len(roles))
-        bounds = () if whole else job.shared
-        lists: list[list[int]] = []
-        for pieces in segments(self._around[roles], job.messages, bounds):
-            tokens: list[int] = []
-            for piece in pieces:
-                # What a model wants at the very beginning of a text stands there only.
-                tokens += self._tokenized(piece, opens=not lists and not tokens)
-            lists.append(tokens)
-        length = sum(len(tokens) for tokens in lists)
+        around = self._around(tuple(turn.role for turn in messages))
+        parts = [
+            tuple(token for piece in pieces for token in self._tokens(piece))
+            for pieces in segments(around, messages, shared)
+        ]
+        length = sum(map(len, parts))
         if length >= most:
             raise Unanswerable(
                 f"the prompt has {length} tokens, and the model reads {most - 1} at most; shorten"
                 " the sample or the rubric"
             )
-        return tuple(tuple(tokens) for tokens in lists if tokens)
+        return tuple(part for part in parts if part)
 
-    def _tokenized(self, piece: Piece, *, opens: bool) -> tuple[int, ...]:
-        key = (piece, opens)
-        if key in self._tokens:
-            self._tokens.move_to_end(key)
-        else:
-            self._tokens[key] = tuple(self._tokenize(piece, opens=opens))
-            if len(self._tokens) > _REMEMBERED:
-                self._tokens.popitem(last=False)
-        return self._tokens[key]
+    def _rendered(self, roles: tuple[str, ...]) -> tuple[str, ...]:
+        messages = [
+            {"role": role, "content": placeholder(index)} for index, role in enumerate(roles)
+        ]
+        return cut(self._render(messages), len(roles))
 
 
 def placeholder(index: int) -> str:
@@ -103,7 +84,7 @@ def cut(rendered: str, count: int) -> tuple[str, ...]:
     """Return what the template writes around the words of ``count`` messages.
 
     Raises:
-        Unanswerable: the template leaves a message out, or says it twice.
+        Unanswerable: the template leaves a message out, or repeats one.
 
     """
     parts: list[str] = []
@@ -124,13 +105,12 @@ def segments(
     """Return the conversation, cut after the characters of the last message in ``shared``."""
     last = messages[-1].content
     bounds = sorted({bound for bound in shared if 0 < bound <= len(last)})
-    first: list[Piece] = []
-    for part, turn in zip(around, messages[:-1], strict=False):
-        first += [Piece(part, marks=True), Piece(turn.content, marks=False)]
-    first.append(Piece(around[len(messages) - 1], marks=True))
+    first: list[Piece] = [Piece(around[0], marks=True, opens=True)]
+    for turn, part in zip(messages[:-1], around[1:], strict=False):
+        first += [Piece(turn.content, marks=False), Piece(part, marks=True)]
     starts, ends = [0, *bounds], [*bounds, len(last)]
     words = [Piece(last[a:b], marks=False) for a, b in zip(starts, ends, strict=True)]
-    tail = Piece(around[-1], marks=True)
     cuts = [[*first, words[0]], *([word] for word in words[1:])]
-    cuts[-1].append(tail)
-    return tuple(tuple(piece for piece in pieces if piece.text) for pieces in cuts)
+    cuts[-1].append(Piece(around[-1], marks=True))
+    # Even an empty beginning may have a token: the one that begins a text.
+    return tuple(tuple(each for each in pieces if each.text or each.opens) for pieces in cuts)

@@ -37,18 +37,17 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     kept: int
 
 
-def plan(held: Held, segments: Sequence[Sequence[int]], *, cuts_anywhere: bool = False) -> Reading:
+def plan(held: Held, segments: Sequence[Sequence[int]]) -> Reading:
     """Return the steps that read ``segments``, none of which is empty.
 
-    A runtime that can't cut what it holds just anywhere keeps as much as the next prompt begins
-    with, wanted or not.
+    The runtime keeps as much of what it holds as the next prompt begins with, wanted or not.
     """
     tokens = tuple(token for segment in segments for token in segment)
     ends = tuple(accumulate(len(segment) for segment in segments))
     starts = (0, *ends[:-1])
     kept = max((start for start in starts if _holds(held, tokens, starts, start)), default=0)
     steps: list[Step] = []
-    if kept and not cuts_anywhere and _collides(held, tokens, kept):
+    if kept and _collides(held, tokens, kept):
         # What follows begins as what followed before, so more would be kept than should be: a
         # token that is neither comes between.
         steps.append(Step(tokens=(*tokens[:kept], _other(tokens[kept])), start=kept))

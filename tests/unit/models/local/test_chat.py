@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jurybox.models.local.answer import Unanswerable
 from jurybox.models.local.chat import Piece, Prompts, cut, placeholder, segments
-from jurybox.models.local.engine import Job, Unanswerable
 from jurybox.sample import Turn
 
 words = st.text(max_size=30)
@@ -23,10 +23,10 @@ def chatml(messages: Sequence[dict[str, str]]) -> str:
     return f"{said}<|assistant|>"
 
 
-def letters(piece: Piece, *, opens: bool) -> list[int]:
+def letters(piece: Piece) -> tuple[int, ...]:
     """Return a number for every character, and others for what stands in the template."""
-    begin = [-1] if opens else []
-    return begin + [ord(char) + (2_000_000 if piece.marks else 0) for char in piece.text]
+    begin = (-1,) if piece.opens else ()
+    return (*begin, *(ord(char) + (2_000_000 if piece.marks else 0) for char in piece.text))
 
 
 def around(messages: Sequence[Turn]) -> tuple[str, ...]:
@@ -72,53 +72,39 @@ def test_a_template_that_does_not_say_each_message_once_is_refused(rendered: str
 
 def test_the_beginning_is_marked_once_and_parts_without_tokens_are_left_out() -> None:
     prompts = Prompts(chatml, letters)
-    job = Job(messages=(Turn(role="user", content="ab"),), shared=(1, 2))
-    first, second, third = prompts.segments(job, whole=False, most=100)
+    messages = (Turn(role="user", content="ab"),)
+    first, second, third = prompts.segments(messages, (1, 2), most=100)
     assert first[0] == -1
     assert -1 not in (*second, *third)
     assert second == (ord("b"),)
-    (whole,) = prompts.segments(job, whole=True, most=100)
+    (whole,) = prompts.segments(messages, (), most=100)
     assert whole == first + second + third
 
 
 def test_a_text_is_cut_into_tokens_once() -> None:
     seen: list[str] = []
 
-    def watched(piece: Piece, *, opens: bool) -> list[int]:
+    def watched(piece: Piece) -> tuple[int, ...]:
         seen.append(piece.text)
-        return letters(piece, opens=opens)
+        return letters(piece)
 
     prompts = Prompts(chatml, watched)
     for question in ("a", "b"):
-        job = Job(messages=(Turn(role="user", content=f"shared {question}"),), shared=(7,))
-        prompts.segments(job, whole=False, most=100)
+        prompts.segments([Turn(role="user", content=f"shared {question}")], (7,), most=100)
     assert seen.count("shared ") == 1
     assert seen.count("<|user|>") == 1
 
 
 def test_a_prompt_that_leaves_no_room_for_an_answer_is_refused() -> None:
     prompts = Prompts(chatml, letters)
-    job = Job(messages=(Turn(role="user", content="ab"),))
-    (tokens,) = prompts.segments(job, whole=True, most=100)
-    assert prompts.segments(job, whole=True, most=len(tokens) + 1)
+    messages = [Turn(role="user", content="ab")]
+    (tokens,) = prompts.segments(messages, (), most=100)
+    assert prompts.segments(messages, (), most=len(tokens) + 1)
     with pytest.raises(Unanswerable, match=f"has {len(tokens)} tokens.* {len(tokens) - 1} at most"):
-        prompts.segments(job, whole=True, most=len(tokens))
+        prompts.segments(messages, (), most=len(tokens))
 
 
-def test_templates_for_ever_new_conversations_are_not_all_kept() -> None:
-    rendered: list[int] = []
-
-    def counted(messages: Sequence[dict[str, str]]) -> str:
-        rendered.append(len(messages))
-        return chatml(messages)
-
-    prompts = Prompts(counted, letters)
-
-    def ask(turns: int) -> None:
-        job = Job(messages=(Turn(role="user", content="a"),) * turns)
-        prompts.segments(job, whole=True, most=10**6)
-
-    for turns in (*range(1, 258), 257, 1):
-        ask(turns)
-    # The last was remembered, the first had been forgotten.
-    assert rendered == [*range(1, 258), 1]
+def test_a_template_that_begins_with_nothing_still_opens_the_prompt() -> None:
+    prompts = Prompts(lambda messages: messages[0]["content"], letters)
+    (tokens,) = prompts.segments([Turn(role="user", content="a")], (), most=100)
+    assert tokens == (-1, ord("a"))

@@ -1,10 +1,30 @@
-"""What llama.cpp's server says, bit by bit, until it is an answer."""
+"""What llama.cpp's server says, piece by piece, until it is an answer."""
 
 from collections.abc import Callable
+from typing import Any, Final
 
 import msgspec
 
-from jurybox.models.local.engine import NO_NUMBERS, Completion, Foreign, Stopped, Unanswerable
+NO_NUMBERS: Final = "its weights are damaged: they give no numbers"
+
+
+class Stopped(Exception):  # noqa: N818 - the caller asked for it; it is no error
+    """The caller doesn't wait for the answer any more."""
+
+
+class Unanswerable(Exception):  # noqa: N818 - it reads as what it is: `except Unanswerable`
+    """This question can't be answered, whenever it is asked."""
+
+
+class Completion(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer; ``logprobs`` is JSON as OpenAI's chat completions have it."""
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    logprobs: str | None = None
 
 
 class _Token(msgspec.Struct):
@@ -32,19 +52,19 @@ class _Timings(msgspec.Struct):
     cache_n: int
 
 
-class _Said(msgspec.Struct):
+class _Event(msgspec.Struct):
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
     timings: _Timings | None = None
 
 
 class Answer:
-    """An answer that grows with everything that is heard."""
+    """Collects the events of one streamed answer."""
 
     def __init__(self, stopped: Callable[[], bool]) -> None:
         self._stopped = stopped
         self._was_stopped = False
-        self._trouble: str | None = None
+        self._error: str | None = None
         self._texts: list[str] = []
         self._tokens: list[_Token] = []
         self._finish: str | None = None
@@ -52,29 +72,29 @@ class Answer:
         self.written = 0
         self.kept = 0
 
-    def hear(self, said: bytes) -> bool:
-        """Take in what is said; True ends it."""
+    def hear(self, event: bytes) -> bool:
+        """Take in an event; return True to end the answer."""
         try:
-            self._take(said)
-        except Exception as error:  # noqa: BLE001 - a fault can't pass through the server's code
-            self._trouble = f"{type(error).__name__}: {error}"
+            self._take(event)
+        except Exception as error:  # noqa: BLE001 - none can pass through the server's code
+            self._error = f"{type(error).__name__}: {error}"
         self._was_stopped = self._was_stopped or self._stopped()
-        return self._was_stopped or self._trouble is not None
+        return self._was_stopped or self._error is not None
 
     def check(self) -> None:
-        """Raise what ended it before its time."""
+        """Raise what ended the answer early, if anything did."""
         if self._was_stopped and self._finish is None:
             raise Stopped
-        if self._trouble is not None:
-            raise Unanswerable(f"the runtime refuses: {self._trouble}")
+        if self._error is not None:
+            raise Unanswerable(f"the runtime refuses: {self._error}")
         if self._finish is None:
             raise Unanswerable("the runtime ended in the middle of the answer")
 
     def completion(self, kept: int, *, with_logprobs: bool) -> Completion:
-        """Return all of it.
+        """Return the whole answer.
 
         Raises:
-            Unanswerable: there are no probabilities in it, because the model gives no numbers.
+            Unanswerable: it has no probabilities, because the model gives no numbers.
 
         """
         entries = [_entry(token) for token in self._tokens]
@@ -87,24 +107,24 @@ class Answer:
             logprobs=msgspec.json.encode({"content": entries}).decode() if with_logprobs else None,
         )
 
-    def _take(self, said: bytes) -> None:
-        heard = msgspec.json.decode(said, type=_Said)
-        if not heard.choices:
-            self._trouble = complaint(msgspec.json.decode(said))
+    def _take(self, data: bytes) -> None:
+        event = msgspec.json.decode(data, type=_Event)
+        if not event.choices:
+            self._error = complaint(msgspec.json.decode(data))
             return
-        choice = heard.choices[0]
+        choice = event.choices[0]
         self._texts.append(choice.text)
         self._tokens += [] if choice.logprobs is None else choice.logprobs.content
         self._finish = choice.finish_reason or self._finish
-        if heard.usage is not None:
-            self._read, self.written = heard.usage.prompt_tokens, heard.usage.completion_tokens
-        if heard.timings is not None:
-            self.kept = heard.timings.cache_n
+        if event.usage is not None:
+            self._read, self.written = event.usage.prompt_tokens, event.usage.completion_tokens
+        if event.timings is not None:
+            self.kept = event.timings.cache_n
 
 
-def complaint(said: Foreign) -> str:
+def complaint(answer: Any) -> str:  # noqa: ANN401 - whatever JSON the server sends
     """Return what the server complains of, in one line."""
-    match said:
+    match answer:
         case {"error": {"message": str(message)}} | {"message": str(message)}:
             return " ".join(message.split())
         case _:

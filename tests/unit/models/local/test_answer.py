@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jurybox.models.local.engine import Stopped, Unanswerable
-from jurybox.models.local.server_answer import Answer, complaint
+from jurybox.models.local.answer import Answer, Stopped, Unanswerable, complaint
 
 
 def said(text: str, **more: Any) -> bytes:  # noqa: ANN401 - whatever JSON has
