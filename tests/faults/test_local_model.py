@@ -169,6 +169,15 @@ def test_a_prompt_that_is_too_long_is_refused_with_both_lengths() -> None:
     assert (caught.kind, caught.retry, caught.everybody) == ("refused", False, False)
 
 
+def test_a_model_that_was_made_for_shorter_texts_says_so(tmp_path: Path) -> None:
+    head, key, rest = real_models.path_of(SMALL).read_bytes().partition(b"llama.context_length")
+    path = tmp_path / "short.gguf"
+    # The kind of the value, then the value.
+    path.write_bytes(head + key + rest[:4] + (512).to_bytes(4, "little") + rest[8:])
+    asked = LocalModel("short.gguf", ModelFile(path=path, sha256="0" * 64))
+    assert "the model reads 511 at most" in str(trouble(asked, ask("word " * 600)))
+
+
 def test_a_schema_that_makes_no_sense_hurts_nobody_else() -> None:
     async def main() -> ModelReply:
         asked = model()

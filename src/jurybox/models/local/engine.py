@@ -66,7 +66,7 @@ class Engine:
                 self._server: Any = xllamacpp.Server(parameters)
         except Exception as error:
             shutil.rmtree(self._folder, ignore_errors=True)
-            # The runtime prints its reason, and says no more than that it failed.
+            # Its own error says no more than that it failed.
             problem = "it is damaged, or of a kind that the runtime doesn't know"
             raise LoadingFailed(problem) from error
         self._held = Held()

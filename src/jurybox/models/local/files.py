@@ -16,7 +16,6 @@ import msgspec
 
 from jurybox.errors import InputError
 from jurybox.models.local.catalogue import Entry, catalogue, find, shown_bytes
-from jurybox.models.local.gguf import inspect
 from jurybox.models.local.partial import Busy, held, wheels_of
 
 SUFFIX: Final = ".gguf"
@@ -185,7 +184,6 @@ def _own_file(name: str, folder: Path, start: Path | None) -> ModelFile:
     if not path.is_file():
         mend = f"write `local/{stem}` for the pulled model" if known else "check the path"
         raise InputError("there is no such file", mend, str(path))
-    inspect(path)
     digest = _digest(path, folder)
     entry = next((each for each in catalogue() if each.sha256 == digest), None)
     return ModelFile(path=path, sha256=digest, entry=entry)

@@ -7,12 +7,10 @@ from typing import Final
 
 import msgspec
 
-from jurybox.errors import InputError
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.local.answer import Completion, Stopped, Unanswerable
 from jurybox.models.local.engine import Engine, LoadingFailed
 from jurybox.models.local.files import ModelFile
-from jurybox.models.local.gguf import inspect
 from jurybox.models.local.runtime import runtime
 from jurybox.models.local.worker import Ticket, worker_for
 from jurybox.running.ports import ModelTrouble
@@ -86,12 +84,7 @@ class LocalModel:
             ticket.give_up()
 
     def _load(self) -> Engine:
-        path = self._file.path
-        try:
-            inspect(path)
-        except InputError as error:
-            raise LoadingFailed(str(error)) from error
-        return Engine(str(path))
+        return Engine(str(self._file.path))
 
     def _trouble(self, error: Exception) -> ModelTrouble:
         match error:

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import struct
 import time
 from pathlib import Path
 
@@ -57,12 +56,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Entry:
     return ENTRY
 
 
-def gguf() -> bytes:
-    def text(value: bytes) -> bytes:
-        return struct.pack("<Q", len(value)) + value
-
-    pair = text(b"general.architecture") + struct.pack("<I", 8) + text(b"llama")
-    return b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + pair
+OWN = b"GGUF, a file of the user's own"
 
 
 def counted_hashes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -162,9 +156,9 @@ def test_a_file_of_ones_own_is_stamped_in_our_folder_and_never_beside_it(
 ) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    (own / "x.gguf").write_bytes(gguf())
+    (own / "x.gguf").write_bytes(OWN)
     hashed = counted_hashes(monkeypatch)
-    digest = hashlib.sha256(gguf()).hexdigest()
+    digest = hashlib.sha256(OWN).hexdigest()
     # The same file however it is named.
     for name, start in (("x.gguf", own), ("own/x.gguf", None), (str(own / "x.gguf"), None)):
         found = locate(name, folder, start)
@@ -177,16 +171,13 @@ def test_a_file_of_ones_own_is_stamped_in_our_folder_and_never_beside_it(
 def test_a_file_of_ones_own_that_is_a_known_model_is_known_as_such(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    same = entry_of(gguf(), "same")
+    same = entry_of(OWN, "same")
     monkeypatch.setattr(files, "catalogue", lambda: (same,))
-    (tmp_path / "other-name.gguf").write_bytes(gguf())
+    (tmp_path / "other-name.gguf").write_bytes(OWN)
     assert locate("./other-name.gguf", folder).entry == same
 
 
 def test_a_file_of_ones_own_that_is_no_model_is_refused(folder: Path) -> None:
-    Path("x.gguf").write_bytes(b"something else")
-    with pytest.raises(InputError, match=r"x.gguf: is no GGUF file"):
-        locate("x.gguf", folder)
     with pytest.raises(InputError, match=r"y.gguf: there is no such file; check the path"):
         locate("y.gguf", folder)
 
