@@ -17,7 +17,6 @@ OPENAI_API_KEY: Final = "OPENAI_API_KEY"
 OPENAI_BASE_URL: Final = "OPENAI_BASE_URL"
 ANTHROPIC_API_KEY: Final = "ANTHROPIC_API_KEY"
 ANTHROPIC_BASE_URL: Final = "ANTHROPIC_BASE_URL"
-HF_ENDPOINT: Final = "HF_ENDPOINT"
 VARIABLES: Final = (
     RUBRICS,
     TRACEBACK,
@@ -31,7 +30,6 @@ VARIABLES: Final = (
     OPENAI_BASE_URL,
     ANTHROPIC_API_KEY,
     ANTHROPIC_BASE_URL,
-    HF_ENDPOINT,
 )
 """Every variable that jurybox reads."""
 
@@ -52,7 +50,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         openai_base_url: the address of that endpoint.
         anthropic_api_key: the key for Anthropic's endpoint.
         anthropic_base_url: another address for it.
-        hub: another address for the hub that embedded models are pulled from.
 
     """
 
@@ -68,7 +65,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     openai_base_url: str | None = None
     anthropic_api_key: str | None = None
     anthropic_base_url: str | None = None
-    hub: str | None = None
 
     def __repr__(self) -> str:
         """Show nothing: there are keys in it."""
@@ -90,5 +86,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             openai_base_url=environment.get(OPENAI_BASE_URL) or None,
             anthropic_api_key=environment.get(ANTHROPIC_API_KEY) or None,
             anthropic_base_url=environment.get(ANTHROPIC_BASE_URL) or None,
-            hub=environment.get(HF_ENDPOINT) or None,
         )

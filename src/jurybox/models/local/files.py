@@ -5,10 +5,11 @@ file it was, and it is taken again as soon as the file looks any different.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -16,10 +17,10 @@ import msgspec
 
 from jurybox.errors import InputError
 from jurybox.models.local.catalogue import Entry, catalogue, find, shown_bytes
-from jurybox.models.local.partial import Busy, held, wheels_of
 
 SUFFIX: Final = ".gguf"
 _STAMPS: Final = ".checked"
+_PULLING: Final = ".pulling"
 
 
 class ModelFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +73,26 @@ def path_of(entry: Entry, folder: Path) -> Path:
 def partial_of(entry: Entry, folder: Path) -> Path:
     """Return where its file grows while it is being pulled."""
     return folder / f"{entry.file}.part"
+
+
+def downloads_of(entry: Entry, folder: Path) -> Path:
+    """Return the folder for what a pull of the model has to keep meanwhile."""
+    return folder / _PULLING / entry.name
+
+
+@contextlib.contextmanager
+def locked(entry: Entry, folder: Path, *, wait: bool = True) -> Generator[None]:
+    """Keep other processes from pulling or removing a model.
+
+    Raises:
+        BlockingIOError: another process does so, and ``wait`` is False.
+
+    """
+    place = folder / _PULLING
+    place.mkdir(exist_ok=True)
+    with (place / f"{entry.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
 
 
 def is_path(name: str) -> bool:
@@ -145,7 +166,7 @@ def kept(entry: Entry, folder: Path) -> Kept:
         digest = _known_digest(path, now, folder)
         whole = size == entry.bytes and digest in {None, entry.sha256}
         state = "damaged" if not whole else "unchecked" if digest is None else "ready"
-    elif partial.is_file():
+    elif partial.is_file() and partial.stat().st_size:
         path, state, size = partial, "partial", partial.stat().st_size
     return Kept(entry=entry, state=state, path=path, bytes=size)
 
@@ -162,12 +183,12 @@ def remove(entry: Entry, folder: Path) -> int:
     if not sizes:
         raise InputError(f"`{entry.name}` isn't on this machine", "there is nothing to remove")
     try:
-        with held(entry, partial) as file:
-            file.discard()
-            shutil.rmtree(wheels_of(partial), ignore_errors=True)
+        with locked(entry, folder, wait=False):
+            shutil.rmtree(downloads_of(entry, folder), ignore_errors=True)
             _stamp_of(path, folder).unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
             path.unlink(missing_ok=True)
-    except Busy:
+    except BlockingIOError:
         problem = f"`{entry.name}` is being pulled by another process"
         raise InputError(problem, "wait until it has ended, or end it") from None
     except OSError as error:

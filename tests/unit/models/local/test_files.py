@@ -12,15 +12,16 @@ from jurybox.models.local import files
 from jurybox.models.local.catalogue import Entry, catalogue, find
 from jurybox.models.local.files import (
     checked,
+    downloads_of,
     installed,
     locate,
+    locked,
     models_folder,
     partial_of,
     path_of,
     remove,
     stamp,
 )
-from jurybox.models.local.partial import held, wheels_of
 
 TINY = b"the bytes of a model" * 10
 
@@ -215,22 +216,23 @@ def test_what_there_is_of_every_model_is_told(folder: Path) -> None:
 def test_removing_leaves_nothing_of_a_model_and_all_of_the_others(folder: Path) -> None:
     path_of(ENTRY, folder).write_bytes(TINY)
     partial_of(ENTRY, folder).write_bytes(b"12345")
-    wheels = wheels_of(partial_of(ENTRY, folder))
-    wheels.mkdir()
-    (wheels / "x.whl").write_bytes(b"")
+    downloads_of(ENTRY, folder).mkdir(parents=True)
+    (downloads_of(ENTRY, folder) / "x.whl").write_bytes(b"")
     stamp(path_of(ENTRY, folder), ENTRY.sha256, folder)
     (folder / "other.gguf").write_bytes(b"other")
     assert remove(ENTRY, folder) == len(TINY) + 5
-    left = [path.name for path in folder.rglob("*") if path.is_file()]
-    assert left == ["other.gguf"]
+    left = {path.name for path in folder.rglob("*") if path.is_file()}
+    assert left == {"other.gguf", "tiny.lock"}
     with pytest.raises(InputError, match="isn't on this machine; there is nothing to remove"):
         remove(ENTRY, folder)
 
 
 def test_a_model_that_is_being_pulled_is_not_removed(folder: Path) -> None:
     partial = partial_of(ENTRY, folder)
-    with held(ENTRY, partial) as file:
-        file.append(b"12345")
-        with pytest.raises(InputError, match="is being pulled by another process"):
-            remove(ENTRY, folder)
-        assert partial.read_bytes() == b"12345"
+    partial.write_bytes(b"12345")
+    with (
+        locked(ENTRY, folder),
+        pytest.raises(InputError, match="is being pulled by another process"),
+    ):
+        remove(ENTRY, folder)
+    assert partial.read_bytes() == b"12345"
