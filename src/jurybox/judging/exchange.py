@@ -71,7 +71,8 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     ``sent`` are the parameters that really went out: some models take no temperature or no seed.
     ``latency_ms`` is from the request to the last byte of the answer, ``latency_model_ms`` what
     the provider says that the model itself took. A ``cached`` reply was made for an earlier run.
-    ``logprobs`` is JSON as OpenAI's chat completions have it.
+    ``logprobs`` is JSON as OpenAI's chat completions have it. ``reference`` is where the provider
+    keeps the reply, for a model that can be asked for it again.
     """
 
     text: str
@@ -85,6 +86,7 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     latency_model_ms: float | None = None
     logprobs: str | None = None
     cached: bool = False
+    reference: str | None = None
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):

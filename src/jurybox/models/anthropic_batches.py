@@ -1,25 +1,19 @@
 """Batches at Anthropic: requests go up in one piece, and a file of results comes back."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Final
-from urllib.parse import quote, urlencode
+from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 
-from jurybox.models.batches import read_line, read_listed
+from jurybox.models.batch_providers import BatchStatus, listed_batches, read_line
 from jurybox.models.http import HttpCall, HttpClient, decode, encoded
 from jurybox.models.trouble import quoted, read_refusal, status_trouble
-from jurybox.running.batch_model import LapsedTrouble, Look
 from jurybox.running.ports import ModelTrouble
 
 _BATCHES: Final = "/v1/messages/batches"
-_PAGE: Final = 100
-_MOST_PAGES: Final = 100
-# Their clock and ours may differ.
-_SKEW: Final = timedelta(minutes=10)
 
-# What the same trouble would have been as an answer of its own.
+# The status that the same error has as an answer of its own.
 _STATUSES: Final[Mapping[str, int]] = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -52,27 +46,6 @@ class _Batch(msgspec.Struct):
     request_counts: _Counts = msgspec.field(default_factory=_Counts)
 
 
-class _Listed(msgspec.Struct):
-    """A batch in the list, which may be anybody's."""
-
-    id: str
-    request_counts: object = None
-    created_at: object = None
-
-    @property
-    def requests(self) -> int | None:
-        try:
-            counts = msgspec.convert(self.request_counts, _Counts)
-        except msgspec.ValidationError:
-            return None
-        return counts.processing + counts.answered
-
-
-class _Page(msgspec.Struct):
-    data: list[msgspec.Raw]
-    has_more: bool = False
-
-
 class _Result(msgspec.Struct):
     type: str
     message: msgspec.Raw = msgspec.Raw(b"null")
@@ -84,14 +57,14 @@ class _Line(msgspec.Struct):
 
 
 class AnthropicBatches:
-    """How Anthropic wants batches."""
+    """How Anthropic takes batches."""
 
     def line(self, name: str, payload: Mapping[str, object]) -> bytes:
-        """Return a request as it stands in the list of requests."""
+        """Return a request as an item of the list of requests."""
         return encoded({"custom_id": name, "params": payload})
 
     async def submit(self, client: HttpClient, lines: Sequence[bytes], mark: str) -> str:
-        """Hand over the requests; there is no room for a mark beside their names."""
+        """Submit the requests; there is no room for a mark except in their names."""
         del mark
         body = b"".join((b'{"requests":[', b",".join(lines), b"]}"))
         answer = await client.send(HttpCall(method="POST", path=_BATCHES, body=body))
@@ -100,32 +73,20 @@ class AnthropicBatches:
     async def find(self, client: HttpClient, mark: str, since: str, requests: int) -> Sequence[str]:
         """Return the batches since then that have as many requests."""
         del mark
-        oldest = datetime.fromisoformat(since) - _SKEW
-        found: list[str] = []
-        after: dict[str, str] = {}
-        for _ in range(_MOST_PAGES):
-            query = urlencode({"limit": _PAGE, **after})
-            page = decode(await client.send(HttpCall(path=f"{_BATCHES}?{query}")), _Page)
-            listed = read_listed(page.data, _Listed)
-            young = [each for each in listed if _is_since(each, oldest)]
-            found += [each.id for each in young if each.requests == requests]
-            # The newest come first.
-            if not page.has_more or not young:
-                break
-            after = {"after_id": listed[-1].id}
-        return found
+        listed = await listed_batches(client, _BATCHES, "after_id", since)
+        return [each["id"] for each in listed if _requests(each) == requests]
 
-    async def look(self, client: HttpClient, batch_id: str) -> Look:
+    async def status(self, client: HttpClient, batch_id: str) -> BatchStatus:
         """Return how far a batch is."""
         path = f"{_BATCHES}/{quote(batch_id, safe='')}"
         batch = decode(await client.send(HttpCall(path=path)), _Batch)
         answered = batch.request_counts.answered
         match batch.processing_status:
             case "in_progress" | "canceling":
-                return Look(state="open", answered=answered)
+                return BatchStatus(state="open", answered=answered)
             case "ended":
                 # Not the address that it names: our key goes to the endpoint only.
-                return Look(state="ended", answered=answered, places=(f"{path}/results",))
+                return BatchStatus(state="ended", answered=answered, places=(f"{path}/results",))
             case status:
                 said = f"batch {quoted(batch_id)} has the unknown status `{quoted(status)}`"
                 raise ModelTrouble("unreadable", said, retry=False)
@@ -140,17 +101,19 @@ class AnthropicBatches:
                 refusal = read_refusal(bytes(result.error), "application/json", ())
                 raise status_trouble(_STATUSES.get(refusal.code, _INTERNAL), refusal)
             case "expired":
-                raise LapsedTrouble("timeout", "the batch expired before it was tried")
+                said = "the batch expired before it was tried"
+                raise ModelTrouble("timeout", said, retry=True)
             case "canceled":
-                raise LapsedTrouble("unreachable", "the batch was cancelled before it was tried")
+                said = "the batch was cancelled before it was tried"
+                raise ModelTrouble("unreachable", said, retry=True)
             case kind:
                 said = f"the answer is of the unknown kind `{quoted(kind)}`"
                 raise ModelTrouble("unreadable", said, retry=True)
 
 
-def _is_since(batch: _Listed, oldest: datetime) -> bool:
+def _requests(batch: dict[str, Any]) -> int | None:
     try:
-        return datetime.fromisoformat(str(batch.created_at)) >= oldest
-    except (ValueError, TypeError):
-        # One that doesn't say may be the one that is looked for.
-        return True
+        counts = msgspec.convert(batch.get("request_counts"), _Counts)
+    except msgspec.ValidationError:
+        return None
+    return counts.processing + counts.answered

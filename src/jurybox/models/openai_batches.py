@@ -2,30 +2,23 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Final
-from urllib.parse import quote, urlencode
+from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 
-from jurybox.models.batches import read_line, read_listed
+from jurybox.models.batch_providers import BatchStatus, listed_batches, read_line
 from jurybox.models.http import HttpCall, HttpClient, decode, encoded
 from jurybox.models.trouble import quoted, read_refusal, status_trouble
-from jurybox.running.batch_model import LapsedTrouble, Look
 from jurybox.running.ports import ModelTrouble
 
 _ENDPOINT: Final = "/v1/chat/completions"
 _FILES: Final = "/files"
 _BATCHES: Final = "/batches"
-_MARK: Final = "jurybox_batch"
 
 _OPEN: Final = {"validating", "in_progress", "finalizing", "cancelling"}
 _ENDED: Final = {"completed", "expired", "cancelled"}
-_PAGE: Final = 100
-_MOST_PAGES: Final = 100
-# Their clock and ours may differ.
-_SKEW: Final = timedelta(minutes=10)
 
 
 class _File(msgspec.Struct):
@@ -52,26 +45,7 @@ class _Batch(msgspec.Struct):
     output_file_id: str | None = None
     error_file_id: str | None = None
     errors: _Errors | None = None
-    request_counts: _Counts | None = None
-
-
-class _Listed(msgspec.Struct):
-    """A batch in the list, which may be anybody's."""
-
-    id: str
-    metadata: dict[str, object] | None = None
-    created_at: object = None
-
-    def has(self, mark: str) -> bool:
-        return (self.metadata or {}).get(_MARK) == mark
-
-    def is_before(self, oldest: float) -> bool:
-        return isinstance(self.created_at, int | float) and self.created_at < oldest
-
-
-class _Page(msgspec.Struct):
-    data: list[msgspec.Raw]
-    has_more: bool = False
+    request_counts: _Counts = msgspec.field(default_factory=_Counts)
 
 
 class _Response(msgspec.Struct):
@@ -85,15 +59,15 @@ class _Line(msgspec.Struct):
 
 
 class OpenAIBatches:
-    """How OpenAI, and what is compatible with it, wants batches."""
+    """How OpenAI, and what is compatible with it, takes batches."""
 
     def line(self, name: str, payload: Mapping[str, object]) -> bytes:
-        """Return a request as it stands in the file."""
+        """Return a request as a line of the file."""
         asked = {"custom_id": name, "method": "POST", "url": _ENDPOINT, "body": payload}
         return encoded(asked) + b"\n"
 
     async def submit(self, client: HttpClient, lines: Sequence[bytes], mark: str) -> str:
-        """Upload the requests, then have a batch made of them."""
+        """Upload the requests, then create a batch of them."""
         boundary = f"jurybox-{secrets.token_hex(16)}"
         call = HttpCall(
             method="POST",
@@ -106,68 +80,62 @@ class OpenAIBatches:
             "input_file_id": file.id,
             "endpoint": _ENDPOINT,
             "completion_window": "24h",
-            "metadata": {_MARK: mark},
+            "metadata": {"jurybox_batch": mark},
         }
         return decode(await client.post(_BATCHES, wanted), _Batch).id
 
     async def find(self, client: HttpClient, mark: str, since: str, requests: int) -> Sequence[str]:
-        """Return the batch that was given the mark, where there is one."""
+        """Return the batch that has the mark, where there is one."""
         del requests
-        oldest = (datetime.fromisoformat(since) - _SKEW).timestamp()
-        after: dict[str, str] = {}
-        for _ in range(_MOST_PAGES):
-            query = urlencode({"limit": _PAGE, **after})
-            page = decode(await client.send(HttpCall(path=f"{_BATCHES}?{query}")), _Page)
-            listed = read_listed(page.data, _Listed)
-            found = [each.id for each in listed if each.has(mark)]
-            if found:
-                return found
-            # The newest come first.
-            if not page.has_more or all(each.is_before(oldest) for each in listed):
-                return []
-            after = {"after": listed[-1].id}
-        return []
+        listed = await listed_batches(client, _BATCHES, "after", since)
+        return [each["id"] for each in listed if _mark_of(each) == mark]
 
-    async def look(self, client: HttpClient, batch_id: str) -> Look:
+    async def status(self, client: HttpClient, batch_id: str) -> BatchStatus:
         """Return how far a batch is."""
         path = f"{_BATCHES}/{quote(batch_id, safe='')}"
         batch = decode(await client.send(HttpCall(path=path)), _Batch)
-        counts = batch.request_counts
-        answered = None if counts is None else counts.completed + counts.failed
+        answered = batch.request_counts.completed + batch.request_counts.failed
         if batch.status in _OPEN:
-            return Look(state="open", answered=answered)
+            return BatchStatus(state="open", answered=answered)
         if batch.status in _ENDED:
             files = [batch.output_file_id, batch.error_file_id]
             places = tuple(f"{_FILES}/{quote(each, safe='')}/content" for each in files if each)
-            return Look(state="ended", answered=answered, places=places)
+            return BatchStatus(state="ended", answered=answered, places=places)
         if batch.status == "failed":
             errors = (batch.errors.data if batch.errors else None) or [_Error()]
             said = quoted(errors[0].message or errors[0].code or "it doesn't say why")
-            return Look(
-                state="refused", problem=said, too_much=errors[0].code == "token_limit_exceeded"
-            )
+            too_much = errors[0].code == "token_limit_exceeded"
+            return BatchStatus(state="refused", problem=said, too_much=too_much)
         said = f"batch {quoted(batch_id)} has the unknown status `{quoted(batch.status)}`"
         raise ModelTrouble("unreadable", said, retry=False)
 
     def answer(self, line: bytes) -> bytes:
         """Return the body of the answer in a line of the results."""
-        told = read_line(line, _Line)
-        if told.response is None:
-            raise _never_answered(told.error or _Error())
-        body = bytes(told.response.body)
-        if told.response.status_code >= HTTPStatus.MULTIPLE_CHOICES:
+        result = read_line(line, _Line)
+        if result.response is None:
+            raise _unanswered(result.error or _Error())
+        body = bytes(result.response.body)
+        if result.response.status_code >= HTTPStatus.MULTIPLE_CHOICES:
             refusal = read_refusal(body, "application/json", ())
-            raise status_trouble(told.response.status_code, refusal)
+            raise status_trouble(result.response.status_code, refusal)
         return body
 
 
-def _never_answered(error: _Error) -> ModelTrouble:
+def _mark_of(batch: dict[str, Any]) -> object:
+    match batch:
+        case {"metadata": {"jurybox_batch": mark}}:
+            return mark
+        case _:
+            return None
+
+
+def _unanswered(error: _Error) -> ModelTrouble:
     said = quoted(error.message or error.code or "the line has neither an answer nor an error")
     match error.code:
         case "batch_expired":
-            return LapsedTrouble("timeout", f"the batch expired: {said}")
+            return ModelTrouble("timeout", f"the batch expired: {said}", retry=True)
         case "batch_cancelled":
-            return LapsedTrouble("unreachable", f"the batch was cancelled: {said}")
+            return ModelTrouble("unreachable", f"the batch was cancelled: {said}", retry=True)
         case "request_timeout":
             return ModelTrouble("timeout", f"timed out: {said}", retry=True)
         case _:

@@ -12,7 +12,6 @@ from typing import Final, Protocol, cast
 import msgspec
 
 from jurybox.judging.exchange import ModelRequest, Outcome
-from jurybox.running.attendance import Attendance
 from jurybox.running.drive import drive, drive_sync
 from jurybox.running.records import (
     ENCODER,
@@ -82,8 +81,6 @@ class Runner:
         self._stage = stage
         self._store = store
         self._window = max(1, window)
-        batches = stage.batches
-        self._attendance = Attendance(_nothing) if batches is None else batches.attendance
         # Nobody has to be asked: no task, no waiting.
         self._alone = procedure.target is None and not procedure.judges
 
@@ -103,8 +100,6 @@ class Runner:
 
         """
         sink = Sink(self._store)
-        if self._stage.batches is not None:
-            self._stage.batches.attach(sink.stored)
         try:
             if self._alone:
                 await self._run_alone(work, watch, stop, sink)
@@ -150,65 +145,32 @@ class Runner:
 
     async def _run_together(self, shared: _Round) -> None:
         """Have as many samples under way as the window is wide."""
-        # Each of them takes the next sample when its last one is done: a task for every sample
-        # would cost more.
-        takers: list[asyncio.Task[None]] = []
+        # Each takes the next sample when its last one is done.
+        workers = [asyncio.create_task(self._work(shared)) for _ in range(self._window)]
         try:
-            await self._until_taken(takers, shared)
+            await _until_done(workers, shared)
         except BaseException as error:
             try:
                 shared.stop.at_once(_reason(error))
             finally:
-                for each in takers:
+                for each in workers:
                     each.cancel()
-                await asyncio.gather(*takers, return_exceptions=True)
+                await asyncio.gather(*workers, return_exceptions=True)
             raise
 
-    async def _until_taken(self, takers: list[asyncio.Task[None]], shared: _Round) -> None:
-        """Begin the takers, and wait until there is nothing left to take."""
-        try:
-            # Busy itself, until all who take samples are there.
-            with self._attendance.held():
-                while len(takers) < self._window and (first := shared.next()) is not None:
-                    takers.append(self._taker(first, shared))
-            if takers:
-                await asyncio.wait(takers, return_when=asyncio.FIRST_EXCEPTION)
-            for each in takers:
-                if each.done() and not each.cancelled():
-                    each.result()
-        except Exception as error:
-            # What is begun is paid for, and finished before anybody hears of the fault, unless
-            # nobody could store it.
-            if takers and not shared.sink.in_trouble:
-                shared.stop.soon(_reason(error))
-                await asyncio.wait(takers)
-            raise
-
-    def _taker(self, first: Work, shared: _Round) -> asyncio.Task[None]:
-        """Begin a task that finishes samples; it counts as busy from now on until it ends."""
-        self._attendance.enter()
-        taker = asyncio.create_task(self._take_turns(first, shared))
-        taker.add_done_callback(lambda _: self._attendance.leave())
-        return taker
-
-    async def _take_turns(self, each: Work | None, shared: _Round) -> None:
+    async def _work(self, shared: _Round) -> None:
         """Finish one sample after the other, as long as there are any."""
         task = cast("asyncio.Task[None]", asyncio.current_task())
-        while each is not None and not shared.stop.requested:
+        while (each := shared.next()) is not None:
             transcript = self._transcript(each, shared.sink, shared.known.get(each.number, ()))
             shared.stop.hold(task, transcript)
-            # While it is under way, the sample itself says whether it may ask something.
-            self._attendance.leave()
             try:
                 await self._finish(each, shared, transcript)
             finally:
-                # In this order: somebody is busy all the time.
-                self._attendance.enter()
                 shared.stop.let_go(task)
             if not shared.sink.has_room:
                 await shared.sink.room()
             await self._stage.turn
-            each = shared.next()
 
     def _transcript(self, work: Work, sink: Sink, known: Sequence[ExchangeRow]) -> Transcript:
         return Transcript(
@@ -238,6 +200,23 @@ class Runner:
             return
         shared.sink.add(sample, [each.row for each in told if not each.is_stored])
         shared.watch.finished(work, result)
+
+
+async def _until_done(workers: Sequence[asyncio.Task[None]], shared: _Round) -> None:
+    """Wait until there is nothing left to do.
+
+    A fault of a worker is raised once the others have finished what is under way and paid for,
+    unless it can't be stored.
+    """
+    await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+    faults = [each.exception() for each in workers if each.done() and not each.cancelled()]
+    for fault in faults:
+        if fault is None:
+            continue
+        if not shared.sink.in_trouble:
+            shared.stop.soon(_reason(fault))
+            await asyncio.wait(workers)
+        raise fault
 
 
 def sample_row(run_id: str, work: Work, conducted: Conducted, notes: str) -> SampleRow:
@@ -276,10 +255,6 @@ def _stretches(work: Iterable[Work]) -> Iterator[list[Work]]:
 
 def _reason(error: BaseException) -> str:
     return str(error) or type(error).__name__
-
-
-def _nothing() -> None:
-    """Nobody waits for the others to be quiet."""
 
 
 def _json(value: object) -> str:

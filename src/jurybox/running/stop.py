@@ -13,7 +13,8 @@ class Stop:
         self.requested = False
         self.reason = ""
         self._samples: dict[asyncio.Task[None], Transcript] = {}
-        self._listeners: list[Callable[[str, bool], None]] = []
+        self.on_request: Callable[[bool], None] = lambda _at_once: None
+        """Is called with whether the run has to end at once."""
 
     @property
     def under_way(self) -> int:
@@ -27,23 +28,13 @@ class Stop:
             self.reason = reason
             # Who only stood in the queue for a model has lost nothing.
             self._cancel(lambda transcript: not transcript.begun)
-            self._say(at_once=False)
+            self.on_request(False)  # noqa: FBT003 - a callback takes it by position
 
     def at_once(self, reason: str) -> None:
         """Leave the samples that are under way; what is finished is stored."""
         self.soon(reason)
         self._cancel(lambda _: True)
-        self._say(at_once=True)
-
-    def listen(self, listener: Callable[[str, bool], None]) -> None:
-        """Have somebody told why the run ends, and whether at once."""
-        self._listeners.append(listener)
-        if self.requested:
-            listener(self.reason, False)  # noqa: FBT003 - nobody is told twice
-
-    def _say(self, *, at_once: bool) -> None:
-        for listener in self._listeners:
-            listener(self.reason, at_once)
+        self.on_request(True)  # noqa: FBT003 - the same
 
     def _cancel(self, whom: Callable[[Transcript], bool]) -> None:
         for task, transcript in self._samples.items():
@@ -57,4 +48,4 @@ class Stop:
 
     def let_go(self, task: asyncio.Task[None]) -> None:
         """Forget the sample that a task has ended."""
-        self._samples.pop(task).leave()
+        self._samples.pop(task)

@@ -2,12 +2,11 @@
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.running.attendance import Attendance
 from jurybox.running.caller import Asker
 from jurybox.running.hashing import request_hash, text_hash
 from jurybox.running.records import (
@@ -20,26 +19,9 @@ from jurybox.running.records import (
     hashes_of,
     request_key,
 )
-from jurybox.running.turns import NOBODY, OTHERS, Turn
+from jurybox.running.turns import OTHERS, Turn
 from jurybox.scoring.result import Role
 from jurybox.scoring.uses import Exchanged
-
-
-class Batches(Protocol):
-    """Judges who are asked together and answer later."""
-
-    @property
-    def attendance(self) -> Attendance:
-        """Who might still ask something."""
-        ...
-
-    def attach(self, stored: Callable[[], Awaitable[None]]) -> None:
-        """Take what waits until all replies that were handed out are stored."""
-        ...
-
-    async def ask(self, request: ModelRequest, key: str) -> tuple[Outcome, str]:
-        """Return what comes of a request, and the name of the batch it was in."""
-        ...
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,23 +32,17 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
         endpoint: says where a model is; equal names elsewhere are other models.
         find: looks for a model's reply to an equal request in earlier runs, where the run may
             use one.
-        batches: where judges are asked instead, if they are asked in batches.
 
     """
 
     ask: Callable[[Role, ModelRequest, Asker], Awaitable[Outcome]]
     endpoint: Callable[[str], str]
     find: Callable[[str, str], Awaitable[ModelReply | None]] | None = None
-    batches: Batches | None = None
 
     @property
     def turn(self) -> Turn:
-        """What a sample waits for between two steps.
-
-        Replies of a batch come together anyway, and what is answered in it is finished before
-        anybody hears of trouble.
-        """
-        return OTHERS if self.batches is None else NOBODY
+        """What a sample waits for between two steps."""
+        return OTHERS
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,14 +66,13 @@ class Entry(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A request as it is stored, what it is known by, and the name of the batch it was in."""
+    """A request as it is stored, and what it is known by."""
 
     role: Role
     request: ModelRequest
     framed: Framed
     sha256: str
     key: str
-    batch: str
 
 
 class HaltedError(Exception):
@@ -131,46 +106,16 @@ class Transcript:
         self._on_reply = on_reply
         self._entries: list[Entry | None] = []
         self.begun = self.called_off = False
-        self._attendance = None if stage.batches is None else stage.batches.attendance
-        self._pending = 0
-        self._busy = 0
-        self._attend(1)
-
-    def _attend(self, change: int) -> None:
-        """Say how many requests may follow from this sample: one, or one for each under way."""
-        if self._attendance is not None:
-            self._busy += change
-            if change > 0:
-                self._attendance.enter(change)
-            else:
-                self._attendance.leave(-change)
-
-    def leave(self) -> None:
-        """Say that nothing more will be asked."""
-        self._attend(-self._busy)
 
     def __call__(self, request: ModelRequest) -> Awaitable[Outcome]:
         """Take the next place in the conversation at once, and answer in due time."""
         position = len(self._entries)
         self._entries.append(None)
-        if self._attendance is None:
-            return self._answer(position, request)
-        self._pending += 1
-        if self._pending > 1:
-            self._attend(1)
-        return self._attended(position, request)
-
-    async def _attended(self, position: int, request: ModelRequest) -> Outcome:
-        try:
-            return await self._answer(position, request)
-        finally:
-            self._pending -= 1
-            if self._pending:
-                self._attend(-1)
+        return self._answer(position, request)
 
     async def _answer(self, position: int, request: ModelRequest) -> Outcome:
         role: Role = "target" if self._target and position == 0 else "judge"
-        parts: Framed | None = framed(request)
+        parts = framed(request)
         sha256 = request_hash(*parts)
         key = request_key(sha256, self._stage.endpoint(request.model), self._place.repeat)
         stored = self._known.get(key)
@@ -180,16 +125,11 @@ class Transcript:
             exchanged = Exchanged(role=role, request=request, outcome=reply)
             self._entries[position] = Entry(exchanged, row, hashes_of(row), is_stored=True)
             return reply
-        if self._stage.batches is not None:
-            # Thousands may wait for hours; it is made anew from the request, which is kept anyway.
-            parts = None
-        batch = ""
-        # The system under test is always asked directly: how long it takes is measured.
-        if self._stage.find is None and (self._stage.batches is None or role == "target"):
+        if self._stage.find is None:
             await self._stage.turn
             outcome = await self._stage.ask(role, request, self)
         else:
-            outcome, batch = await self._reply(role, request, key)
+            outcome = await self._find_or_ask(role, request, key)
         if isinstance(outcome, Failure) and outcome.everybody:
             raise HaltedError(outcome)
         try:
@@ -197,8 +137,7 @@ class Transcript:
             await self._stage.turn
         finally:
             # Also where the sample is called off meanwhile: what came is paid for.
-            asked = _Asked(role, request, parts or framed(request), sha256, key, batch)
-            self._keep(position, asked, outcome)
+            self._keep(position, _Asked(role, request, parts, sha256, key), outcome)
         return outcome
 
     def _keep(self, position: int, asked: _Asked, outcome: Outcome) -> None:
@@ -211,15 +150,13 @@ class Transcript:
         if told:
             self._on_reply(row)
 
-    async def _reply(self, role: Role, request: ModelRequest, key: str) -> tuple[Outcome, str]:
-        """Return what an earlier run or a batch tells, and the name of the batch."""
+    async def _find_or_ask(self, role: Role, request: ModelRequest, key: str) -> Outcome:
+        """Return the reply of an earlier run, or ask."""
         if self._stage.find is not None:
             found = await self._stage.find(request.model, key)
             if found is not None:
-                return msgspec.structs.replace(found, cached=True), ""
-        if self._stage.batches is not None and role == "judge":
-            return await self._stage.batches.ask(request, key)
-        return await self._stage.ask(role, request, self), ""
+                return msgspec.structs.replace(found, cached=True)
+        return await self._stage.ask(role, request, self)
 
     def _row(self, asked: _Asked, outcome: Outcome) -> ExchangeRow:
         arrival, self._arrivals = self._arrivals, self._arrivals + 1
@@ -228,8 +165,9 @@ class Transcript:
             # How long a judge took is no part of what it said: two equal runs have equal records.
             notes["latency_ms"] = outcome.latency_ms
             outcome = msgspec.structs.replace(outcome, latency_ms=None)
-        if asked.batch:
-            notes["batch"] = asked.batch
+        if isinstance(outcome, ModelReply) and outcome.reference is not None:
+            notes["reference"] = outcome.reference
+            outcome = msgspec.structs.replace(outcome, reference=None)
         # Only what was really said now may be told again later.
         fresh = isinstance(outcome, ModelReply) and not outcome.cached
         return ExchangeRow(

@@ -1,18 +1,19 @@
 """Judges that are asked in their providers' batches."""
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from jurybox.errors import InputError
 from jurybox.models.names import ModelName
-from jurybox.running.batch_model import BatchModel
-from jurybox.running.ledger import OPEN
 from jurybox.running.ports import Model
 from jurybox.running.records import sealed_batch
 from jurybox.running.storing import Store
 from jurybox.wording import listed
+
+if TYPE_CHECKING:
+    from jurybox.models.batched import BatchedModel, BatchLog
 
 _PROVIDERS: Final = ("anthropic", "openai")
 _MEND: Final = "ask directly with --no-batch"
@@ -33,39 +34,35 @@ def check_batchable(judges: Sequence[str], origin: str) -> None:
             raise InputError("the judge can't be asked in batches", mend, name)
 
 
-def batch_models(models: Mapping[str, Model]) -> dict[str, BatchModel]:
-    """Return the models as they are asked in batches.
+def batched_model(name: str, model: Model, log: "BatchLog") -> "BatchedModel":
+    """Return the model as it is asked in batches.
 
     Raises:
-        InputError: one can't be.
+        InputError: it has none.
 
     """
-    return {name: _batched(name, model) for name, model in models.items()}
-
-
-def _batched(name: str, model: Model) -> BatchModel:
     from jurybox.models.anthropic import AnthropicModel
     from jurybox.models.anthropic_batches import AnthropicBatches
-    from jurybox.models.batches import BatchedModel
+    from jurybox.models.batched import BatchedModel
     from jurybox.models.openai import OpenAIModel
     from jurybox.models.openai_batches import OpenAIBatches
 
     match model:
         case OpenAIModel():
-            return BatchedModel(model, OpenAIBatches())
+            return BatchedModel(name, model, OpenAIBatches(), log)
         case AnthropicModel():
-            return BatchedModel(model, AnthropicBatches())
+            return BatchedModel(name, model, AnthropicBatches(), log)
         case _:
             raise InputError("the judge can't be asked in batches", _MEND, name)
 
 
-def forget(store: Store, run_id: str) -> None:
-    """Wait for no batch of a run any more: what they were asked is asked again.
+def close_batches(store: Store, run_id: str, state: str) -> None:
+    """Wait for no batch of a run any more: all is ``read``, or what they hold is ``gone``.
 
     Raises:
         IncompleteError: the store is in trouble.
 
     """
     for row in store.batches(run_id):
-        if row.state in OPEN:
-            store.update_batch(sealed_batch(msgspec.structs.replace(row, state="gone")))
+        if row.state in {"submitting", "submitted"}:
+            store.update_batch(sealed_batch(msgspec.structs.replace(row, state=state)))

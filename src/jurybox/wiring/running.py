@@ -12,8 +12,6 @@ import msgspec
 
 from jurybox.errors import IncompleteError
 from jurybox.models.prices import load_prices
-from jurybox.running.batching import Batcher
-from jurybox.running.ledger import Ledger
 from jurybox.running.outcomes import StoredOutcome, read_result
 from jurybox.running.plan import Plan
 from jurybox.running.ports import Model
@@ -25,12 +23,13 @@ from jurybox.scoring.conduct import Procedure
 from jurybox.scoring.result import ModelUse, SampleResult
 from jurybox.scoring.summary import RunTally
 from jurybox.settings import Settings
-from jurybox.wiring.judge_batches import batch_models
+from jurybox.wiring.judge_batches import batched_model, close_batches
 from jurybox.wiring.spending import run_cost
 from jurybox.wiring.staging import open_stage, window
 
 if TYPE_CHECKING:
     from jurybox.datasets import Dataset, Survey
+    from jurybox.models.batched import BatchedModel, OpenBatch
 
 # People can't read faster.
 _INTERVAL: Final = 0.1
@@ -89,7 +88,7 @@ class Job:
         self._prices = load_prices(settings.prices)
         self._on_progress = on_progress
         self._late: asyncio.TimerHandle | None = None
-        self._batcher: Batcher | None = None
+        self._batched: dict[str, BatchedModel] = {}
         self._began = self._shown = time.monotonic()
 
     async def work(self, dataset: "Dataset", base_url: str | None = None) -> RunRow:
@@ -104,7 +103,7 @@ class Job:
         try:
             known = self._take_stock()
             async with open_stage(
-                self._plan, self._settings, self._store, base_url, self._batches
+                self._plan, self._settings, self._store, base_url, self._in_batches
             ) as stage:
                 runner = Runner(
                     run_id=self.row.id,
@@ -114,9 +113,6 @@ class Job:
                     window=window(self._plan),
                 )
                 await runner.run(self._work(dataset), self, self.stop, known)
-                if self._batcher is not None:
-                    # All replies are stored, so the batches they came in needn't be read again.
-                    await self._batcher.settle(finished=self._complete)
         except IncompleteError as error:
             # All samples may be there and yet be worth nothing: their dataset has changed.
             self.stop.soon(str(error))
@@ -142,7 +138,7 @@ class Job:
     def why_stopped(self) -> str:
         """Why the run isn't finished, and what goes on without it."""
         reason = self.stop.reason
-        rows = () if self._batcher is None else self._batcher.left_open
+        rows = [each.row for each in self._open_batches()]
         if not rows:
             return reason
         names = [f"{row.batch_id or 'one being submitted'} ({row.requests})" for row in rows]
@@ -150,22 +146,27 @@ class Job:
         verb = "isn't cancelled, and goes" if len(rows) == 1 else "aren't cancelled, and go"
         return f"{reason}; {what} {', '.join(names)} {verb} on at the provider: resuming reads it"
 
-    def _batches(self, models: Mapping[str, Model]) -> Batcher:
-        """Make what asks judges in batches."""
-        ledger = Ledger(self._store, self.row.id, now_utc)
-        batcher = Batcher(batch_models(models), ledger, self)
-        self.stop.listen(lambda reason, at_once: batcher.stop(reason, at_once=at_once))
-        self._batcher = batcher
-        return batcher
+    def _in_batches(self, models: Mapping[str, Model]) -> Mapping[str, Model]:
+        """Return the judges as they are asked in batches; who stops the run stops waiting."""
+        from jurybox.models.batched import BatchLog
 
-    def noticed(self, text: str) -> None:
-        """Tell what a person should know about a batch."""
+        log = BatchLog(self._store, self.row.id, now_utc)
+        self._batched = {name: batched_model(name, each, log) for name, each in models.items()}
+        for model in self._batched.values():
+            model.on_change, model.warn = self._report, self._warn
+        self.stop.on_request = self._stop_waiting
+        return self._batched
+
+    def _stop_waiting(self, at_once: bool) -> None:  # noqa: FBT001 - a callback
+        for model in self._batched.values():
+            model.stop(self.stop.reason, at_once=at_once)
+
+    def _open_batches(self) -> "list[OpenBatch]":
+        return [each for model in self._batched.values() for each in model.open.values()]
+
+    def _warn(self, text: str) -> None:
         if self.on_notice is not None:
             self.on_notice(text)
-
-    def waited(self) -> None:
-        """Show how far batches are."""
-        self._report()
 
     def _why_broken(self) -> str:
         name, error = next(iter(self.broken.items()))
@@ -259,10 +260,14 @@ class Job:
                 answered=each.answered,
                 elapsed_s=(now - datetime.fromisoformat(each.row.submitted_at)).total_seconds(),
             )
-            for each in (() if self._batcher is None else self._batcher.waiting)
+            for each in self._open_batches()
+            if each.row.batch_id
         )
 
     def _finish(self) -> RunRow:
+        if self._plan.batch:
+            # All replies are stored, so the batches that they came in needn't be read again.
+            close_batches(self._store, self.row.id, "read")
         conclusion = self._tally.conclude()
         outcome = StoredOutcome(
             conclusion=conclusion,

@@ -17,7 +17,7 @@ from jurybox.running.storing import Store
 from jurybox.scoring.conduct import Procedure
 from jurybox.wiring import read_settings
 from jurybox.wiring.changes import describe_change
-from jurybox.wiring.judge_batches import forget
+from jurybox.wiring.judge_batches import close_batches
 from jurybox.wiring.metadata import run_metadata
 from jurybox.wiring.planning import Prepared
 from jurybox.wiring.running import Job, OnProgress, now_utc
@@ -120,7 +120,7 @@ def forget_batches(row: RunRow, store: Store) -> None:
     with store.claim(row.id) as mine:
         if not mine:
             raise InputError("another process is working on the run", "wait for it", row.id)
-        forget(store, row.id)
+        close_batches(store, row.id, "gone")
 
 
 def _work(

@@ -8,7 +8,6 @@ from typing import Final
 
 from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
 from jurybox.models.command import CommandModel
-from jurybox.running.batching import Batcher
 from jurybox.running.caller import Asker, Caller, Callers
 from jurybox.running.limits import Limits
 from jurybox.running.plan import Plan, TargetPlan
@@ -23,9 +22,18 @@ from jurybox.wiring.models import build_models
 _OWN: Final = ("command/", "python/", "replay/")
 
 # A batch holds what all samples under way ask, and may take hours however few it holds, so they
-# should be many; but their prompts stay in memory until they are answered. Measured with prompts of
-# 24 KB and three votes: 300 MB at the most, however long the dataset is.
+# should be many; but their prompts stay in memory until they are answered.
 _IN_BATCHES: Final = 2000
+# Judges that answer late are asked without a limit of calls; each request gets four attempts, and
+# the next one needs no pause, since it waits for the next batch.
+_ANY_NUMBER: Final = 10**9
+_LATE: Final = Limits(
+    concurrency=_ANY_NUMBER,
+    start=_ANY_NUMBER,
+    rate_limit_attempts=Limits().attempts,
+    retry_reserve=_ANY_NUMBER,
+    first_delay=0.0,
+)
 
 
 @asynccontextmanager
@@ -34,11 +42,11 @@ async def open_stage(
     settings: Settings,
     store: Store,
     base_url: str | None = None,
-    batcher: Callable[[Mapping[str, Model]], Batcher] | None = None,
+    batched: Callable[[Mapping[str, Model]], Mapping[str, Model]] | None = None,
 ) -> AsyncGenerator[Stage]:
     """Build the models of a plan, and let go of them at the end.
 
-    Judges are asked through what ``batcher`` makes of them, where the plan says so.
+    Where the plan says so, judges are asked through what ``batched`` makes of them.
 
     Raises:
         InputError: a model can't be had.
@@ -46,22 +54,17 @@ async def open_stage(
 
     """
     models = plan_models(plan, settings, base_url)
-    callers = _Callers(plan, models)
-    batches = None
+    judges: Mapping[str, Model] = {name: models[name] for name in plan.judges}
+    if plan.batch and batched is not None:
+        judges = batched(judges)
     try:
-        if plan.batch and batcher is not None:
-            batches = batcher({name: models[name] for name in plan.judges})
-            await batches.open()
         yield Stage(
-            ask=callers.ask,
+            ask=_Callers(plan, models, judges).ask,
             endpoint=lambda model: models[model].endpoint,
             find=_finder(store) if plan.cache else None,
-            batches=batches,
         )
     finally:
-        if batches is not None:
-            await batches.aclose()
-        for model in models.values():
+        for model in (*judges.values(), *models.values()):
             await model.aclose()
 
 
@@ -90,10 +93,13 @@ def _command(target: TargetPlan, folder: str) -> Model:
 class _Callers:
     """Calls models; a time-out of the system under test is a measurement and isn't retried."""
 
-    def __init__(self, plan: Plan, models: dict[str, Model]) -> None:
+    def __init__(
+        self, plan: Plan, models: Mapping[str, Model], judges: Mapping[str, Model]
+    ) -> None:
         limits = Limits() if plan.concurrency is None else _limits(plan.concurrency)
         callers = Callers(limits)
-        self._judges = {name: callers.caller(models[name]) for name in plan.judges}
+        judged = Callers(_LATE) if plan.batch else callers
+        self._judges = {name: judged.caller(model) for name, model in judges.items()}
         self._target: Caller | None = None
         if plan.target is not None:
             model = models[plan.target.model]
