@@ -1,9 +1,6 @@
 """Working on a run before somebody's eyes: what is said before, meanwhile and after."""
 
-import contextlib
-import gc
-from collections.abc import Callable, Generator
-from typing import Final
+from collections.abc import Callable
 
 from jurybox.cli.ending import end
 from jurybox.cli.exits import INCOMPLETE, fail
@@ -16,9 +13,6 @@ from jurybox.running.plan import Plan, read_plan
 from jurybox.running.storing import Store
 from jurybox.wiring.running import Job, OnProgress
 from jurybox.wiring.runs import Ended, Hold
-
-# Young values are looked through after so many more of them were made than given up.
-_SELDOM: Final = 50_000
 
 Start = Callable[[OnProgress, Hold], Ended]
 
@@ -41,22 +35,6 @@ def attempt(start: Start, store_url: str | None) -> Ended | None:
         return None
 
 
-@contextlib.contextmanager
-def _seldom_collected() -> Generator[None]:
-    """Look for cycles seldom: a run makes millions of values, and hardly any in circles.
-
-    What is there already, mostly code, is not looked through at all meanwhile.
-    """
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(_SELDOM, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
-
-
 def watched(start: Start, store_url: str | None, begun: list[str] | None = None) -> Ended:
     """Start or go on with a run, and show how it goes; its id is added to ``begun``."""
     with displayed() as display:
@@ -70,8 +48,7 @@ def watched(start: Start, store_url: str | None, begun: list[str] | None = None)
             display.begin(plan.samples)
             stop_on_signals(job)
 
-        with _seldom_collected():
-            return start(display.show, hold)
+        return start(display.show, hold)
 
 
 def described(plan: Plan) -> str:
