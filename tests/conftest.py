@@ -10,10 +10,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
+
+from jurybox.models.http import HttpCall, HttpClient
 
 # A deadline fails on a busy machine, and a database makes a run depend on the one before. People
 # hunt with new examples every time; a release must not hang on the luck of one run.
@@ -39,7 +42,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _MEMORY = Path("/dev/shm")  # noqa: S108 - only a folder of this run's own is made in it
 _ENOUGH = 4 << 30
 
-_PRIVATE = ("JURYBOX_", "OPENAI_", "ANTHROPIC_", "XDG_")
+_PRIVATE = ("JURYBOX_", "OPENAI_", "ANTHROPIC_", "REQUESTS_CA_", "SSL_CERT_", "XDG_")
 
 
 class NetworkForbiddenError(RuntimeError):
@@ -100,6 +103,21 @@ def _guard(
 
 
 sys.addaudithook(_guard)
+
+
+def _guard_the_http_client() -> None:
+    """Check where calls go: sockets outside of Python raise no events."""
+    request = HttpClient._request
+
+    def guarded(client: HttpClient, call: HttpCall) -> Any:  # noqa: ANN401 - wreq's own
+        if "proxies" not in client._settings:
+            _require_loopback(urlsplit(client.address).hostname)
+        return request(client, call)
+
+    HttpClient._request = guarded  # type: ignore[method-assign]
+
+
+_guard_the_http_client()
 
 
 def pytest_configure(config: pytest.Config) -> None:

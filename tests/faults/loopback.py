@@ -90,6 +90,9 @@ class Loopback:
             await closed
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
+        except asyncio.CancelledError:
+            writer.transport.abort()
+            raise
         finally:
             closed.cancel()
             writer.close()

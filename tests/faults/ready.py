@@ -38,7 +38,7 @@ for line in sys.stdin:
 """
 _ROOMS = (
     "jurybox.cli", "jurybox.datasets", "jurybox.judging", "jurybox.judging.evidence",
-    "jurybox.judging.replies", "jurybox.models", "jurybox.models.wire", "jurybox.reporting",
+    "jurybox.judging.replies", "jurybox.models", "jurybox.reporting",
     "jurybox.rubric", "jurybox.rubric.document", "jurybox.running", "jurybox.scoring",
     "jurybox.scoring.automated", "jurybox.storage", "jurybox.suite", "jurybox.wiring",
 )  # fmt: skip

@@ -4,8 +4,10 @@ import asyncio
 import gc
 import gzip
 import socket
+import time
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine
+from datetime import timedelta
 from pathlib import Path
 from queue import Queue
 from threading import Thread
@@ -17,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import loopback
+from jurybox.models import http
 from jurybox.models.http import HttpAnswer, HttpClient, HttpOptions
-from jurybox.models.wire import pool as pools
 from jurybox.running.ports import ModelTrouble
 from loopback import Exchange, Fault, Loopback
 
@@ -46,18 +48,22 @@ def ask(
     """Let a client and an endpoint loose on each other; nothing may be left of either."""
 
     async def main() -> Loopback:
-        before = open_files()
         async with Loopback(*script) as server:
             client = HttpClient(server.url, {}, options=msgspec.convert(options, HttpOptions))
             await scenario(client, server)
             await client.aclose()
             await server.until(lambda server: server.open == 0)
-        async with asyncio.timeout(20):
-            while open_files() > before:  # noqa: ASYNC110 - nobody tells when the system is done
-                await asyncio.sleep(0.01)
         return server
 
-    return asyncio.run(main())
+    before = open_files()
+    server = asyncio.run(main())
+    deadline = time.monotonic() + 20
+    # The client's thread ends a little later.
+    while open_files() > before:
+        assert time.monotonic() < deadline
+        gc.collect()
+        time.sleep(0.01)
+    return server
 
 
 def connections_of(server: Loopback) -> int:
@@ -185,7 +191,7 @@ def test_what_the_loop_had_no_time_to_see_is_seen_before_a_connection_is_used(
 
 
 def test_an_idle_connection_is_closed_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pools, "LONGEST_IDLE", 0.05)
+    monkeypatch.setattr(http, "_LONGEST_IDLE", timedelta(seconds=0.05))
 
     async def scenario(client: HttpClient, server: Loopback) -> None:
         await asyncio.gather(*(post(client) for _ in range(3)))
@@ -201,7 +207,7 @@ def test_a_request_is_not_sent_twice_where_it_may_have_been_read() -> None:
     async def scenario(client: HttpClient, _: Loopback) -> None:
         await post(client)
         found = await trouble(client)
-        assert (str(found), found.retry) == ("unreachable (the connection was cut)", True)
+        assert (str(found), found.retry) == ("unreachable (the connection was lost)", True)
 
     assert len(ask(says(FINE), loopback.cut_off, scenario=scenario).requests) == 2
 
@@ -236,15 +242,15 @@ def test_chunks_may_come_in_odd_pieces() -> None:
         (b"\x15\x03\x01\x00\x02\x02\x46", "the answer isn't HTTP ("),
         (b"hello\n", "the answer isn't HTTP ("),
         (
-            b"HTTP/1.1 200 OK\r\nX: " + b"y" * 200_000,
-            "the answer isn't HTTP (its head is too large)",
+            b"HTTP/1.1 200 OK\r\nX: " + b"y" * 2_000_000,
+            "the answer isn't HTTP (TooLarge)",
         ),
         (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: " + b"y" * 200_000,
-            "the answer isn't HTTP (too much comes around its body)",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: " + b"y" * 2_000_000,
+            "the answer is incomplete, or can't be decompressed",
         ),
-        (b"HTTP/1.1 101 X\r\n\r\n", "the answer isn't HTTP (it changes the protocol)"),
-        (b"HTTP/1.1 200 OK\r\nX: y", "unreachable (the connection was cut)"),
+        (b"HTTP/1.1 101 X\r\n\r\n", "HTTP 101 isn't an answer"),
+        (b"HTTP/1.1 200 OK\r\nX: y", "unreachable (the connection was lost)"),
     ],
 )
 def test_what_is_no_answer_is_named_and_asked_for_again(said: bytes, message: str) -> None:
@@ -310,6 +316,7 @@ def test_an_answer_may_come_before_the_request_is_out() -> None:
     seen: list[bytes] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 413 Too large\r\nContent-Length: 0\r\n\r\n")
         # Everything else is what was under way; it ends without the rest.
         while data := await reader.read(1 << 20):
@@ -396,14 +403,18 @@ def test_a_call_that_is_cancelled_closes_its_connection_and_no_other() -> None:
     ask(says(FINE), loopback.hang, scenario=scenario)
 
 
-def test_a_client_that_is_closed_ends_calls_that_are_under_way() -> None:
+def test_a_client_that_is_closed_lets_calls_in_flight_end() -> None:
+    async def slowly(exchange: Exchange) -> None:
+        await asyncio.sleep(0.1)
+        await exchange.send(FINE)
+
     async def scenario(client: HttpClient, server: Loopback) -> None:
-        stuck = asyncio.create_task(trouble(client))
+        call = asyncio.create_task(post(client))
         await server.until(lambda server: len(server.requests) == 1)
         await client.aclose()
-        assert str(await stuck) == "unreachable (the connection was cut)"
+        await call
 
-    ask(loopback.hang, scenario=scenario)
+    ask(slowly, scenario=scenario)
 
 
 def test_a_loop_that_ends_right_after_closing_leaves_nothing() -> None:
@@ -476,15 +487,3 @@ def test_an_answer_that_keeps_coming_is_not_silence() -> None:
 
     # Each piece is in time by far, and all of them together are not.
     ask(slowly, scenario=scenario, read=1.2)
-
-
-def test_a_call_needs_no_timer_of_its_own() -> None:
-    async def scenario(client: HttpClient, _: Loopback) -> None:
-        await post(client)
-        loop = asyncio.get_running_loop()
-        set_before = len(loop._scheduled)  # type: ignore[attr-defined]
-        for _ in range(50):
-            await post(client)
-        assert len(loop._scheduled) <= set_before  # type: ignore[attr-defined]
-
-    ask(says(FINE), scenario=scenario)

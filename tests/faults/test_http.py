@@ -13,9 +13,8 @@ import pytest
 import loopback
 from clocks import Clock
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.models.http import HttpCall, HttpClient, HttpOptions
+from jurybox.models.http import HttpCall, HttpClient, HttpOptions, Proxies
 from jurybox.models.openai import OpenAIModel, openai_client
-from jurybox.models.proxies import Proxies
 from jurybox.models.trouble import LARGEST_REFUSAL, StatusTrouble
 from jurybox.rubric.model import Generation
 from jurybox.running.caller import Callers

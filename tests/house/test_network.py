@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from jurybox.models.http import HttpClient
+
 # Reserved for documentation (RFC 5737, RFC 3849, RFC 2606): they would lead nowhere even unguarded.
 ELSEWHERE = "192.0.2.1"
 ELSEWHERE_V6 = "2001:db8::1"
@@ -60,6 +62,7 @@ WAYS_OUT: dict[str, Callable[[], object]] = {
     "connect_ex": connect_without_raising,
     "create_connection": lambda: socket.create_connection((ELSEWHERE, 80), timeout=1),
     "asyncio": connect_in_an_event_loop,
+    "our own client": lambda: asyncio.run(HttpClient(f"http://{ELSEWHERE}", {}).post("", {})),
     "sendto": send_datagram,
     "sendmsg": send_message,
     "getaddrinfo": lambda: socket.getaddrinfo(NAME, 80),

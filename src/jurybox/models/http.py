@@ -1,17 +1,23 @@
-"""One HTTP client per endpoint; every way in which a call goes wrong becomes a kind of trouble."""
+"""One HTTP client per endpoint, by wreq; every error of a call becomes a `ModelTrouble`."""
 
-import asyncio
+import functools
+import ipaddress
 import json
+import re
+import ssl
 import time
+from base64 import b64encode
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime, timedelta
 from typing import IO, Final, TypeVar
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import msgspec
+import wreq
+from wreq import exceptions, redirect
 
 from jurybox.errors import InputError
-from jurybox.models.proxies import Proxies
 from jurybox.models.trouble import (
     LARGEST_REFUSAL,
     quoted,
@@ -19,46 +25,136 @@ from jurybox.models.trouble import (
     read_retry_after,
     status_trouble,
 )
-from jurybox.models.wire.address import Address, read_address
-from jurybox.models.wire.connection import Reply
-from jurybox.models.wire.dialing import Dialer, Limits
-from jurybox.models.wire.faults import (
-    BrokenOff,
-    Insecure,
-    NoConnectionInTime,
-    NotHttp,
-    ProxyRefused,
-    Silent,
-    TookTooLong,
-    TooLarge,
-    Unreachable,
-    WireFault,
-)
-from jurybox.models.wire.pool import Pool
-from jurybox.models.wire.requests import Requests, read_proxy
 from jurybox.running.ports import ModelTrouble
 
 T = TypeVar("T")
+_Take = Callable[[memoryview], object]
 
 _MEGABYTE: Final = 1_000_000
 _JSON: Final = "application/json"
-_ALWAYS: Final = {"Accept": _JSON, "User-Agent": "jurybox"}
-# The first status that isn't a success.
-_FIRST_REFUSAL: Final = 300
+_PORTS: Final = {"http": 80, "https": 443}
+_PROXY_SCHEMES: Final = {"http", "https", "socks4", "socks4a", "socks5", "socks5h"}
+_FIRST_FINAL, _FIRST_REFUSAL, _FIRST_ERROR = 200, 300, 400
+# Servers close idle connections after 5 s to some minutes; closing first loses no request.
+_LONGEST_IDLE: Final = timedelta(seconds=15)
+# Bytes per second. The read timeout begins with the request, so a large one gets more time.
+_SLOWEST_UPLOAD: Final = 100_000
 # More than a store can hold.
 _TOO_MANY: Final = 2**63
 
+_CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
+_UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
+_ABOUT_TRUST: Final = (
+    "the certificate is for another host, expired, or of an authority that isn't trusted; "
+    "SSL_CERT_FILE can name another"
+)
+# In the texts of wreq's errors; its exceptions have no fields.
+_TLS_REASON: Final = re.compile(r'library: "SSL routines".*?reason: "(\w+)"')
+_SYSTEM_REASON: Final = re.compile(r'(?:message|error): "(?:failed to lookup .*?: )?([^"]+)"')
+_PARSE_REASON: Final = re.compile(r"Parse\((\w+)")
+_ERRORS: Final = (
+    exceptions.BodyError,
+    exceptions.ConnectionError,
+    exceptions.ConnectionResetError,
+    exceptions.DecodingError,
+    exceptions.ProxyConnectionError,
+    exceptions.RequestError,
+    exceptions.TimeoutError,
+    exceptions.TlsError,
+    exceptions.UpgradeError,
+)
 
-class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Patience and limits of one client; times in seconds.
+
+class Proxies(msgspec.Struct, frozen=True, kw_only=True):
+    """Proxies by the scheme of the endpoint, and the hosts that are reached without one."""
+
+    http: str | None = None
+    https: str | None = None
+    direct: tuple[str, ...] = ()
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "Proxies":
+        """Read the usual variables; lower case wins over upper case."""
+
+        def value(name: str) -> str | None:
+            return environment.get(name) or environment.get(name.upper()) or None
+
+        others = value("all_proxy")
+        return cls(
+            http=value("http_proxy") or others,
+            https=value("https_proxy") or others,
+            direct=tuple(part.strip() for part in (value("no_proxy") or "").split(",")),
+        )
+
+    def to(self, scheme: str, host: str, port: int) -> str | None:
+        """Return the proxy for an endpoint; this machine is always reached directly."""
+        if _is_loopback(host) or any(_covers(entry, host, port) for entry in self.direct):
+            return None
+        return self.https if scheme == "https" else self.http
+
+    def __repr__(self) -> str:
+        """Hide addresses, which may carry a password."""
+        return f"Proxies(http={bool(self.http)}, https={bool(self.https)})"
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _covers(entry: str, host: str, port: int) -> bool:
+    """Tell whether an entry of NO_PROXY names a host: `name`, `.name`, `name:port`, an IP range."""
+    if entry == "*":
+        return True
+    name, colon, digits = entry.lower().rpartition(":")
+    if colon and digits.isdecimal() and (":" not in name or name.endswith("]")):
+        if int(digits) != port:
+            return False
+    else:
+        name = entry.lower()
+    name = name.strip("[]").removeprefix("*").lstrip(".")
+    if not name:
+        return False
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(name, strict=False)
+    except ValueError:
+        return host == name or host.endswith(f".{name}")
+
+
+class Tls(msgspec.Struct, frozen=True, kw_only=True):
+    """What secure connections are made with, as PEM.
 
     Attributes:
-        connect: until a connection stands.
+        authorities: whose certificates are trusted, in place of the system's.
+        certificate: of this client, for endpoints that ask for one.
+        key: of that certificate (PKCS #8).
+
+    """
+
+    authorities: bytes | None = None
+    certificate: bytes | None = None
+    key: bytes | None = None
+
+    def __repr__(self) -> str:
+        """Hide the key."""
+        return "Tls(...)"
+
+
+class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Timeouts in seconds, limits and connections of one client.
+
+    Attributes:
+        connect: until there is a connection.
         read: between two pieces of the answer, and until the first.
-        total: for the whole exchange.
-        largest_body: the most bytes of an answer, unpacked.
+        total: for the whole call.
+        largest_body: the most bytes of an answer, decompressed.
         largest_file: the same for one that goes into a file.
-        proxies: what to go through; none unless told.
+        proxies: none by default.
+        tls: certificates; those of the system by default.
 
     """
 
@@ -68,10 +164,11 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     largest_body: int = 32 * _MEGABYTE
     largest_file: int = 1000 * _MEGABYTE
     proxies: Proxies = Proxies()
+    tls: Tls = Tls()
 
 
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A successful answer, and how long it took from sending to its last byte.
+    """A successful answer, and the time from sending to its last byte.
 
     The names of ``headers`` are in lower case.
     """
@@ -82,12 +179,12 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def content_type(self) -> str:
-        """What the endpoint says that it sent, in lower case."""
+        """The content type in lower case."""
         return self.headers.get("content-type", "").lower()
 
 
 class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One call; the body of the answer goes into a file where there is one."""
+    """One call; with ``into``, the body of the answer is written to that file."""
 
     method: str = "GET"
     path: str
@@ -97,7 +194,7 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpClient:
-    """Talks to one address.
+    """Calls one address; the event loop may change between calls.
 
     The secrets among ``headers`` go out with every request and appear nowhere else.
     """
@@ -109,111 +206,89 @@ class HttpClient:
         *,
         secrets: tuple[str, ...] = (),
         options: HttpOptions | None = None,
-        now: Callable[[], float] = time.monotonic,
         today: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._options = options or HttpOptions()
-        parts, to = _read(base_url)
-        proxy = read_proxy(self._options.proxies.to(to.scheme, to.host))
-        self._way = (to, proxy)
-        self._requests = Requests(to, proxy, {**_ALWAYS, **headers})
-        self._secrets = (*secrets, parts.password or "", *to.secrets)
-        if proxy is not None:
-            self._secrets += proxy.secrets
-        self._now = now
+        parts = _read_address(base_url)
+        port = parts.port or _PORTS[parts.scheme]
+        named = self._options.proxies.to(parts.scheme, parts.hostname or "", port)
+        proxy = None if named is None else _read_proxy(named)
+        self._url = parts.geturl()
+        self._settings = _settings(parts, proxy, headers, self._options)
+        self._secrets = (*secrets, *_passwords(parts), *(_passwords(proxy) if proxy else ()))
         self._today = today
-        self._pool: tuple[asyncio.AbstractEventLoop, Pool] | None = None
+        self._client: wreq.Client | None = None
         # Without the name and password that an address may carry.
-        self.address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
+        self.address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
     async def post(self, path: str, payload: object) -> HttpAnswer:
         """Make one attempt to send JSON.
 
         Raises:
-            StatusTrouble: the endpoint says no.
-            ModelTrouble: the attempt came to nothing in another way.
+            StatusTrouble: the endpoint refuses.
+            ModelTrouble: the attempt failed in another way.
 
         """
-        started = self._now()
-        try:
-            # The request in no name of ours, so that nothing keeps it while its answer is awaited.
-            reply = await self._open().exchange(
-                self._requests.write("POST", path, encoded(payload), _JSON), self._options.total
-            )
-        except WireFault as fault:
-            raise self._trouble(fault, self._options.largest_body) from None
-        return self._answer(reply, started)
+        return await self.send(HttpCall(method="POST", path=path, body=encoded(payload)))
 
     async def send(self, call: HttpCall) -> HttpAnswer:
-        """Make one attempt.
+        """Make one attempt; cancelling it closes its connection at once.
 
         Raises:
-            StatusTrouble: the endpoint says no.
-            ModelTrouble: the attempt came to nothing in another way.
+            StatusTrouble: the endpoint refuses.
+            ModelTrouble: the attempt failed in another way.
 
         """
-        started = self._now()
-        request = self._requests.write(call.method, call.path, call.body, call.content_type)
+        started = time.monotonic()
+        body: list[memoryview] = []
         try:
-            if call.into is None:
-                reply = await self._open().exchange(request, self._options.total)
-            else:
-                reply = await self._fetch(request, call.into)
-        except WireFault as fault:
-            options = self._options
-            largest = options.largest_body if call.into is None else options.largest_file
-            raise self._trouble(fault, largest) from None
-        return self._answer(reply, started)
-
-    def _answer(self, reply: Reply, started: float) -> HttpAnswer:
-        elapsed = (self._now() - started) * 1000
-        answer = HttpAnswer(body=reply.body, headers=reply.headers, elapsed_ms=elapsed)
-        if reply.status >= _FIRST_REFUSAL:
-            raise self._refused(reply.status, answer)
+            async with self._request(call) as response:
+                status = response.status.as_int()
+                if status >= _FIRST_REFUSAL:
+                    await _read(response, LARGEST_REFUSAL, body.append)
+                elif call.into is None:
+                    await self._read_all(response, self._options.largest_body, body.append)
+                else:
+                    await self._read_all(response, self._options.largest_file, call.into.write)
+        except _ERRORS as error:
+            raise self._trouble(error, time.monotonic() - started) from None
+        answer = HttpAnswer(
+            body=b"".join(body),
+            headers={str(n, "latin-1"): str(v, "utf-8", "replace") for n, v in response.headers},
+            elapsed_ms=(time.monotonic() - started) * 1000,
+        )
+        if not _FIRST_FINAL <= status < _FIRST_REFUSAL:
+            raise self._refused(status, answer)
         return answer
 
     async def aclose(self) -> None:
-        """Let go of the connections; more than once is fine."""
-        if self._pool is not None:
-            loop, pool = self._pool
-            self._pool = None
-            # Those of a loop that is gone went with it.
-            if loop is asyncio.get_running_loop():
-                await pool.aclose()
+        """Close idle connections; calls in flight end as usual, and the next one reconnects."""
+        self._client = None
 
-    def _open(self) -> Pool:
-        loop = asyncio.get_running_loop()
-        if self._pool is None or self._pool[0] is not loop:
-            options = self._options
-            limits = Limits(
-                connect=options.connect, read=options.read, largest_body=options.largest_body
-            )
-            self._pool = (loop, Pool(Dialer(*self._way, limits), loop))
-        return self._pool[1]
+    def _request(self, call: HttpCall) -> AbstractAsyncContextManager[wreq.Response]:
+        if self._client is None:
+            # One thread moves the bytes; the default would be one per core.
+            runtime = wreq.Runtime(workers=1)
+            self._client = wreq.Client(**{**self._settings, "runtime": runtime})
+        size = len(call.body or b"")
+        request: wreq.Request = {
+            "read_timeout": timedelta(seconds=self._options.read + size / _SLOWEST_UPLOAD)
+        }
+        if call.body is not None:
+            request["body"] = call.body
+            request["headers"] = {"Content-Type": call.content_type}
+        method: wreq.Method = getattr(wreq.Method, call.method)
+        return self._client.request(method, f"{self._url}{call.path}", **request)
 
-    async def _fetch(self, request: bytes, into: IO[bytes]) -> Reply:
-        options = self._options
-        limits = Limits(
-            connect=options.connect, read=options.read, largest_body=options.largest_file
-        )
-        # A connection of its own, which ends with the file.
-        deadline = asyncio.get_running_loop().time() + options.total
-        connection = await Dialer(*self._way, limits).dial(deadline)
-        try:
-            status, headers = await connection.begin(request, deadline)
-            refusal = bytearray()
-            while len(refusal) <= LARGEST_REFUSAL and (piece := await connection.read()):
-                if status < _FIRST_REFUSAL:
-                    into.write(piece)
-                else:
-                    # Short, and wanted in words.
-                    refusal += piece
-        finally:
-            connection.abort()
-        return Reply(status, headers, bytes(refusal))
+    async def _read_all(self, response: wreq.Response, largest: int, take: _Take) -> None:
+        if await _read(response, largest, take) > largest:
+            what = f"the answer is larger than {largest / _MEGABYTE:.0f} MB"
+            raise ModelTrouble("unreadable", what, retry=False)
 
     def _refused(self, status: int, answer: HttpAnswer) -> ModelTrouble:
-        if status < 400:  # noqa: PLR2004 - a redirection
+        if status < _FIRST_FINAL:
+            return ModelTrouble("unreadable", f"HTTP {status} isn't an answer", retry=True)
+        if status < _FIRST_ERROR:
             to = quoted(answer.headers.get("location", "somewhere else"), self._secrets)
             return ModelTrouble(
                 "refused",
@@ -227,42 +302,174 @@ class HttpClient:
             retry_after=read_retry_after(answer.headers, self._today()),
         )
 
-    def _trouble(self, fault: WireFault, largest: int) -> ModelTrouble:  # noqa: PLR0911 - one for each kind
+    def _trouble(self, error: Exception, elapsed: float) -> ModelTrouble:
+        """Return what an error of wreq means; nothing in its text is secret."""
+        # What precedes the source of an error is its address.
+        text = str(error).partition("source: ")[2]
+        if "TimedOut" in text:
+            return self._timeout(text, elapsed)
+        if found := _TLS_REASON.search(text):
+            return _insecure(found[1])
+        if found := _PARSE_REASON.search(text):
+            what = f"the answer isn't HTTP ({found[1]})"
+            return ModelTrouble("unreadable", what, retry=True)
+        if "kind: ProxyConnect" in text or "kind: Connect" in text:
+            return _unreachable(text)
+        if isinstance(error, exceptions.BodyError | exceptions.DecodingError):
+            what = "the answer is incomplete, or can't be decompressed"
+            return ModelTrouble("unreadable", what, retry=True)
+        # The endpoint may have read the request; the caller may repeat it, as after a timeout.
+        return ModelTrouble("unreachable", "unreachable (the connection was lost)", retry=True)
+
+    def _timeout(self, text: str, elapsed: float) -> ModelTrouble:
         options = self._options
-        match fault:
-            case NoConnectionInTime():
-                what = f"no connection within {options.connect:g} s"
-                return ModelTrouble("unreachable", what, retry=True, everybody=True)
-            case Silent():
-                what = f"timed out: nothing came for {options.read:g} s"
-                return ModelTrouble("timeout", what, retry=True)
-            case TookTooLong():
-                what = f"timed out after {options.total:g} s"
-                return ModelTrouble("timeout", what, retry=True)
-            case Insecure():
-                what = f"unreachable (no secure connection: {quoted(fault.reason, self._secrets)})"
-                return ModelTrouble("unreachable", what, retry=False, everybody=fault.certificate)
-            case ProxyRefused():
-                what = f"the proxy answers HTTP {fault.status}"
-                return ModelTrouble("refused", what, retry=False)
-            case Unreachable():
-                where = "the proxy: " if fault.proxied else ""
-                what = f"unreachable ({where}{quoted(fault.reason, self._secrets)})"
-                return ModelTrouble("unreachable", what, retry=True, everybody=True)
-            case BrokenOff():
-                what = "the answer broke off, or can't be unpacked"
-                return ModelTrouble("unreadable", what, retry=True)
-            case TooLarge():
-                what = f"the answer is larger than {largest / _MEGABYTE:.0f} MB"
-                return ModelTrouble("unreadable", what, retry=False)
-            case NotHttp():
-                what = f"the answer isn't HTTP ({quoted(fault.reason, self._secrets)})"
-                return ModelTrouble("unreadable", what, retry=True)
-            case _:
-                # Cut. Whether the endpoint has read the request isn't known; the caller may ask
-                # again, as it may after a time-out.
-                what = "unreachable (the connection was cut)"
-                return ModelTrouble("unreachable", what, retry=True)
+        if elapsed >= options.total:
+            return ModelTrouble("timeout", f"timed out after {options.total:g} s", retry=True)
+        if "kind: ProxyConnect" in text or "kind: Connect" in text:
+            what = f"no connection within {options.connect:g} s"
+            return ModelTrouble("unreachable", what, retry=True, everybody=True)
+        what = f"timed out: nothing came for {options.read:g} s"
+        return ModelTrouble("timeout", what, retry=True)
+
+
+async def _read(response: wreq.Response, largest: int, take: _Take) -> int:
+    """Give the pieces of a body to ``take`` until there are too many; return their size."""
+    size = 0
+    async with response.stream() as stream:
+        async for piece in stream:
+            # A body may be followed by headers.
+            if not isinstance(piece, wreq.HeaderMap):
+                take(piece)
+                size += len(piece)
+                if size > largest:
+                    break
+    return size
+
+
+def _insecure(reason: str) -> ModelTrouble:
+    untrusted = reason == _UNTRUSTED
+    words = _ABOUT_TRUST if untrusted else reason.lower().replace("_", " ")
+    what = f"unreachable (no secure connection: {words})"
+    return ModelTrouble("unreachable", what, retry=False, everybody=untrusted)
+
+
+def _unreachable(text: str) -> ModelTrouble:
+    proxied = "kind: ProxyConnect" in text
+    if "ProxyAuthRequired" in text:
+        return ModelTrouble("refused", "the proxy answers HTTP 407", retry=False)
+    if "TunnelUnsuccessful" in text:
+        return ModelTrouble("refused", "the proxy refuses to connect", retry=False)
+    found = _SYSTEM_REASON.search(text)
+    reason = found[1].lower() if found else "the connection was lost"
+    what = f"unreachable ({'the proxy: ' if proxied else ''}{reason})"
+    return ModelTrouble("unreachable", what, retry=True, everybody=True)
+
+
+def _settings(
+    address: SplitResult,
+    proxy: SplitResult | None,
+    headers: Mapping[str, str],
+    options: HttpOptions,
+) -> "wreq.ClientConfig":
+    settings: wreq.ClientConfig = {
+        "user_agent": "jurybox",
+        "headers": _checked({"Accept": _JSON, **headers}),
+        "redirect": redirect.Policy.none(),
+        "dns_options": wreq.DnsOptions(system_dns=True),
+        # Half of the world sends it without the head that the standard wants (RFC 9110).
+        "deflate": False,
+        "pool_idle_timeout": _LONGEST_IDLE,
+        "connect_timeout": timedelta(seconds=options.connect),
+        "timeout": timedelta(seconds=options.total),
+        # An endpoint that takes nothing of a request; Linux closes the connection.
+        "tcp_user_timeout": timedelta(seconds=options.read),
+    }
+    if proxy is None:
+        # Otherwise wreq would look for one in the environment.
+        settings["no_proxy"] = True
+    else:
+        settings["proxies"] = [wreq.Proxy.all(proxy.geturl())]
+    if address.scheme == "https" or (proxy is not None and proxy.scheme == "https"):
+        settings["tls_verify"] = _trusted(options.tls)
+        if options.tls.certificate is not None:
+            settings["tls_identity"] = _identity(options.tls)
+    return settings
+
+
+def _checked(headers: Mapping[str, str]) -> wreq.HeaderMap:
+    try:
+        return wreq.HeaderMap(headers)
+    except (RuntimeError, UnicodeEncodeError):
+        hint = "check what it was read from"
+        raise InputError("a header holds a control character", hint) from None
+
+
+def _trusted(tls: Tls) -> wreq.CertStore:
+    if tls.authorities is None:
+        return _system_authorities()
+    try:
+        # wreq would go on with a file that has none, and trust nothing.
+        if _CERTIFICATE in tls.authorities:
+            return wreq.CertStore.from_pem_stack(tls.authorities)
+    except exceptions.TlsError:
+        pass
+    hint = "name a file of PEM certificates in SSL_CERT_FILE"
+    raise InputError("the certificates to trust can't be read", hint)
+
+
+@functools.cache
+def _system_authorities() -> wreq.CertStore:
+    """Return what Python trusts, and what is in OpenSSL's folder, which Python doesn't list."""
+    trusted = ssl.create_default_context().get_ca_certs(binary_form=True)
+    return wreq.CertStore(der_certs=trusted, default_paths=True)
+
+
+def _identity(tls: Tls) -> wreq.Identity:
+    try:
+        return wreq.Identity.from_pkcs8_pem(tls.certificate or b"", tls.key or b"")
+    except (exceptions.BuilderError, exceptions.TlsError):
+        hint = "give PEM, the key as PKCS #8 without a password (`openssl pkcs8 -topk8 -nocrypt`)"
+        raise InputError("the client's certificate or its key can't be read", hint) from None
+
+
+def _read_address(url: str) -> SplitResult:
+    """Read a base URL; no message quotes it, for it may hold a key."""
+    hint = "give one like `https://host/v1`"
+    parts = _split(url, "the base URL", hint)
+    if parts.scheme not in _PORTS:
+        raise InputError("the base URL isn't an http address", hint)
+    if parts.query or parts.fragment:
+        raise InputError("the base URL has a query or a fragment", hint)
+    return parts
+
+
+def _read_proxy(url: str) -> SplitResult:
+    """Read the address of a proxy; without a scheme it is an http one."""
+    hint = "give one like `http://host:3128` or `socks5h://host:1080`, or none"
+    parts = _split(url if "://" in url else f"http://{url}", "the proxy's address", hint)
+    if parts.scheme not in _PROXY_SCHEMES:
+        raise InputError("the proxy's address isn't an http or socks address", hint)
+    return parts
+
+
+def _split(url: str, what: str, hint: str) -> SplitResult:
+    try:
+        parts = urlsplit(url.strip().rstrip("/"))
+        host = parts.hostname if parts.port != 0 else None
+    except ValueError:
+        raise InputError(f"{what} can't be read", hint) from None
+    if not host or not host.isprintable() or " " in host:
+        raise InputError(f"{what} names no host", hint)
+    return parts
+
+
+def _passwords(parts: SplitResult) -> tuple[str, ...]:
+    """Return what must not be shown of an address: the password, and both as they are sent."""
+    if parts.username is None:
+        return ()
+    password = unquote(parts.password or "")
+    token = b64encode(f"{unquote(parts.username)}:{password}".encode()).decode()
+    return (parts.password or "", password, token)
 
 
 def encoded(payload: object) -> bytes:
@@ -319,19 +526,6 @@ def read_json(body: bytes, kind: type[T]) -> T:
     text = json.dumps(json.loads(body), ensure_ascii=False, allow_nan=False)
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return msgspec.json.decode(whole, type=kind)
-
-
-def _read(base_url: str) -> tuple[SplitResult, Address]:
-    mend = "give one like `https://host/v1`"
-    try:
-        parts = urlsplit(base_url.strip())
-        address = read_address(parts.geturl().rstrip("/"))
-    except ValueError as error:
-        # Not quoted: somebody may have put a key here by mistake.
-        raise InputError(f"the base URL {error}", mend) from None
-    if parts.query or parts.fragment:
-        raise InputError("the base URL has a query or a fragment", mend)
-    return parts, address
 
 
 def secret_header(value: str, what: str) -> str:

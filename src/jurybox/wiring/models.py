@@ -107,7 +107,6 @@ class _Builder:
         return self._clients["anthropic"]
 
     def _options(self) -> "HttpOptions":
-        from jurybox.models.http import HttpOptions
-        from jurybox.models.proxies import Proxies
+        from jurybox.models.http import HttpOptions, Proxies
 
         return HttpOptions(proxies=Proxies.from_environment(os.environ))
