@@ -12,11 +12,16 @@ PRICES: Final = "JURYBOX_PRICES"
 STORE: Final = "JURYBOX_STORE"
 REGION: Final = "JURYBOX_REGION"
 MODELS: Final = "JURYBOX_MODELS"
+TIMEOUT: Final = "JURYBOX_TIMEOUT"
+CLIENT_CERT: Final = "JURYBOX_CLIENT_CERT"
+CLIENT_KEY: Final = "JURYBOX_CLIENT_KEY"
 TOKEN: Final = "JURYBOX_TOKEN"  # noqa: S105 - its name, not a token
 OPENAI_API_KEY: Final = "OPENAI_API_KEY"
 OPENAI_BASE_URL: Final = "OPENAI_BASE_URL"
 ANTHROPIC_API_KEY: Final = "ANTHROPIC_API_KEY"
 ANTHROPIC_BASE_URL: Final = "ANTHROPIC_BASE_URL"
+SSL_CERT_FILE: Final = "SSL_CERT_FILE"
+REQUESTS_CA_BUNDLE: Final = "REQUESTS_CA_BUNDLE"
 VARIABLES: Final = (
     RUBRICS,
     TRACEBACK,
@@ -25,11 +30,16 @@ VARIABLES: Final = (
     STORE,
     REGION,
     MODELS,
+    TIMEOUT,
+    CLIENT_CERT,
+    CLIENT_KEY,
     TOKEN,
     OPENAI_API_KEY,
     OPENAI_BASE_URL,
     ANTHROPIC_API_KEY,
     ANTHROPIC_BASE_URL,
+    SSL_CERT_FILE,
+    REQUESTS_CA_BUNDLE,
 )
 """Every variable that jurybox reads."""
 
@@ -45,11 +55,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         store: where runs are kept, a path or the URL of a database; None where none was named.
         region: where this runs, for the records of a run.
         models: the folder of embedded models; None where none was named.
+        timeout: seconds that a request to a model may take; None for the default.
+        client_cert: the file of the certificate that endpoints are shown; None for none.
+        client_key: the file of its key; None where that is in the same file.
         token: what browsers have to show to see the pages; None for one that is made up.
         openai_api_key: the key for an OpenAI-compatible endpoint; a local one may need none.
         openai_base_url: the address of that endpoint.
         anthropic_api_key: the key for Anthropic's endpoint.
         anthropic_base_url: another address for it.
+        ssl_cert_file: a file of authorities to trust in place of the system's; None for those.
+        requests_ca_bundle: the same under another name, which counts second.
 
     """
 
@@ -60,11 +75,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     store: str | None = None
     region: str | None = None
     models: str | None = None
+    timeout: str | None = None
+    client_cert: str | None = None
+    client_key: str | None = None
     token: str | None = None
     openai_api_key: str | None = None
     openai_base_url: str | None = None
     anthropic_api_key: str | None = None
     anthropic_base_url: str | None = None
+    ssl_cert_file: str | None = None
+    requests_ca_bundle: str | None = None
 
     def __repr__(self) -> str:
         """Show nothing: there are keys in it."""
@@ -81,9 +101,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             store=environment.get(STORE) or None,
             region=environment.get(REGION) or None,
             models=environment.get(MODELS) or None,
+            timeout=environment.get(TIMEOUT) or None,
+            client_cert=environment.get(CLIENT_CERT) or None,
+            client_key=environment.get(CLIENT_KEY) or None,
             token=environment.get(TOKEN) or None,
             openai_api_key=environment.get(OPENAI_API_KEY) or None,
             openai_base_url=environment.get(OPENAI_BASE_URL) or None,
             anthropic_api_key=environment.get(ANTHROPIC_API_KEY) or None,
             anthropic_base_url=environment.get(ANTHROPIC_BASE_URL) or None,
+            ssl_cert_file=environment.get(SSL_CERT_FILE) or None,
+            requests_ca_bundle=environment.get(REQUESTS_CA_BUNDLE) or None,
         )

@@ -13,6 +13,8 @@ import pytest
 from jurybox.errors import InputError
 from jurybox.models.http import HttpAnswer, HttpClient, HttpOptions, Proxies, Tls
 from jurybox.running.ports import ModelTrouble
+from jurybox.wiring import read_settings
+from jurybox.wiring.models import http_options
 from tls import Socks, Tunnel, certificate, serve_http2, serving
 
 FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -378,6 +380,64 @@ def test_authorities_that_are_none_are_refused(authorities: bytes) -> None:
     options = HttpOptions(tls=Tls(authorities=authorities))
     with pytest.raises(InputError, match="SSL_CERT_FILE"):
         HttpClient("https://localhost", {}, options=options)
+
+
+# ---- as the environment has it
+
+
+def test_a_bundle_of_authorities_is_taken_from_the_environment(
+    trusted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(trusted))
+    assert (
+        ask("https://localhost:PORT/v1", Secure(trusted), http_options(read_settings())) == "fine"
+    )
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "missing.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+    assert (
+        ask("https://localhost:PORT/v1", Secure(trusted), http_options(read_settings())) == "fine"
+    )
+
+
+def test_a_client_certificate_is_taken_from_the_environment(
+    trusted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+    monkeypatch.setenv("JURYBOX_CLIENT_CERT", str(trusted))
+    assert show(trusted, http_options(read_settings())) == "{}"
+    # The certificate without its key.
+    monkeypatch.setenv("JURYBOX_CLIENT_CERT", "public.pem")
+    monkeypatch.setenv("JURYBOX_CLIENT_KEY", str(trusted))
+    assert show(trusted, http_options(read_settings())) == "{}"
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "JURYBOX_CLIENT_CERT"])
+def test_a_file_that_is_missing_is_named(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "some/missing.pem")
+    with pytest.raises(InputError) as caught:
+        http_options(read_settings())
+    said = f"{variable}: some/missing.pem can't be read (no such file or directory); "
+    assert str(caught.value).startswith(said)
+
+
+def test_a_clients_key_without_its_certificate_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURYBOX_CLIENT_KEY", "key.pem")
+    with pytest.raises(InputError, match="JURYBOX_CLIENT_KEY: JURYBOX_CLIENT_CERT is not set"):
+        http_options(read_settings())
+
+
+def test_the_timeout_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURYBOX_TIMEOUT", "900")
+    options = http_options(read_settings())
+    # A model that sends nothing before its reply is done needs both.
+    assert (options.read, options.total) == (900, 900)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e9", "soon"])
+def test_a_timeout_that_is_none_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURYBOX_TIMEOUT", text)
+    with pytest.raises(InputError, match=f"JURYBOX_TIMEOUT: `{text}` isn't a number of seconds"):
+        http_options(read_settings())
 
 
 # ---- through a proxy

@@ -26,6 +26,7 @@ from jurybox.models.trouble import (
     status_trouble,
 )
 from jurybox.running.ports import ModelTrouble
+from jurybox.settings import REQUESTS_CA_BUNDLE, SSL_CERT_FILE
 
 T = TypeVar("T")
 _Take = Callable[[memoryview], object]
@@ -46,7 +47,7 @@ _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 _UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
 _ABOUT_TRUST: Final = (
     "the certificate is for another host, expired, or of an authority that isn't trusted; "
-    "SSL_CERT_FILE can name another"
+    f"{SSL_CERT_FILE} can name another"
 )
 # In the texts of wreq's errors; its exceptions have no fields.
 _TLS_REASON: Final = re.compile(r'library: "SSL routines".*?reason: "(\w+)"')
@@ -413,7 +414,7 @@ def _trusted(tls: Tls) -> wreq.CertStore:
             return wreq.CertStore.from_pem_stack(tls.authorities)
     except exceptions.TlsError:
         pass
-    hint = "name a file of PEM certificates in SSL_CERT_FILE"
+    hint = f"name a file of PEM certificates in {SSL_CERT_FILE} or {REQUESTS_CA_BUNDLE}"
     raise InputError("the certificates to trust can't be read", hint)
 
 

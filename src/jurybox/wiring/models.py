@@ -3,18 +3,33 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from jurybox.errors import InputError
 from jurybox.models.names import ModelName
-from jurybox.settings import ANTHROPIC_API_KEY, OPENAI_API_KEY, Settings
+from jurybox.settings import (
+    ANTHROPIC_API_KEY,
+    CLIENT_CERT,
+    CLIENT_KEY,
+    OPENAI_API_KEY,
+    REQUESTS_CA_BUNDLE,
+    SSL_CERT_FILE,
+    TIMEOUT,
+    Settings,
+)
 from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
     from jurybox.models.http import HttpClient, HttpOptions
     from jurybox.models.local.files import ModelFile
     from jurybox.running.ports import Model
+
+
+# A day.
+_LONGEST_TIMEOUT: Final = 86_400
 
 
 def build_models(
@@ -91,7 +106,7 @@ class _Builder:
             if key is not None and urlsplit(address).username is not None:
                 problem = f"the address holds a user name, and {OPENAI_API_KEY} is set too"
                 raise InputError(problem, "use one of the two", "openai")
-            self._clients["openai"] = openai_client(address, key, self._options())
+            self._clients["openai"] = openai_client(address, key, http_options(self._settings))
         return self._clients["openai"]
 
     def _anthropic(self) -> "HttpClient":
@@ -103,10 +118,54 @@ class _Builder:
                 problem = f"{ANTHROPIC_API_KEY} is not set"
                 raise InputError(problem, "set it to your key", "anthropic")
             address = self._settings.anthropic_base_url or BASE_URL
-            self._clients["anthropic"] = anthropic_client(key, address, self._options())
+            self._clients["anthropic"] = anthropic_client(
+                key, address, http_options(self._settings)
+            )
         return self._clients["anthropic"]
 
-    def _options(self) -> "HttpOptions":
-        from jurybox.models.http import HttpOptions, Proxies
 
-        return HttpOptions(proxies=Proxies.from_environment(os.environ))
+def http_options(settings: Settings) -> "HttpOptions":
+    """Return proxies, certificates and timeouts as the environment has them.
+
+    Raises:
+        InputError: a file can't be read, or the timeout is no number of seconds.
+
+    """
+    from jurybox.models.http import HttpOptions, Proxies, Tls
+
+    if settings.client_key is not None and settings.client_cert is None:
+        raise InputError(f"{CLIENT_CERT} is not set", "set both, or none", CLIENT_KEY)
+    tls = Tls(
+        authorities=_read(SSL_CERT_FILE, settings.ssl_cert_file)
+        if settings.ssl_cert_file is not None
+        else _read(REQUESTS_CA_BUNDLE, settings.requests_ca_bundle),
+        certificate=_read(CLIENT_CERT, settings.client_cert),
+        # Both may be in one file.
+        key=_read(CLIENT_KEY, settings.client_key or settings.client_cert),
+    )
+    options = HttpOptions(proxies=Proxies.from_environment(os.environ), tls=tls)
+    if settings.timeout is None:
+        return options
+    seconds = _seconds(settings.timeout)
+    return msgspec.structs.replace(options, read=seconds, total=seconds)
+
+
+def _read(variable: str, path: str | None) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        problem = f"{path} can't be read ({(error.strerror or 'unknown').lower()})"
+        raise InputError(problem, "give the path of a PEM file, or unset it", variable) from None
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds <= _LONGEST_TIMEOUT:
+        problem = f"`{text}` isn't a number of seconds above 0"
+        raise InputError(problem, f"give one up to {_LONGEST_TIMEOUT:,}", TIMEOUT)
+    return seconds
