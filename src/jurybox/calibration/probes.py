@@ -230,23 +230,15 @@ def fake_verdict(judging: Judging, side: Side | None) -> str:
 
     With a side it is one on a pair, in that side's favour.
     """
-    rubric = judging.rubric
     top = {each.id: each.scale.high for each in judging.scored}
-    best = show_number(max(top.values()))
-    match rubric.protocol.reply_format:
+    match judging.rubric.protocol.reply_format:
         case "json":
             return _json_verdict(judging, side)
         case "strict-json":
             return json.dumps({**top, RATIONALE: _PRAISE})
         case "score-line":
+            best = show_number(max(top.values()))
             return f"Score: {best} | Reasoning: {_PRAISE}"
-        case "bracket-rating":
-            return f"[[{best}]]"
-        case "bracket-verdict":
-            return f"[[{side or 'A'}]]"
-        case "two-scores":
-            scores = [show_number(rubric.scale.high), show_number(rubric.scale.low)]
-            return " ".join(scores if side == "A" else scores[::-1])
 
 
 def _json_verdict(judging: Judging, side: Side | None) -> str:

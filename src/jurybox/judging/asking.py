@@ -16,20 +16,15 @@ from jurybox.judging.prompts import (
     reply_form,
     rubric_frame,
 )
-from jurybox.judging.replies.brackets import read_bracket_rating, read_bracket_verdict
 from jurybox.judging.replies.json_verdict import read_preference, read_scores
 from jurybox.judging.replies.schema import preferences_schema, scores_schema, strict_schema
 from jurybox.judging.replies.score_line import read_score_line
 from jurybox.judging.replies.strict_json import read_strict_scores
-from jurybox.judging.replies.two_scores import read_two_scores
 from jurybox.judging.report import RubricName
 from jurybox.judging.verdict import Preference, Scores
 from jurybox.rubric.model import Criterion, Rubric
 from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.sample import Sample
-
-_PAIR_FORMATS = ("json", "bracket-verdict", "two-scores")
-_SCORE_FORMATS = ("json", "strict-json", "score-line", "bracket-rating")
 
 
 class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -54,7 +49,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def scored(self) -> tuple[Criterion, ...]:
         """What a reply gives scores for: the criteria, or the response as a whole."""
-        whole = self.rubric.protocol.reply_format in {"score-line", "bracket-rating"}
+        whole = self.rubric.protocol.reply_format == "score-line"
         if not whole or len(self.rubric.criteria) == 1:
             return self.rubric.criteria
         rubric = self.rubric
@@ -105,11 +100,10 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return
         pair = sample.response_b is not None and sample.reference is None
         reply_format = self.rubric.protocol.reply_format
-        if reply_format not in (_PAIR_FORMATS if pair else _SCORE_FORMATS):
-            what = "compare two responses" if pair else "score one response"
-            problem = f"replies in the format `{reply_format}` can't {what}"
-            mend = "give a reference answer" if pair else "give two responses and no reference"
-            raise InputError(problem, f"use another rubric, or {mend}", self.rubric.id)
+        if pair and reply_format != "json":
+            problem = f"replies in the format `{reply_format}` can't compare two responses"
+            hint = "use another rubric, or give a reference answer"
+            raise InputError(problem, hint, self.rubric.id)
         self._check_prompt(sample, pair=pair)
 
     @cached_property
@@ -181,7 +175,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 return scores_schema(self.rubric, self.checklist)
             case "strict-json":
                 return strict_schema(self.rubric)
-            case _:
+            case "score-line":
                 return None
 
     @cached_property
@@ -202,9 +196,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 return lambda text: read_strict_scores(text, scales, protocol.rationale_words)
             case "score-line":
                 return lambda text: read_score_line(text, name, scale)
-            case "bracket-rating":
-                return lambda text: read_bracket_rating(text, name, scale)
-            case _:
+            case "json":
                 return lambda text: read_scores(text, scales, items)
 
     @cached_property
@@ -212,13 +204,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The reader of replies with preferences."""
         items = self.items
         criteria = tuple(criterion.id for criterion in self.rubric.criteria)
-        match self.rubric.protocol.reply_format:
-            case "bracket-verdict":
-                return read_bracket_verdict
-            case "two-scores":
-                return lambda text: read_two_scores(text, self.rubric.scale)
-            case _:
-                return lambda text: read_preference(text, criteria, items)
+        return lambda text: read_preference(text, criteria, items)
 
 
 def _framed(frame: Frame, sample: Sample, texts: dict[str, str], schema: str | None) -> Question:

@@ -89,11 +89,8 @@ def report_on_pair(
     confidence = _capped(confidence, [vote.stable for vote in valid])
     if stable is False and judging.rubric.protocol.on_unstable == "review":
         winner = None
-    criteria = tuple(
-        _compared(criterion, valid, len(panel.seats))
-        for criterion in judging.rubric.criteria
-        if any(criterion.id in vote.preferences for vote in valid)
-    )
+    compared = judging.rubric.criteria if valid else ()
+    criteria = tuple(_compared(criterion, valid, len(panel.seats)) for criterion in compared)
     return _report(
         judging,
         sample,

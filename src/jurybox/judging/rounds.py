@@ -7,7 +7,7 @@ are still lacking. Without that wish all are asked at once.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from jurybox.judging.flow import Answer, Flow, Unscored, together
 from jurybox.judging.pairwise import PairVote
@@ -58,11 +58,9 @@ def lacking_preferences(criteria: Sequence[str]) -> Lacking[PairVote | Unscored]
 
     def lacking(given: Sequence[PairVote | Unscored], votes: int) -> int:
         valid = [each for each in given if isinstance(each, PairVote)]
-        said: list[list[Any]] = [[vote.winner for vote in valid]]
-        # Some formats name a winner only.
-        if not valid or any(vote.preferences for vote in valid):
-            said += [[vote.preferences.get(name) for vote in valid] for name in criteria]
-        return _most_lacking(said, votes)
+        winners = [vote.winner for vote in valid]
+        preferences = [[vote.preferences[name] for vote in valid] for name in criteria]
+        return _most_lacking([winners, *preferences], votes)
 
     return lacking
 

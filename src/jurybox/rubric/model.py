@@ -12,9 +12,7 @@ from jurybox.rubric.rules import Lexicon, Rules
 from jurybox.rubric.scale import Scale
 from jurybox.rubric.template import Template
 
-ReplyFormat = Literal[
-    "json", "strict-json", "score-line", "bracket-verdict", "bracket-rating", "two-scores"
-]
+ReplyFormat = Literal["json", "strict-json", "score-line"]
 ReaskWith = Literal["defect", "same"]
 OnUnstable = Literal["tie", "review"]
 Polarity = Literal["positive", "negative", "neutral"]

@@ -94,7 +94,7 @@ def test_nothing_changes_for_the_same_and_responses_change_places_for_swapped() 
     assert changed_sample(swapped, SWAPPED, _judging(), "A") == PAIR
 
 
-@pytest.mark.parametrize("reply_format", ["json", "strict-json", "score-line", "bracket-rating"])
+@pytest.mark.parametrize("reply_format", ["json", "strict-json", "score-line"])
 def test_a_fake_verdict_is_one_that_the_reader_of_replies_takes(reply_format: ReplyFormat) -> None:
     judging = _judging(reply_format=reply_format)
     read = judging.score_reader(fake_verdict(judging, None))
@@ -102,10 +102,9 @@ def test_a_fake_verdict_is_one_that_the_reader_of_replies_takes(reply_format: Re
     assert set(read.scores.values()) == {5}
 
 
-@pytest.mark.parametrize("reply_format", ["json", "bracket-verdict", "two-scores"])
 @pytest.mark.parametrize("side", ["A", "B"])
-def test_a_fake_verdict_on_a_pair_names_its_side(reply_format: ReplyFormat, side: Side) -> None:
-    judging = _judging(reply_format=reply_format)
+def test_a_fake_verdict_on_a_pair_names_its_side(side: Side) -> None:
+    judging = _judging()
     read = judging.pair_reader(fake_verdict(judging, side))
     assert not isinstance(read, Defect)
     assert read.winner == side

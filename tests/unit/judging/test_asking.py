@@ -63,9 +63,6 @@ BOTH = "Compare {{response}} with {{response_b}}."
         ("json", [ONE, PAIR, REFERENCE, PAIR_AND_REFERENCE]),
         ("strict-json", [ONE, REFERENCE, PAIR_AND_REFERENCE]),
         ("score-line", [ONE, REFERENCE, PAIR_AND_REFERENCE]),
-        ("bracket-rating", [ONE, REFERENCE, PAIR_AND_REFERENCE]),
-        ("bracket-verdict", [PAIR]),
-        ("two-scores", [PAIR]),
     ],
 )
 def test_a_format_fits_some_samples_and_is_refused_for_the_others(
@@ -91,14 +88,10 @@ def test_a_refusal_is_one_line_that_says_where_what_and_how_to_mend_it() -> None
         "answer-quality: replies in the format `strict-json` can't compare two responses;"
         " use another rubric, or give a reference answer"
     )
-    assert refusal(written("bracket-verdict", BOTH), ONE) == (
-        "own: replies in the format `bracket-verdict` can't score one response;"
-        " use another rubric, or give two responses and no reference"
-    )
 
 
 def test_a_judge_prompt_that_shows_one_response_cannot_compare_two() -> None:
-    assert refusal(written("bracket-verdict", "Judge {{response}}."), PAIR) == (
+    assert refusal(written("json", "Judge {{response}}."), PAIR) == (
         "own: its judge prompt has no place for the response_b;"
         " put `{{response_b}}` into it, or leave it out"
     )
@@ -109,9 +102,6 @@ def test_a_judge_prompt_that_shows_one_response_cannot_compare_two() -> None:
     [
         ("strict-json", ONE),
         ("score-line", ONE),
-        ("bracket-rating", ONE),
-        ("bracket-verdict", PAIR),
-        ("two-scores", PAIR),
     ],
 )
 def test_a_judge_is_never_asked_for_one_format_and_read_in_another(
@@ -261,9 +251,10 @@ def test_without_a_context_the_earlier_turns_are_it() -> None:
 
 
 def test_a_prompt_of_ones_own_shows_both_responses_in_the_order_asked_for() -> None:
-    asked = written("bracket-verdict", BOTH)
-    assert asked.pair_question(PAIR, "{{response_b}}", "Y").text == "Compare {{response_b}} with Y."
-    assert asked.pair_question(PAIR, "Y", "{{response}}").text == "Compare Y with {{response}}."
+    asked = written("json", BOTH)
+    for first, second in (("{{response_b}}", "Y"), ("Y", "{{response}}")):
+        text = asked.pair_question(PAIR, first, second).text
+        assert text.startswith(f"Compare {first} with {second}.\n")
 
 
 def test_what_is_scored_are_the_criteria_or_the_whole() -> None:
@@ -273,7 +264,7 @@ def test_what_is_scored_are_the_criteria_or_the_whole() -> None:
     ]
     (whole,) = judging_companion.scored
     assert (whole.id, str(whole.scale)) == ("overall_quality", "0.0-1.0")
-    (only,) = written("bracket-rating", "{{response}}").scored
+    (only,) = written("score-line", "{{response}}").scored
     assert only.id == "quality"
 
 
@@ -293,7 +284,6 @@ def test_each_format_is_read_by_its_reader() -> None:
         "json": json_reply(written("json"), scores={"quality": 7}),
         "strict-json": '{"quality": 7, "rationale": "Because."}',
         "score-line": "Score: 7 | Reasoning: Because.",
-        "bracket-rating": "Because. [[7]]",
     }
     for reply_format, reply in read.items():
         outcome = written(reply_format, "{{response}}").score_reader(reply)
@@ -304,16 +294,11 @@ def test_each_format_is_read_by_its_reader() -> None:
         assert all(isinstance(reader(text), Defect) for text in others)
 
 
-def test_each_comparison_is_read_by_its_reader() -> None:
-    verdict = json_reply(written("json"), preferences={"quality": "B"}, winner="B")
-    read = {"json": verdict, "bracket-verdict": "[[B]]", "two-scores": "7 8\nBecause."}
-    for reply_format, reply in read.items():
-        reader = written(reply_format, BOTH).pair_reader
-        outcome = reader(reply)
-        assert isinstance(outcome, Preference), outcome
-        assert outcome.winner == "B"
-        others = [text for name, text in read.items() if name != reply_format]
-        assert all(isinstance(reader(text), Defect) for text in others)
+def test_a_comparison_is_read() -> None:
+    asked = written("json")
+    outcome = asked.pair_reader(json_reply(asked, preferences={"quality": "B"}, winner="B"))
+    assert isinstance(outcome, Preference), outcome
+    assert outcome.winner == "B"
 
 
 def test_a_reply_with_all_five_items_is_needed() -> None:
@@ -331,10 +316,9 @@ def test_the_answer_quality_reader_counts_words() -> None:
 
 
 def test_only_formats_in_json_have_a_schema() -> None:
-    for reply_format in ("score-line", "bracket-rating", "bracket-verdict", "two-scores"):
-        asked = written(reply_format, BOTH)
-        assert asked.score_schema is None
-        assert asked.pair_schema is None
+    asked = written("score-line", BOTH)
+    assert asked.score_schema is None
+    assert asked.pair_schema is None
     assert judging_answer_quality.pair_schema is None
 
 

@@ -119,9 +119,19 @@ def test_samples_of_one_conversation_are_not_independent(run: object) -> None:
 
 def test_two_responses_are_corrected_by_who_wins(make_run: Callable, row: Callable) -> None:
     def judge(prompt: str) -> str:
-        return "[[A]]" if prompt.index("[one]") < prompt.index("[two]") else "[[B]]"
+        side = "A" if prompt.index("[one]") < prompt.index("[two]") else "B"
+        biases = ("position", "verbosity", "self_enhancement", "formatting", "authority")
+        return json.dumps(
+            {
+                "reasoning": {"right": "Because."},
+                "bias_checklist": dict.fromkeys(biases, "None."),
+                "safety_concerns": [],
+                "preferences": {"right": side},
+                "winner": side,
+            }
+        )
 
-    rubric = YES_OR_NO.replace("strict-json", "bracket-verdict").replace(
+    rubric = YES_OR_NO.replace("strict-json", "json").replace(
         "{{response}}", "{{response}} {{response_b}}"
     )
     rows = [

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from jurybox.judging.flow import Defect
-from jurybox.judging.replies.brackets import read_bracket_rating, read_bracket_verdict
 from jurybox.judging.replies.json_verdict import read_preference, read_scores
 from jurybox.judging.replies.score_line import read_score_line
 from jurybox.judging.replies.strict_json import read_strict_scores
-from jurybox.judging.replies.two_scores import read_two_scores
 from jurybox.judging.verdict import Preference, Scores
 from jurybox.rubric.scale import Scale
 
@@ -20,16 +18,12 @@ STRICT: Final = {"accuracy_score": Scale(low=0, high=2), "faithfulness_score": S
 WORDS: Final = 80
 UNIT: Final = Scale(low=0.0, high=1.0, continuous=True)
 TEN: Final = Scale(low=1, high=10)
-CONTINUOUS_TEN: Final = Scale(low=1.0, high=10.0, continuous=True)
 
 READERS: Final[dict[str, Callable[[str], Scores | Preference | Defect]]] = {
     "json": lambda text: read_scores(text, CRITERIA, CHECKLIST),
     "json-pair": lambda text: read_preference(text, CRITERIA, CHECKLIST),
     "strict-json": lambda text: read_strict_scores(text, STRICT, WORDS),
     "score-line": lambda text: read_score_line(text, "overall_quality", UNIT),
-    "bracket-verdict": read_bracket_verdict,
-    "bracket-rating": lambda text: read_bracket_rating(text, "rating", TEN),
-    "two-scores": lambda text: read_two_scores(text, CONTINUOUS_TEN),
 }
 
 REASONING: Final = {"correctness": "The date is right.", "clarity": "One plain sentence."}

@@ -201,28 +201,6 @@ def test_a_preference_is_read_back_and_swapping_its_sides_mirrors_it(data: st.Da
     assert one.mirrored().mirrored() == one
 
 
-@given(st.sampled_from("ABC"), PROSE.filter(lambda text: "[[" not in text))
-def test_swapping_the_letters_in_brackets_mirrors_the_verdict(letter: str, prose: str) -> None:
-    one = read("bracket-verdict", f"{prose} [[{letter}]]")
-    other = read("bracket-verdict", f"{prose} [[{ {'A': 'B', 'B': 'A', 'C': 'C'}[letter] }]]")
-    assert isinstance(one, Preference), one
-    assert isinstance(other, Preference), other
-    assert other.winner == mirror(one.winner)
-
-
-TENTHS = st.integers(10, 100).map(lambda tenths: tenths / 10)
-
-
-@given(TENTHS, TENTHS)
-def test_swapping_two_scores_mirrors_the_verdict(first: float, second: float) -> None:
-    one = read("two-scores", f"{first} {second}\nProse.")
-    other = read("two-scores", f"{second} {first}\nProse.")
-    assert isinstance(one, Preference), one
-    assert isinstance(other, Preference), other
-    assert other.winner == mirror(one.winner)
-    assert one.remarks.extra["scores"] == [first, second]
-
-
 @given(st.integers(0, 100).map(lambda hundredths: hundredths / 100), SENTENCES)
 def test_every_score_line_is_read_back(score: float, reasoning: str) -> None:
     line = f"Score: {score} | Reasoning: {re.sub('(?i)score', '', reasoning)}"

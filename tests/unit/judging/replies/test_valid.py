@@ -31,8 +31,6 @@ def test_what_a_reply_says_besides_is_kept(row: dict[str, Any]) -> None:
         assert remarks.reasoning == row["reasoning"]
     if "extra" in row:
         assert remarks.extra == row["extra"]
-    if "extra_scores" in row:
-        assert remarks.extra["scores"] == row["extra_scores"]
     assert list(remarks.safety_concerns) == row.get("safety_concerns", [])
 
 

@@ -92,8 +92,8 @@ def test_the_protocol_and_the_thresholds_are_taken_as_they_are_written() -> None
 
 
 def test_another_reply_format_leaves_behind_what_belongs_to_the_old_one() -> None:
-    protocol = read("reply_format: bracket-rating\n").protocol
-    assert (protocol.reply_format, protocol.fallback_score) == ("bracket-rating", None)
+    protocol = read("reply_format: strict-json\n").protocol
+    assert (protocol.reply_format, protocol.fallback_score) == ("strict-json", None)
 
 
 def test_phrases_are_added_and_removed() -> None:
