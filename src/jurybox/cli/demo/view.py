@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import click
 from rich.table import Table
@@ -20,30 +20,6 @@ _ORDERS: Final = """\
 One order alone tells which place an answer had. The mean of both orders (averaged) and what was
 found in each answer alone (evidence) say how far A or B leads, in log-odds. Where the two clearly
 name different sides, the pair is unstable, and a person decides."""
-
-
-class View(Protocol):
-    """Is told of everything as it comes about."""
-
-    def rules(self, scored: Sequence[ScoredReply]) -> None:
-        """Show what rules make of some replies."""
-        ...
-
-    def begin(self, judge: str) -> None:
-        """Show who is going to judge the answers."""
-        ...
-
-    def run(self, judged: Judged) -> None:
-        """Show what a judge made of the answers."""
-        ...
-
-    def pair(self, compared: ComparedPair) -> None:
-        """Show what the order does to a judge."""
-        ...
-
-    def end(self, folder: str, report: Path) -> None:
-        """Say what is left to look at."""
-        ...
 
 
 class Silent:

@@ -7,24 +7,13 @@ import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Final, Protocol
+from typing import Final
 
 from jurybox.judging.exchange import ModelRequest
 from jurybox.models.local.answer import Completion, Stopped
+from jurybox.models.local.engine import Engine
 
 _LONGEST_GOODBYE: Final = 30.0
-
-
-class Loaded(Protocol):
-    """A loaded file; the engine, or a test's double."""
-
-    def complete(self, request: ModelRequest, stopped: Callable[[], bool]) -> Completion:
-        """Answer a request, or raise Stopped once ``stopped`` returns True."""
-        ...
-
-    def close(self) -> None:
-        """Free the memory."""
-        ...
 
 
 class Ticket:
@@ -48,7 +37,7 @@ class Ticket:
 class Worker:
     """One loaded file and its thread, which begins with the first request."""
 
-    def __init__(self, load: Callable[[], Loaded]) -> None:
+    def __init__(self, load: Callable[[], Engine]) -> None:
         self._load = load
         self._waiting: SimpleQueue[Ticket | None] = SimpleQueue()
         self._closing = False
@@ -71,7 +60,7 @@ class Worker:
             self._thread.join(_LONGEST_GOODBYE)
 
     def _work(self) -> None:
-        loaded: Loaded | None = None
+        engine: Engine | None = None
         while (ticket := self._waiting.get()) is not None:
             if not ticket.answer.set_running_or_notify_cancel():
                 continue
@@ -79,16 +68,16 @@ class Worker:
                 if self._stopped(ticket):
                     raise Stopped  # noqa: TRY301 - it takes the way of every other failure
                 # A file that couldn't be loaded is tried again: it may have been replaced.
-                loaded = loaded or self._load()
-                ticket.answer.set_result(self._answer(loaded, ticket))
+                engine = engine or self._load()
+                ticket.answer.set_result(self._answer(engine, ticket))
             except BaseException as error:  # noqa: BLE001 - it is handed to the caller
                 ticket.answer.set_exception(error)
-        if loaded is not None:
-            loaded.close()
+        if engine is not None:
+            engine.close()
 
-    def _answer(self, loaded: Loaded, ticket: Ticket) -> Completion:
+    def _answer(self, engine: Engine, ticket: Ticket) -> Completion:
         started = time.perf_counter()
-        answer = loaded.complete(ticket.request, lambda: self._stopped(ticket))
+        answer = engine.complete(ticket.request, lambda: self._stopped(ticket))
         ticket.elapsed_ms = (time.perf_counter() - started) * 1000
         return answer
 
@@ -99,7 +88,7 @@ class Worker:
 _workers: dict[Hashable, Worker] = {}
 
 
-def worker_for(key: Hashable, load: Callable[[], Loaded]) -> Worker:
+def worker_for(key: Hashable, load: Callable[[], Engine]) -> Worker:
     """Return the one worker of this process for a file."""
     return _workers.setdefault(key, Worker(load))
 
