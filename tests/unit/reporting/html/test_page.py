@@ -1,6 +1,7 @@
 """A run's page as plain data: every figure with its n, and an interval or why there is none."""
 
 from collections.abc import Callable
+from statistics import fmean, stdev
 
 import msgspec
 import pytest
@@ -12,14 +13,12 @@ from jurybox.reporting.html.page import run_page
 from jurybox.reporting.html.samples import cards, independence
 from jurybox.reporting.stored import rubric_of
 from jurybox.scoring.spreads import FigureSpread
-from jurybox.statistics.intervals import mean_of, wilson
+from jurybox.statistics.intervals import wilson
 
 
 def spread(values: list[float]) -> FigureSpread:
-    known = mean_of(values)
-    return FigureSpread(
-        n=len(values), mean=known.value, sd=known.sd, independent=len(values), bins=()
-    )
+    n, sd = len(values), stdev(values) if len(values) > 1 else None
+    return FigureSpread(n=n, mean=fmean(values), sd=sd, independent=n, bins=())
 
 
 def test_a_mean_has_students_interval() -> None:
