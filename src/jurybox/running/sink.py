@@ -28,8 +28,6 @@ class Sink:
         self._urgent = asyncio.Event()
         self._drained = asyncio.Event()
         self._drained.set()
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._closing = False
         self._trouble: BaseException | None = None
         self._task = asyncio.create_task(self._write())
@@ -41,7 +39,6 @@ class Sink:
         if sample is not None:
             self._samples.append(sample)
         self._exchanges += exchanges
-        self._idle.clear()
         self._wake.set()
         if len(self._samples) + len(self._exchanges) >= _FULL:
             self._drained.clear()
@@ -50,11 +47,6 @@ class Sink:
     def add_reply(self, row: ExchangeRow) -> None:
         """Take a reply to a sample that isn't finished yet: it is paid for."""
         self.add(None, (row,))
-
-    @property
-    def has_room(self) -> bool:
-        """Whether there is room for more, and no trouble to be told of."""
-        return self._drained.is_set() and self._trouble is None
 
     @property
     def in_trouble(self) -> bool:
@@ -71,27 +63,6 @@ class Sink:
         await self._drained.wait()
         if self._trouble is not None:
             raise self._trouble
-
-    async def stored(self) -> None:
-        """Wait until all that was taken is stored.
-
-        Raises:
-            IncompleteError: the store is in trouble.
-
-        """
-        await self._idle.wait()
-        if self._trouble is not None:
-            raise self._trouble
-
-    async def store(self) -> None:
-        """Store all that was taken at once, and wait for it.
-
-        Raises:
-            IncompleteError: the store is in trouble.
-
-        """
-        self._urgent.set()
-        await self.stored()
 
     async def close(self) -> None:
         """Store all that is left.
@@ -119,7 +90,6 @@ class Sink:
             self._trouble = error
         finally:
             self._drained.set()
-            self._idle.set()
 
     async def _gather(self) -> None:
         """Let some more come together, unless there is enough already."""
@@ -130,11 +100,8 @@ class Sink:
     async def _flush(self) -> None:
         samples, self._samples = self._samples, []
         exchanges, self._exchanges = self._exchanges, []
-        # Room is made before the writing is done: the next batch comes together meanwhile.
-        self._drained.set()
         if not self._closing:
             self._urgent.clear()
         if samples or exchanges:
             await asyncio.to_thread(self._store.append, samples, exchanges)
-        if not self._samples and not self._exchanges:
-            self._idle.set()
+        self._drained.set()
