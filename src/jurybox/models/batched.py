@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.models.batch_log import KEY_LENGTH, BatchLog, mark_of, name_of, tag_in, tag_of
 from jurybox.models.batch_providers import BatchProvider, BatchStatus
 from jurybox.models.concessions import Accepted
 from jurybox.models.http import HttpAnswer, HttpCall, HttpClient, read_json
@@ -25,16 +26,10 @@ from jurybox.models.negotiation import Negotiation
 from jurybox.models.trouble import StatusTrouble
 from jurybox.running.limits import Limits, delay
 from jurybox.running.ports import ModelTrouble
-from jurybox.running.records import ENCODER, BatchRow, sealed_batch
-from jurybox.running.storing import Store
+from jurybox.running.records import ENCODER, BatchRow
 
 T = TypeVar("T")
 
-_OPEN: Final = ("submitting", "submitted")
-
-# Providers take names of at most 64 characters: the request's key, the batch's tag, a number.
-_KEY: Final = 40
-_TAG: Final = 12
 _ABSENT: Final = {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED}
 _ACCEPTED: Final = msgspec.json.Decoder(Accepted)
 _FORGET: Final = "`jurybox resume --forget-batches` asks anew, and pays again"
@@ -79,69 +74,6 @@ class ChatModel(Protocol):
     def reply(self, answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
         """Return the reply in an answer to a payload."""
         ...
-
-
-class BatchLog:
-    """The batches of one run in its store."""
-
-    def __init__(self, store: Store, run_id: str, now: Callable[[], str]) -> None:
-        self._store = store
-        self._run_id = run_id
-        self._now = now
-        self._rows = {row.number: row for row in store.batches(run_id)}
-        self._next = 1 + max(self._rows, default=-1)
-
-    def draft(self, model: str, endpoint: str, terms: str, requests: int) -> BatchRow:
-        """Return the row of the next batch, which isn't stored yet."""
-        number, self._next = self._next, self._next + 1
-        return BatchRow(
-            run_id=self._run_id,
-            number=number,
-            model=model,
-            endpoint=endpoint,
-            state="submitting",
-            batch_id="",
-            requests=requests,
-            terms=terms,
-            submitted_at=self._now(),
-        )
-
-    async def write(self, row: BatchRow, state: str, batch_id: str | None = None) -> BatchRow:
-        """Store a batch in a new state."""
-        named = row.batch_id if batch_id is None else batch_id
-        row = sealed_batch(msgspec.structs.replace(row, state=state, batch_id=named))
-        known = row.number in self._rows
-        self._rows[row.number] = row
-        save = self._store.update_batch if known else self._store.add_batch
-        await asyncio.to_thread(save, row)
-        return row
-
-    def open_rows(self, model: str) -> Sequence[BatchRow]:
-        """Return the batches of a model that were submitted and may hold answers."""
-        rows = self._rows.values()
-        return [row for row in rows if row.model == model and row.state in _OPEN]
-
-    def knows(self, batch_id: str) -> bool:
-        """Say whether a batch of the run has this id."""
-        return any(row.batch_id == batch_id for row in self._rows.values())
-
-    async def stored(self, rows: Sequence[BatchRow]) -> dict[str, set[str]]:
-        """Return the names of requests of these batches whose replies are stored, by tag."""
-        return await asyncio.to_thread(self._stored, {_tag(row): set() for row in rows})
-
-    def _stored(self, names: dict[str, set[str]]) -> dict[str, set[str]]:
-        for exchange in self._store.exchanges(self._run_id):
-            name = _NOTES.decode(exchange.notes).reference.partition("/")[2]
-            if (tag := _tag_in(name)) in names:
-                names[tag].add(name)
-        return names
-
-
-class _Notes(msgspec.Struct):
-    reference: str = ""
-
-
-_NOTES: Final = msgspec.json.Decoder(_Notes)
 
 
 class OpenBatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -221,7 +153,7 @@ class BatchedModel:
         if self._recovery is None:
             self._recovery = self._start(self._tasks, self._guarded(self._recover()))
         await asyncio.wait({self._recovery})
-        key = hashlib.sha256(ENCODER.encode(request)).hexdigest()[:_KEY]
+        key = hashlib.sha256(ENCODER.encode(request)).hexdigest()[:KEY_LENGTH]
         if found := self._found.get(key):
             return found.pop()
         if self._stopped is not None:
@@ -313,7 +245,7 @@ class BatchedModel:
         """
         terms = self._terms()
         row = self._log.draft(self._name, self.endpoint, terms, len(part))
-        sent = {_name(row, each.key, index): each for index, each in enumerate(part)}
+        sent = {name_of(row, each.key, index): each for index, each in enumerate(part)}
         lines = [self._line(name, each.request, terms) for name, each in sent.items()]
         began, attempts = _now(), 0
         while True:
@@ -335,7 +267,7 @@ class BatchedModel:
     async def _upload(self, row: BatchRow, lines: Sequence[bytes]) -> BatchRow:
         self._show(await self._log.write(row, "submitting"))
         try:
-            batch_id = await self._provider.submit(self._model.client, lines, _mark(row))
+            batch_id = await self._provider.submit(self._model.client, lines, mark_of(row))
         except StatusTrouble as trouble:
             if trouble.status not in _ABSENT:
                 raise
@@ -354,7 +286,7 @@ class BatchedModel:
 
         async def find() -> Sequence[str]:
             return await self._provider.find(
-                self._model.client, _mark(row), row.submitted_at, row.requests
+                self._model.client, mark_of(row), row.submitted_at, row.requests
             )
 
         for batch_id in await self._patiently(find, row, self._pace.patience):
@@ -364,7 +296,7 @@ class BatchedModel:
             status = await self._wait(candidate)
             if status.state == "ended":
                 lines = await self._fetch(candidate, status)
-                if any(_tag_in(_name_in(line)) == _tag(row) for line in lines):
+                if any(tag_in(_name_in(line)) == tag_of(row) for line in lines):
                     return await self._log.write(row, "submitted", batch_id)
         return None
 
@@ -386,7 +318,7 @@ class BatchedModel:
         self, row: BatchRow, status: BatchStatus, sent: Container[str] | None = None
     ) -> dict[str, bytes]:
         """Return the lines of results by name; warn of those that can't be used."""
-        tag = _tag(row)
+        tag = tag_of(row)
         results: dict[str, bytes] = {}
         odd: Counter[str] = Counter()
         twice: set[str] = set()
@@ -394,7 +326,7 @@ class BatchedModel:
             name = _name_in(line)
             if not name:
                 odd["lines that can't be read"] += 1
-            elif _tag_in(name) != tag or (sent is not None and name not in sent):
+            elif tag_in(name) != tag or (sent is not None and name not in sent):
                 odd["answers to requests that weren't in it"] += 1
             elif results.setdefault(name, line) != line:
                 twice.add(name)
@@ -443,7 +375,7 @@ class BatchedModel:
             return
         stored = await self._log.stored(rows)
         for row in rows:
-            answered = stored[_tag(row)]
+            answered = stored[tag_of(row)]
             if row.endpoint != self.endpoint:
                 raise ModelTrouble("refused", _elsewhere(row, self.endpoint), retry=False)
             named = row if row.state == "submitted" else await self._find(row)
@@ -515,25 +447,6 @@ class BatchedModel:
         self.stop("the run ended")
         await asyncio.gather(*self._tasks, *self._uploads, return_exceptions=True)
         await self._model.client.aclose()
-
-
-def _mark(row: BatchRow) -> str:
-    """Return what tells a batch from all others, also from those of other runs."""
-    return f"{row.run_id}.{row.number}"
-
-
-def _name(row: BatchRow, key: str, index: int) -> str:
-    """Return the name of a request in a batch; the index keeps equal requests apart."""
-    return f"{key}-{_tag(row)}-{index}"
-
-
-def _tag(row: BatchRow) -> str:
-    """Return the part of a request's name that says in which batch it is."""
-    return hashlib.sha256(_mark(row).encode()).hexdigest()[:_TAG]
-
-
-def _tag_in(name: str) -> str:
-    return name.partition("-")[2].partition("-")[0]
 
 
 class _Named(msgspec.Struct):

@@ -13,7 +13,8 @@ from jurybox.running.storing import Store
 from jurybox.wording import listed
 
 if TYPE_CHECKING:
-    from jurybox.models.batched import BatchedModel, BatchLog
+    from jurybox.models.batch_log import BatchLog
+    from jurybox.models.batched import BatchedModel
 
 _PROVIDERS: Final = ("anthropic", "openai")
 _MEND: Final = "ask directly with --no-batch"

@@ -8,7 +8,8 @@ import pytest
 
 from jurybox.errors import IncompleteError
 from jurybox.judging.exchange import ModelReply, ModelRequest
-from jurybox.models.batched import BatchedModel, BatchLog, BatchStatus, Pace
+from jurybox.models.batch_log import BatchLog
+from jurybox.models.batched import BatchedModel, BatchStatus, Pace
 from jurybox.models.concessions import Accepted
 from jurybox.models.http import HttpAnswer, HttpCall
 from jurybox.models.negotiation import Negotiation
@@ -44,7 +45,7 @@ class Table:
     def exchanges(self, run_id: str) -> Sequence[ExchangeRow]:
         row = {"run_id": run_id, "number": 0, "position": 0, "role": "judge", "key": ""}
         return [
-            ExchangeRow(**row, request="", outcome="", notes=notes)  # type: ignore[arg-type]
+            ExchangeRow(**row, frame="", material="", outcome="", notes=notes)  # type: ignore[arg-type]
             for notes in self.notes
         ]
 
