@@ -10,7 +10,6 @@ from typing import Any, Generic, TypeVar
 
 from jurybox.judging.exchange import ModelRequest, Outcome
 from jurybox.judging.flow import Flow
-from jurybox.running.turns import NOBODY, Turn
 
 T = TypeVar("T")
 
@@ -18,9 +17,7 @@ Call = Callable[[ModelRequest], Awaitable[Outcome]]
 OnExchange = Callable[[ModelRequest, Outcome], None]
 
 
-async def drive(
-    flow: Flow[T], call: Call, *, on_exchange: OnExchange | None = None, turn: Turn = NOBODY
-) -> T:
+async def drive(flow: Flow[T], call: Call, *, on_exchange: OnExchange | None = None) -> T:
     """Run ``flow`` to its end, each of its batches side by side.
 
     ``call`` is called for every request of a batch, in the flow's order, before anything of the
@@ -29,12 +26,10 @@ async def drive(
     ``on_exchange`` sees every outcome as soon as it is there, in the order of arrival: what was
     paid for is recorded even where another request of the batch breaks everything off. The first
     exception of ``call`` or ``on_exchange`` stops the rest of the batch and is raised as it is.
-    ``turn`` is waited for between asking and reading.
     """
     try:
         step = _next(flow, None)
         while not isinstance(step, _Done):
-            await turn
             if len(step) == 1:
                 # Most batches are of one request, and all that several need would cost more
                 # than the rest.
@@ -45,7 +40,6 @@ async def drive(
                 outcomes = (outcome,)
             else:
                 outcomes = await _together(step, call, on_exchange)
-            await turn
             step = _next(flow, outcomes)
         return step.value
     finally:

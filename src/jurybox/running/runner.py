@@ -65,7 +65,12 @@ class _Round(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Runner:
-    """Runs one run."""
+    """Runs one run.
+
+    Samples take turns: at four points of its way a sample lets the others come to the same point
+    (``asyncio.sleep(0)``), because a step whose code and data were used a moment ago is faster.
+    Without that, a sample with one vote takes 15 to 18% more CPU time (decision 18).
+    """
 
     def __init__(
         self, *, run_id: str, procedure: Procedure, stage: Stage, store: Store, window: int
@@ -144,7 +149,7 @@ class Runner:
             finally:
                 shared.stop.let_go(task)
             await shared.sink.room()
-            await self._stage.turn
+            await asyncio.sleep(0)
 
     def _transcript(self, work: Work, sink: Sink, known: Sequence[ExchangeRow]) -> Transcript:
         return Transcript(
@@ -158,8 +163,8 @@ class Runner:
     async def _finish(self, work: Work, shared: _Round, transcript: Transcript) -> None:
         try:
             flow = conduct(self._procedure, work.row)
-            conducted = await drive(flow, transcript, turn=self._stage.turn)
-            await self._stage.turn
+            conducted = await drive(flow, transcript)
+            await asyncio.sleep(0)
             told = transcript.entries()
             result = with_uses(conducted.result, [each.exchanged for each in told])
             conducted = msgspec.structs.replace(conducted, result=result)

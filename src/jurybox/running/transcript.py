@@ -1,5 +1,6 @@
 """The conversation about one sample: who was asked what, in the order of the flow."""
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -19,7 +20,6 @@ from jurybox.running.records import (
     hashes_of,
     request_key,
 )
-from jurybox.running.turns import OTHERS, Turn
 from jurybox.scoring.result import Role
 from jurybox.scoring.uses import Exchanged
 
@@ -38,11 +38,6 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     ask: Callable[[Role, ModelRequest, Asker], Awaitable[Outcome]]
     endpoint: Callable[[str], str]
     find: Callable[[str, str], Awaitable[ModelReply | None]] | None = None
-
-    @property
-    def turn(self) -> Turn:
-        """What a sample waits for between two steps."""
-        return OTHERS
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,19 +120,12 @@ class Transcript:
             exchanged = Exchanged(role=role, request=request, outcome=reply)
             self._entries[position] = Entry(exchanged, row, hashes_of(row), is_stored=True)
             return reply
-        if self._stage.find is None:
-            await self._stage.turn
-            outcome = await self._stage.ask(role, request, self)
-        else:
-            outcome = await self._find_or_ask(role, request, key)
+        await asyncio.sleep(0)  # samples take turns, see `Runner`
+        outcome = await self._find_or_ask(role, request, key)
         if isinstance(outcome, Failure) and outcome.everybody:
             raise HaltedError(outcome)
-        try:
-            # Who has the place now asks before this answer is looked at.
-            await self._stage.turn
-        finally:
-            # Also where the sample is called off meanwhile: what came is paid for.
-            self._keep(position, _Asked(role, request, parts, sha256, key), outcome)
+        self._keep(position, _Asked(role, request, parts, sha256, key), outcome)
+        await asyncio.sleep(0)
         return outcome
 
     def _keep(self, position: int, asked: _Asked, outcome: Outcome) -> None:
