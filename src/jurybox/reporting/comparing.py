@@ -5,16 +5,14 @@ than chance is tested for each figure over all samples that have it in both.
 """
 
 import heapq
-from collections.abc import Iterator
-from typing import Final, cast
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
 from jurybox.reporting.attention import LATENCY, Place
 from jurybox.reporting.clustering import Clustering
-from jurybox.reporting.figures import difference, figures_of, headline
-from jurybox.reporting.group_diff import group_values
-from jurybox.reporting.pairing import Outcome, pairs
+from jurybox.reporting.figures import difference, figures_of, headline, key_figure
 from jurybox.reporting.run_diff import (
     VERDICTS,
     Change,
@@ -22,20 +20,125 @@ from jurybox.reporting.run_diff import (
     Counts,
     FieldChange,
     GateValues,
+    GroupValues,
     RunDiff,
     RunValues,
     Values,
 )
 from jurybox.reporting.significance import JUDGE_SCORE, Differences, comparable_scores
-from jurybox.reporting.stored import rubric_of
+from jurybox.reporting.stored import damaged, rubric_of
 from jurybox.reporting.view import RunView
-from jurybox.rubric.figures import SAMPLE_SCORE
+from jurybox.rubric.figures import SAMPLE_SCORE, SAMPLES
 from jurybox.rubric.model import Rubric
+from jurybox.running.outcomes import read_result
 from jurybox.running.plan import Metadata
 from jurybox.running.records import RunRow
 from jurybox.running.storing import Store
 from jurybox.scoring.result import SampleResult
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
+
+Key = tuple[str, int]
+T = TypeVar("T")
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run says of one sample."""
+
+    key: Key
+    sha256: str
+    cluster: Hashable
+    result: SampleResult
+
+
+Pair = tuple[Outcome | None, Outcome | None]
+
+
+def pairs(store: Store, one: RunRow, other: RunRow, clustering: Clustering) -> Iterator[Pair]:
+    """Yield what two runs say of every sample; what only one has comes without the other.
+
+    Both runs are read in step. What has no counterpart yet waits for it, so that memory grows with
+    how far apart the same sample is in both, which is nothing for reruns of one dataset.
+
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
+    waiting: dict[Key, Outcome] = {}
+    late: dict[Key, Outcome] = {}
+    first, second = _outcomes(store, one, clustering), _outcomes(store, other, clustering)
+    left, right = next(first, None), next(second, None)
+    while left is not None or right is not None:
+        if left is not None:
+            found = late.pop(left.key, None)
+            if found is not None:
+                yield left, found
+            elif right is None:
+                yield left, None
+            else:
+                waiting[left.key] = left
+        if right is not None:
+            found = waiting.pop(right.key, None)
+            if found is not None:
+                yield found, right
+            elif left is None:
+                yield None, right
+            else:
+                late[right.key] = right
+        left = None if left is None else next(first, None)
+        right = None if right is None else next(second, None)
+    for outcome in waiting.values():
+        yield outcome, None
+    for outcome in late.values():
+        yield None, outcome
+
+
+def _outcomes(store: Store, run: RunRow, clustering: Clustering) -> Iterator[Outcome]:
+    try:
+        for sample in store.samples(run.id):
+            yield Outcome(
+                key=(sample.sample_id, sample.repeat),
+                sha256=sample.record_sha256,
+                cluster=clustering.of(sample),
+                result=read_result(sample.result),
+            )
+    except msgspec.DecodeError as error:
+        raise damaged(run, error) from None
+
+
+Summary = Mapping[str, Any]
+
+
+def group_values(
+    what: str, summaries: tuple[Summary, Summary], rubrics: tuple[Rubric, Rubric]
+) -> tuple[GroupValues, ...]:
+    """Return each group that a run has, with its figure as a whole and those of its criteria."""
+    left, right = (_groups(summary, what) for summary in summaries)
+    names = dict.fromkeys(
+        (
+            *(key_figure(rubric) for rubric in rubrics),
+            *(f"{criterion.id}_mean" for rubric in rubrics for criterion in rubric.criteria),
+        )
+    )
+    return tuple(
+        _group(group, left.get(group, {}), right.get(group, {}), tuple(names))
+        for group in dict.fromkeys((*left, *right))
+    )
+
+
+def _groups(summary: Summary, what: str) -> Mapping[str, Summary]:
+    return summary.get(what, {})
+
+
+def _group(group: str, a: Summary, b: Summary, names: tuple[str, ...]) -> GroupValues:
+    figures = tuple(
+        Values(figure=name, a=one, b=other, difference=difference(one, other))
+        for name in names
+        for one, other in ((a.get(name), b.get(name)),)
+    )
+    return GroupValues(
+        group=group, samples_a=a.get(SAMPLES), samples_b=b.get(SAMPLES), figures=figures
+    )
+
 
 # What tells two runs apart anyway.
 _ALWAYS: Final = frozenset({"run_id", "timestamp_utc"})

@@ -10,7 +10,7 @@ from jurybox.judging.panel import Seat
 from jurybox.judging.verdict import Side
 from jurybox.running.drive import drive_sync
 from jurybox.running.records import ExchangeRow
-from jurybox.running.retelling import ByThread, role_of
+from jurybox.running.replay import ByThread, role_of
 from jurybox.sample import Sample
 from jurybox.scoring.conduct import Procedure
 

@@ -1,17 +1,399 @@
-"""The suite: what a run is made of, as a file says it."""
+"""Suite files: which rubric, dataset, target and judge a run uses."""
 
-from jurybox.suite.model import JudgeSpec, Suite, TargetInput, TargetSpec
-from jurybox.suite.reading import JUDGE_KEYS, SUITE_KEYS, SuiteError, parse_suite
-from jurybox.suite.target import TARGET_KEYS
+import contextlib
+import re
+import shlex
+from typing import Final, Literal
 
-__all__ = [
-    "JUDGE_KEYS",
-    "SUITE_KEYS",
-    "TARGET_KEYS",
-    "JudgeSpec",
-    "Suite",
-    "SuiteError",
-    "TargetInput",
-    "TargetSpec",
-    "parse_suite",
-]
+import msgspec
+
+from jurybox.documents.fields import Fields, kind_of, options_of, parse_at
+from jurybox.documents.findings import Findings, Place, TooManyError
+from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
+from jurybox.documents.text import decode
+from jurybox.errors import DocumentError, Unreadable
+from jurybox.rubric.document.front_matter import GENERATION_KEYS
+
+TargetInput = Literal["text", "json"]
+
+
+class TargetSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """The system under test: either a model or a command.
+
+    Attributes:
+        command: the program and its arguments; no shell reads them.
+        prompt: the path of a template, or ``langfuse:NAME@VERSION``.
+        system: the path of a system prompt.
+        generation: the sampling parameters that differ from the defaults on purpose (A9).
+        timeout: seconds, after which a response counts as timed out.
+        input: what a command gets on standard input: the task, or the whole sample as JSON.
+
+    """
+
+    model: str | None = None
+    command: tuple[str, ...] | None = None
+    prompt: str | None = None
+    system: str | None = None
+    generation: dict[str, float] = {}
+    timeout: float = 60.0
+    input: TargetInput = "text"
+
+
+class JudgeSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Who judges; where the rest is None the rubric says it.
+
+    ``batch`` says that they are asked in their providers' batches: later, and for less.
+    """
+
+    models: tuple[str, ...]
+    votes: int | None = None
+    stop_when_decided: bool | None = None
+    batch: bool = False
+
+
+class Suite(msgspec.Struct, frozen=True, kw_only=True):
+    """A run's ingredients.
+
+    Attributes:
+        rubric: the name of a rubric, or its path.
+        dataset: a path, or ``langfuse:NAME``.
+        target: None where the dataset carries the responses.
+        repeats: how often every sample is run.
+        variance_sensitive: whether one run is too few to tell (A12).
+        limit: how many rows to use, from the first.
+        cache: whether a request that was answered before may be answered from the store.
+
+    """
+
+    suite: str
+    rubric: str
+    dataset: str
+    target: TargetSpec | None = None
+    judge: JudgeSpec | None = None
+    repeats: int | None = None
+    variance_sensitive: bool = False
+    limit: int | None = None
+    concurrency: int | None = None
+    cache: bool = False
+    description: str = ""
+
+
+LANGFUSE: Final = "langfuse:"
+
+# What is behind the slash is the provider's affair, and checked where providers are known.
+_MODEL = re.compile(r"[A-Za-z0-9_-]+/\S(?:.*\S)?")
+
+
+def parse_path(text: str) -> str:
+    """Read a path or a name.
+
+    Raises:
+        Unreadable: it is blank or spans lines.
+
+    """
+    if not text.strip():
+        raise Unreadable("the path is empty", "name a file")
+    if "\n" in text:
+        raise Unreadable("the path has several lines", "write it in one line")
+    return text
+
+
+def parse_dataset(text: str) -> str:
+    """Read where a dataset is: a path, or ``langfuse:NAME``.
+
+    Raises:
+        Unreadable: it is neither.
+
+    """
+    if text.startswith(LANGFUSE) and not text.removeprefix(LANGFUSE).strip():
+        raise Unreadable(f"`{text}` names no dataset", f"write `{LANGFUSE}NAME`")
+    return parse_path(text)
+
+
+def parse_prompt(text: str) -> str:
+    """Read where a prompt is: a path, or ``langfuse:NAME@VERSION``.
+
+    Raises:
+        Unreadable: it is neither; without its version a prompt may change between two runs.
+
+    """
+    if text.startswith(LANGFUSE):
+        name, _, version = text.removeprefix(LANGFUSE).rpartition("@")
+        if not name.strip() or not version.strip():
+            raise Unreadable(
+                f"`{text}` names no version of a prompt", f"write `{LANGFUSE}NAME@VERSION`"
+            )
+    return parse_path(text)
+
+
+def parse_model(text: str) -> str:
+    """Read what looks like ``provider/name``.
+
+    Raises:
+        Unreadable: it doesn't.
+
+    """
+    if _MODEL.fullmatch(text) is None:
+        mend = "write `provider/name`, such as `openai/gpt-4.1-2025-04-14`"
+        raise Unreadable(f"`{text}` isn't the name of a model", mend)
+    return text
+
+
+TARGET_KEYS: Final = (
+    "model",
+    "command",
+    "prompt",
+    "system",
+    "generation",
+    "timeout",
+    "input",
+)
+"""Every key of `target`."""
+
+_FOR_MODELS: Final = ("system", "generation")
+_FOR_COMMANDS: Final = ("input",)
+_LONGEST_TIMEOUT = 86_400
+_COMMAND = "a command such as `python answer.py`, or a list such as `[python, answer.py]`"
+# Words that mean something to a shell alone; a program would get them as arguments.
+_SHELL = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2>&1"})
+
+
+def read_target(fields: Fields) -> TargetSpec | None:
+    """Read `target`; None where there is none."""
+    inner = fields.mapping("target", TARGET_KEYS)
+    if inner is None:
+        return None
+    _check_kind(inner)
+    timeout = inner.number("timeout", 0, _LONGEST_TIMEOUT)
+    if timeout == 0:
+        problem = "`timeout` is 0, which leaves no time to answer"
+        inner.findings.add(inner.value_place("timeout"), "out-of-range", problem, "use more than 0")
+    return TargetSpec(
+        model=inner.parsed("model", "bad-model", parse_model),
+        command=_read_command(inner),
+        prompt=inner.parsed("prompt", "bad-path", parse_prompt),
+        system=inner.parsed("system", "bad-path", parse_path),
+        generation=_read_generation(inner),
+        timeout=60.0 if timeout is None else float(timeout),
+        input=_read_input(inner),
+    )
+
+
+def _check_kind(inner: Fields) -> None:
+    """See that there is either a model or a command, and nothing that it has no use for."""
+    model, command = "model" in inner, "command" in inner
+    if not model and not command:
+        mend = "add a line such as `model: openai/gpt-4.1-2025-04-14`"
+        inner.findings.add(inner.place, "missing-key", "`target` has no `model`", mend)
+    elif model and command:
+        problem = "`target` has both a `model` and a `command`"
+        place = max(inner.key_place("model"), inner.key_place("command"))
+        inner.findings.add(place, "two-targets", problem, "keep one of them")
+    else:
+        _refuse_unused(inner, _FOR_COMMANDS if model else _FOR_MODELS, has_model=model)
+
+
+def _refuse_unused(inner: Fields, keys: tuple[str, ...], *, has_model: bool) -> None:
+    what, other = ("model", "command") if has_model else ("command", "model")
+    for key in keys:
+        if key in inner:
+            problem = f"`{key}` means nothing to a {what}"
+            mend = f"remove it, or name a `{other}`"
+            inner.findings.add(inner.key_place(key), "unused-key", problem, mend)
+
+
+def _read_input(inner: Fields) -> TargetInput:
+    return "json" if inner.choice("input", options_of(TargetInput)) == "json" else "text"
+
+
+def _read_command(inner: Fields) -> tuple[str, ...] | None:
+    node = inner.node("command")
+    match node:
+        case None:
+            return None
+        case Scalar():
+            return parse_at(node, "bad-command", _split, inner.findings)
+        case Items(items=items) if items:
+            return _read_words(inner, items)
+        case _:
+            inner.wrong("command", _COMMAND)
+            return None
+
+
+def _split(text: str) -> tuple[str, ...]:
+    """Part a command into words as a shell would, and refuse what only a shell can do."""
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        problem = f"the command can't be parted into words ({str(error).lower()})"
+        mend = "close every quote, or write a list such as `[python, answer.py]`"
+        raise Unreadable(problem, mend) from None
+    if not words or not words[0]:
+        raise Unreadable("the command is empty", f"give {_COMMAND}")
+    strange = next((word for word in words if word in _SHELL), None)
+    if strange is not None:
+        problem = f"no shell reads the command, so `{strange}` would be an argument"
+        raise Unreadable(problem, 'write `[sh, -c, "..."]`, or a list if an argument is meant')
+    return words
+
+
+def _read_words(inner: Fields, items: tuple[Node, ...]) -> tuple[str, ...] | None:
+    words: list[str] = []
+    for item in items:
+        if isinstance(item, Scalar):
+            words.append(item.text)
+        else:
+            problem = f"a part of `command` is {kind_of(item)}"
+            inner.findings.add(item.place, "wrong-type", problem, "give a text")
+    if words and not words[0].strip():
+        inner.findings.add(
+            items[0].place, "bad-command", "the command is empty", f"give {_COMMAND}"
+        )
+    return tuple(words)
+
+
+def _read_generation(inner: Fields) -> dict[str, float]:
+    """Read the overrides, within the same bounds as a rubric's `generation`."""
+    fields = inner.mapping("generation", GENERATION_KEYS)
+    if fields is None:
+        return {}
+    given: dict[str, float | None] = {
+        "temperature": fields.number("temperature", 0, 2),
+        "top_p": fields.number("top_p", 0, 1),
+        "max_tokens": fields.whole("max_tokens", 1),
+        "seed": fields.whole("seed"),
+    }
+    if given["top_p"] == 0:
+        problem = "`top_p` is 0, which leaves no token to choose"
+        fields.findings.add(fields.value_place("top_p"), "out-of-range", problem, "use more than 0")
+    return {name: value for name, value in given.items() if value is not None}
+
+
+SUITE_KEYS: Final = (
+    "suite",
+    "description",
+    "rubric",
+    "dataset",
+    "target",
+    "judge",
+    "repeats",
+    "variance_sensitive",
+    "limit",
+    "concurrency",
+    "cache",
+)
+"""Every key of a suite file, in the order to write them in."""
+
+JUDGE_KEYS: Final = ("models", "votes", "stop_when_decided", "batch")
+"""Every key of `judge`."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_MAX_NAME = 64
+_MOST_VOTES = 99
+_MOST_REPEATS = 1000
+_MOST_AT_ONCE = 10_000
+
+
+class SuiteError(DocumentError):
+    """A suite file is refused."""
+
+
+def parse_suite(data: bytes, origin: str) -> Suite:
+    """Read a suite file; ``origin`` is what to call it in an error.
+
+    Raises:
+        SuiteError: the file has faults; the error holds all of them.
+
+    """
+    findings = Findings()
+    suite = None
+    with contextlib.suppress(TooManyError):
+        suite = _read(data, findings)
+    found = findings.in_order()
+    if suite is None or found:
+        raise SuiteError(origin, found)
+    return suite
+
+
+def _read(data: bytes, findings: Findings) -> Suite | None:
+    fields = _open(data, findings)
+    if fields is None:
+        return None
+    fields.require("suite", "add a line such as `suite: support-bot`")
+    fields.require("rubric", "add a line such as `rubric: answer-quality`")
+    fields.require("dataset", "add a line such as `dataset: data/questions.jsonl`")
+    return Suite(
+        suite=fields.parsed("suite", "bad-name", _parse_name) or "",
+        description=fields.text("description") or "",
+        rubric=fields.parsed("rubric", "bad-path", parse_path) or "",
+        dataset=fields.parsed("dataset", "bad-path", parse_dataset) or "",
+        target=read_target(fields),
+        judge=_read_judge(fields),
+        repeats=fields.whole("repeats", 1, _MOST_REPEATS),
+        variance_sensitive=fields.flag("variance_sensitive") or False,
+        limit=fields.whole("limit", 1),
+        concurrency=fields.whole("concurrency", 1, _MOST_AT_ONCE),
+        cache=fields.flag("cache") or False,
+    )
+
+
+def _open(data: bytes, findings: Findings) -> Fields | None:
+    """Read the file's YAML and refuse unknown keys."""
+    text = decode(data, findings)
+    node = None if text is None else read_yaml(text, Place(1), findings)
+    if node is None:
+        return None
+    if not isinstance(node, Pairs):
+        problem = f"the suite is {kind_of(node)}, not `key: value` lines"
+        findings.add(node.place, "wrong-type", problem, "write `suite: my-suite` and so on")
+        return None
+    # What is missing is missing from the file, wherever its first key stands.
+    whole = msgspec.structs.replace(node, place=Place(1))
+    return Fields(whole, "the suite", SUITE_KEYS, findings)
+
+
+def _parse_name(text: str) -> str:
+    if _NAME.fullmatch(text) is None or len(text) > _MAX_NAME:
+        mend = (
+            "begin with a letter or a digit and use only letters, digits, `.`, `_` and `-`, "
+            f"at most {_MAX_NAME}"
+        )
+        raise Unreadable(f"`{text}` can't be a suite's name", mend)
+    return text
+
+
+def _read_judge(fields: Fields) -> JudgeSpec | None:
+    inner = fields.mapping("judge", JUDGE_KEYS)
+    if inner is None:
+        return None
+    inner.require("models", "add a line such as `models: [openai/gpt-4.1-2025-04-14]`")
+    return JudgeSpec(
+        models=_read_models(inner),
+        votes=inner.whole("votes", 1, _MOST_VOTES),
+        stop_when_decided=inner.flag("stop_when_decided"),
+        batch=inner.flag("batch") or False,
+    )
+
+
+def _read_models(inner: Fields) -> tuple[str, ...]:
+    models: list[str] = []
+    for node in inner.items("models", "a list such as `[openai/gpt-4.1-2025-04-14]`"):
+        if not isinstance(node, Scalar):
+            problem = f"a model is {kind_of(node)}"
+            inner.findings.add(node.place, "wrong-type", problem, "write `provider/name`")
+            continue
+        try:
+            model = parse_model(node.text)
+        except Unreadable as error:
+            inner.findings.add_unreadable(node.place, "bad-model", error)
+            continue
+        if model in models:
+            problem = f"the model `{model}` is named twice"
+            mend = "remove one; `votes` says how often it is asked"
+            inner.findings.add(node.place, "duplicate-model", problem, mend)
+        models.append(model)
+    whole = inner.node("models")
+    if isinstance(whole, Items) and not whole.items:
+        mend = "name at least one, or leave `judge` out"
+        inner.findings.add(whole.place, "no-models", "`models` is empty", mend)
+    return tuple(models)

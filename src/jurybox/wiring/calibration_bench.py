@@ -16,7 +16,7 @@ from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.model import Rubric
 from jurybox.running.plan import DocumentPlan
 from jurybox.running.storing import Store
-from jurybox.suite.model import JudgeSpec, Suite
+from jurybox.suite import JudgeSpec, Suite
 from jurybox.wiring.calibration_folder import CalibrationFolder
 from jurybox.wiring.gold_files import GoldSet
 from jurybox.wiring.planning import Prepared, prepare_chosen

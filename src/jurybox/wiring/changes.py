@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 
 from jurybox.datasets import Dataset, DatasetError, survey
-from jurybox.running.deriving import StoredResponses
 from jurybox.running.plan import Plan
 from jurybox.running.records import SampleRow
+from jurybox.running.replay import StoredResponses
 from jurybox.running.storing import Store
 from jurybox.sample import Row
 

@@ -7,7 +7,6 @@ import msgspec
 from jurybox.errors import InputError
 from jurybox.models.prices import load_prices
 from jurybox.reporting.view import finished_view
-from jurybox.running.deriving import derive, grouped
 from jurybox.running.outcomes import StoredOutcome, read_result
 from jurybox.running.plan import Plan, read_plan
 from jurybox.running.records import (
@@ -22,6 +21,7 @@ from jurybox.running.records import (
     sealed_exchange,
     sealed_run,
 )
+from jurybox.running.replay import derive, grouped
 from jurybox.running.storing import Store
 from jurybox.scoring.conduct import Procedure
 from jurybox.scoring.summary import RunTally

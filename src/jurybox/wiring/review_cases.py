@@ -9,9 +9,9 @@ from jurybox.calibration.reviews import Circumstances, Order, Queue, Review, Ver
 from jurybox.judging.report import Confidence, EvaluationReport
 from jurybox.judging.verdict import Side
 from jurybox.rubric.model import Criterion, Rubric
-from jurybox.running.deriving import StoredResponses
 from jurybox.running.outcomes import read_result
 from jurybox.running.records import SampleRow
+from jurybox.running.replay import StoredResponses
 from jurybox.sample import Response, Row, Turn
 from jurybox.scoring.attention import KINDS
 

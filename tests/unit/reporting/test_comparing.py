@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from jurybox.errors import IncompleteError
 from jurybox.reporting.clustering import Clustering
-from jurybox.reporting.comparing import Side, Wish, compare
-from jurybox.reporting.pairing import Key, pairs
+from jurybox.reporting.comparing import Key, Side, Wish, compare, pairs
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.running.records import RunRow, SampleRow
 

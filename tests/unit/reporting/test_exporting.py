@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.errors import IncompleteError, InputError
-from jurybox.reporting import parquet_table
+from jurybox.reporting import exporting
 from jurybox.reporting.exporting import (
     export_run,
     export_writer,
@@ -142,9 +142,9 @@ def test_parquet_groups_are_bounded_by_rows_and_by_characters(
         return pyarrow.parquet.ParquetFile(io.BytesIO(file.getvalue())).num_row_groups
 
     assert groups() == 1
-    monkeypatch.setattr(parquet_table, "_MOST_ROWS", 2)
+    monkeypatch.setattr(exporting, "_MOST_ROWS", 2)
     assert groups() == 3
-    monkeypatch.setattr(parquet_table, "_MOST_CHARACTERS", 1)
+    monkeypatch.setattr(exporting, "_MOST_CHARACTERS", 1)
     assert groups() == 5
 
 

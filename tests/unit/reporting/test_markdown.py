@@ -11,8 +11,7 @@ from markdown_it import MarkdownIt
 
 from jurybox.reporting.attention import gather
 from jurybox.reporting.figures import headline
-from jurybox.reporting.markdown import markdown_report
-from jurybox.reporting.markdown_text import code, plain, table
+from jurybox.reporting.markdown import code, markdown_report, plain, table
 from jurybox.running.plan import read_plan
 
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Right."}'

@@ -9,8 +9,7 @@ from clocks import Clock
 from jurybox.judging.exchange import Failure, FailureKind, ModelReply, ModelRequest, Outcome
 from jurybox.models.scripted import Line, ScriptedModel
 from jurybox.rubric.model import Generation
-from jurybox.running.caller import Callers
-from jurybox.running.clock import SystemClock
+from jurybox.running.caller import Callers, SystemClock
 from jurybox.running.limits import Limits
 from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn

@@ -6,7 +6,7 @@ import stores
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
 from jurybox.rubric.model import Generation
 from jurybox.running.records import ENCODER
-from jurybox.running.retelling import ByThread
+from jurybox.running.replay import ByThread
 from jurybox.running.transcript import outcome_text
 from jurybox.sample import Turn
 

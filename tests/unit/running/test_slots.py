@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from jurybox.running.slots import Slots
+from jurybox.running.caller import Slots
 
 
 async def settle() -> None:

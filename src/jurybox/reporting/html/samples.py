@@ -14,9 +14,9 @@ from jurybox.reporting.html.distributions import UNITS
 from jurybox.reporting.judge_conduct import read_stored
 from jurybox.reporting.pair_votes import both_orders, kept_preferences, pair_votes
 from jurybox.reporting.stored import damaged, procedure_of
-from jurybox.running.deriving import StoredResponses
 from jurybox.running.outcomes import read_result
 from jurybox.running.records import RunRow, SampleRow, in_order
+from jurybox.running.replay import StoredResponses
 from jurybox.running.storing import Store
 from jurybox.sample import Response, Row
 from jurybox.scoring.automated import AutomatedReport
