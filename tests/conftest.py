@@ -110,7 +110,7 @@ def _guard_the_http_client() -> None:
     request = HttpClient._request
 
     def guarded(client: HttpClient, call: HttpCall) -> Any:  # noqa: ANN401 - wreq's own
-        if "proxies" not in client._settings:
+        if "proxies" not in client._endpoint._settings:
             _require_loopback(urlsplit(client.address).hostname)
         return request(client, call)
 

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import loopback
-from jurybox.models import http
+from jurybox.models import connections
 from jurybox.models.http import HttpAnswer, HttpClient, HttpOptions
 from jurybox.running.ports import ModelTrouble
 from loopback import Exchange, Fault, Loopback
@@ -191,7 +191,7 @@ def test_what_the_loop_had_no_time_to_see_is_seen_before_a_connection_is_used(
 
 
 def test_an_idle_connection_is_closed_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "_LONGEST_IDLE", timedelta(seconds=0.05))
+    monkeypatch.setattr(connections, "_LONGEST_IDLE", timedelta(seconds=0.05))
 
     async def scenario(client: HttpClient, server: Loopback) -> None:
         await asyncio.gather(*(post(client) for _ in range(3)))

@@ -13,7 +13,8 @@ import pytest
 import loopback
 from clocks import Clock
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.models.http import HttpCall, HttpClient, HttpOptions, Proxies
+from jurybox.models.connections import HttpOptions, Proxies
+from jurybox.models.http import HttpCall, HttpClient
 from jurybox.models.openai import OpenAIModel, openai_client
 from jurybox.models.trouble import LARGEST_REFUSAL, StatusTrouble
 from jurybox.rubric.model import Generation

@@ -11,7 +11,7 @@ import loopback
 from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
-from jurybox.models.http import HttpOptions, Proxies
+from jurybox.models.connections import HttpOptions, Proxies
 from jurybox.models.openai import OpenAIModel, openai_client
 from jurybox.rubric.model import Generation
 from jurybox.running.caller import Callers

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from jurybox.errors import InputError
-from jurybox.models.http import HttpAnswer, HttpClient, HttpOptions, Proxies, Tls
+from jurybox.models.connections import HttpOptions, Proxies, Tls
+from jurybox.models.http import HttpAnswer, HttpClient
 from jurybox.running.ports import ModelTrouble
 from jurybox.wiring import read_settings
 from jurybox.wiring.models import http_options

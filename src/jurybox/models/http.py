@@ -1,23 +1,19 @@
 """One HTTP client per endpoint, by wreq; every error of a call becomes a `ModelTrouble`."""
 
-import functools
-import ipaddress
 import json
 import re
-import ssl
 import time
-from base64 import b64encode
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from typing import IO, Final, TypeVar
-from urllib.parse import SplitResult, unquote, urlsplit
 
 import msgspec
 import wreq
-from wreq import exceptions, redirect
+from wreq import exceptions
 
 from jurybox.errors import InputError
+from jurybox.models.connections import Endpoint, HttpOptions
 from jurybox.models.trouble import (
     LARGEST_REFUSAL,
     quoted,
@@ -26,24 +22,19 @@ from jurybox.models.trouble import (
     status_trouble,
 )
 from jurybox.running.ports import ModelTrouble
-from jurybox.settings import REQUESTS_CA_BUNDLE, SSL_CERT_FILE
+from jurybox.settings import SSL_CERT_FILE
 
 T = TypeVar("T")
 _Take = Callable[[memoryview], object]
 
 _MEGABYTE: Final = 1_000_000
 _JSON: Final = "application/json"
-_PORTS: Final = {"http": 80, "https": 443}
-_PROXY_SCHEMES: Final = {"http", "https", "socks4", "socks4a", "socks5", "socks5h"}
 _FIRST_FINAL, _FIRST_REFUSAL, _FIRST_ERROR = 200, 300, 400
-# Servers close idle connections after 5 s to some minutes; closing first loses no request.
-_LONGEST_IDLE: Final = timedelta(seconds=15)
 # Bytes per second. The read timeout begins with the request, so a large one gets more time.
 _SLOWEST_UPLOAD: Final = 100_000
 # More than a store can hold.
 _TOO_MANY: Final = 2**63
 
-_CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 _UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
 _ABOUT_TRUST: Final = (
     "the certificate is for another host, expired, or of an authority that isn't trusted; "
@@ -64,108 +55,6 @@ _ERRORS: Final = (
     exceptions.TlsError,
     exceptions.UpgradeError,
 )
-
-
-class Proxies(msgspec.Struct, frozen=True, kw_only=True):
-    """Proxies by the scheme of the endpoint, and the hosts that are reached without one."""
-
-    http: str | None = None
-    https: str | None = None
-    direct: tuple[str, ...] = ()
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> "Proxies":
-        """Read the usual variables; lower case wins over upper case."""
-
-        def value(name: str) -> str | None:
-            return environment.get(name) or environment.get(name.upper()) or None
-
-        others = value("all_proxy")
-        return cls(
-            http=value("http_proxy") or others,
-            https=value("https_proxy") or others,
-            direct=tuple(part.strip() for part in (value("no_proxy") or "").split(",")),
-        )
-
-    def to(self, scheme: str, host: str, port: int) -> str | None:
-        """Return the proxy for an endpoint; this machine is always reached directly."""
-        if _is_loopback(host) or any(_covers(entry, host, port) for entry in self.direct):
-            return None
-        return self.https if scheme == "https" else self.http
-
-    def __repr__(self) -> str:
-        """Hide addresses, which may carry a password."""
-        return f"Proxies(http={bool(self.http)}, https={bool(self.https)})"
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _covers(entry: str, host: str, port: int) -> bool:
-    """Tell whether an entry of NO_PROXY names a host: `name`, `.name`, `name:port`, an IP range."""
-    if entry == "*":
-        return True
-    name, colon, digits = entry.lower().rpartition(":")
-    if colon and digits.isdecimal() and (":" not in name or name.endswith("]")):
-        if int(digits) != port:
-            return False
-    else:
-        name = entry.lower()
-    name = name.strip("[]").removeprefix("*").lstrip(".")
-    if not name:
-        return False
-    try:
-        return ipaddress.ip_address(host) in ipaddress.ip_network(name, strict=False)
-    except ValueError:
-        return host == name or host.endswith(f".{name}")
-
-
-class Tls(msgspec.Struct, frozen=True, kw_only=True):
-    """What secure connections are made with, as PEM.
-
-    Attributes:
-        authorities: whose certificates are trusted, in place of the system's.
-        certificate: of this client, for endpoints that ask for one.
-        key: of that certificate (PKCS #8).
-
-    """
-
-    authorities: bytes | None = None
-    certificate: bytes | None = None
-    key: bytes | None = None
-
-    def __repr__(self) -> str:
-        """Hide the key."""
-        return "Tls(...)"
-
-
-class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Timeouts in seconds, limits and connections of one client.
-
-    Attributes:
-        connect: until there is a connection.
-        read: between two pieces of the answer, and until the first.
-        total: for the whole call.
-        largest_body: the most bytes of an answer, decompressed.
-        largest_file: the same for one that goes into a file.
-        proxies: none by default.
-        tls: certificates; those of the system by default.
-
-    """
-
-    connect: float = 10.0
-    read: float = 180.0
-    total: float = 600.0
-    largest_body: int = 32 * _MEGABYTE
-    largest_file: int = 1000 * _MEGABYTE
-    proxies: Proxies = Proxies()
-    tls: Tls = Tls()
 
 
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,17 +99,15 @@ class HttpClient:
         today: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._options = options or HttpOptions()
-        parts = _read_address(base_url)
-        port = parts.port or _PORTS[parts.scheme]
-        named = self._options.proxies.to(parts.scheme, parts.hostname or "", port)
-        proxy = None if named is None else _read_proxy(named)
-        self._url = parts.geturl()
-        self._settings = _settings(parts, proxy, headers, self._options)
-        self._secrets = (*secrets, *_passwords(parts), *(_passwords(proxy) if proxy else ()))
+        self._endpoint = Endpoint(base_url, {"Accept": _JSON, **headers}, self._options)
+        self._secrets = (*secrets, *self._endpoint.secrets)
         self._today = today
         self._client: wreq.Client | None = None
-        # Without the name and password that an address may carry.
-        self.address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+    @property
+    def address(self) -> str:
+        """The address, without a password."""
+        return self._endpoint.address
 
     async def post(self, path: str, payload: object) -> HttpAnswer:
         """Make one attempt to send JSON.
@@ -268,9 +155,7 @@ class HttpClient:
 
     def _request(self, call: HttpCall) -> AbstractAsyncContextManager[wreq.Response]:
         if self._client is None:
-            # One thread moves the bytes; the default would be one per core.
-            runtime = wreq.Runtime(workers=1)
-            self._client = wreq.Client(**{**self._settings, "runtime": runtime})
+            self._client = self._endpoint.connect()
         size = len(call.body or b"")
         request: wreq.Request = {
             "read_timeout": timedelta(seconds=self._options.read + size / _SLOWEST_UPLOAD)
@@ -279,7 +164,7 @@ class HttpClient:
             request["body"] = call.body
             request["headers"] = {"Content-Type": call.content_type}
         method: wreq.Method = getattr(wreq.Method, call.method)
-        return self._client.request(method, f"{self._url}{call.path}", **request)
+        return self._client.request(method, f"{self._endpoint.url}{call.path}", **request)
 
     async def _read_all(self, response: wreq.Response, largest: int, take: _Take) -> None:
         if await _read(response, largest, take) > largest:
@@ -364,113 +249,6 @@ def _unreachable(text: str) -> ModelTrouble:
     reason = found[1].lower() if found else "the connection was lost"
     what = f"unreachable ({'the proxy: ' if proxied else ''}{reason})"
     return ModelTrouble("unreachable", what, retry=True, everybody=True)
-
-
-def _settings(
-    address: SplitResult,
-    proxy: SplitResult | None,
-    headers: Mapping[str, str],
-    options: HttpOptions,
-) -> "wreq.ClientConfig":
-    settings: wreq.ClientConfig = {
-        "user_agent": "jurybox",
-        "headers": _checked({"Accept": _JSON, **headers}),
-        "redirect": redirect.Policy.none(),
-        "dns_options": wreq.DnsOptions(system_dns=True),
-        # Half of the world sends it without the head that the standard wants (RFC 9110).
-        "deflate": False,
-        "pool_idle_timeout": _LONGEST_IDLE,
-        "connect_timeout": timedelta(seconds=options.connect),
-        "timeout": timedelta(seconds=options.total),
-        # An endpoint that takes nothing of a request; Linux closes the connection.
-        "tcp_user_timeout": timedelta(seconds=options.read),
-    }
-    if proxy is None:
-        # Otherwise wreq would look for one in the environment.
-        settings["no_proxy"] = True
-    else:
-        settings["proxies"] = [wreq.Proxy.all(proxy.geturl())]
-    if address.scheme == "https" or (proxy is not None and proxy.scheme == "https"):
-        settings["tls_verify"] = _trusted(options.tls)
-        if options.tls.certificate is not None:
-            settings["tls_identity"] = _identity(options.tls)
-    return settings
-
-
-def _checked(headers: Mapping[str, str]) -> wreq.HeaderMap:
-    try:
-        return wreq.HeaderMap(headers)
-    except (RuntimeError, UnicodeEncodeError):
-        hint = "check what it was read from"
-        raise InputError("a header holds a control character", hint) from None
-
-
-def _trusted(tls: Tls) -> wreq.CertStore:
-    if tls.authorities is None:
-        return _system_authorities()
-    try:
-        # wreq would go on with a file that has none, and trust nothing.
-        if _CERTIFICATE in tls.authorities:
-            return wreq.CertStore.from_pem_stack(tls.authorities)
-    except exceptions.TlsError:
-        pass
-    hint = f"name a file of PEM certificates in {SSL_CERT_FILE} or {REQUESTS_CA_BUNDLE}"
-    raise InputError("the certificates to trust can't be read", hint)
-
-
-@functools.cache
-def _system_authorities() -> wreq.CertStore:
-    """Return what Python trusts, and what is in OpenSSL's folder, which Python doesn't list."""
-    trusted = ssl.create_default_context().get_ca_certs(binary_form=True)
-    return wreq.CertStore(der_certs=trusted, default_paths=True)
-
-
-def _identity(tls: Tls) -> wreq.Identity:
-    try:
-        return wreq.Identity.from_pkcs8_pem(tls.certificate or b"", tls.key or b"")
-    except (exceptions.BuilderError, exceptions.TlsError):
-        hint = "give PEM, the key as PKCS #8 without a password (`openssl pkcs8 -topk8 -nocrypt`)"
-        raise InputError("the client's certificate or its key can't be read", hint) from None
-
-
-def _read_address(url: str) -> SplitResult:
-    """Read a base URL; no message quotes it, for it may hold a key."""
-    hint = "give one like `https://host/v1`"
-    parts = _split(url, "the base URL", hint)
-    if parts.scheme not in _PORTS:
-        raise InputError("the base URL isn't an http address", hint)
-    if parts.query or parts.fragment:
-        raise InputError("the base URL has a query or a fragment", hint)
-    return parts
-
-
-def _read_proxy(url: str) -> SplitResult:
-    """Read the address of a proxy; without a scheme it is an http one."""
-    hint = "give one like `http://host:3128` or `socks5h://host:1080`, or none"
-    parts = _split(url if "://" in url else f"http://{url}", "the proxy's address", hint)
-    if parts.scheme not in _PROXY_SCHEMES:
-        raise InputError("the proxy's address isn't an http or socks address", hint)
-    return parts
-
-
-def _split(url: str, what: str, hint: str) -> SplitResult:
-    try:
-        parts = urlsplit(url.strip().rstrip("/"))
-        host = parts.hostname if parts.port != 0 else None
-    except ValueError:
-        raise InputError(f"{what} can't be read", hint) from None
-    if not host or not host.isprintable() or " " in host:
-        raise InputError(f"{what} names no host", hint)
-    return parts
-
-
-def _passwords(parts: SplitResult) -> tuple[str, ...]:
-    """Return what must not be shown of an address: the password, and both as they are sent."""
-    if parts.username is None:
-        return ()
-    password = unquote(parts.password or "")
-    token = b64encode(f"{unquote(parts.username)}:{password}".encode()).decode()
-    return (parts.password or "", password, token)
 
 
 def encoded(payload: object) -> bytes:

@@ -23,7 +23,8 @@ from jurybox.settings import (
 from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
-    from jurybox.models.http import HttpClient, HttpOptions
+    from jurybox.models.connections import HttpOptions
+    from jurybox.models.http import HttpClient
     from jurybox.models.local.files import ModelFile
     from jurybox.running.ports import Model
 
@@ -131,7 +132,7 @@ def http_options(settings: Settings) -> "HttpOptions":
         InputError: a file can't be read, or the timeout is no number of seconds.
 
     """
-    from jurybox.models.http import HttpOptions, Proxies, Tls
+    from jurybox.models.connections import HttpOptions, Proxies, Tls
 
     if settings.client_key is not None and settings.client_cert is None:
         raise InputError(f"{CLIENT_CERT} is not set", "set both, or none", CLIENT_KEY)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurybox.models.http import Proxies
+from jurybox.models.connections import Proxies
 
 PROXY = "http://proxy.example:3128"
 
