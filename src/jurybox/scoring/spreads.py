@@ -18,7 +18,7 @@ from jurybox.rubric.figures import SAMPLE_SCORE
 from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.scoring.result import SampleResult
-from jurybox.scoring.tally import JUDGE_SCORE, Column
+from jurybox.scoring.tally import CHUNK, JUDGE_SCORE, Column
 
 Bin = tuple[float, float, int]
 
@@ -93,16 +93,18 @@ class SpreadTally:
         self._judge = _Figure(_of_scale(whole))
         self._confidence: dict[str, int] = dict.fromkeys(CONFIDENCES, 0)
         self._stable = {"stable": 0, "unstable": 0}
-        self._requested = self._valid = self._skipped = 0
+        self._samples = self._requested = self._valid = self._skipped = 0
 
     def add(self, result: SampleResult, repeat: int) -> None:
         """Add a sample of a repeat."""
         for name, figure in self._figures.items():
             value = result.figures.get(name)
             if value is not None:
-                figure.add(value, repeat)
+                figure.add(value)
+                figure.repeats[repeat] += 1
         if result.judge_score is not None:
-            self._judge.add(result.judge_score, repeat)
+            self._judge.add(result.judge_score)
+            self._judge.repeats[repeat] += 1
         if result.confidence is not None and result.votes_valid:
             self._confidence[result.confidence] += 1
         if result.stable is not None:
@@ -110,6 +112,10 @@ class SpreadTally:
         self._requested += result.votes_requested
         self._valid += result.votes_valid
         self._skipped += result.votes_skipped
+        self._samples += 1
+        if self._samples % CHUNK == 0:
+            for figure in (*self._figures.values(), self._judge):
+                figure.add_up()
 
     def told(self) -> RunSpreads:
         """Return the spreads of the samples so far."""
@@ -174,30 +180,30 @@ def _of_scale(scale: Scale) -> _Bins:
     )
 
 
-class _Figure:
+class _Figure(Column):
     """One figure as its values come in."""
 
     def __init__(self, bins: _Bins) -> None:
+        super().__init__()
         self._bins = bins
         self._counts: Counter[int] = Counter()
-        self._repeats: Counter[int] = Counter()
-        self._values = Column()
+        self.repeats: Counter[int] = Counter()
+        """How many values each repeat has."""
 
-    def add(self, value: float, repeat: int) -> None:
-        """Take in a finite number of a repeat."""
-        self._repeats[repeat] += 1
-        self._counts[self._bins.place(value)] += 1
-        self._values.add(value)
+    def add_up(self) -> None:
+        """Add up the values that came since the last time, and put them into their bins."""
+        self._counts.update(map(self._bins.place, self._fresh))
+        super().add_up()
 
     def told(self) -> FigureSpread | None:
         """Return the spread; None without a value."""
-        mean = self._values.statistic("mean")
+        mean = self.statistic("mean")
         if mean is None:
             return None
-        independent = max(self._repeats.values())
-        variance = self._values.variance() if independent > 1 else None
+        independent = max(self.repeats.values())
+        variance = self.variance() if independent > 1 else None
         return FigureSpread(
-            n=self._values.count,
+            n=self.count,
             mean=mean,
             sd=None if variance is None else math.sqrt(variance * independent / (independent - 1)),
             independent=independent,

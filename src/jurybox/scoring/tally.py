@@ -26,7 +26,8 @@ from jurybox.rubric.model import Rubric
 from jurybox.scoring.result import SampleResult
 
 JUDGE_SCORE: Final = "judge_score"
-_CHUNK: Final = 1024  # values that are added up together
+CHUNK: Final = 1024
+"""So many samples are taken in before their values are added up."""
 _LARGEST: Final = 1e140  # the square of a larger number may be none
 
 Figures = dict[str, float | None]
@@ -34,46 +35,49 @@ Counts = dict[str, int]
 
 
 class Column:
-    """One figure of the samples: how many have it, and what statistics need of it."""
+    """One figure of the samples: how many have it, and what statistics need of it.
 
-    __slots__ = ("_fresh", "_high", "_kept", "_low", "_squares", "_sum", "count")
+    Values are only taken in by ``add``; ``add_up`` is for their owner to call now and then, so that
+    memory doesn't grow with them.
+    """
 
     def __init__(self, *, keep: bool = False) -> None:
-        self.count = 0
         self._fresh: list[float] = []
+        self.add = self._fresh.append
+        self._count = 0
         self._sum: list[float] = []
         self._squares: list[float] = []
         self._low, self._high = math.inf, -math.inf
         self._kept: array[float] | None = array("d") if keep else None
 
-    def add(self, value: float) -> None:
-        """Take in a finite number."""
-        self.count += 1
-        self._fresh.append(value)
-        if len(self._fresh) == _CHUNK:
-            self._add_up()
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+        return self._count + len(self._fresh)
 
-    def _add_up(self) -> None:
+    def add_up(self) -> None:
+        """Add up the values that came since the last time."""
         fresh = self._fresh
         if not fresh:
             return
+        self._count += len(fresh)
         self._low, self._high = min(self._low, *fresh), max(self._high, *fresh)
         if self._kept is not None:
             self._kept.extend(fresh)
         squares = [value * value for value in fresh if abs(value) < _LARGEST]
         self._squares = _exact_parts([*self._squares, *squares])
         self._sum = _exact_parts([*self._sum, *fresh])
-        self._fresh = []
+        fresh.clear()
 
     @property
     def sum(self) -> float:
         """The exact sum, rounded once."""
-        self._add_up()
+        self.add_up()
         return math.fsum(self._sum)
 
     def statistic(self, by: str) -> float | None:
         """Return a mean, a sum, an extreme or a percentile; None without any value."""
-        self._add_up()
+        self.add_up()
         if not self.count:
             return None
         match by:
@@ -90,7 +94,7 @@ class Column:
 
     def variance(self) -> float | None:
         """Return the variance about the mean; None without values, or with too large ones."""
-        self._add_up()
+        self.add_up()
         if not self.count or max(abs(self._low), abs(self._high)) >= _LARGEST:
             return None
         if self._low == self._high:
@@ -150,6 +154,9 @@ class Tally:
             self._judge.add(result.judge_score)
         for name in _flags_of(result):
             self._flags[name] += 1
+        if self.samples % CHUNK == 0:
+            for column in (*self._columns.values(), self._judge):
+                column.add_up()
 
     def figures(self) -> tuple[Figures, Counts]:
         """Return every figure of the run by name, and from how many samples it comes."""
