@@ -23,7 +23,6 @@ _SEEN = re.compile(f"[^{_UNSEEN}]+")
 # with a choice, because only then is everything else passed over quickly.
 _ODD = re.compile(rf"[\s{_UNSEEN}](?:(?<! )|(?=[\s{_UNSEEN}]))[\s{_UNSEEN}]*")
 _LINE_BREAK = re.compile("\r\n|[\n\r\v\f\x85\u2028\u2029]")
-_SPACES = " \n"
 # Halves of characters, which no other library takes for text.
 _SURROGATE, _REPLACEMENT = re.compile("[\ud800-\udfff]"), "\ufffd"
 
@@ -35,9 +34,7 @@ _MOST_MARKS = 30
 
 def count_line_breaks(text: str) -> int:
     """Return how often a text goes on in a new line; a carriage return before one is part of it."""
-    if text.isascii() and "\r" not in text and "\v" not in text and "\f" not in text:
-        return text.count("\n")
-    return sum(1 for _ in _LINE_BREAK.finditer(text))
+    return len(_LINE_BREAK.findall(text))
 
 
 class _Rewriting:
@@ -75,19 +72,12 @@ class Folded(msgspec.Struct, frozen=True, gc=False):
     text: str
     original: str
     one_line: bool
-    exact: bool = True
-    """Whether every character stands where it stands in the original."""
     _rewritings: tuple[_Rewriting, ...] = ()
 
     @property
     def words(self) -> int:
         """The number of words, which is what stands between spaces."""
-        text = self.text
-        gaps = text.count(" ") if self.one_line else text.count(" ") + text.count("\n")
-        if not gaps:
-            return 1 if text else 0
-        outer = (text[0] in _SPACES) + (text[-1] in _SPACES)
-        return gaps + 1 - outer if len(text) > 1 else 0
+        return len(self.text.split())
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return which part of the original a part of the folded text stands for."""
@@ -98,29 +88,30 @@ class Folded(msgspec.Struct, frozen=True, gc=False):
 
 def fold(text: str) -> Folded:
     """Fold a text."""
-    if text.isascii():
-        small = text.lower()
-        if "\n" not in small and "  " not in small and not _has_rare_space(small):
-            return Folded(small, text, one_line=True)
-        return _fold_space(small, text, ())
+    small, rewritings = (text.lower(), ()) if text.isascii() else _fold_letters(text)
+    # Most texts have only single blanks, which is quickly seen.
+    tidy = text.isascii() and " ".join(small.split()) == small
+    if not tidy and _ODD.search(small):
+        return _fold_space(small, text, rewritings)
+    return Folded(small, text, one_line=True, _rewritings=rewritings)
+
+
+def _fold_letters(text: str) -> tuple[str, tuple[_Rewriting, ...]]:
     plain = _SURROGATE.sub(_REPLACEMENT, text)
     for apostrophe in _APOSTROPHES:
         plain = plain.replace(apostrophe, "'")
     small = plain.casefold()
-    rewritings: tuple[_Rewriting, ...] = ()
-    if len(small) != len(plain) or not unicodedata.is_normalized("NFC", plain):
-        composed = _Rewriting(plain, list(_letters(plain)), str.casefold)
-        small, rewritings = composed.text, (composed,)
-    if _ODD.search(small):
-        return _fold_space(small, text, rewritings)
-    return Folded(small, text, one_line=True, exact=not rewritings, _rewritings=rewritings)
+    if len(small) == len(plain) and unicodedata.is_normalized("NFC", plain):
+        return small, ()
+    composed = _Rewriting(plain, list(_letters(plain)), str.casefold)
+    return composed.text, (composed,)
 
 
 def _fold_space(small: str, original: str, before: tuple[_Rewriting, ...]) -> Folded:
     changes = [(match.start(), match.end(), _tidy(match[0])) for match in _ODD.finditer(small)]
     spaced = _Rewriting(small, changes, str)
     # The way back begins with the last.
-    return Folded(spaced.text, original, one_line=False, exact=False, _rewritings=(spaced, *before))
+    return Folded(spaced.text, original, one_line=False, _rewritings=(spaced, *before))
 
 
 def _tidy(odd: str) -> str:
@@ -130,20 +121,6 @@ def _tidy(odd: str) -> str:
     if not space:
         return ""
     return "\n" if count_line_breaks(space) > 1 else " "
-
-
-def _has_rare_space(text: str) -> bool:
-    # One after the other: many times faster than any look at each character.
-    return (
-        "\t" in text
-        or "\r" in text
-        or "\v" in text
-        or "\f" in text
-        or "\x1c" in text
-        or "\x1d" in text
-        or "\x1e" in text
-        or "\x1f" in text
-    )
 
 
 def _letters(text: str) -> Iterator[Change]:

@@ -12,8 +12,10 @@ of its words. An exception takes back what overlaps with it.
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from jurybox.rubric.rules import EXCEPT, GAP, Match, Source
@@ -24,18 +26,12 @@ Hit = tuple[int, int, int]
 Found = Mapping[int, list[Hit]]
 """Where a text has the phrases that show a fact, by fact and in the order of the text."""
 
-Span = tuple[int, int]
-
-APOSTROPHE: Final = 2
-
 # Scripts without spaces, in which every character may begin a word: Thai, Lao, Burmese, Khmer,
 # Chinese and Japanese.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff]"
 )
-# A table of states is the fastest automaton, and would be large for more phrases than these.
-_MOST_IN_TABLE = 2000
 
 _CONTRACTION = re.compile(r"(?<=\w)(n't|'(?:s|m|d|t|re|ve|ll))(?![a-z])")
 _CHOICE = re.compile(r"\(([^()]*\|[^()]*)\)")
@@ -46,23 +42,15 @@ _MOST_IN_GAP = 5  # words
 _LONGEST_GAP = 60  # characters
 
 
-def _joining(char: str) -> int:
-    if char == "'":
-        return APOSTROPHE
-    letter = char.isalnum() or unicodedata.category(char).startswith("M")
-    return int(letter and _UNSPACED.match(char) is None)
+class _Letters(dict[str, bool]):
+    def __missing__(self, char: str) -> bool:
+        letter = char.isalnum() or unicodedata.category(char).startswith("M")
+        self[char] = letter and _UNSPACED.match(char) is None
+        return self[char]
 
 
-JOINING: Final = {char: _joining(char) for char in map(chr, range(128))}
-"""Whether a character makes one word with its neighbours, for all characters ever looked at.
-
-1 for what words are made of, ``APOSTROPHE`` for what may be within one, 0 for what ends one.
-"""
-
-
-def _look_at(text: str) -> None:
-    for char in set(text).difference(JOINING):
-        JOINING[char] = _joining(char)
+IS_LETTER: Final = _Letters()
+"""Whether a character makes one word with its neighbours, for all characters ever looked at."""
 
 
 class Group(NamedTuple):
@@ -72,13 +60,6 @@ class Group(NamedTuple):
     text: Source
     phrases: tuple[str, ...]
     match: Match = "word-start"
-
-
-_Chain = tuple[int, int]
-"""A phrase of several parts, and which of them."""
-_Link = tuple[_Chain, int]
-"""The same, and where it ends if the next part has to follow at once."""
-_ANYWHERE = -1
 
 
 class _Part(NamedTuple):
@@ -91,42 +72,15 @@ class _Part(NamedTuple):
     close: bool
 
 
-class _Follow(NamedTuple):
-    """A later part of a phrase: how it goes with the part before, and with the one after."""
+class _Piece:
+    """A piece of text in the automaton: the facts that it shows, and the parts that it is."""
 
-    before: _Chain
-    close: bool
-    this: _Chain
-    next_close: bool
-    fact: int
-    """What the phrase shows, where this is the last part; else 0."""
-
-
-class _Shown(NamedTuple):
-    """What a phrase shows, and whether a word may not go on before it and after it."""
-
-    facts: tuple[int, ...]
-    not_within: bool
-    whole: bool
-    links: "_Links | None"
-    """None where it is a part of no longer phrase, as most are."""
-
-
-class _Links(NamedTuple):
-    """The longer phrases that a phrase is a part of."""
-
-    opens: tuple[tuple[_Chain, bool], ...]
-    """Those of which it is the first part, and whether the next has to follow at once."""
-    follows: tuple[_Follow, ...]
-    """Those of which it is a later one."""
-
-
-class _Entry:
-    """A piece of text in the automaton, with the facts and the chains that it belongs to."""
-
-    def __init__(self) -> None:
+    def __init__(self, text: str, *, whole: bool) -> None:
         self.facts: dict[int, None] = {}
-        self.chains: list[_Chain] = []
+        self.parts: list[tuple[int, int]] = []
+        """The numbers of longer phrases, and which of their parts it is."""
+        self.starts_word = IS_LETTER[text[0]]
+        self.ends_word = whole and IS_LETTER[text[-1]]
 
 
 class Phrases:
@@ -148,27 +102,23 @@ class _Lookup:
     """The phrases that are looked for in one text."""
 
     def __init__(self, groups: Iterable[Group]) -> None:
-        from ahocorasick_rs import AhoCorasick, Implementation
+        from ahocorasick_rs import AhoCorasick
 
-        # A phrase that is looked up in both ways stands in the automaton twice.
-        self._known: dict[tuple[str, bool], _Entry] = {}
-        self._chains: list[tuple[int, tuple[bool, ...]]] = []
+        # A phrase that is looked up in both ways is in the automaton twice.
+        self._known: dict[tuple[str, bool], _Piece] = {}
+        self._long: list[tuple[int, list[bool]]] = []
         """What a phrase of several parts shows, and which of them follow the one before at once."""
         for group in groups:
             for phrase in group.phrases:
                 self._add(group, fold(phrase).text.strip())
-        known = self._known
-        self._shown = [
-            self._show(text, whole=whole, entry=entry) for (text, whole), entry in known.items()
-        ]
-        table = Implementation.DFA if len(known) <= _MOST_IN_TABLE else None
-        self._automaton = AhoCorasick([text for text, _ in known], implementation=table)
+        self._pieces = list(self._known.values())
+        self._automaton = AhoCorasick([text for text, _ in self._known])
 
     def _add(self, group: Group, phrase: str) -> None:
         if not phrase:
-            return  # nothing but what nobody sees
+            return  # nothing but what is invisible
         if group.match != "pattern":
-            self._entry(phrase, whole=group.match == "whole-word").facts[group.fact] = None
+            self._piece(phrase, whole=group.match == "whole-word").facts[group.fact] = None
             return
         # What an exception finds is kept under the same fact, below zero.
         excepts = phrase.startswith(EXCEPT)
@@ -176,82 +126,59 @@ class _Lookup:
         parts = list(_parts(phrase.removeprefix(EXCEPT)))
         if len(parts) == 1:
             for spelling in parts[0].spellings:
-                self._entry(spelling, whole=True).facts[fact] = None
+                self._piece(spelling, whole=True).facts[fact] = None
             return
-        chain = len(self._chains)
-        self._chains.append((fact, tuple(part.close for part in parts)))
         for number, part in enumerate(parts):
             for spelling in part.spellings:
-                self._entry(spelling, whole=True).chains.append((chain, number))
+                self._piece(spelling, whole=True).parts.append((len(self._long), number))
+        self._long.append((fact, [part.close for part in parts]))
 
-    def _entry(self, text: str, *, whole: bool) -> _Entry:
-        return self._known.setdefault((text, whole), _Entry())
+    def _piece(self, text: str, *, whole: bool) -> _Piece:
+        return self._known.setdefault((text, whole), _Piece(text, whole=whole))
 
     def find(self, text: str) -> Found:
-        hits = self._automaton.find_matches_as_indexes(text, overlapping=True)
-        if not hits:
-            return {}
-        if not text.isascii():
-            _look_at(text)
         found: defaultdict[int, list[Hit]] = defaultdict(list)
-        joins, shown, size = JOINING, self._shown, len(text)
-        linked: dict[_Link, Span] = {}
-        for hit in hits:
+        parts: defaultdict[int, dict[int, list[Hit]]] = defaultdict(dict)
+        for hit in self._automaton.find_matches_as_indexes(text, overlapping=True):
             index, start, end = hit
-            facts, not_within, whole, links = shown[index]
-            if not_within and start:
-                before = joins[text[start - 1]]
-                if before and (before == 1 or _is_tail(text, start)):
+            piece = self._pieces[index]
+            if piece.starts_word and start:
+                before = text[start - 1]
+                if IS_LETTER[before] or (before == "'" and _is_tail(text, start)):
                     continue
-            if whole and end < size and joins[text[end]] == 1:
+            if piece.ends_word and end < len(text) and IS_LETTER[text[end]]:
                 continue
-            for fact in facts:
+            for fact in piece.facts:
                 found[fact].append(hit)
-            if links is not None and (linked or links.opens):
-                _link(text, hit, links, linked, found)
+            for phrase, number in piece.parts:
+                parts[phrase].setdefault(number, []).append(hit)
+        for phrase, hits in parts.items():
+            fact, close = self._long[phrase]
+            if len(hits) == len(close) and (joined := _join(text, hits, close)):
+                found[fact] = sorted([*found[fact], *joined], key=itemgetter(2))
         if found and min(found) < 0:
             _take_back(found)
         return found
 
-    def _show(self, text: str, *, whole: bool, entry: _Entry) -> _Shown:
-        opens: list[tuple[_Chain, bool]] = []
-        follows: list[_Follow] = []
-        # Later parts first: a piece that is two parts of a phrase mustn't be joined to itself.
-        for chain, number in sorted(entry.chains, key=_by_part):
-            fact, close = self._chains[chain]
-            is_last = number + 1 == len(close)
-            next_close = not is_last and close[number + 1]
-            if number:
-                before, this = (chain, number - 1), (chain, number)
-                shows = fact if is_last else 0
-                follows.append(_Follow(before, close[number], this, next_close, shows))
-            else:
-                opens.append(((chain, number), next_close))
-        within, ends = _joining(text[0]) == 1, whole and _joining(text[-1]) == 1
-        links = _Links(tuple(opens), tuple(follows)) if entry.chains else None
-        return _Shown(tuple(entry.facts), within, ends, links)
+
+def _join(text: str, parts: dict[int, list[Hit]], close: Sequence[bool]) -> list[Hit]:
+    """Return where the parts of a phrase follow each other."""
+    joined = parts[0]
+    for number in range(1, len(close)):
+        joined = list(_followed(text, joined, parts[number], close=close[number]))
+    return joined
 
 
-def _link(
-    text: str,
-    hit: Hit,
-    links: _Links,
-    linked: dict[_Link, Span],
-    found: dict[int, list[Hit]],
-) -> None:
-    """Join a part of a phrase to the one right before it, or over a gap to the nearest."""
-    index, start, end = hit
-    opens, follows = links
-    for before, close, this, next_close, fact in follows if linked else ():
-        span = linked.get((before, start - 1 if close else _ANYWHERE))
-        if span is None or not (close or _is_gap(text, span[1], start)):
-            continue
-        if fact:
-            found[fact].append((index, span[0], end))
-        else:
-            linked[this, end if next_close else _ANYWHERE] = span[0], end
-    for chain, close in opens:
-        linked[chain, end if close else _ANYWHERE] = start, end
+def _followed(text: str, before: list[Hit], after: list[Hit], *, close: bool) -> Iterator[Hit]:
+    """Join each part to the one right before it, or over a gap to the nearest."""
+    starts = {end: start for _, start, end in before}
+    ends = sorted(starts)
+    for index, start, end in after:
+        if close:
+            if start - 1 in starts:
+                yield index, starts[start - 1], end
+        elif (place := bisect_right(ends, start)) and _is_gap(text, ends[place - 1], start):
+            yield index, starts[ends[place - 1]], end
 
 
 def _take_back(found: dict[int, list[Hit]]) -> None:
@@ -266,10 +193,6 @@ def _take_back(found: dict[int, list[Hit]]) -> None:
         kept = [hit for hit in hits if covered.isdisjoint(range(hit[1], hit[2]))]
         if kept:
             found[-fact] = kept
-
-
-def _by_part(chain: _Chain) -> int:
-    return -chain[1]
 
 
 def _parts(phrase: str) -> Iterator[_Part]:
@@ -315,5 +238,5 @@ def _is_gap(text: str, start: int, end: int) -> bool:
 
 def _is_tail(text: str, start: int) -> bool:
     """Whether what follows the apostrophe before ``start`` belongs to the word before it."""
-    within = start > 1 and _joining(text[start - 2]) == 1
-    return within and any(_joining(char) != 1 for char in text[start : start + 3].ljust(3))
+    within = start > 1 and IS_LETTER[text[start - 2]]
+    return within and not all(IS_LETTER[char] for char in text[start : start + 3].ljust(3))

@@ -88,7 +88,7 @@ Seen = tuple[int, Sequence[Span]]
 """How much there is of a signal, and where the first of it stands in the response."""
 
 
-def quote_spans(reading: Reading, name: str, spans: Iterable[Span]) -> tuple[Quote, ...]:
+def quote_spans(reading: Reading, spans: Iterable[Span], name: str) -> tuple[Quote, ...]:
     """Quote what stands in the response."""
     text = reading.response.original
     return tuple(
@@ -106,7 +106,7 @@ class Signal(NamedTuple):
     phrases: tuple[str, ...] = ()
     least: int = 1
     """How much there has to be for the signal to be present."""
-    quote: Callable[[Reading, str, Iterable[Span]], tuple[Quote, ...]] = quote_spans
+    quote: Callable[[Reading, Iterable[Span], str], tuple[Quote, ...]] = quote_spans
 
 
 class Lists(NamedTuple):

@@ -1,6 +1,7 @@
 """Scoring a response by the rules of a rubric."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -8,10 +9,14 @@ from msgspec.structs import replace
 from jurybox.judging.safety import SafetyFinding, scan
 from jurybox.rubric.rules import Source, Speaker
 from jurybox.sample import Turn
-from jurybox.scoring.automated.compiling import DECIMALS, CompiledRules, Outcome
+from jurybox.scoring.automated.compiling import (
+    DECIMALS,
+    AskedNumber,
+    CompiledRules,
+)
 from jurybox.scoring.automated.folding import fold
-from jurybox.scoring.automated.phrases import JOINING, Found
-from jurybox.scoring.automated.reading import Reading, Span
+from jurybox.scoring.automated.phrases import IS_LETTER, Found
+from jurybox.scoring.automated.reading import Lists, Reading
 from jurybox.scoring.automated.report import (
     MOST_QUOTES,
     AutomatedReport,
@@ -43,9 +48,11 @@ def score_by_rules(
     if findings is None:
         findings = scan(response) if compiled.scans else ()
     evidence = _Evidence(compiled, Reading(fold(response), fold(task), messages, findings))
-    outcome = compiled.outcome(evidence.facts)
+    outcome = compiled.outcome(frozenset(evidence.facts))
     return AutomatedReport(
-        criteria=evidence.quote(outcome) if quotes else tuple(each[0] for each in outcome.criteria),
+        criteria=tuple(
+            evidence.quote(*each) if quotes else each.score for each in outcome.criteria
+        ),
         overall=outcome.overall,
         band=outcome.band,
         measures=evidence.measures,
@@ -59,129 +66,97 @@ class _Evidence:
         self._compiled = compiled
         self._reading = reading
         find = compiled.phrases.find
-        found = find(reading.response.text, "response")
-        self._found: dict[Source, Found] = {"response": found, "user": {}, "earlier": {}}
-        # No two of them are the same, and each is a bit of its own: their sum is all of them.
-        facts = sum(found)
-        if compiled.reads_user:
-            heard = self._found["user"] = find(reading.user.text, "user")
-            facts += sum(heard)
-        if compiled.reads_earlier and reading.messages:
-            earlier = self._found["earlier"] = find(reading.earlier.text, "earlier")
-            facts += sum(earlier)
+        self._found: dict[Source, Found] = {
+            "response": find(reading.response.text, "response"),
+            "user": find(reading.user.text, "user"),
+            "earlier": find(reading.earlier.text, "earlier") if compiled.reads_earlier else {},
+        }
+        sources = compiled.sources
+        self.facts = {fact for each in self._found.values() for fact in each if fact in sources}
         self.measures: dict[str, int | float] = {}
-        self._spans: dict[int, Sequence[Span]] = {}
-        for name, signal, fact, marks in compiled.signals:
-            count, spans = signal.see(reading, found.get(marks, ()))
+        self._signals: dict[int, str] = {}
+        """The name of the signal that shows a fact."""
+        self._quoting: dict[str, Quoting] = {}
+        """What quotes the words that a signal saw."""
+        self._quotes: dict[str, tuple[Quote, ...]] = {}
+        self._see_signals()
+        self._count_words()
+        self._see_numbers()
+
+    def _see_signals(self) -> None:
+        found = self._found["response"]
+        for name, signal, fact, marks in self._compiled.signals:
+            count, spans = signal.see(self._reading, found.get(marks, ()))
             self.measures[name] = count
             if count >= signal.least:
-                facts += fact
-                self._spans[fact] = spans
-        for text, low, high, fact in compiled.lengths:
-            words = self._count_words(text)
-            if (low is None or words >= low) and (high is None or words <= high):
-                facts += fact
-        self._quoting: list[tuple[int, str, Quoting]] = []
-        self._quoted: dict[str, tuple[Quote, ...]] = {}
-        self.facts = facts + self._hold_numbers()
+                self.facts.add(fact)
+                self._signals[fact] = name
+                self._quoting[name] = partial(signal.quote, self._reading, spans)
 
-    def _hold_numbers(self) -> int:
-        """Return the facts that numeric signals show."""
-        facts = 0
-        reading = self._reading
-        here, there, before = self._found.values()
+    def _count_words(self) -> None:
+        for text, low, high, fact in self._compiled.lengths:
+            if WORDS[text] not in self.measures:
+                self.measures[WORDS[text]] = self._reading.text(text).words
+            if low <= self.measures[WORDS[text]] <= high:
+                self.facts.add(fact)
+
+    def _see_numbers(self) -> None:
         for asked in self._compiled.numbers:
-            name, see, lists, marks, heard, earlier, _, known = asked
-            if marks:
-                if marks in here:
-                    lists = lists._replace(hits=here[marks])
-            elif heard:
-                if heard in there:
-                    lists = lists._replace(hits=there[heard])
-                elif earlier in before:
-                    lists = lists._replace(earlier=before[earlier])
-            number, quote = see(reading, lists)
-            if type(number) is float:
+            number, quote = asked.see(self._reading, self._lists(asked))
+            if isinstance(number, float):
                 number = round(number, DECIMALS)
-            self.measures[name] = number
-            shown = known.get(number)
-            if shown is None:
-                shown = asked.facts(number)
-            facts += shown
-            if shown and quote is not None:
-                self._quoting.append((shown, name, quote))
-        return facts
+            self.measures[asked.name] = number
+            shown = asked.facts(number)
+            self.facts.update(shown)
+            if quote is not None:
+                self._quoting[asked.name] = quote
+                for fact in shown:
+                    self._signals[fact] = asked.name
 
-    def _count_words(self, text: Speaker) -> int | float:
-        name = WORDS[text]
-        words = self.measures.get(name)
-        if words is None:
-            folded = self._reading.response if text == "response" else self._reading.user
-            words = self.measures[name] = folded.words
-        return words
+    def _lists(self, asked: AskedNumber) -> Lists:
+        """Return the lexicons of a numeric signal with where its phrases were found."""
+        here, heard, earlier = self._found.values()
+        if hits := here.get(asked.marks) or heard.get(asked.heard):
+            return asked.lists._replace(hits=hits)
+        hits = earlier.get(asked.earlier)
+        return asked.lists._replace(earlier=hits) if hits else asked.lists
 
-    def quote(self, outcome: Outcome) -> tuple[CriterionScore, ...]:
-        """Return the scores of an outcome with the words on which rules fired."""
-        quotes: dict[int, tuple[Quote, ...]] = {0: ()}
-        for text, facts in outcome.phrases:
-            self._quote_phrases(text, facts, quotes)
-        for fact in outcome.signals:
-            quotes[fact] = self._quotes_of(fact)
-        criteria: list[CriterionScore] = []
-        for score, fired in outcome.criteria:
-            if not fired:
-                criteria.append(score)
-                continue
-            trace: list[FiredRule] = []
-            for rule, first, others in fired:
-                words = quotes[first]
-                for fact in others:
-                    words += quotes[fact]
-                trace.append(replace(rule, quotes=words) if words else rule)
-            criteria.append(replace(score, trace=tuple(trace)))
-        return tuple(criteria)
-
-    def _quote_phrases(
-        self,
-        text: Source,
-        facts: Iterable[tuple[int, str]],
-        quotes: dict[int, tuple[Quote, ...]],
-    ) -> None:
-        """Quote the phrases of a text that show some facts, each with its lexicon."""
-        folded, found = self._reading.text(text), self._found[text]
-        small, original, exact, size = folded.text, folded.original, folded.exact, len(folded.text)
-        for fact, source in facts:
-            made: list[Quote] = []
-            for _, start, end in found[fact][:MOST_QUOTES]:
-                if end < size and JOINING[small[end]] == 1:
-                    end = _word_end(small, end)  # noqa: PLW2901
-                if not exact:
-                    start, end = folded.span(start, end)  # noqa: PLW2901
-                words = original[start:end]
-                made.append(Quote(text=text, words=words, start=start, source=source))
-            quotes[fact] = tuple(made)
+    def quote(self, score: CriterionScore, needed: Sequence[tuple[int, ...]]) -> CriterionScore:
+        """Return a score with the words on which its rules fired."""
+        trace: list[FiredRule] = []
+        for rule, facts in zip(score.trace, needed, strict=True):
+            words: tuple[Quote, ...] = ()
+            for fact in facts:
+                words += self._quotes_of(fact)
+            trace.append(replace(rule, quotes=words) if words else rule)
+        return replace(score, trace=tuple(trace)) if trace else score
 
     def _quotes_of(self, fact: int) -> tuple[Quote, ...]:
-        """Return the words that a signal saw."""
-        if fact in self._spans:
-            name, signal = self._compiled.signal_names[fact]
-            return signal.quote(self._reading, name, self._spans[fact])
-        for shown, name, quote in self._quoting:
-            if not shown & fact:
-                continue
-            # Many rules may hold one signal against their ranges.
-            quotes = self._quoted.get(name)
-            if quotes is None:
-                quotes = self._quoted[name] = quote(name)
-            return quotes
-        return ()  # a number that nothing was counted for
+        """Return the words that show a fact; of a number of words there are none."""
+        if fact in self._compiled.sources:
+            return self._quote_phrases(fact, *self._compiled.sources[fact])
+        name = self._signals.get(fact)
+        if name is None:
+            return ()
+        if name not in self._quotes:  # many rules may ask about one signal
+            self._quotes[name] = self._quoting[name](name)
+        return self._quotes[name]
+
+    def _quote_phrases(self, fact: int, text: Source, lexicon: str) -> tuple[Quote, ...]:
+        folded = self._reading.text(text)
+        quotes: tuple[Quote, ...] = ()
+        for _, start, end in self._found[text][fact][:MOST_QUOTES]:
+            first, last = folded.span(start, _word_end(folded.text, end))
+            words = folded.original[first:last]
+            quotes += (Quote(text=text, words=words, start=first, source=lexicon),)
+        return quotes
 
 
 def _word_end(text: str, end: int) -> int:
     """Return where a word ends that a phrase ends within."""
-    if JOINING[text[end - 1]] != 1:
+    if end == len(text) or not IS_LETTER[text[end]] or not IS_LETTER[text[end - 1]]:
         return end
     furthest = min(len(text), end + _LONGEST_WORD)
-    while end < furthest and JOINING[text[end]] == 1:
+    while end < furthest and IS_LETTER[text[end]]:
         end += 1
     return end

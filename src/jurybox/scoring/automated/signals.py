@@ -6,6 +6,7 @@ marks, never a number or an address: what the safety scan would mask must not co
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from jurybox.scoring.automated.continuity import CONTINUITY
@@ -113,7 +114,6 @@ def _sentence_start(text: str, reached: int, question: int) -> int:
 # The rest
 
 UNSAFE_CONTENT: Final = "unsafe_content"
-_FEW_WORDS = 32
 
 
 def _see_line_breaks(reading: Reading, _: Sequence[Hit]) -> Seen:
@@ -125,22 +125,12 @@ def _see_shared_words(reading: Reading, _: Sequence[Hit]) -> Seen:
     """Words are what stands between spaces, as the companion's source compares them."""
     response = reading.response
     text = response.text if response.one_line else response.text.replace("\n", " ")
-    words = dict.fromkeys(reading.user.text.split())
-    more = 0
-    if len(words) > _FEW_WORDS:
-        # In time that grows with the length; to find each word would take its square.
-        shared = list(filter(set(text.split()).__contains__, words))
-        words, more = shared[:_FEW_WORDS], len(shared[_FEW_WORDS:])
+    words = set(text.split())
+    shared = [word for word in dict.fromkeys(reading.user.text.split()) if word in words]
     spaced = f" {text} "
-    shared = [word for word in words if f" {word} " in spaced]
-    spans: list[Span] = []
-    for word in shared:
-        if _is_word(word):
-            place = spaced.index(f" {word} ")
-            spans.append(response.span(place, place + len(word)))
-            if len(spans) == MOST_QUOTES:
-                break
-    return len(shared) + more, spans
+    places = ((spaced.index(f" {word} "), len(word)) for word in shared if _is_word(word))
+    quoted = [response.span(place, place + size) for place, size in islice(places, MOST_QUOTES)]
+    return len(shared), quoted
 
 
 def _is_word(word: str) -> bool:
@@ -151,7 +141,7 @@ def _see_unsafe_content(reading: Reading, _: Sequence[Hit]) -> Seen:
     return len(reading.findings), ()
 
 
-def _quote_findings(reading: Reading, name: str, _: Iterable[Span]) -> tuple[Quote, ...]:
+def _quote_findings(reading: Reading, _: Iterable[Span], name: str) -> tuple[Quote, ...]:
     return tuple(
         Quote(
             text="response",

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from jurybox.scoring.automated.reading import NONE, Amount, Lists, NumericSignal, Reading
-from jurybox.scoring.automated.words import Remembered, syllables
+from jurybox.scoring.automated.words import syllables
 
 _BREAKS_OFF = tuple(",;:-\u2013\u2014")
 # Letters of which nobody makes a syllable. "Hmmm" is said, so letters that repeat count once.
@@ -19,8 +20,11 @@ _NUMBER = re.compile("[0-9](?:[,. ]?[0-9]){4,}")
 _DIGIT = re.compile("[0-9]")
 _ADDRESS = re.compile(r"https?:|www\.|(?<=[^\s@])@(?=[^\s@])", re.IGNORECASE)
 _HARD_MARKS = "(/="
-_SYLLABLES: Final = Remembered(syllables)
-_GIBBERISH: Final = Remembered(lambda word: _UNSAYABLE.match(_SAME.sub(r"\1", word)) is not None)
+
+
+@lru_cache(1 << 16)
+def _is_gibberish(word: str) -> bool:
+    return _UNSAYABLE.match(_SAME.sub(r"\1", word)) is not None
 
 
 def _question_count(reading: Reading, _: Lists) -> Amount:
@@ -76,9 +80,9 @@ def _unfinished(reading: Reading, lists: Lists) -> Amount:
 
 def _gibberish(reading: Reading, _: Lists) -> Amount:
     words = reading.said.words
-    if not any(map(_GIBBERISH.__getitem__, words)):
+    if not any(map(_is_gibberish, words)):
         return NONE
-    numbers = [number for number, word in enumerate(words) if _GIBBERISH[word]]
+    numbers = [number for number, word in enumerate(words) if _is_gibberish(word)]
     return Amount(len(numbers) / len(words), reading.said.quoting(numbers))
 
 
@@ -97,7 +101,7 @@ def _longest_sentence(reading: Reading, _: Lists) -> Amount:
 
 def _syllables(reading: Reading, _: Lists) -> Amount:
     words = reading.said.words
-    return Amount(sum(map(_SYLLABLES.__getitem__, words)) / len(words)) if words else NONE
+    return Amount(sum(map(syllables, words)) / len(words)) if words else NONE
 
 
 def _word_letters(reading: Reading, _: Lists) -> Amount:

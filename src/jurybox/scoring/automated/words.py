@@ -8,8 +8,8 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
-from typing import Final, TypeVar
+from functools import cached_property, lru_cache
+from typing import Final
 
 from jurybox.rubric.rules import Lexicon, Source
 from jurybox.scoring.automated.folding import Folded, fold
@@ -27,10 +27,10 @@ _SHORTEST_STEM = 3
 _MOST_LOOKED_AT = 3 * MOST_QUOTES  # some can't be quoted
 _VOWELS = re.compile("[aeiouy]+")
 
-T = TypeVar("T")
 Triple = tuple[str, str, str]
 
 
+@lru_cache(_MOST_REMEMBERED)
 def stem(word: str) -> str:
     """Return a word without its English endings, so that "worries" and "worried" are one."""
     bare = without_tail(word)
@@ -80,27 +80,13 @@ def without_tail(word: str) -> str:
     return head[:-1] if apostrophe and tail == "t" and head.endswith("n") and head[:-1] else head
 
 
+@lru_cache(_MOST_REMEMBERED)
 def syllables(word: str) -> int:
     """Count the groups of vowels that are heard; a final e isn't."""
     bare = without_tail(word)
     heard = len(_VOWELS.findall(bare))
     silent = bare.endswith("e") and not bare.endswith("le") and heard > 1
     return max(1, heard - silent)
-
-
-class Remembered(dict[str, T]):
-    """What each word becomes, worked out once for each."""
-
-    def __init__(self, work_out: Callable[[str], T]) -> None:
-        super().__init__()
-        self._work_out = work_out
-
-    def __missing__(self, word: str) -> T:
-        """Work a word out, and keep it while there is room."""
-        made = self._work_out(word)
-        if len(self) < _MOST_REMEMBERED:
-            self[word] = made
-        return made
 
 
 class _Letters(dict[int, str]):
@@ -119,23 +105,20 @@ _LETTERS: Final = _Letters()
 _LINES: Final = _Letters({ord("\n"): "\n"})
 
 
-STEMS: Final[Remembered[str]] = Remembered(stem)
-
-
 class WordList:
     """A lexicon that is read word by word."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self.words = frozenset(fold(phrase).text.strip() for phrase in lexicon.phrases)
         self.stems = frozenset(map(stem, self.words))
-        self.others = Remembered(self._other)
-        """The stem of each word that isn't in the list; nothing for one that is."""
+        self.other = lru_cache(_MOST_REMEMBERED)(self._other)
 
     def _other(self, word: str) -> str:
+        """Return the stem of a word that isn't in the list; nothing for one that is."""
         bare = without_tail(word)
         if word in self.words or bare in self.words or (len(bare) == 1 and bare.isascii()):
             return ""
-        return STEMS[word]
+        return stem(word)
 
 
 class Families:
@@ -144,7 +127,7 @@ class Families:
     def __init__(self, lexicon: Lexicon) -> None:
         self._heads: dict[str, str] = {}
         for phrase in lexicon.phrases:
-            family = [STEMS[word] for word in _words(fold(phrase).text)]
+            family = [stem(word) for word in _words(fold(phrase).text)]
             for each in family:
                 self._heads.setdefault(each, family[0])
 
@@ -177,7 +160,7 @@ class Passage:
         """Return the stems of its content words, each with the number of the word it is first."""
         known = self._content.get(id(stop_words))
         if known is None:
-            stems = list(map(stop_words.others.__getitem__, self.words))
+            stems = list(map(stop_words.other, self.words))
             # Backwards, so that the first of equal ones stays.
             known = dict(zip(reversed(stems), range(len(stems) - 1, -1, -1), strict=True))
             known.pop("", None)
@@ -187,7 +170,7 @@ class Passage:
     @cached_property
     def stems(self) -> list[str]:
         """The stem of each word."""
-        return list(map(STEMS.__getitem__, self.words))
+        return list(map(stem, self.words))
 
     @cached_property
     def triples(self) -> list[Triple]:

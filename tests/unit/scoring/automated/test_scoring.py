@@ -232,19 +232,6 @@ def test_a_million_characters_are_scored_in_time_that_grows_with_the_length_alon
     assert len(report.criteria[0].trace[0].quotes) < 20
 
 
-def test_more_outcomes_than_are_remembered_are_worked_out_all_the_same() -> None:
-    words = [f"{letter}-word" for letter in "abcdefghijklm"]
-    adjustments = "".join(
-        f"  - {{add: {2**number / 10**5:.5f}, when: {{response_has: [{word}]}}}}\n"
-        for number, word in enumerate(words)
-    )
-    rules = compiled(document(f"base: 0.0\nadjust:\n{adjustments}"))
-    for number in range(2**13):
-        response = " ".join(word for bit, word in enumerate(words) if number >> bit & 1)
-        (criterion,) = score_by_rules(rules, task="", response=response).criteria
-        assert criterion.score == round(number / 10**5, 6)
-
-
 def test_overall_score_needs_every_criterion_that_counts() -> None:
     rubric = parse_rubric(document("base: 0.5", "base: 0.5", front="weights: {c1: 3, c2: 1}\n"))
     assert overall_score(rubric, {"c1": 1.0, "c2": 0.0}) == 0.75

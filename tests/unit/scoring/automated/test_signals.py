@@ -19,7 +19,7 @@ def see(name: str, response: str, user: str = "") -> tuple[int, tuple[Quote, ...
     )
     reading = Reading(folded, fold(user), (), scan(response))
     count, spans = signal.see(reading, hits.get(1, []))
-    return count, signal.quote(reading, name, spans)
+    return count, signal.quote(reading, spans, name)
 
 
 def quotes(name: str, response: str, user: str = "") -> list[tuple[str, int]]:
