@@ -12,6 +12,7 @@ import pytest
 
 JURYBOX = Path(sys.executable).parent / "jurybox"
 JUDGES = """
+import asyncio
 import json
 
 
@@ -37,11 +38,8 @@ def broken(prompt: str) -> str:
     raise RuntimeError("out of order")
 
 
-def curious(prompt: str) -> str:
-    import gc
-
-    with open("collected.txt", "w") as file:
-        file.write(f"{gc.get_threshold()[0]} {gc.get_freeze_count() > 0}")
+async def slow(prompt: str) -> str:
+    await asyncio.sleep(60)
     return kind(prompt)
 """
 ROW = {
@@ -353,18 +351,22 @@ def test_what_is_printed_where_nobody_can_read_it_is_no_reason_to_lose_a_run(
     assert jurybox("runs", "--json").json["runs"][0]["status"] == "finished"
 
 
-def test_cycles_are_looked_for_seldom_in_a_run_of_ours_and_as_ever_in_one_of_a_program(
-    started: Callable, write: Write, tmp_path: Path
+def test_a_judge_has_a_timeout_of_its_own(jurybox: Callable, write: Write, tmp_path: Path) -> None:
+    write("slow", rows=1)
+    suite = tmp_path / "suite.yaml"
+    suite.write_text(suite.read_text().replace("slow]", "slow], timeout: 0.05"))
+    done = jurybox("run", "suite.yaml")
+    assert done.code == 3
+    assert "timed out after 0.05 s" in jurybox("show", "last", "--sample", "q0").out
+
+
+def test_a_timeout_and_batches_exclude_each_other(
+    jurybox: Callable, write: Write, tmp_path: Path
 ) -> None:
-    write("curious", rows=1)
-    seen = tmp_path / "collected.txt"
-    assert started("run", "suite.yaml").code == 0
-    assert seen.read_text() == "50000 True"
-    program = (
-        "import gc, jurybox; before = gc.get_threshold(); jurybox.run('suite.yaml');"
-        " print(before[0], gc.get_threshold() == before)"
-    )
-    said = subprocess.check_output([sys.executable, "-c", program], text=True)
-    usual, same = said.split()
-    assert same == "True"
-    assert seen.read_text() == f"{usual} False"
+    write()
+    suite = tmp_path / "suite.yaml"
+    models = "models: [openai/gpt-4.1-2025-04-14], timeout: 5, batch: true"
+    suite.write_text(suite.read_text().replace("models: [python/judges:kind]", models))
+    done = jurybox("run", "suite.yaml")
+    assert done.code == 2
+    assert "leave out `timeout`, or ask directly with --no-batch" in done.err

@@ -81,8 +81,9 @@ class DocumentPlan(msgspec.Struct, frozen=True, kw_only=True):
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """All that decides what a run does.
 
-    ``batch`` says that judges are asked in batches. ``derived_from`` is the run whose replies a
-    re-scored run reads under another rubric.
+    ``batch`` says that judges are asked in batches. ``judge_timeout`` is the seconds that one
+    request to a judge may take. ``derived_from`` is the run whose replies a re-scored run reads
+    under another rubric.
     """
 
     suite: str
@@ -93,6 +94,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     votes: int
     repeats: int
     stop_when_decided: bool = False
+    judge_timeout: float | None = None
     folder: str = ""
     target: TargetPlan | None = None
     base_url: str | None = None

@@ -40,15 +40,17 @@ class TargetSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgeSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Who judges; where the rest is None the rubric says it.
+    """Who judges; where `votes` or `stop_when_decided` is None, the rubric decides.
 
-    ``batch`` says that they are asked in their providers' batches: later, and for less.
+    ``batch``: judges are asked in their providers' batches, later and for less. ``timeout``: the
+    seconds that one request to a judge may take.
     """
 
     models: tuple[str, ...]
     votes: int | None = None
     stop_when_decided: bool | None = None
     batch: bool = False
+    timeout: float | None = None
 
 
 class Suite(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,19 +166,24 @@ def read_target(fields: Fields) -> TargetSpec | None:
     if inner is None:
         return None
     _check_kind(inner)
-    timeout = inner.number("timeout", 0, _LONGEST_TIMEOUT)
-    if timeout == 0:
-        problem = "`timeout` is 0, which leaves no time to answer"
-        inner.findings.add(inner.value_place("timeout"), "out-of-range", problem, "use more than 0")
+    timeout = _read_timeout(inner)
     return TargetSpec(
         model=inner.parsed("model", "bad-model", parse_model),
         command=_read_command(inner),
         prompt=inner.parsed("prompt", "bad-path", parse_prompt),
         system=inner.parsed("system", "bad-path", parse_path),
         generation=_read_generation(inner),
-        timeout=60.0 if timeout is None else float(timeout),
+        timeout=60.0 if timeout is None else timeout,
         input=_read_input(inner),
     )
+
+
+def _read_timeout(inner: Fields) -> float | None:
+    timeout = inner.number("timeout", 0, _LONGEST_TIMEOUT)
+    if timeout == 0:
+        problem = "`timeout` is 0, which leaves no time to answer"
+        inner.findings.add(inner.value_place("timeout"), "out-of-range", problem, "use more than 0")
+    return None if timeout is None else float(timeout)
 
 
 def _check_kind(inner: Fields) -> None:
@@ -284,7 +291,7 @@ SUITE_KEYS: Final = (
 )
 """Every key of a suite file, in the order to write them in."""
 
-JUDGE_KEYS: Final = ("models", "votes", "stop_when_decided", "batch")
+JUDGE_KEYS: Final = ("models", "votes", "stop_when_decided", "batch", "timeout")
 """Every key of `judge`."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -372,6 +379,7 @@ def _read_judge(fields: Fields) -> JudgeSpec | None:
         votes=inner.whole("votes", 1, _MOST_VOTES),
         stop_when_decided=inner.flag("stop_when_decided"),
         batch=inner.flag("batch") or False,
+        timeout=_read_timeout(inner),
     )
 
 

@@ -131,12 +131,17 @@ def _plan(chosen: Chosen, options: RunOptions, rubric: DocumentPlan, dataset: Pa
     _check_names([*draft.judges, *_model_of(target)], allow_unpinned=options.allow_unpinned)
     votes = None if suite.judge is None else suite.judge.votes
     stop = None if suite.judge is None else suite.judge.stop_when_decided
+    timeout = None if suite.judge is None else suite.judge.timeout
+    if timeout is not None and draft.batch:
+        problem = "judges have a `timeout`, but a batch takes as long as its provider needs"
+        raise InputError(problem, "leave out `timeout`, or ask directly with --no-batch", "judge")
     usual = parsed.protocol.variance_repeats if suite.variance_sensitive else 1
     return msgspec.structs.replace(
         draft,
         target=target,
         votes=parsed.protocol.votes if votes is None else votes,
         stop_when_decided=parsed.protocol.stop_when_decided if stop is None else stop,
+        judge_timeout=timeout,
         repeats=options.repeats or suite.repeats or usual,
     )
 

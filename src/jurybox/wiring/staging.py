@@ -99,7 +99,9 @@ class _Callers:
         limits = Limits() if plan.concurrency is None else _limits(plan.concurrency)
         callers = Callers(limits)
         judged = Callers(_LATE) if plan.batch else callers
-        self._judges = {name: judged.caller(model) for name, model in judges.items()}
+        self._judges = {
+            name: judged.caller(model, timeout=plan.judge_timeout) for name, model in judges.items()
+        }
         self._target: Caller | None = None
         if plan.target is not None:
             model = models[plan.target.model]

@@ -175,6 +175,7 @@ def test_a_command_that_can_not_be_started_is_refused(command: str, problem: str
         (f"{LEAST}target: {{model: gpt}}", ["4:17 bad-model"]),
         (f"{LEAST}target: {{model: a/b, timeout: 0}}", ["4:31 out-of-range"]),
         (f"{LEAST}target: {{model: a/b, timeout: -1}}", ["4:31 out-of-range"]),
+        (f"{LEAST}judge: {{models: [a/b], timeout: 0}}", ["4:33 out-of-range"]),
         (f"{LEAST}target: {{model: a/b, timeout: 1e9}}", ["4:31 out-of-range"]),
         (f"{LEAST}target: {{model: a/b, timeout: '5'}}", ["4:31 wrong-type"]),
         (f"{LEAST}target: {{model: a/b, input: json}}", ["4:22 unused-key"]),
