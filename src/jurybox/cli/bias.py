@@ -1,19 +1,21 @@
 """``jurybox bias``."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.table import Table
 
 from jurybox.cli.exits import FAILED, FINE, INCOMPLETE
 from jurybox.cli.options import base_url_option, level_option
 from jurybox.cli.output import json_option, plain, print_json, say, wide_console
 from jurybox.cli.stores import opened, run_argument, store_option
 from jurybox.errors import InputError
-from jurybox.reporting.figures import exact, shown
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from jurybox.calibration.bias import Bias, BiasGate, BiasReport, Probed
     from jurybox.running.records import RunRow
     from jurybox.running.storing import Store
@@ -127,8 +129,8 @@ def command(  # noqa: PLR0917 - click passes them by name
 
 
 def _probed(
-    store: "Store", row: "RunRow", options: "ProbeOptions", level: float
-) -> "tuple[tuple[Bias, ...], Probed] | None":
+    store: Store, row: RunRow, options: ProbeOptions, level: float
+) -> tuple[tuple[Bias, ...], Probed] | None:
     """Judge samples again and return the figures; None where that was stopped."""
     from jurybox.calibration.bias import Probed, ProbeRun
     from jurybox.wiring.probe_results import read_probe
@@ -153,7 +155,7 @@ def _probed(
     return read_probe(store, probe, [each.run_id for each in runs], level), probed
 
 
-def _announced(probe: "Probe") -> str:
+def _announced(probe: Probe) -> str:
     count = len(probe.picked)
     samples = "1 sample" if count == 1 else f"{count} samples"
     left = [trial for trial in probe.trials if not trial.is_done]
@@ -165,7 +167,7 @@ def _announced(probe: "Probe") -> str:
     return f"probe: judging {samples} again in {kinds} ways asks {who}: {calls}"
 
 
-def _run(store: "Store", trial: "Trial", options: "ProbeOptions") -> str | None:
+def _run(store: Store, trial: Trial, options: ProbeOptions) -> str | None:
     """Run a trial, or go on with it; return its id, None where it was stopped."""
     from jurybox.cli.working import attempt
     from jurybox.wiring.runs import resume_run, start_run
@@ -198,7 +200,7 @@ _HEADINGS: Final = {
 }
 
 
-def print_bias(report: "BiasReport") -> None:
+def print_bias(report: BiasReport) -> None:
     """Print all figures of a run, and the gates they were held against."""
     out = wide_console()
     out.print(plain(f"run {report.run_id}  {report.suite}", style="bold"))
@@ -217,7 +219,7 @@ def print_bias(report: "BiasReport") -> None:
         out.print(_gates(report.gates))
 
 
-def _print_bias(bias: "Bias") -> None:
+def _print_bias(bias: Bias) -> None:
     out = wide_console()
     out.print()
     out.print(plain(_HEADINGS.get(bias.bias, bias.bias), style="bold"))
@@ -231,14 +233,14 @@ def _print_bias(bias: "Bias") -> None:
         out.print(_figures(told))
 
 
-def _is_detail(figure: "BiasFigure") -> bool:
+def _is_detail(figure: BiasFigure) -> bool:
     """Tell whether a figure's sentence says what another one's says already."""
     return figure.name.startswith(("stability.", "injection.")) and not figure.name.endswith(
         ".change"
     )
 
 
-def _untold(bias: "Bias") -> Iterator[tuple[str, list[str]]]:
+def _untold(bias: Bias) -> Iterator[tuple[str, list[str]]]:
     """Yield every reason once, with the figures that it keeps from being told."""
     reasons: dict[str, list[str]] = {}
     for figure in bias.figures:
@@ -248,7 +250,11 @@ def _untold(bias: "Bias") -> Iterator[tuple[str, list[str]]]:
     yield from reasons.items()
 
 
-def _figures(figures: "list[BiasFigure]") -> Table:
+def _figures(figures: list[BiasFigure]) -> Table:
+    from rich.table import Table
+
+    from jurybox.reporting.figures import shown
+
     table = Table(box=None, pad_edge=False, header_style="dim")
     for heading in ("  figure", "value", "from", "to", "n", "samples"):
         table.add_column(heading, justify="left" if heading == "  figure" else "right")
@@ -261,7 +267,11 @@ def _figures(figures: "list[BiasFigure]") -> Table:
     return table
 
 
-def _gates(gates: "tuple[BiasGate, ...]") -> Table:
+def _gates(gates: tuple[BiasGate, ...]) -> Table:
+    from rich.table import Table
+
+    from jurybox.reporting.figures import exact
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("gate", "value", "holds", "why"):
         table.add_column(heading, justify="right" if heading == "value" else "left")

@@ -1,22 +1,23 @@
 """``jurybox calibrate``."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.table import Table
 
-from jurybox.calibration.figures import Agreement, CriterionAgreement, Disagreement
-from jurybox.calibration.record import Calibration, Round, Trial, Tuning
-from jurybox.calibration.splits import PARTS
 from jurybox.cli.options import base_url_option, concurrency_option, level_option, unpinned_option
 from jurybox.cli.output import json_option, plain, print_json, say, wide_console
 from jurybox.cli.stores import opened, store_option
-from jurybox.reporting.figures import signed
-from jurybox.statistics.result import Figure
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
+
+    from jurybox.calibration.figures import Agreement, CriterionAgreement, Disagreement
+    from jurybox.calibration.record import Calibration, Round, Trial, Tuning
+    from jurybox.statistics.result import Figure
 
 
 @click.command("calibrate")
@@ -200,6 +201,8 @@ def print_calibration(made: Calibration) -> None:
 
 
 def _table(*headings: str, left: int = 1) -> Table:
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, heading in enumerate(headings):
         table.add_column(heading, overflow="fold", justify="left" if place < left else "right")
@@ -210,7 +213,7 @@ def _row(table: Table, cells: Iterable[str]) -> None:
     table.add_row(*(plain(cell) for cell in cells))
 
 
-def _print_agreement(out: "Console", made: Calibration) -> None:
+def _print_agreement(out: Console, made: Calibration) -> None:
     out.print()
     which = "" if made.tuning is None else " on the report part"
     names = ("n", "unscored", "exact", "kappa", "(interval)", "spearman", "error")
@@ -244,7 +247,7 @@ def _print_agreement(out: "Console", made: Calibration) -> None:
                 out.print(plain(f"{each.criterion}: {note}"))
 
 
-def _print_ceiling(out: "Console", figures: Agreement) -> None:
+def _print_ceiling(out: Console, figures: Agreement) -> None:
     names = ("people", "n", "exact", "kappa", "alpha", "judge with one of them: kappa")
     table = _table("people with each other", *names)
     for each in figures.criteria:
@@ -263,7 +266,7 @@ def _print_ceiling(out: "Console", figures: Agreement) -> None:
     out.print(table)
 
 
-def _print_confusion(out: "Console", each: CriterionAgreement) -> None:
+def _print_confusion(out: Console, each: CriterionAgreement) -> None:
     found = each.confusion
     if found is None or not each.n:
         return
@@ -274,7 +277,7 @@ def _print_confusion(out: "Console", each: CriterionAgreement) -> None:
     out.print(table)
 
 
-def _print_worst(out: "Console", figures: Agreement) -> None:
+def _print_worst(out: Console, figures: Agreement) -> None:
     for each in figures.criteria:
         for number, found in enumerate(each.worst):
             if not number:
@@ -300,8 +303,10 @@ def _said(value: float | str | None) -> str:
     )
 
 
-def _print_rounds(out: "Console", tuning: Tuning) -> None:
+def _print_rounds(out: Console, tuning: Tuning) -> None:
     # A store keeps them by their names; they are gone through in another order.
+    from jurybox.calibration.splits import PARTS
+
     known = [(part, tuning.parts[part]) for part in PARTS if part in tuning.parts]
     parts = ", ".join(f"{count} to {part}" for part, count in known)
     out.print(plain(f"{parts}; a round is decided at the level {tuning.level:.3g}"))
@@ -319,12 +324,12 @@ def _print_rounds(out: "Console", tuning: Tuning) -> None:
     _line(out, line, "bold green" if tuning.gain.clear else "bold yellow")
 
 
-def _line(out: "Console", text: str, style: str = "") -> None:
+def _line(out: Console, text: str, style: str = "") -> None:
     """Print a line that is never broken: a diff has to stay one."""
     out.print(plain(text, style=style), soft_wrap=True)
 
 
-def _print_round(out: "Console", each: Round) -> None:
+def _print_round(out: Console, each: Round) -> None:
     out.print()
     head = plain(f"round {each.number}  ", style="bold")
     head.append_text(
@@ -346,6 +351,8 @@ def _print_round(out: "Console", each: Round) -> None:
 
 
 def _briefly(trial: Trial) -> str:
+    from jurybox.reporting.figures import signed
+
     parts: list[str] = []
     for each in trial.criteria:
         bias = "" if each.bias is None else f", bias {signed(round(each.bias, 2))}"

@@ -1,31 +1,20 @@
 """``jurybox diff``."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.table import Table
 
 from jurybox.cli.exits import FAILED, FINE
 from jurybox.cli.options import cluster_option, level_option, seed_option
 from jurybox.cli.output import json_option, plain, print_json, wide_console
 from jurybox.cli.stores import opened, store_option
-from jurybox.reporting.diff_words import (
-    cautions,
-    changes_beside,
-    conclusion,
-    count_line,
-    gained,
-    one_sided,
-    p_value,
-    places,
-    records_line,
-    verdicts,
-)
-from jurybox.reporting.figures import MISSING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
     from jurybox.reporting.run_diff import Change, GateValues, GroupValues, RunDiff, Values
@@ -111,8 +100,10 @@ def command(  # noqa: PLR0917 - click passes them by name
 _WORDS: Final = {True: "yes", False: "no", None: "-"}
 
 
-def print_diff(diff: "RunDiff") -> None:
+def print_diff(diff: RunDiff) -> None:
     """Print what two runs have in common and what not, the most telling first."""
+    from jurybox.reporting.diff_words import cautions, places, verdicts
+
     out = wide_console()
     _print_head(out, diff)
     for line in cautions(diff):
@@ -137,7 +128,9 @@ def print_diff(diff: "RunDiff") -> None:
         out.print(plain(f"{name}  {word}"))
 
 
-def _print_head(out: "Console", diff: "RunDiff") -> None:
+def _print_head(out: Console, diff: RunDiff) -> None:
+    from jurybox.reporting.diff_words import records_line
+
     for name, view in (("A", diff.a), ("B", diff.b)):
         samples: int = view.summary["samples"]
         count = "1 sample" if samples == 1 else f"{samples} samples"
@@ -145,8 +138,10 @@ def _print_head(out: "Console", diff: "RunDiff") -> None:
     out.print(plain(f"records  {records_line(diff)}", style="green" if diff.identical else ""))
 
 
-def _print_tested(out: "Console", diff: "RunDiff") -> None:
+def _print_tested(out: Console, diff: RunDiff) -> None:
     """Print which figures differ by more than chance, and how sure that is."""
+    from jurybox.reporting.diff_words import conclusion, gained, one_sided
+
     if not diff.tested:
         return
     headings = ("tested", "A", "B", "B - A", "interval", "p, corrected", "n", "detectable", "B is")
@@ -162,7 +157,8 @@ def _print_tested(out: "Console", diff: "RunDiff") -> None:
     out.print(plain(conclusion(diff), style="bold"))
 
 
-def _tested(tested: "Difference") -> Iterator[str]:
+def _tested(tested: Difference) -> Iterator[str]:
+    from jurybox.reporting.diff_words import p_value
     from jurybox.reporting.figures import shown, signed
 
     made = tested.comparison
@@ -176,7 +172,9 @@ def _tested(tested: "Difference") -> Iterator[str]:
     yield made.verdict
 
 
-def _print_counts(out: "Console", diff: "RunDiff") -> None:
+def _print_counts(out: Console, diff: RunDiff) -> None:
+    from jurybox.reporting.diff_words import count_line
+
     counts = diff.counts
     by = "" if diff.headline is None else f" by {diff.headline}"
     out.print()
@@ -187,7 +185,7 @@ def _print_counts(out: "Console", diff: "RunDiff") -> None:
         out.print(plain(f"{more} shown with --all", style="dim"))
 
 
-def _samples(diff: "RunDiff") -> "Table":
+def _samples(diff: RunDiff) -> Table:
     headline = diff.headline or "score"
     headings = ("sample", "repeat", "change", f"{headline} A", "B", "difference", "what else")
     table = _table(headings, right=(f"{headline} A", "B", "difference", "repeat"))
@@ -196,7 +194,8 @@ def _samples(diff: "RunDiff") -> "Table":
     return table
 
 
-def _sample(change: "Change", headline: str | None) -> Iterator[str]:
+def _sample(change: Change, headline: str | None) -> Iterator[str]:
+    from jurybox.reporting.diff_words import changes_beside
     from jurybox.reporting.figures import shown, signed
 
     yield from (change.id, str(change.repeat), change.change)
@@ -208,7 +207,7 @@ def _sample(change: "Change", headline: str | None) -> Iterator[str]:
     yield "\n".join(changes_beside(change, headline))
 
 
-def _figures(diff: "RunDiff") -> "Table":
+def _figures(diff: RunDiff) -> Table:
     from jurybox.reporting.figures import shown, signed
 
     headings = ("figure", "A", "n A", "B", "n B", "difference")
@@ -220,7 +219,7 @@ def _figures(diff: "RunDiff") -> "Table":
     return table
 
 
-def _gates(gates: "Sequence[GateValues]") -> "Table":
+def _gates(gates: Sequence[GateValues]) -> Table:
     from jurybox.reporting.figures import shown
 
     table = _table(("gate", "A", "holds", "B", "holds"), right=("A", "B"))
@@ -235,7 +234,7 @@ def _gates(gates: "Sequence[GateValues]") -> "Table":
     return table
 
 
-def _table(headings: Sequence[str], right: Sequence[str]) -> "Table":
+def _table(headings: Sequence[str], right: Sequence[str]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -251,7 +250,7 @@ _MOST_ACROSS: Final = 8
 _SEEN: Final = 0.005
 
 
-def print_groups(what: str, groups: "Sequence[GroupValues]") -> None:
+def print_groups(what: str, groups: Sequence[GroupValues]) -> None:
     """Print a row for each figure and a column for each group, A and B in every cell."""
     if not groups:
         return
@@ -264,7 +263,7 @@ def print_groups(what: str, groups: "Sequence[GroupValues]") -> None:
         out.print(_across(groups))
 
 
-def _across(groups: "Sequence[GroupValues]") -> Table:
+def _across(groups: Sequence[GroupValues]) -> Table:
     table = _group_table("figure", *(each.group for each in groups))
     table.add_row(plain("samples", "dim"), *(plain(_group_samples(each), "dim") for each in groups))
     for row in zip(*(each.figures for each in groups), strict=True):
@@ -272,7 +271,7 @@ def _across(groups: "Sequence[GroupValues]") -> Table:
     return table
 
 
-def _down(what: str, groups: "Sequence[GroupValues]") -> Table:
+def _down(what: str, groups: Sequence[GroupValues]) -> Table:
     figures = groups[0].figures[:1]
     table = _group_table(what, "samples", *(values.figure for values in figures))
     for group in groups:
@@ -281,12 +280,12 @@ def _down(what: str, groups: "Sequence[GroupValues]") -> Table:
     return table
 
 
-def _group_samples(group: "GroupValues") -> str:
+def _group_samples(group: GroupValues) -> str:
     a, b = ("0" if count is None else str(count) for count in (group.samples_a, group.samples_b))
     return a if a == b else f"{a} -> {b}"
 
 
-def _cell(values: "Values") -> "Text":
+def _cell(values: Values) -> Text:
     a, b = _short(values.a), _short(values.b)
     apart = values.difference
     if apart is None or abs(apart) < _SEEN:
@@ -295,10 +294,14 @@ def _cell(values: "Values") -> "Text":
 
 
 def _short(value: float | None) -> str:
+    from jurybox.reporting.figures import MISSING
+
     return MISSING if value is None else f"{value:.2f}"
 
 
 def _group_table(*headings: str) -> Table:
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number, heading in enumerate(headings):
         table.add_column(plain(heading), overflow="fold", justify="right" if number else "left")

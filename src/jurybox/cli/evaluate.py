@@ -1,21 +1,25 @@
 """``jurybox evaluate``."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
 
 from jurybox.cli.exits import FAILED, FINE, INCOMPLETE
 from jurybox.cli.options import base_url_option
 from jurybox.cli.output import json_option, plain, print_json, say, wide_console
-from jurybox.cli.report_view import usage_line, warnings
-from jurybox.documents.numbers import show_number
 from jurybox.errors import InputError
-from jurybox.reporting.figures import shown, signed
-from jurybox.rubric.model import Rubric
-from jurybox.scoring.automated import AutomatedReport
-from jurybox.scoring.by_rules import RulesReport, quoted
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from jurybox.rubric.model import Rubric
+    from jurybox.scoring.automated import AutomatedReport
+    from jurybox.scoring.by_rules import RulesReport
+
 
 _STDIN = "jurybox.stdin"
 
@@ -180,6 +184,8 @@ def print_rules_report(
     report: RulesReport, rubric: Rubric, dollars: float | None, *, explain: bool
 ) -> None:
     """Print a report whose scores are the rules'; what the judge says comes apart."""
+    from jurybox.cli.report_view import warnings
+
     out = wide_console()
     head = plain(f"{report.rubric.id} {report.rubric.version}", style="bold")
     out.print(head.append_text(plain("  by the rubric's rules")))
@@ -193,6 +199,8 @@ def print_rules_report(
 
 
 def _scores(report: RulesReport) -> Table:
+    from jurybox.reporting.figures import shown
+
     table = _table("criterion", "score", "band", "what it is made of")
     for told, scored in zip(report.criteria, report.automated.criteria, strict=True):
         cells = (told.id, shown(scored.score), scored.band or "", told.reasoning)
@@ -202,6 +210,9 @@ def _scores(report: RulesReport) -> Table:
 
 def explained(automated: AutomatedReport) -> Table:
     """Return every score with its base and each rule that fired, on which words, for how much."""
+    from jurybox.reporting.figures import shown, signed
+    from jurybox.scoring.by_rules import quoted
+
     table = _table("criterion", "score", "amount", "why", "when", "on the words")
     for criterion in automated.criteria:
         band = f" {criterion.band}" if criterion.band else ""
@@ -220,6 +231,8 @@ def explained(automated: AutomatedReport) -> Table:
 
 
 def _overall(automated: AutomatedReport, rubric: Rubric) -> str:
+    from jurybox.reporting.figures import shown
+
     overall = automated.overall
     band = None if overall is None else rubric.band(overall)
     level = ""
@@ -229,6 +242,9 @@ def _overall(automated: AutomatedReport, rubric: Rubric) -> str:
 
 
 def _print_judge(report: RulesReport, dollars: float | None) -> None:
+    from jurybox.cli.report_view import usage_line
+    from jurybox.documents.numbers import show_number
+
     judge = report.judge
     if judge is None:
         return
@@ -249,6 +265,8 @@ def _print_judge(report: RulesReport, dollars: float | None) -> None:
 
 
 def _table(*headings: str) -> Table:
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
         right = heading == "amount"

@@ -1,29 +1,25 @@
 """``jurybox show``."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
-from rich.table import Table
 
 from jurybox.cli.output import json_option, plain, print_json, wide_console
-from jurybox.cli.report_view import print_report
 from jurybox.cli.stores import opened, run_argument, store_option
-from jurybox.judging.exchange import Failure
-from jurybox.models.prices import load_prices
-from jurybox.reporting.figures import shown, signed
-from jurybox.reporting.sample_record import Record, exchange_notes
-from jurybox.reporting.stored import damaged, rubric_of
-from jurybox.running.records import ExchangeRow, RunRow
-from jurybox.running.transcript import read_outcome, read_request
-from jurybox.sample import Response
-from jurybox.scoring.automated import AutomatedReport
-from jurybox.scoring.result import SampleResult
 from jurybox.wiring import read_settings
-from jurybox.wiring.spending import run_cost
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
+
+    from jurybox.reporting.sample_record import Record
+    from jurybox.running.records import ExchangeRow, RunRow
+    from jurybox.sample import Response
+    from jurybox.scoring.automated import AutomatedReport
+    from jurybox.scoring.result import SampleResult
 
 
 @click.command("show")
@@ -101,7 +97,7 @@ def print_record(record: Record, run: RunRow) -> None:
     out.print(plain(f"record  {record.row.record_sha256}", style="dim"))
 
 
-def _print_troubles(out: "Console", record: Record) -> None:
+def _print_troubles(out: Console, record: Record) -> None:
     result = record.result
     if result.target_error is not None:
         out.print(plain(f"no response: {result.target_error}", style="bold red"))
@@ -109,7 +105,7 @@ def _print_troubles(out: "Console", record: Record) -> None:
         out.print(plain(f"no score: {result.evaluator_error}", style="bold red"))
 
 
-def _print_inputs(out: "Console", record: Record) -> None:
+def _print_inputs(out: Console, record: Record) -> None:
     row = record.inputs
     for turn in row.messages:
         _print_text(out, f"earlier, {turn.role}", turn.content)
@@ -121,13 +117,13 @@ def _print_inputs(out: "Console", record: Record) -> None:
         out.print(plain(f"scenario  {row.scenario}"))
 
 
-def _print_text(out: "Console", title: str, text: str) -> None:
+def _print_text(out: Console, title: str, text: str) -> None:
     out.print(plain(title, style="bold"))
     # Word for word: where a line ends is for the terminal to say.
     out.print(plain(text), soft_wrap=True)
 
 
-def _print_response(out: "Console", title: str, response: Response) -> None:
+def _print_response(out: Console, title: str, response: Response) -> None:
     _print_text(out, title, response.text or "(nothing)")
     if response.error is not None:
         out.print(plain(response.error, style="red"))
@@ -138,6 +134,10 @@ def _print_response(out: "Console", title: str, response: Response) -> None:
 
 
 def _measures(result: SampleResult) -> Table:
+    from rich.table import Table
+
+    from jurybox.reporting.figures import shown
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("figure")
     table.add_column("value", justify="right")
@@ -152,6 +152,11 @@ def _measures(result: SampleResult) -> Table:
 
 
 def _print_report(record: Record, run: RunRow) -> None:
+    from jurybox.cli.report_view import print_report
+    from jurybox.models.prices import load_prices
+    from jurybox.reporting.stored import rubric_of
+    from jurybox.wiring.spending import run_cost
+
     report, result = record.report, record.result
     if report is None:
         return
@@ -163,6 +168,10 @@ def _print_report(record: Record, run: RunRow) -> None:
 
 def _trace(automated: AutomatedReport) -> Table:
     """Return what the rubric's rules made of the response, rule by rule."""
+    from rich.table import Table
+
+    from jurybox.reporting.figures import shown, signed
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("criterion", "score", "amount", "rule", "why"):
         table.add_column(heading, overflow="fold")
@@ -178,7 +187,13 @@ def _trace(automated: AutomatedReport) -> Table:
     return table
 
 
-def _print_exchange(out: "Console", name: str, exchange: ExchangeRow, run: RunRow) -> None:
+def _print_exchange(out: Console, name: str, exchange: ExchangeRow, run: RunRow) -> None:
+    from jurybox.judging.exchange import Failure
+    from jurybox.reporting.figures import shown
+    from jurybox.reporting.sample_record import exchange_notes
+    from jurybox.reporting.stored import damaged
+    from jurybox.running.transcript import read_outcome, read_request
+
     try:
         model, outcome = read_request(exchange).model, read_outcome(exchange)
         notes = exchange_notes(exchange)
