@@ -3,12 +3,14 @@
 import fcntl
 import hashlib
 import os
+import re
 import sqlite3
 import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +36,9 @@ _KINDS: Final[dict[int, TroubleKind]] = {
 _PRIMARY: Final = 0xFF  # the low byte of an extended code
 _PAUSE: Final = 0.02
 _AT_ONCE: Final = 5000
+# The interpreter is given away while a statement is at work, and who is busy gives it back late;
+# so rows go in many at once. A power of two, for each size is a statement of its own.
+_MOST_ROWS: Final = 64
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
 # The log is written through to the disk at each commit: what is stored survives a power cut.
 # Requests are long: in pages of 16 KB a row of 20 KB takes half of the time. A file that is there
@@ -72,7 +77,13 @@ class SqliteSession:
 
     def insert(self, statement: str, rows: Sequence[Values]) -> None:
         """Do it once for each row."""
-        self._raw.executemany(statement, rows)
+        at, size = 0, _MOST_ROWS
+        while left := len(rows) - at:
+            while size > left:
+                size //= 2
+            values = chain.from_iterable(rows[at : at + size])
+            self._raw.execute(_for_rows(statement, size), tuple(values))
+            at += size
 
     @contextmanager
     def transaction(self) -> Generator[None]:
@@ -96,6 +107,13 @@ class SqliteSession:
     def close(self) -> None:
         """Let go of the file."""
         self._raw.close()
+
+
+@lru_cache(maxsize=64)
+def _for_rows(statement: str, count: int) -> str:
+    """Return a statement that inserts so many rows instead of one."""
+    head, row, rest = re.split(r"(\(\?[ ,?]*\))", statement)
+    return f"{head}{', '.join([row] * count)}{rest}"
 
 
 class SqliteDatabase:

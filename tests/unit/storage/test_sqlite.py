@@ -141,6 +141,15 @@ def test_what_is_lent_while_the_store_is_closed_is_closed_when_it_comes_back(
     assert names() == ["store.db"]
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 63, 64, 65, 200])
+def test_rows_go_in_many_at_once_and_none_is_lost(database: SqliteDatabase, count: int) -> None:
+    store = SqlStore(database)
+    store.create_run(run_row())
+    rows = [sample_row(number) for number in range(count)]
+    store.append(rows, ())
+    assert list(store.samples(run_row().id)) == rows
+
+
 def test_one_row_that_is_there_already_keeps_all_the_others_out(database: SqliteDatabase) -> None:
     store = SqlStore(database)
     store.create_run(run_row())
