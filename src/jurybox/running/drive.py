@@ -30,6 +30,7 @@ async def drive(flow: Flow[T], call: Call, *, on_exchange: OnExchange | None = N
     try:
         step = _next(flow, None)
         while not isinstance(step, _Done):
+            await asyncio.sleep(0)  # samples take turns, see `Runner`
             if len(step) == 1:
                 # Most batches are of one request, and all that several need would cost more
                 # than the rest.
@@ -40,6 +41,7 @@ async def drive(flow: Flow[T], call: Call, *, on_exchange: OnExchange | None = N
                 outcomes = (outcome,)
             else:
                 outcomes = await _together(step, call, on_exchange)
+            await asyncio.sleep(0)
             step = _next(flow, outcomes)
         return step.value
     finally:
