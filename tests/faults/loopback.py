@@ -6,6 +6,8 @@ By hand: ``python tests/faults/loopback.py [FAULT]`` serves one fault, or good r
 import asyncio
 import gzip
 import json
+import socket
+import struct
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
@@ -226,6 +228,18 @@ async def cut_off(exchange: Exchange) -> None:
 async def reset(exchange: Exchange) -> None:
     await exchange.answer(b'{"choices"', length=1000)
     exchange.writer.transport.abort()
+
+
+async def reset_at_once(exchange: Exchange) -> None:
+    """Send a TCP reset instead of an answer."""
+    sock = exchange.writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    exchange.writer.transport.abort()
+
+
+async def half_a_refusal(exchange: Exchange) -> None:
+    await exchange.send(b"HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nContent-Length: 1000\r\n\r\n{")
+    exchange.writer.close()
 
 
 async def half_a_body(exchange: Exchange) -> None:

@@ -179,6 +179,7 @@ BROKEN: dict[str, Fault] = {
     "502 with a page": html(502),
     "cut off": loopback.cut_off,
     "reset in the body": loopback.reset,
+    "reset before the head": loopback.reset_at_once,
     "half a body": loopback.half_a_body,
     "half a chunk": loopback.half_a_chunk,
     "badly packed": loopback.badly_zipped,
@@ -210,6 +211,15 @@ def test_what_came_broken_is_asked_for_again(fault: Fault) -> None:
     result = ask(fault, good())
     assert result.reply.text == "fine"
     assert (result.calls, result.waits) == (2, [0.5])
+
+
+@pytest.mark.parametrize("fault", [loopback.reset, loopback.reset_at_once, loopback.cut_off])
+def test_a_lost_connection_is_of_this_request_alone(fault: Fault) -> None:
+    assert not ask(fault).failure.everybody
+
+
+def test_a_refusal_that_breaks_off_is_still_a_refusal() -> None:
+    assert sum(ask(loopback.half_a_refusal, good()).waits) == 7.0
 
 
 def test_waits_double_and_attempts_end() -> None:

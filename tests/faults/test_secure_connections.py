@@ -505,7 +505,10 @@ def test_a_proxy_that_wants_a_password_is_told_apart(trusted: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (b"HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n", "the proxy refuses to connect (final)"),
+        (
+            b"HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n",
+            "unreachable (the proxy refuses to connect) (again)",
+        ),
         (b"SSH-2.0\r\n", "the answer isn't HTTP ("),
     ],
 )

@@ -2,6 +2,7 @@
 
 import functools
 import ipaddress
+import re
 import ssl
 from base64 import b64encode
 from collections.abc import Mapping
@@ -20,6 +21,8 @@ _MEGABYTE: Final = 1_000_000
 _PORTS: Final = {"http": 80, "https": 443}
 _PROXY_SCHEMES: Final = {"http", "https", "socks4", "socks4a", "socks5", "socks5h"}
 # Servers close idle connections after 5 s to some minutes; closing first loses no request.
+# Characters that no host name has; `%` only in the zone of an IPv6 address.
+_NO_HOST: Final = re.compile(r"[\s{}<>^|]|^[^:]*%")
 _LONGEST_IDLE: Final = timedelta(seconds=15)
 _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 
@@ -245,7 +248,8 @@ def _split(url: str, what: str, hint: str) -> SplitResult:
         host = parts.hostname if parts.port != 0 else None
     except ValueError:
         raise InputError(f"{what} can't be read", hint) from None
-    if not host or not host.isprintable() or " " in host:
+    # Other programs read a backslash as a slash, and would send the key to another host.
+    if not host or not host.isprintable() or _NO_HOST.search(host) or "\\" in parts.netloc:
         raise InputError(f"{what} names no host", hint)
     return parts
 
@@ -254,6 +258,8 @@ def _passwords(parts: SplitResult) -> tuple[str, ...]:
     """Return what must not be shown of an address: the password, and both as they are sent."""
     if parts.username is None:
         return ()
+    # Without a password, the name is the key.
     password = unquote(parts.password or "")
     token = b64encode(f"{unquote(parts.username)}:{password}".encode()).decode()
-    return (parts.password or "", password, token)
+    name = () if parts.password else (unquote(parts.username),)
+    return (parts.password or "", password, token, *name)

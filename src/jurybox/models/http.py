@@ -1,5 +1,6 @@
 """One HTTP client per endpoint, by wreq; every error of a call becomes a `ModelTrouble`."""
 
+import contextlib
 import json
 import re
 import time
@@ -44,6 +45,8 @@ _ABOUT_TRUST: Final = (
 _TLS_REASON: Final = re.compile(r'library: "SSL routines".*?reason: "(\w+)"')
 _SYSTEM_REASON: Final = re.compile(r'(?:message|error): "(?:failed to lookup .*?: )?([^"]+)"')
 _PARSE_REASON: Final = re.compile(r"Parse\((\w+)")
+# Not "kind: ConnectionReset", which a connection that was made has.
+_CONNECT_ERROR: Final = re.compile(r"kind: (?:Proxy)?Connect\b")
 _ERRORS: Final = (
     exceptions.BodyError,
     exceptions.ConnectionError,
@@ -133,7 +136,9 @@ class HttpClient:
             async with self._request(call) as response:
                 status = response.status.as_int()
                 if status >= _FIRST_REFUSAL:
-                    await _read(response, LARGEST_REFUSAL, body.append)
+                    # The status counts, even where the text about it is cut off.
+                    with contextlib.suppress(*_ERRORS):
+                        await _read(response, LARGEST_REFUSAL, body.append)
                 elif call.into is None:
                     await self._read_all(response, self._options.largest_body, body.append)
                 else:
@@ -199,7 +204,7 @@ class HttpClient:
         if found := _PARSE_REASON.search(text):
             what = f"the answer isn't HTTP ({found[1]})"
             return ModelTrouble("unreadable", what, retry=True)
-        if "kind: ProxyConnect" in text or "kind: Connect" in text:
+        if _CONNECT_ERROR.search(text):
             return _unreachable(text)
         if isinstance(error, exceptions.BodyError | exceptions.DecodingError):
             what = "the answer is incomplete, or can't be decompressed"
@@ -211,7 +216,7 @@ class HttpClient:
         options = self._options
         if elapsed >= options.total:
             return ModelTrouble("timeout", f"timed out after {options.total:g} s", retry=True)
-        if "kind: ProxyConnect" in text or "kind: Connect" in text:
+        if _CONNECT_ERROR.search(text):
             what = f"no connection within {options.connect:g} s"
             return ModelTrouble("unreachable", what, retry=True, everybody=True)
         what = f"timed out: nothing came for {options.read:g} s"
@@ -242,9 +247,10 @@ def _insecure(reason: str) -> ModelTrouble:
 def _unreachable(text: str) -> ModelTrouble:
     proxied = "kind: ProxyConnect" in text
     if "ProxyAuthRequired" in text:
-        return ModelTrouble("refused", "the proxy answers HTTP 407", retry=False)
+        return ModelTrouble("refused", "the proxy answers HTTP 407", retry=False, everybody=True)
     if "TunnelUnsuccessful" in text:
-        return ModelTrouble("refused", "the proxy refuses to connect", retry=False)
+        what = "unreachable (the proxy refuses to connect)"
+        return ModelTrouble("unreachable", what, retry=True, everybody=True)
     found = _SYSTEM_REASON.search(text)
     reason = found[1].lower() if found else "the connection was lost"
     what = f"unreachable ({'the proxy: ' if proxied else ''}{reason})"

@@ -203,13 +203,16 @@ def framed(request: ModelRequest) -> Framed:
     material = message.content[len(frame.before) : end]
     empty = msgspec.structs.replace(message, content="")
     shared = msgspec.structs.replace(request, frame=None, messages=(empty,))
-    return Framed(_frame_text(shared, frame), _in_json(material))
+    return Framed(_frame_text(ENCODER.encode(shared), frame), _in_json(material))
 
 
 @lru_cache(maxsize=64)
-def _frame_text(shared: ModelRequest, frame: Frame) -> str:
-    """Return how the JSON of a request without a text begins and ends around its material."""
-    begin, _, end = ENCODER.encode(shared).decode().rpartition('""')
+def _frame_text(shared: bytes, frame: Frame) -> str:
+    """Return how the JSON of a request begins and ends around its material.
+
+    ``shared`` is that JSON without a text; not the request, because 0 and 0.0 are equal there.
+    """
+    begin, _, end = shared.decode().rpartition('""')
     return f'{begin}"{_in_json(frame.before)}\n{_in_json(frame.after)}"{end}'
 
 

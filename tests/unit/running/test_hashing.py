@@ -51,6 +51,20 @@ def test_requests_that_differ_in_their_material_alone_have_one_frame() -> None:
     assert frames[0] == frames[1] != frames[2] == frames[3]
 
 
+def test_a_whole_number_and_a_decimal_have_frames_of_their_own() -> None:
+    frame = Frame("Rubric. ", " Checklist.")
+    turn = Turn(role="user", content=frame.around("one"))
+    frames = {
+        framed(
+            ModelRequest(
+                model="m", generation=Generation(temperature=each), messages=(turn,), frame=frame
+            )
+        ).frame
+        for each in (1, 1.0)
+    }
+    assert len(frames) == 2
+
+
 @pytest.mark.parametrize("text", ["Rubric.", "Rubric. Check", "Other. x Checklist."])
 def test_a_frame_that_is_not_around_the_message_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="around its only message"):
