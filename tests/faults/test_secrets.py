@@ -11,7 +11,7 @@ import loopback
 from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
-from jurybox.models.connections import HttpOptions, Proxies
+from jurybox.models.connections import Endpoint, HttpOptions, Proxies
 from jurybox.models.openai import OpenAIModel, openai_client
 from jurybox.rubric.model import Generation
 from jurybox.running.caller import Callers
@@ -144,3 +144,14 @@ def test_a_proxys_password_is_not_shown() -> None:
     client = openai_client("https://host.example/v1", options=options)
     assert KEY not in repr(options)
     assert KEY not in repr(client)
+
+
+@pytest.mark.parametrize("host", ["ho{st", "h^st", "ho<st", "exa%mple.com", "127.0.0.1\\@host"])
+def test_a_host_that_no_client_can_reach_is_refused_without_the_password(host: str) -> None:
+    with pytest.raises(InputError, match="names no host") as caught:
+        Endpoint(f"http://user:geheim@{host}/v1", {}, HttpOptions())
+    assert "geheim" not in str(caught.value)
+
+
+def test_a_key_given_as_user_name_is_a_secret() -> None:
+    assert "sk-geheim" in Endpoint("http://sk-geheim@127.0.0.1/v1", {}, HttpOptions()).secrets

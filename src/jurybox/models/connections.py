@@ -20,9 +20,9 @@ from jurybox.settings import REQUESTS_CA_BUNDLE, SSL_CERT_FILE
 _MEGABYTE: Final = 1_000_000
 _PORTS: Final = {"http": 80, "https": 443}
 _PROXY_SCHEMES: Final = {"http", "https", "socks4", "socks4a", "socks5", "socks5h"}
-# Servers close idle connections after 5 s to some minutes; closing first loses no request.
 # Characters that no host name has; `%` only in the zone of an IPv6 address.
 _NO_HOST: Final = re.compile(r"[\s{}<>^|]|^[^:]*%")
+# Servers close idle connections after 5 s to some minutes; closing first loses no request.
 _LONGEST_IDLE: Final = timedelta(seconds=15)
 _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 
@@ -258,8 +258,8 @@ def _passwords(parts: SplitResult) -> tuple[str, ...]:
     """Return what must not be shown of an address: the password, and both as they are sent."""
     if parts.username is None:
         return ()
-    # Without a password, the name is the key.
     password = unquote(parts.password or "")
     token = b64encode(f"{unquote(parts.username)}:{password}".encode()).decode()
+    # Without a password, the user name is the key.
     name = () if parts.password else (unquote(parts.username),)
     return (parts.password or "", password, token, *name)
