@@ -15,6 +15,8 @@ from pathlib import Path
 
 from judge import CASES, DIFFICULTIES, Case, cases
 
+from jurybox.engine.drive import drive_sync
+from jurybox.engine.ports import Model
 from jurybox.judging.evidence.questions import (
     TEACHER,
     Probe,
@@ -30,11 +32,8 @@ from jurybox.judging.flow import Defect
 from jurybox.judging.panel import Seat
 from jurybox.models.local.catalogue import default_judge
 from jurybox.rubric.model import Generation
-from jurybox.running.drive import drive_sync
-from jurybox.running.ports import Model
 from jurybox.sample import Response, Sample
-from jurybox.wiring import read_settings
-from jurybox.wiring.models import build_models
+from jurybox.wiring import build_models, read_settings
 
 CHECKER = "You are a careful checker of facts."
 IS_CORRECT = "Is the student's answer correct?"

@@ -22,13 +22,11 @@ from urllib.parse import urlsplit
 import msgspec
 from processes import machine
 
-from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
-from jurybox.rubric_files import RubricFiles
-from jurybox.running.drive import drive_sync
-from jurybox.running.hashing import request_hash
-from jurybox.running.outcomes import StoredOutcome, read_result
-from jurybox.running.plan import DatasetPlan, DocumentPlan, Plan, plan_text
-from jurybox.running.records import (
+from jurybox.engine.drive import drive_sync
+from jurybox.engine.hashing import request_hash
+from jurybox.engine.outcomes import StoredOutcome, read_result
+from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text
+from jurybox.engine.records import (
     ENCODER,
     ExchangeRow,
     RunRow,
@@ -42,7 +40,9 @@ from jurybox.running.records import (
     sealed_exchange,
     sealed_run,
 )
-from jurybox.running.runner import Work, sample_row
+from jurybox.engine.runner import Work, sample_row
+from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
+from jurybox.rubric_files import RubricFiles
 from jurybox.sample import Response, Row, Timing, Usage
 from jurybox.scoring.conduct import Procedure, conduct
 from jurybox.scoring.summary import RunTally

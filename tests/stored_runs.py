@@ -8,21 +8,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from jurybox.app.metadata import run_metadata
+from jurybox.engine.caller import Asker
+from jurybox.engine.outcomes import StoredOutcome, read_result
+from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text
+from jurybox.engine.records import ENCODER, RunRow, run_digest, sealed_run
+from jurybox.engine.runner import Runner, Work
+from jurybox.engine.stop import Stop
+from jurybox.engine.storing import Store
+from jurybox.engine.transcript import Stage
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.reporting.view import RunView, finished_view, unfinished_view
-from jurybox.running.caller import Asker
-from jurybox.running.outcomes import StoredOutcome, read_result
-from jurybox.running.plan import DatasetPlan, DocumentPlan, Plan, plan_text
-from jurybox.running.records import ENCODER, RunRow, run_digest, sealed_run
-from jurybox.running.runner import Runner, Work
-from jurybox.running.stop import Stop
-from jurybox.running.storing import Store
-from jurybox.running.transcript import Stage
 from jurybox.sample import Response, Row, Timing, Usage
 from jurybox.scoring.result import SampleResult
 from jurybox.scoring.summary import RunTally
 from jurybox.storage import open_store
-from jurybox.wiring.metadata import run_metadata
 
 WHEN = "2026-03-01T09:14:00.000Z"
 Judge = Callable[[str], str | Failure]

@@ -7,6 +7,17 @@ Importing this package does no work: each public name is loaded when it is first
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from jurybox.app.api import run
+    from jurybox.app.companion import (
+        evaluate_appropriateness,
+        evaluate_conversational_quality,
+        evaluate_emotional_intelligence,
+        evaluate_helpfulness,
+        evaluate_personalization_continuity,
+        evaluate_trust_boundaries,
+        overall_quality,
+    )
+    from jurybox.app.evaluate import aevaluate, evaluate
     from jurybox.errors import (
         DocumentError,
         Finding,
@@ -36,20 +47,6 @@ if TYPE_CHECKING:
     )
     from jurybox.sample import Turn
     from jurybox.wiring import load_rubric
-    from jurybox.wiring.batch import run
-    from jurybox.wiring.companion import (
-        evaluate_appropriateness,
-        evaluate_conversational_quality,
-        evaluate_emotional_intelligence,
-        evaluate_helpfulness,
-        evaluate_personalization_continuity,
-        evaluate_trust_boundaries,
-        overall_quality,
-    )
-    from jurybox.wiring.evaluating import (
-        aevaluate,
-        evaluate,
-    )
 
 __version__ = "0.1.0"
 
@@ -120,8 +117,8 @@ _ROOMS = {
     ),
     "jurybox.sample": ("Turn",),
     "jurybox.wiring": ("load_rubric",),
-    "jurybox.wiring.batch": ("run",),
-    "jurybox.wiring.companion": (
+    "jurybox.app.api": ("run",),
+    "jurybox.app.companion": (
         "evaluate_appropriateness",
         "evaluate_conversational_quality",
         "evaluate_emotional_intelligence",
@@ -130,7 +127,7 @@ _ROOMS = {
         "evaluate_trust_boundaries",
         "overall_quality",
     ),
-    "jurybox.wiring.evaluating": (
+    "jurybox.app.evaluate": (
         "aevaluate",
         "evaluate",
     ),

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from jurybox.app.run import BatchProgress, Progress
 from jurybox.cli.progress import displayed, line_of, shown_time
-from jurybox.wiring.running import BatchProgress, Progress
 
 
 def progress(done: int, **changes: object) -> Progress:

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from jurybox.calibration.reviews import Circumstances
+from jurybox.app.gold import gold_rows
+from jurybox.app.review_cases import Stored
+from jurybox.app.review_desk import ReviewDesk
 from jurybox.cli.app import run as jurybox
+from jurybox.review.model import Circumstances
 from jurybox.storage import open_store
-from jurybox.wiring.review_cases import Stored
-from jurybox.wiring.review_gold import gold_rows
-from jurybox.wiring.reviewing import ReviewDesk
 from reviewed import make_run, worth
 
 STORE = ".jurybox/jurybox.db"
@@ -74,7 +74,7 @@ def test_without_reviews_nothing_is_said_and_numpy_isnt_needed(call: Call) -> No
     assert "people so far" not in call("show", "last").out
     code = (
         "import sys; from jurybox.cli.app import run; run(['show', 'last']);"
-        "assert 'numpy' not in sys.modules; assert 'jurybox.wiring.reviewing' not in sys.modules"
+        "assert 'numpy' not in sys.modules; assert 'jurybox.app.review_desk' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from jurybox.running.records import (
+from jurybox.engine.records import (
     BatchRow,
     CalibrationRow,
     ExchangeRow,

@@ -7,7 +7,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import Case
 
-from jurybox.running.storing import Store
+from jurybox.engine.storing import Store
 from jurybox.web.app import application
 from jurybox.web.place import ServeSettings
 from pages_client import PagesClient

@@ -11,6 +11,8 @@ import pytest
 
 import loopback
 import real_models
+from jurybox.engine.caller import Callers
+from jurybox.engine.ports import Model, ModelTrouble
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
 from jurybox.models.function import FunctionModel
@@ -20,8 +22,6 @@ from jurybox.models.openai import OpenAIModel, openai_client
 from jurybox.models.replay import Recorder, ReplayModel
 from jurybox.models.scripted import ScriptedModel
 from jurybox.rubric.model import Generation
-from jurybox.running.caller import Callers
-from jurybox.running.ports import Model, ModelTrouble
 from jurybox.sample import Turn, Usage
 
 REQUEST = ModelRequest(

@@ -5,16 +5,15 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from jurybox.calibration.drawing import RandomOrder
-from jurybox.calibration.reviews import Circumstances, Verdict, by_number, gold_of
+from jurybox.app.review_desk import ReviewDesk, Unseen
+from jurybox.engine.auditing import audit
+from jurybox.engine.records import ReviewRow, sealed_review
+from jurybox.engine.storing import Store
 from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting.estimating import Question, estimate
-from jurybox.running.auditing import audit
-from jurybox.running.records import ReviewRow, sealed_review
-from jurybox.running.storing import Store
+from jurybox.review.model import Circumstances, Verdict, by_number, gold_of
+from jurybox.review.selection import RandomOrder
 from jurybox.storage import open_store
-from jurybox.wiring.review_slips import Unseen
-from jurybox.wiring.reviewing import ReviewDesk
 from reviewed import make_run, worth
 
 SEEN = Circumstances()
@@ -372,7 +371,7 @@ def test_who_undoes_elsewhere_may_have_seen_the_verdict(
     desk: ReviewDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.submit(3, "anna", scores(1), shown=SEEN)
-    monkeypatch.setattr("jurybox.wiring.reviewing.UNSEEN", Unseen())
+    monkeypatch.setattr("jurybox.app.review_desk.UNSEEN", Unseen())
     desk.undo("anna")
     assert not desk.case(3, "anna").blind
 

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from jurybox.engine.records import ExchangeRow, SampleRow
+from jurybox.engine.storing import Store
 from jurybox.errors import IncompleteError, InputError
-from jurybox.running.records import ExchangeRow, SampleRow
-from jurybox.running.storing import Store
 from jurybox.storage import open_store
 from jurybox.storage.database import reading, writing
 from stores import (

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from jurybox.engine.finding import SampleQuery
+from jurybox.engine.records import ENCODER, SampleRow
+from jurybox.engine.storing import Store
 from jurybox.errors import InputError
-from jurybox.running.finding import SampleQuery
-from jurybox.running.records import ENCODER, SampleRow
-from jurybox.running.storing import Store
 from jurybox.scoring.facets import FLAGS, Facets, facets_of
 from jurybox.scoring.result import SampleResult
 from jurybox.storage import open_store

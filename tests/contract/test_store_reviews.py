@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from jurybox.engine.records import ReviewRow
+from jurybox.engine.storing import Store
 from jurybox.errors import IncompleteError, InputError
-from jurybox.running.records import ReviewRow
-from jurybox.running.storing import Store
 from jurybox.storage import open_store
 from stores import in_process, review_row, run_row, sample_row
 

@@ -9,21 +9,21 @@ import click
 import pytest
 
 import jurybox
+from jurybox.app.metadata import run_metadata
+from jurybox.app.prepare import rubric_document
 from jurybox.cli.app import app
 from jurybox.datasets import ROW_FIELDS
 from jurybox.documents.fields import options_of
+from jurybox.engine.plan import DatasetPlan, Plan
 from jurybox.rubric.comparison import OPERATORS
 from jurybox.rubric.document import front_matter, rule_blocks, thresholds
 from jurybox.rubric.figures import MEASURES, RATES, run_figures, sample_figures
 from jurybox.rubric.model import ReplyFormat
 from jurybox.rubric.rules import MATCHES, NUMERIC_SIGNALS, SIGNAL_LEXICONS, SIGNALS
 from jurybox.rubric.template import PLACEHOLDERS
-from jurybox.running.plan import DatasetPlan, Plan
 from jurybox.settings import VARIABLES
 from jurybox.storage import schema
 from jurybox.suite import JUDGE_KEYS, SUITE_KEYS, TARGET_KEYS
-from jurybox.wiring.metadata import run_metadata
-from jurybox.wiring.planning import rubric_document
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"

@@ -39,7 +39,7 @@ for line in sys.stdin:
 _ROOMS = (
     "jurybox.cli", "jurybox.datasets", "jurybox.judging", "jurybox.judging.evidence",
     "jurybox.judging.replies", "jurybox.models", "jurybox.reporting",
-    "jurybox.rubric", "jurybox.rubric.document", "jurybox.running", "jurybox.scoring",
+    "jurybox.rubric", "jurybox.rubric.document", "jurybox.engine", "jurybox.scoring",
     "jurybox.scoring.automated", "jurybox.storage", "jurybox.suite", "jurybox.wiring",
 )  # fmt: skip
 

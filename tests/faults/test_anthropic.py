@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from jurybox.engine.ports import ModelTrouble
 from jurybox.judging.exchange import Frame, ModelReply, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
 from jurybox.rubric.model import Generation
-from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn, Usage
 from loopback import Fault, Loopback, good, message, status, unless
 

@@ -13,9 +13,9 @@ import pytest
 from batch_server import BatchServer, Data
 from judge_server import general_verdict
 from jurybox.cli.app import run as command
+from jurybox.engine.ports import ModelTrouble
 from jurybox.models.batched import Pace
 from jurybox.models.http import HttpAnswer, HttpCall, HttpClient, HttpOptions
-from jurybox.running.ports import ModelTrouble
 
 SAMPLES = 24
 OPENAI, ANTHROPIC = "openai/judge-2025-01-01", "anthropic/judge-2025-01-01"

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 import loopback
+from jurybox.engine.ports import ModelTrouble
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.openai import OpenAIModel, openai_client
 from jurybox.rubric.model import Generation
-from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn
 from loopback import Fault, Loopback, completion, good, status, unless
 

@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import loopback
+from jurybox.engine.ports import ModelTrouble
 from jurybox.models import connections
 from jurybox.models.http import HttpAnswer, HttpClient, HttpOptions
-from jurybox.running.ports import ModelTrouble
 from loopback import Exchange, Fault, Loopback
 
 FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"

@@ -18,12 +18,12 @@ import msgspec
 import pytest
 
 import real_models
+from jurybox.engine.ports import ModelTrouble
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.local.files import ModelFile
 from jurybox.models.local.model import LocalModel
 from jurybox.models.local.runtime import runtime
 from jurybox.rubric.model import Generation
-from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn
 
 SMALL: str = real_models.SMALL

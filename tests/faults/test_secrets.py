@@ -8,15 +8,15 @@ from collections.abc import Callable
 import pytest
 
 import loopback
+from jurybox.engine.caller import Callers
+from jurybox.engine.limits import Limits
+from jurybox.engine.ports import ModelTrouble
 from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
 from jurybox.models.connections import Endpoint, HttpOptions, Proxies
 from jurybox.models.openai import OpenAIModel, openai_client
 from jurybox.rubric.model import Generation
-from jurybox.running.caller import Callers
-from jurybox.running.limits import Limits
-from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn
 from loopback import Fault, Loopback, echo_key, good, status
 

@@ -10,12 +10,11 @@ from typing import Self
 import msgspec
 import pytest
 
+from jurybox.engine.ports import ModelTrouble
 from jurybox.errors import InputError
 from jurybox.models.connections import HttpOptions, Proxies, Tls
 from jurybox.models.http import HttpAnswer, HttpClient
-from jurybox.running.ports import ModelTrouble
-from jurybox.wiring import read_settings
-from jurybox.wiring.models import http_options
+from jurybox.wiring import http_options, read_settings
 from tls import Socks, Tunnel, certificate, serve_http2, serving
 
 FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import stores
+from jurybox.engine.finding import SampleQuery
+from jurybox.engine.storing import Store
 from jurybox.errors import IncompleteError, InputError, JuryboxError
-from jurybox.running.finding import SampleQuery
-from jurybox.running.storing import Store
 from jurybox.storage import open_store
 from jurybox.storage.database import reading
 from jurybox.storage.store import SqlStore

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 import jurybox
+from jurybox.engine.auditing import Audit, Difference, Vouched, Voucher, audit
+from jurybox.engine.records import ReviewRow, RunRow, sealed_review
+from jurybox.engine.storing import Store
 from jurybox.errors import JuryboxError
-from jurybox.running.auditing import Audit, Difference, Vouched, Voucher, audit
-from jurybox.running.records import ReviewRow, RunRow, sealed_review
-from jurybox.running.storing import Store
-from jurybox.wiring.stores import find_run, open_run_store
+from jurybox.wiring import find_run, open_run_store
 
 JUDGE = """
 import json
@@ -311,7 +311,7 @@ def test_a_score_that_was_changed_with_all_its_hashes_is_still_not_what_the_judg
     store: Path, stored: tuple[str, bytes]
 ) -> None:
     """Whoever knows how hashes are made still can't make the replies say something else."""
-    from jurybox.running import records
+    from jurybox.engine import records
 
     opened = open_run_store(str(store))
     run_id = stored[0]
@@ -351,7 +351,7 @@ def test_a_score_that_was_changed_with_all_its_hashes_is_still_not_what_the_judg
 def test_what_needs_attention_is_derived_again(
     store: Path, stored: tuple[str, bytes], attention: list[object] | None, said: str | None
 ) -> None:
-    from jurybox.running import records
+    from jurybox.engine import records
 
     opened = open_run_store(str(store))
     run = find_run(opened, stored[0])
@@ -370,7 +370,7 @@ def test_what_needs_attention_is_derived_again(
 
 @pytest.mark.parametrize("older", [True, False], ids=["of an older jurybox", "another mean"])
 def test_spreads_are_derived_again(store: Path, stored: tuple[str, bytes], *, older: bool) -> None:
-    from jurybox.running import records
+    from jurybox.engine import records
 
     opened = open_run_store(str(store))
     run = find_run(opened, stored[0])

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 import jurybox
+from jurybox.app.verify import vouched
+from jurybox.engine.auditing import audit
+from jurybox.engine.records import RunRow
+from jurybox.engine.storing import Store
 from jurybox.errors import IncompleteError
-from jurybox.running.auditing import audit
-from jurybox.running.records import RunRow
-from jurybox.running.storing import Store
-from jurybox.wiring.stores import find_run, open_run_store
-from jurybox.wiring.verifying import vouched
+from jurybox.wiring import find_run, open_run_store
 
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES, SLICE = 40, 6

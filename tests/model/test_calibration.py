@@ -9,8 +9,8 @@ import pytest
 
 import real_models
 from jurybox.cli.app import run
-from jurybox.running.auditing import audit
-from jurybox.wiring.stores import find_run, open_run_store
+from jurybox.engine.auditing import audit
+from jurybox.wiring import find_run, open_run_store
 
 pytestmark = pytest.mark.judge_model
 

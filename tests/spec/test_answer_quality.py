@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from jurybox import load_rubric
+from jurybox.engine.drive import drive_sync
+from jurybox.engine.target import Target
 from jurybox.judging.asking import Judging
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.rubric.model import Generation
-from jurybox.running.drive import drive_sync
-from jurybox.running.target import Target
 from jurybox.sample import Response, Row, Timing, Usage
 from jurybox.scoring.conduct import Conducted, Procedure, conduct
 from jurybox.scoring.result import SampleResult

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from jurybox.cli.app import run
-from jurybox.running.auditing import audit
-from jurybox.wiring.stores import find_run, open_run_store
+from jurybox.engine.auditing import audit
+from jurybox.wiring import find_run, open_run_store
 
 RUBRIC = """---
 id: answers

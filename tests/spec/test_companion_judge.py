@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jurybox.wiring.batch import run
-from jurybox.wiring.companion import overall_quality
-from jurybox.wiring.evaluating import evaluate
+from jurybox.app.api import run
+from jurybox.app.companion import overall_quality
+from jurybox.app.evaluate import evaluate
 
 SAD, KIND = "I'm so sad today.", "I understand, that makes sense. What happened to you today?"
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jurybox.app import companion
 from jurybox.errors import InputError
 from jurybox.rubric import Rubric, parse_rubric
 from jurybox.scoring.automated import (
@@ -18,7 +19,6 @@ from jurybox.scoring.automated import (
     compile_rules,
     score_by_rules,
 )
-from jurybox.wiring import companion
 
 DOCUMENT = Path(__file__).parents[2] / "src" / "jurybox" / "rubric" / "library" / "companion.md"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from jurybox.app.api import run
+from jurybox.app.prepare import bundled_suites
 from jurybox.datasets import open_dataset
 from jurybox.rubric import parse_rubric
 from jurybox.sample import Row
-from jurybox.wiring.batch import run
-from jurybox.wiring.suites import bundled_suites
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "src" / "jurybox" / "rubric" / "library" / "companion.md"

@@ -13,17 +13,16 @@ from pathlib import Path
 import pytest
 
 import jurybox
-from jurybox import load_rubric
+from jurybox import load_rubric, wiring
+from jurybox.engine.auditing import audit
+from jurybox.engine.drive import drive_sync
 from jurybox.judging.asking import Judging
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.jury import jury
 from jurybox.judging.report import EvaluationReport
 from jurybox.models.scripted import ScriptedModel
-from jurybox.running.auditing import audit
-from jurybox.running.drive import drive_sync
 from jurybox.sample import Response, Sample
-from jurybox.wiring import models
-from jurybox.wiring.stores import find_run, open_run_store
+from jurybox.wiring import find_run, open_run_store
 
 EMBEDDED = "local/qwen2.5-coder-1.5b-instruct-q4_k_m"
 CHECKLIST = load_rubric("bias-awareness")
@@ -262,7 +261,7 @@ ROWS = [
 def double(monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
     """Put a scripted model in the place of the embedded one."""
     model = ScriptedModel(knowing, name="double")
-    monkeypatch.setattr(models._Builder, "_local", lambda _self, _name: model)
+    monkeypatch.setattr(wiring._Builder, "_local", lambda _self, _name: model)
     return model
 
 
@@ -298,10 +297,9 @@ def test_a_run_is_stored_and_derived_again_from_its_replies(
 def test_a_run_without_a_judge_takes_the_embedded_one_and_says_so(
     double: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from jurybox.wiring import planning
-    from jurybox.wiring.planning import RunOptions, prepare
+    from jurybox.app.prepare import RunOptions, prepare
 
-    monkeypatch.setattr(planning, "embedded_judge", lambda: EMBEDDED)
+    monkeypatch.setattr("jurybox.app.prepare.embedded_judge", lambda: EMBEDDED)
     prepared = prepare(suite(tmp_path, judge=""), RunOptions())
     assert prepared.plan.judges == (EMBEDDED,)
     assert any(f"the embedded {EMBEDDED} judges" in each for each in prepared.warnings)
@@ -309,7 +307,7 @@ def test_a_run_without_a_judge_takes_the_embedded_one_and_says_so(
 
 
 def test_a_run_with_a_named_judge_says_nothing(double: ScriptedModel, tmp_path: Path) -> None:
-    from jurybox.wiring.planning import RunOptions, prepare
+    from jurybox.app.prepare import RunOptions, prepare
 
     assert prepare(suite(tmp_path), RunOptions()).warnings == ()
     assert double.requests == []

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 import jurybox
+from jurybox.app.prepare import RunOptions, prepare
+from jurybox.app.rescore import rescore_run
+from jurybox.app.run import resume_run, start_run
+from jurybox.engine.auditing import audit
+from jurybox.engine.records import RunRow
+from jurybox.engine.storing import Store
 from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting.view import RunView
-from jurybox.running.auditing import audit
-from jurybox.running.records import RunRow
-from jurybox.running.storing import Store
-from jurybox.wiring.planning import RunOptions, prepare
-from jurybox.wiring.rescoring import rescore_run
-from jurybox.wiring.runs import resume_run, start_run
-from jurybox.wiring.stores import find_run, open_run_store
+from jurybox.wiring import find_run, open_run_store
 
 ROWS = [
     {
@@ -122,7 +122,7 @@ def test_a11_all_fourteen_fields_are_there(write: Write, tmp_path: Path) -> None
 def test_a11_metadata_is_stored_before_the_first_call(write: Write, tmp_path: Path) -> None:
     suite = write()
     looks = """
-from jurybox.wiring.stores import open_run_store
+from jurybox.wiring import open_run_store
 SEEN = []
 def strict(prompt):
     SEEN.extend(open_run_store().runs())

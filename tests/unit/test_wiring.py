@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from jurybox import InputError, RubricError, load_rubric
+from jurybox.app.evaluate import evaluate
 from jurybox.settings import NO_COLOR, RUBRICS, TRACEBACK, Settings
-from jurybox.wiring import embedded_judge, read_settings, rubric_files
-from jurybox.wiring.evaluating import evaluate
+from jurybox.wiring import read_settings, rubric_files
 
 GOOD = "---\nid: tone\nversion: 1.0.0\nscale: 1-5\n---\n# Tone\n## Criteria\n### Warmth\n"
 JUDGE = "python/judges:one"
@@ -97,7 +97,7 @@ def test_an_unnamed_judge_is_announced_once_before_it_judges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: tuple[str, ...], announced: list[str]
 ) -> None:
     (tmp_path / "judges.py").write_text("def one(prompt):\n    return ''\n")
-    monkeypatch.setattr(embedded_judge, "embedded_judge", lambda: JUDGE)
+    monkeypatch.setattr("jurybox.wiring.embedded_judge", lambda: JUDGE)
     heard: list[str] = []
     evaluate(
         rubric="answer-quality",
@@ -111,7 +111,7 @@ def test_an_unnamed_judge_is_announced_once_before_it_judges(
 
 
 def test_a_judge_that_cannot_judge_is_not_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded_judge, "embedded_judge", lambda: "local/./nowhere.gguf")
+    monkeypatch.setattr("jurybox.wiring.embedded_judge", lambda: "local/./nowhere.gguf")
     heard: list[str] = []
     with pytest.raises(InputError):
         evaluate(rubric="general", task="t", response="r", on_default_judge=heard.append)

@@ -16,11 +16,11 @@ from jurybox.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from jurybox.app.probe import Probe, ProbeOptions, Trial
     from jurybox.calibration.bias import Bias, BiasGate, BiasReport, Probed
-    from jurybox.running.records import RunRow
-    from jurybox.running.storing import Store
+    from jurybox.engine.records import RunRow
+    from jurybox.engine.storing import Store
     from jurybox.statistics.bias.figure import BiasFigure
-    from jurybox.wiring.probing import Probe, ProbeOptions, Trial
 
 
 @click.command("bias")
@@ -93,11 +93,11 @@ def command(  # noqa: PLR0917 - click passes them by name
     """  # noqa: D301 - click reads \b as "keep these lines"
     import msgspec
 
+    from jurybox.app.bias_report import examine, find_judged_run
+    from jurybox.app.probe import ProbeOptions
     from jurybox.calibration.bias import check_gates, hold, read_gates
     from jurybox.reporting.stored import rubric_of
     from jurybox.statistics.bootstrap import Resampling
-    from jurybox.wiring.bias import examine, find_judged_run
-    from jurybox.wiring.probing import ProbeOptions
 
     wanted = read_gates(gates)
     for option, given in (("--judge", judges), ("--base-url", base_url)):
@@ -132,9 +132,8 @@ def _probed(
     store: Store, row: RunRow, options: ProbeOptions, level: float
 ) -> tuple[tuple[Bias, ...], Probed] | None:
     """Judge samples again and return the figures; None where that was stopped."""
+    from jurybox.app.probe import plan_probe, read_probe
     from jurybox.calibration.bias import Probed, ProbeRun
-    from jurybox.wiring.probe_results import read_probe
-    from jurybox.wiring.probing import plan_probe
 
     probe = plan_probe(store, row, options)
     say(_announced(probe))
@@ -169,8 +168,8 @@ def _announced(probe: Probe) -> str:
 
 def _run(store: Store, trial: Trial, options: ProbeOptions) -> str | None:
     """Run a trial, or go on with it; return its id, None where it was stopped."""
+    from jurybox.app.run import resume_run, start_run
     from jurybox.cli.working import attempt
-    from jurybox.wiring.runs import resume_run, start_run
 
     known, base_url = trial.known, options.base_url
     ended = attempt(

@@ -124,7 +124,7 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox calibrate --rubric general --gold people.jsonl --rounds 3 -o general-1.1.0.md
       jurybox calibrate --show last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.wiring.calibrations import as_data, find_calibration
+    from jurybox.app.calibrations import as_data, find_calibration
 
     if shown is not None:
         if rubric is not None or gold is not None:
@@ -135,9 +135,8 @@ def command(  # noqa: PLR0917 - click passes them by name
         if rubric is None or gold is None:
             missing = "--rubric" if rubric is None else "--gold"
             raise click.UsageError(f"missing option '{missing}'")
+        from jurybox.app.calibrate import CalibrateOptions, calibrate, ready
         from jurybox.cli.working import watched
-        from jurybox.wiring.calibrating import calibrate, ready
-        from jurybox.wiring.calibration_bench import CalibrateOptions
 
         readied = ready(
             CalibrateOptions(

@@ -72,10 +72,10 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox diff 20260301-0914 last --cluster conversation --limit 100
       jurybox diff 20260301-0914 last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.app.view_run import view_run
     from jurybox.reporting.comparing import Side, Wish, compare
     from jurybox.statistics.bootstrap import Resampling
-    from jurybox.wiring.stores import find_run
-    from jurybox.wiring.viewing import view_run
+    from jurybox.wiring import find_run
 
     if everything and limit is not None:
         raise click.UsageError("--all and --limit exclude each other")

@@ -9,7 +9,7 @@ from jurybox.cli.exits import BAD_INPUT, FINE
 from jurybox.cli.output import json_option, plain, print_json, wide_console
 
 if TYPE_CHECKING:
-    from jurybox.wiring.examining import Examination, Finding
+    from jurybox.app.doctor import Examination, Finding
 
 _MARKS: Final = {"fine": ("ok", "green"), "absent": ("-", "dim"), "broken": ("no", "bold red")}
 
@@ -27,7 +27,7 @@ def command(as_json: bool) -> int:
       jurybox doctor
       jurybox doctor --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.wiring.examining import examine
+    from jurybox.app.doctor import examine
 
     found = examine()
     if as_json:

@@ -8,10 +8,10 @@ from jurybox.cli.stores import resume_line
 from jurybox.errors import IncompleteError
 
 if TYPE_CHECKING:
+    from jurybox.app.review_agreement import Standing
+    from jurybox.app.run import Ended
+    from jurybox.engine.storing import Store
     from jurybox.reporting.view import RunView
-    from jurybox.running.storing import Store
-    from jurybox.wiring.review_figures import Standing
-    from jurybox.wiring.runs import Ended
 
 
 def end(ended: "Ended", store: "Store", store_url: str | None, *, as_json: bool) -> int:
@@ -49,7 +49,7 @@ def print_view(view: "RunView", store: "Store", *, metadata: bool = False) -> No
 
 def view_as_data(view: "RunView", store: "Store") -> dict[str, Any]:
     """Return a run as JSON shows it, with how its judges stand with people."""
-    from jurybox.wiring.calibrations import standing_as_data, standing_of
+    from jurybox.app.calibrations import standing_as_data, standing_of
 
     return {
         **view.as_data(),
@@ -60,7 +60,7 @@ def view_as_data(view: "RunView", store: "Store") -> dict[str, Any]:
 
 def _print_standing(view: "RunView", store: "Store") -> None:
     """Say how far the judges agree with people, where that was ever measured."""
-    from jurybox.wiring.calibrations import standing_of
+    from jurybox.app.calibrations import standing_of
 
     found = standing_of(view, store)
     if found is not None:
@@ -99,7 +99,7 @@ def _people(view: "RunView", store: "Store") -> "Standing | None":
     row = store.run(view.run_id) if store.reviews(view.run_id) else None
     if row is None:
         return None
-    from jurybox.wiring.reviewing import ReviewDesk
+    from jurybox.app.review_desk import ReviewDesk
 
     return ReviewDesk(store, row).standing()
 

@@ -62,9 +62,9 @@ def command(
       jurybox estimate last --gold labels.jsonl --cluster conversation
       jurybox estimate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.app.labels import labels_for_run
     from jurybox.reporting.estimating import Question, estimate
-    from jurybox.wiring.labels import labels_for_run
-    from jurybox.wiring.stores import find_run
+    from jurybox.wiring import find_run
 
     with opened(store_url) as store:
         row = find_run(store, run)

@@ -125,12 +125,11 @@ def command(  # noqa: PLR0917 - click passes them by name
           --judge python/my_judges:strict --json
       jurybox evaluate --rubric companion --task "I'm sad." --response @reply.txt --explain
     """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.app.evaluate import evaluate
+    from jurybox.app.spending import Spending
     from jurybox.scoring.by_rules import RulesReport
     from jurybox.scoring.passing import check_rules, decide, sample_figures, verdict_as_data
-    from jurybox.wiring import load_with_warnings, read_settings
-    from jurybox.wiring.embedded_judge import NOTICE
-    from jurybox.wiring.evaluating import evaluate
-    from jurybox.wiring.spending import Spending
+    from jurybox.wiring import NOTICE, load_with_warnings, read_settings
 
     loaded, warnings = load_with_warnings(rubric)
     # They are about judges.

@@ -56,7 +56,7 @@ def command(
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.reporting.exporting import export_run, export_writer, write_json_lines
     from jurybox.reporting.output_file import whole_file
-    from jurybox.wiring.stores import find_run
+    from jurybox.wiring import find_run
 
     to_stdout = output == "-"
     if to_stdout and as_json:
@@ -83,11 +83,11 @@ def command(
 
 
 def _export_gold(run: str, output: str, store_url: str | None, *, as_json: bool) -> None:
+    from jurybox.app.gold import gold_rows
+    from jurybox.app.review_desk import ReviewDesk
     from jurybox.reporting.exporting import write_json_lines
     from jurybox.reporting.output_file import whole_file
-    from jurybox.wiring.review_gold import gold_rows
-    from jurybox.wiring.reviewing import ReviewDesk
-    from jurybox.wiring.stores import find_run
+    from jurybox.wiring import find_run
 
     to_stdout = output == "-"
     if not to_stdout and not output.lower().endswith(".jsonl"):

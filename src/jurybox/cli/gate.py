@@ -36,9 +36,9 @@ def command(run: str, decision: str | None, store_url: str | None, as_json: bool
       jurybox gate 20260301-0914 --decision deploy
       jurybox gate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.app.view_run import view_run
     from jurybox.reporting.stored import rubric_of
-    from jurybox.wiring.stores import find_run
-    from jurybox.wiring.viewing import view_run
+    from jurybox.wiring import find_run
 
     with opened(store_url) as store:
         row = find_run(store, run)

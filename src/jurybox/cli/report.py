@@ -48,12 +48,12 @@ def command(
       jurybox report 20260301-0914 -o results.junit.xml
       jurybox report last -o - --format json
     """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.app.calibrations import standing_as_data, standing_of
+    from jurybox.app.view_run import view_run
     from jurybox.cli.ending import people_as_data
     from jurybox.reporting.output_file import whole_file
     from jurybox.reporting.reports import report_form, write_report
-    from jurybox.wiring.calibrations import standing_as_data, standing_of
-    from jurybox.wiring.stores import find_run
-    from jurybox.wiring.viewing import view_run
+    from jurybox.wiring import find_run
 
     to_stdout = output == "-"
     if to_stdout and as_json:

@@ -44,9 +44,9 @@ def command(
       jurybox resume last
       jurybox resume 20260301-0914 --concurrency 4
     """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.app.run import forget_batches, resume_run
     from jurybox.cli.working import work
-    from jurybox.wiring.runs import forget_batches, resume_run
-    from jurybox.wiring.stores import find_run
+    from jurybox.wiring import find_run
 
     with opened(store_url) as store:
         row = find_run(store, run)

@@ -94,10 +94,9 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox run suite.yaml --judge openai/gpt-4.1-2025-04-14 --batch
       jurybox run suite.yaml --repeats 3 --store postgresql://db.example/runs --json
     """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.app.prepare import RunOptions, prepare
+    from jurybox.app.run import start_run
     from jurybox.cli.working import work
-    from jurybox.wiring.planning import prepare
-    from jurybox.wiring.runs import start_run
-    from jurybox.wiring.suites import RunOptions
 
     options = RunOptions(
         rubric=rubric,

@@ -18,7 +18,7 @@ from jurybox.errors import InputError
 if TYPE_CHECKING:
     import socket
 
-    from jurybox.running.storing import Store
+    from jurybox.engine.storing import Store
 
 _HOST: Final = "127.0.0.1"
 _PORT: Final = 8080

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from jurybox.engine.records import ExchangeRow, RunRow
     from jurybox.reporting.sample_record import Record
-    from jurybox.running.records import ExchangeRow, RunRow
     from jurybox.sample import Response
     from jurybox.scoring.automated import AutomatedReport
     from jurybox.scoring.result import SampleResult
@@ -48,7 +48,7 @@ def command(
       jurybox show 20260301-0914 --json
       jurybox show last --sample q17 --repeat 2
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.wiring.stores import find_run
+    from jurybox.wiring import find_run
 
     if repeat is not None and sample_id is None:
         raise click.UsageError("--repeat is of use with --sample only")
@@ -63,8 +63,8 @@ def command(
             else:
                 print_record(record, row)
             return
+        from jurybox.app.view_run import view_run
         from jurybox.cli.ending import print_view, view_as_data
-        from jurybox.wiring.viewing import view_run
 
         view = view_run(row, store)
         if as_json:
@@ -152,10 +152,10 @@ def _measures(result: SampleResult) -> Table:
 
 
 def _print_report(record: Record, run: RunRow) -> None:
+    from jurybox.app.spending import run_cost
     from jurybox.cli.report_view import print_report
     from jurybox.models.prices import load_prices
     from jurybox.reporting.stored import rubric_of
-    from jurybox.wiring.spending import run_cost
 
     report, result = record.report, record.result
     if report is None:
@@ -188,11 +188,11 @@ def _trace(automated: AutomatedReport) -> Table:
 
 
 def _print_exchange(out: Console, name: str, exchange: ExchangeRow, run: RunRow) -> None:
+    from jurybox.engine.transcript import read_outcome, read_request
     from jurybox.judging.exchange import Failure
     from jurybox.reporting.figures import shown
     from jurybox.reporting.sample_record import exchange_notes
     from jurybox.reporting.stored import damaged
-    from jurybox.running.transcript import read_outcome, read_request
 
     try:
         model, outcome = read_request(exchange).model, read_outcome(exchange)

@@ -5,10 +5,10 @@ import signal
 from typing import TYPE_CHECKING, Final
 
 from jurybox.cli.output import say
-from jurybox.running.stop import Stop
+from jurybox.engine.stop import Stop
 
 if TYPE_CHECKING:
-    from jurybox.wiring.running import Job
+    from jurybox.app.run import Job
 
 _END_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

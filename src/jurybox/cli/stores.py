@@ -11,7 +11,7 @@ import click
 from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
-    from jurybox.running.storing import Store
+    from jurybox.engine.storing import Store
 
 store_option = click.option(
     "--store",
@@ -33,7 +33,7 @@ def opened(url: str | None, *, create: bool = False) -> Generator["Store"]:
         IncompleteError: it can't be opened.
 
     """
-    from jurybox.wiring.stores import open_run_store
+    from jurybox.wiring import open_run_store
 
     store = open_run_store(url, create=create)
     try:
@@ -44,7 +44,7 @@ def opened(url: str | None, *, create: bool = False) -> Generator["Store"]:
 
 def shown_store(url: str | None) -> str:
     """Return where runs are kept, without the password that an address may hold."""
-    from jurybox.wiring.stores import DEFAULT
+    from jurybox.wiring import DEFAULT
 
     where = url or read_settings().store or DEFAULT
     if not where.lower().startswith("postgres"):

@@ -11,8 +11,8 @@ from jurybox.cli.stores import opened, run_argument, store_option
 from jurybox.errors import InputError
 
 if TYPE_CHECKING:
-    from jurybox.running.auditing import Audit
-    from jurybox.running.records import RunRow
+    from jurybox.engine.auditing import Audit
+    from jurybox.engine.records import RunRow
 
 _DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
 
@@ -39,9 +39,9 @@ def command(run: str, digest: str | None, store_url: str | None, as_json: bool) 
       jurybox verify 20260301-0914 --digest 5a1f...
       jurybox verify last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.app.verify import verify_run
     from jurybox.cli.progress import counted
-    from jurybox.wiring.stores import find_run
-    from jurybox.wiring.verifying import verify_run
+    from jurybox.wiring import find_run
 
     noted = None if digest is None else _read(digest)
     with opened(store_url) as store:
@@ -67,7 +67,7 @@ def _planned(row: "RunRow") -> int | None:
     """Return how many samples there should be; what can't be read is for the audit to say."""
     import msgspec
 
-    from jurybox.running.plan import read_plan
+    from jurybox.engine.plan import read_plan
 
     try:
         return read_plan(row.plan).samples

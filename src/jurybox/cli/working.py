@@ -2,17 +2,16 @@
 
 from collections.abc import Callable
 
+from jurybox.app.run import Ended, Hold, Job, OnProgress
 from jurybox.cli.ending import end
 from jurybox.cli.exits import INCOMPLETE, fail
 from jurybox.cli.output import harmless, say
 from jurybox.cli.progress import displayed
 from jurybox.cli.signals import stop_on_signals
 from jurybox.cli.stores import resume_line, shown_store
+from jurybox.engine.plan import Plan, read_plan
+from jurybox.engine.storing import Store
 from jurybox.errors import IncompleteError
-from jurybox.running.plan import Plan, read_plan
-from jurybox.running.storing import Store
-from jurybox.wiring.running import Job, OnProgress
-from jurybox.wiring.runs import Ended, Hold
 
 Start = Callable[[OnProgress, Hold], Ended]
 

@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from jurybox.engine.ports import ModelTrouble
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.concessions import Accepted
 from jurybox.models.http import (
@@ -18,7 +19,6 @@ from jurybox.models.http import (
 )
 from jurybox.models.negotiation import Negotiation
 from jurybox.rubric.model import Generation
-from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Usage
 
 BASE_URL: Final = "https://api.anthropic.com"

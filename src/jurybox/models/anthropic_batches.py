@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 import msgspec
 
+from jurybox.engine.ports import ModelTrouble
 from jurybox.models.batch_providers import BatchStatus, listed_batches, read_line
 from jurybox.models.http import HttpCall, HttpClient, decode, encoded
 from jurybox.models.trouble import quoted, read_refusal, status_trouble
-from jurybox.running.ports import ModelTrouble
 
 _BATCHES: Final = "/v1/messages/batches"
 

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from jurybox.running.records import BatchRow, sealed_batch
-from jurybox.running.storing import Store
+from jurybox.engine.records import BatchRow, sealed_batch
+from jurybox.engine.storing import Store
 
 _OPEN: Final = ("submitting", "submitted")
 

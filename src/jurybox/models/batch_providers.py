@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from jurybox.engine.ports import ModelTrouble
 from jurybox.models.http import HttpCall, HttpClient, decode, read_json
 from jurybox.models.trouble import quoted
-from jurybox.running.ports import ModelTrouble
 
 T = TypeVar("T")
 

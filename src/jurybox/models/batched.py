@@ -17,6 +17,9 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from jurybox.engine.limits import Limits, delay
+from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.records import ENCODER, BatchRow
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.batch_log import KEY_LENGTH, BatchLog, mark_of, name_of, tag_in, tag_of
 from jurybox.models.batch_providers import BatchProvider, BatchStatus
@@ -24,9 +27,6 @@ from jurybox.models.concessions import Accepted
 from jurybox.models.http import HttpAnswer, HttpCall, HttpClient, read_json
 from jurybox.models.negotiation import Negotiation
 from jurybox.models.trouble import StatusTrouble
-from jurybox.running.limits import Limits, delay
-from jurybox.running.ports import ModelTrouble
-from jurybox.running.records import ENCODER, BatchRow
 
 T = TypeVar("T")
 

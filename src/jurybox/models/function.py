@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
+from jurybox.engine.ports import ModelTrouble
 from jurybox.errors import InputError
 from jurybox.judging.exchange import ModelReply, ModelRequest
-from jurybox.running.ports import ModelTrouble
 from jurybox.wording import nearest
 
 Function = Callable[..., Any]

@@ -13,6 +13,7 @@ import msgspec
 import wreq
 from wreq import exceptions
 
+from jurybox.engine.ports import ModelTrouble
 from jurybox.errors import InputError
 from jurybox.models.connections import Endpoint, HttpOptions
 from jurybox.models.trouble import (
@@ -22,7 +23,6 @@ from jurybox.models.trouble import (
     read_retry_after,
     status_trouble,
 )
-from jurybox.running.ports import ModelTrouble
 from jurybox.settings import SSL_CERT_FILE
 
 T = TypeVar("T")

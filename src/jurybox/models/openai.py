@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, cast
 
 import msgspec
 
+from jurybox.engine.ports import ModelTrouble
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.concessions import Accepted
 from jurybox.models.http import (
@@ -19,7 +20,6 @@ from jurybox.models.http import (
 from jurybox.models.negotiation import Negotiation
 from jurybox.models.trouble import Refusal, measured, quoted, status_trouble
 from jurybox.rubric.model import Generation
-from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Usage
 
 BASE_URL: Final = "https://api.openai.com/v1"

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.running.ports import ModelTrouble
+from jurybox.engine.ports import ModelTrouble
 
 LARGEST: Final = 16_000_000
 """The most bytes that are listened to."""

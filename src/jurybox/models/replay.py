@@ -15,9 +15,9 @@ from typing import Self
 
 import msgspec
 
+from jurybox.engine.ports import ModelTrouble
 from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.running.ports import ModelTrouble
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
+from jurybox.engine.ports import ModelTrouble
 from jurybox.judging.exchange import ModelReply, ModelRequest
-from jurybox.running.ports import ModelTrouble
 
 Line = str | ModelReply | ModelTrouble
 

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
+from jurybox.engine.ports import ModelTrouble
 from jurybox.judging.exchange import FailureKind
-from jurybox.running.ports import ModelTrouble
 
 LONGEST_QUOTE: Final = 300
 # Of what an endpoint says against a request; to look through more of it would hold up all others.

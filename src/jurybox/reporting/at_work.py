@@ -6,9 +6,9 @@ from collections import OrderedDict
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from jurybox.engine.records import RunRow
+from jurybox.engine.storing import Store
 from jurybox.errors import IncompleteError
-from jurybox.running.records import RunRow
-from jurybox.running.storing import Store
 
 _KEPT: Final = 1.0
 _MOST: Final = 256

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import msgspec
 
+from jurybox.engine.outcomes import read_result
+from jurybox.engine.records import RunRow, SampleRow
+from jurybox.engine.storing import Store
 from jurybox.reporting.reasons import cut, reasoning
 from jurybox.reporting.stored import damaged
-from jurybox.running.outcomes import read_result
-from jurybox.running.records import RunRow, SampleRow
-from jurybox.running.storing import Store
 from jurybox.sample import Row
 from jurybox.scoring.attention import FIRST, KINDS, Noted, Notice
 from jurybox.scoring.result import SampleResult

@@ -4,8 +4,8 @@ from collections.abc import Hashable
 
 import msgspec
 
+from jurybox.engine.records import SampleRow
 from jurybox.errors import InputError
-from jurybox.running.records import SampleRow
 from jurybox.sample import Row
 
 _ROW = msgspec.json.Decoder(Row)

@@ -10,6 +10,10 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
+from jurybox.engine.outcomes import read_result
+from jurybox.engine.plan import Metadata
+from jurybox.engine.records import RunRow
+from jurybox.engine.storing import Store
 from jurybox.reporting.attention import LATENCY, Place
 from jurybox.reporting.clustering import Clustering
 from jurybox.reporting.figures import difference, figures_of, headline, key_figure
@@ -30,10 +34,6 @@ from jurybox.reporting.stored import damaged, rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.figures import SAMPLE_SCORE, SAMPLES
 from jurybox.rubric.model import Rubric
-from jurybox.running.outcomes import read_result
-from jurybox.running.plan import Metadata
-from jurybox.running.records import RunRow
-from jurybox.running.storing import Store
 from jurybox.scoring.result import SampleResult
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
 

@@ -6,19 +6,19 @@ from typing import Final, Protocol
 
 import msgspec
 
-from jurybox.calibration.drawing import too_many_missing
 from jurybox.calibration.gold import Gold, gold_scales, read_gold
+from jurybox.engine.outcomes import read_result
+from jurybox.engine.records import RunRow, SampleRow
+from jurybox.engine.storing import Store
 from jurybox.errors import InputError
 from jurybox.judging.verdict import Side
 from jurybox.reporting.clustering import Clustering
 from jurybox.reporting.figures import shown
 from jurybox.reporting.significance import POINTS, POINTS_OF_B
 from jurybox.reporting.stored import damaged, plan_of, rubric_of
+from jurybox.review.selection import too_many_missing
 from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import Scale
-from jurybox.running.outcomes import read_result
-from jurybox.running.records import RunRow, SampleRow
-from jurybox.running.storing import Store
 from jurybox.sample import Row
 from jurybox.scoring.automated import overall_score
 from jurybox.scoring.result import SampleResult

@@ -9,12 +9,12 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
+from jurybox.engine.records import RunRow
+from jurybox.engine.replay import grouped
+from jurybox.engine.storing import Store
 from jurybox.errors import InputError
 from jurybox.reporting.record import Column, Kind, Record, Shape
 from jurybox.reporting.stored import damaged, plan_of, procedure_of
-from jurybox.running.records import RunRow
-from jurybox.running.replay import grouped
-from jurybox.running.storing import Store
 
 Arrow = Any  # The library comes without types, and only with an extra.
 

@@ -15,15 +15,15 @@ from jurybox.calibration.observations import (
     marks_in,
     words_in,
 )
+from jurybox.engine.plan import Plan
+from jurybox.engine.records import RunRow, SampleRow, in_order
+from jurybox.engine.replay import StoredResponses
+from jurybox.engine.storing import Store
 from jurybox.errors import InputError
 from jurybox.judging.report import CriterionReport, EvaluationReport
 from jurybox.reporting.pair_votes import both_orders, kept_preferences, pair_votes
 from jurybox.reporting.stored import damaged, plan_of, procedure_of
 from jurybox.rubric.model import Rubric
-from jurybox.running.plan import Plan
-from jurybox.running.records import RunRow, SampleRow, in_order
-from jurybox.running.replay import StoredResponses
-from jurybox.running.storing import Store
 from jurybox.sample import Row
 from jurybox.scoring.conduct import Procedure
 

@@ -7,13 +7,13 @@ from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
 
+from jurybox.engine.outcomes import read_result
+from jurybox.engine.records import RunRow, SampleRow
+from jurybox.engine.storing import Store
 from jurybox.reporting.figures import exact
 from jurybox.reporting.reasons import cut, in_words, reasoning, unmeasured
 from jurybox.reporting.stored import damaged
 from jurybox.reporting.view import RunView
-from jurybox.running.outcomes import read_result
-from jurybox.running.records import RunRow, SampleRow
-from jurybox.running.storing import Store
 from jurybox.scoring.attention import unmet
 from jurybox.scoring.result import SampleResult
 

@@ -6,11 +6,11 @@ from typing import Final
 
 import msgspec
 
+from jurybox.engine.records import RunRow
+from jurybox.engine.storing import Store
 from jurybox.judging.report import CriterionReport, EvaluationReport
 from jurybox.judging.verdict import Side
 from jurybox.reporting.stored import damaged, plan_of, procedure_of
-from jurybox.running.records import RunRow
-from jurybox.running.storing import Store
 from jurybox.scoring.conduct import Procedure
 from jurybox.statistics.intervals import wilson
 from jurybox.statistics.result import Interval

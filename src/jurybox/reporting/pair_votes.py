@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from jurybox.engine.drive import drive_sync
+from jurybox.engine.records import ExchangeRow
+from jurybox.engine.replay import ByThread, role_of
 from jurybox.judging.evidence.evidence_votes import compare
 from jurybox.judging.flow import Flow, Unscored, together
 from jurybox.judging.pairwise import PairVote, pairwise
 from jurybox.judging.panel import Seat
 from jurybox.judging.verdict import Side
-from jurybox.running.drive import drive_sync
-from jurybox.running.records import ExchangeRow
-from jurybox.running.replay import ByThread, role_of
 from jurybox.sample import Sample
 from jurybox.scoring.conduct import Procedure
 

@@ -5,10 +5,10 @@ from typing import Final
 
 import msgspec
 
+from jurybox.engine.outcomes import read_result
+from jurybox.engine.records import SampleRow
 from jurybox.judging.report import CriterionReport, EvaluationReport
 from jurybox.reporting.figures import exact, shown
-from jurybox.running.outcomes import read_result
-from jurybox.running.records import SampleRow
 from jurybox.scoring.automated import AutomatedReport
 from jurybox.scoring.passing import RuleOutcome
 from jurybox.scoring.result import SampleResult

@@ -5,11 +5,11 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from jurybox.engine.hashing import request_hash
+from jurybox.engine.outcomes import read_result
+from jurybox.engine.records import ExchangeRow, SampleRow, in_order
 from jurybox.rubric.figures import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.model import Rubric
-from jurybox.running.hashing import request_hash
-from jurybox.running.outcomes import read_result
-from jurybox.running.records import ExchangeRow, SampleRow, in_order
 from jurybox.sample import Row
 from jurybox.scoring.result import SampleResult
 

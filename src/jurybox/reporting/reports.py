@@ -7,6 +7,8 @@ from typing import BinaryIO, Final, Literal, cast
 
 import msgspec
 
+from jurybox.engine.records import RunRow
+from jurybox.engine.storing import Store
 from jurybox.errors import InputError
 from jurybox.reporting.attention import gather
 from jurybox.reporting.figures import headline
@@ -14,8 +16,6 @@ from jurybox.reporting.junit import write_junit
 from jurybox.reporting.markdown import markdown_report
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
-from jurybox.running.records import RunRow
-from jurybox.running.storing import Store
 
 Form = Literal["html", "md", "json", "junit"]
 FORMS: Final[tuple[Form, ...]] = ("html", "md", "json", "junit")

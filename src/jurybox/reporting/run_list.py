@@ -5,14 +5,14 @@ from typing import Any
 
 import msgspec
 
+from jurybox.engine.plan import Plan, read_plan
+from jurybox.engine.records import RunRow
+from jurybox.engine.storing import Store
 from jurybox.errors import JuryboxError
 from jurybox.reporting.at_work import is_at_work
 from jurybox.reporting.figures import key_figure
 from jurybox.reporting.view import finished_view
 from jurybox.rubric import parse_rubric
-from jurybox.running.plan import Plan, read_plan
-from jurybox.running.records import RunRow
-from jurybox.running.storing import Store
 
 
 class ListedRun(msgspec.Struct, frozen=True, kw_only=True):

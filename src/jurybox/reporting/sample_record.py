@@ -5,14 +5,14 @@ from typing import Any, Final
 
 import msgspec
 
+from jurybox.engine.finding import SampleQuery
+from jurybox.engine.records import ExchangeRow, RunRow, SampleRow, in_order
+from jurybox.engine.replay import StoredResponses
+from jurybox.engine.storing import Store
 from jurybox.errors import InputError
 from jurybox.judging.report import EvaluationReport
 from jurybox.reporting.record import Shape
 from jurybox.reporting.stored import damaged, procedure_of
-from jurybox.running.finding import SampleQuery
-from jurybox.running.records import ExchangeRow, RunRow, SampleRow, in_order
-from jurybox.running.replay import StoredResponses
-from jurybox.running.storing import Store
 from jurybox.sample import Row
 from jurybox.scoring.automated import AutomatedReport
 from jurybox.scoring.result import SampleResult

@@ -2,11 +2,11 @@
 
 import msgspec
 
+from jurybox.engine.plan import Plan, read_plan
+from jurybox.engine.records import RunRow
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.rubric import parse_rubric
 from jurybox.rubric.model import Rubric
-from jurybox.running.plan import Plan, read_plan
-from jurybox.running.records import RunRow
 from jurybox.scoring.conduct import Procedure
 
 

@@ -4,11 +4,11 @@ from typing import Any, cast
 
 import msgspec
 
+from jurybox.engine.outcomes import StoredOutcome, read_result
+from jurybox.engine.plan import Metadata, Plan, read_plan
+from jurybox.engine.records import RunRow
+from jurybox.engine.storing import Store
 from jurybox.errors import IncompleteError
-from jurybox.running.outcomes import StoredOutcome, read_result
-from jurybox.running.plan import Metadata, Plan, read_plan
-from jurybox.running.records import RunRow
-from jurybox.running.storing import Store
 from jurybox.scoring.summary import Conclusion, GateOutcome, Reported, RunTally
 
 

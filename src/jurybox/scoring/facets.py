@@ -51,7 +51,7 @@ class StoredResult(Protocol):
     """A stored sample, as far as it matters here."""
 
     @property
-    def run_id(self) -> str: ...  # noqa: D102 - see `jurybox.running.records.SampleRow`
+    def run_id(self) -> str: ...  # noqa: D102 - see `jurybox.engine.records.SampleRow`
     @property
     def number(self) -> int: ...  # noqa: D102
     @property

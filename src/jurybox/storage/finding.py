@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from jurybox.documents.fields import NAME
-from jurybox.running.finding import SamplePage, SampleQuery
+from jurybox.engine.finding import SamplePage, SampleQuery
 from jurybox.sample import Turn
 from jurybox.scoring.facets import FLAGS, Facets, label
 from jurybox.storage.database import Database, Values

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from jurybox.running.storing import EVERY
+from jurybox.engine.storing import EVERY
 from jurybox.storage.database import Database, Found, Values, reading
 from jurybox.storage.statements import Paged
 from jurybox.storage.trouble import Trouble, TroubleKind, error_of

@@ -1,6 +1,6 @@
 """The tables of a store, the rows that they hold, and the version of both.
 
-The columns are those of the rows in `jurybox.running.records` and of the facets in
+The columns are those of the rows in `jurybox.engine.records` and of the facets in
 `jurybox.scoring.facets`, but in the tables the long ones come last: SQLite reads a row from its
 beginning, and a result or a hash is wanted more often than a whole request. So a statement names
 its columns, in the order of the row's fields.
@@ -9,8 +9,7 @@ its columns, in the order of the row's fields.
 from datetime import UTC, datetime
 from typing import Final
 
-from jurybox.errors import InputError
-from jurybox.running.records import (
+from jurybox.engine.records import (
     AnyRow,
     BatchRow,
     CalibrationRow,
@@ -19,6 +18,7 @@ from jurybox.running.records import (
     RunRow,
     SampleRow,
 )
+from jurybox.errors import InputError
 from jurybox.scoring.facets import Facets
 from jurybox.storage.database import Database, Session, reading, writing
 from jurybox.storage.trouble import Trouble, error_of

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from jurybox.running.records import ExchangeRow, SampleRow
+from jurybox.engine.records import ExchangeRow, SampleRow
 from jurybox.scoring.facets import Facets
 from jurybox.storage.schema import (
     BATCHES,

@@ -6,10 +6,9 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from jurybox.errors import InputError
-from jurybox.running.finding import MOST_GROUPS, Groups, SamplePage, SampleQuery
-from jurybox.running.hashing import frame_hash
-from jurybox.running.records import (
+from jurybox.engine.finding import MOST_GROUPS, Groups, SamplePage, SampleQuery
+from jurybox.engine.hashing import frame_hash
+from jurybox.engine.records import (
     AnyRow,
     BatchRow,
     CalibrationRow,
@@ -18,7 +17,8 @@ from jurybox.running.records import (
     RunRow,
     SampleRow,
 )
-from jurybox.running.storing import EVERY
+from jurybox.engine.storing import EVERY
+from jurybox.errors import InputError
 from jurybox.scoring.facets import Facets, facets_of
 from jurybox.storage import statements
 from jurybox.storage.database import Database, Session, Values, writing

@@ -8,18 +8,18 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jurybox.app.calibrations import standing_as_data, standing_of
+from jurybox.app.live_runs import Progress
+from jurybox.engine.records import ReviewRow
 from jurybox.reporting.record import Shape
 from jurybox.reporting.run_list import ListedRun, listed_run
 from jurybox.reporting.sample_record import record_as_data
 from jurybox.reporting.stored import damaged, procedure_of, rubric_of
-from jurybox.running.records import ReviewRow
 from jurybox.scoring.facets import Facets, flag_names
 from jurybox.web.filters import Limit, ListFilter, Offset
 from jurybox.web.finding import ANY_TEXT, PlaceOf, TheRecord, TheRun, known_run
 from jurybox.web.pages.rubrics import History, rubric_history
 from jurybox.web.rendering import csrf_of, json_response
-from jurybox.wiring.calibrations import standing_as_data, standing_of
-from jurybox.wiring.live import Progress
 
 _FIGURES: Final = msgspec.json.Decoder(dict[str, float])
 _COMPONENTS: Final[dict[str, Any]] = {}

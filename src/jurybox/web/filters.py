@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, Field
 
-from jurybox.running.finding import LONGEST_SEARCH, MOST, Groups, SampleQuery
+from jurybox.engine.finding import LONGEST_SEARCH, MOST, Groups, SampleQuery
 from jurybox.scoring.facets import FLAGS
 from jurybox.web.finding import ANY_TEXT
 from jurybox.web.rendering import harmless

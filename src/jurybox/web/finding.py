@@ -4,8 +4,8 @@ from typing import Annotated, Final
 
 from fastapi import Depends, Path
 
+from jurybox.engine.records import RunRow
 from jurybox.reporting.sample_record import Record, read_record
-from jurybox.running.records import RunRow
 from jurybox.web.place import Place, place_of
 from jurybox.web.refusals import Refusal
 

@@ -8,12 +8,12 @@ from typing import Final, TypeVar, cast
 import msgspec
 from starlette.requests import HTTPConnection
 
+from jurybox.app.live_runs import LiveRuns
+from jurybox.engine.records import RunRow
+from jurybox.engine.storing import Store
 from jurybox.reporting.comparing import Side, Wish, compare
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.running.records import RunRow
-from jurybox.running.storing import Store
 from jurybox.web.standings import Standings
-from jurybox.wiring.live import LiveRuns
 
 T = TypeVar("T")
 _MAX_KEPT: Final = 64

@@ -5,12 +5,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from jurybox.running.records import RunRow
-from jurybox.running.storing import Store
-from jurybox.wiring.reviewing import ReviewDesk
+from jurybox.app.review_desk import ReviewDesk
+from jurybox.engine.records import RunRow
+from jurybox.engine.storing import Store
 
 if TYPE_CHECKING:
-    from jurybox.wiring.review_figures import Standing
+    from jurybox.app.review_agreement import Standing
 
 _MAX_KEPT: Final = 64
 PATIENCE: Final = 0.15

@@ -5,10 +5,10 @@ from typing import Final
 
 import msgspec
 
+from jurybox.engine.records import ExchangeRow
+from jurybox.engine.transcript import read_outcome, read_request
 from jurybox.judging.exchange import Failure
 from jurybox.reporting.sample_record import Record, exchange_notes
-from jurybox.running.records import ExchangeRow
-from jurybox.running.transcript import read_outcome, read_request
 
 LONG: Final = 6000
 SHORT: Final = 1500

@@ -5,10 +5,10 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from jurybox.engine.records import ExchangeRow
+from jurybox.engine.transcript import read_outcome, read_request
 from jurybox.judging.exchange import Failure
 from jurybox.reporting.figures import shown
-from jurybox.running.records import ExchangeRow
-from jurybox.running.transcript import read_outcome, read_request
 from jurybox.web.texts import CutText, cut_text
 
 _MOST: Final = 30

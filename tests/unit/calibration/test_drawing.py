@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.calibration.drawing import FEWEST, RandomOrder, RandomPart, pair_order, random_part
+from jurybox.review.selection import FEWEST, RandomOrder, RandomPart, pair_order, random_part
 from jurybox.statistics.corrected import FEWEST_LABELS
 
 

@@ -11,10 +11,10 @@ from jurybox.calibration.model_proposals import prompt_of, read_change, suggest
 from jurybox.calibration.proposals import Proposal
 from jurybox.calibration.record import Gain, Round, Trial
 from jurybox.calibration.rounds import ToPropose, Unusable
+from jurybox.engine.drive import drive_sync
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.flow import Defect
 from jurybox.rubric.model import Rubric
-from jurybox.running.drive import drive_sync
 
 RUBRIC = rubric()
 CHANGE = {

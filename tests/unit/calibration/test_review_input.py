@@ -2,14 +2,9 @@
 
 import pytest
 
-from jurybox.calibration.review_input import (
-    given_number,
-    read_comment,
-    read_reviewer,
-    read_verdict,
-)
-from jurybox.calibration.reviews import Verdict
 from jurybox.errors import InputError
+from jurybox.review.model import Verdict
+from jurybox.review.review_input import given_number, read_comment, read_reviewer, read_verdict
 from jurybox.rubric import parse_rubric
 
 RUBRIC = parse_rubric(

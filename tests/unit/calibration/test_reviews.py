@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.calibration.reviews import (
+from jurybox.review.model import (
     REVIEW,
     WITHDRAWAL,
     Circumstances,

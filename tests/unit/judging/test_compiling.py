@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox import load_rubric, parse_rubric
+from jurybox.engine.drive import drive_sync
 from jurybox.judging.asking import Judging
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.judging.jury import jury
 from jurybox.judging.report import EvaluationReport
 from jurybox.judging.safety import SafetyFinding, concerns, scan
-from jurybox.running.drive import drive_sync
 from jurybox.sample import Response, Sample, Usage
 
 RUBRIC = parse_rubric("""---

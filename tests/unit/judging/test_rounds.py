@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox import load_rubric, parse_rubric
+from jurybox.engine.drive import drive_sync
 from jurybox.judging.asking import Judging
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.flow import Flow
 from jurybox.judging.jury import jury
 from jurybox.judging.report import EvaluationReport
 from jurybox.judging.rounds import all_at_once, in_rounds
-from jurybox.running.drive import drive_sync
 from jurybox.sample import Response, Sample
 
 RUBRIC = parse_rubric("""---

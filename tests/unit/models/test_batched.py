@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import pytest
 
+from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.records import BatchRow, ExchangeRow
 from jurybox.errors import IncompleteError
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.batch_log import BatchLog
@@ -14,8 +16,6 @@ from jurybox.models.concessions import Accepted
 from jurybox.models.http import HttpAnswer, HttpCall
 from jurybox.models.negotiation import Negotiation
 from jurybox.rubric.model import Generation
-from jurybox.running.ports import ModelTrouble
-from jurybox.running.records import BatchRow, ExchangeRow
 from jurybox.sample import Turn
 
 QUICK = Pace(idle=0.02, first=0.0)

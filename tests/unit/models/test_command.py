@@ -15,13 +15,13 @@ from typing import Literal
 import msgspec
 import pytest
 
+from jurybox.engine.caller import Callers
+from jurybox.engine.ports import ModelTrouble
 from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
 from jurybox.models import process
 from jurybox.models.command import CommandModel
 from jurybox.rubric.model import Generation
-from jurybox.running.caller import Callers
-from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn, Usage
 
 REQUEST = ModelRequest(

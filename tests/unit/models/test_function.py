@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from jurybox.engine.caller import Callers
+from jurybox.engine.ports import ModelTrouble
 from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
 from jurybox.models.function import FunctionModel, load_function
 from jurybox.rubric.model import Generation
-from jurybox.running.caller import Callers
-from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn, Usage
 
 REQUEST = ModelRequest(

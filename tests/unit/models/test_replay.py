@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from jurybox.engine.ports import ModelTrouble
 from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.models.replay import Recorder, ReplayModel, request_key
 from jurybox.rubric.model import Generation
-from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn, Usage
 
 REQUEST = ModelRequest(

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from jurybox.engine.ports import ModelTrouble
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.scripted import ScriptedModel
 from jurybox.rubric.model import Generation
-from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn
 
 REQUEST = ModelRequest(

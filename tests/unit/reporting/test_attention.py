@@ -5,11 +5,11 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from jurybox.engine.plan import read_plan
 from jurybox.errors import IncompleteError
 from jurybox.reporting.attention import Attention, concerns_of, gather
 from jurybox.reporting.figures import headline
 from jurybox.reporting.reasons import cut
-from jurybox.running.plan import read_plan
 
 
 def scored(accuracy: int, faithfulness: int = 2, why: str = "Because.") -> str:

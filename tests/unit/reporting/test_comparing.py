@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jurybox.engine.records import RunRow, SampleRow
 from jurybox.errors import IncompleteError
 from jurybox.reporting.clustering import Clustering
 from jurybox.reporting.comparing import Key, Side, Wish, compare, pairs
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.running.records import RunRow, SampleRow
 
 
 def scored(accuracy: int, faithfulness: int = 2) -> str:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jurybox.engine.records import ExchangeRow, SampleRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting import exporting
 from jurybox.reporting.exporting import (
@@ -21,7 +22,6 @@ from jurybox.reporting.exporting import (
     write_parquet,
 )
 from jurybox.reporting.record import Column
-from jurybox.running.records import ExchangeRow, SampleRow
 
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Right; one guess."}'
 

@@ -7,9 +7,9 @@ from itertools import count
 import msgspec
 import pytest
 
+from jurybox.engine.plan import plan_text
 from jurybox.reporting.jury_agreement import Dissent, JuryAgreement, VotesOn, jury_agreement
 from jurybox.reporting.stored import plan_of
-from jurybox.running.plan import plan_text
 from jurybox.statistics.intervals import wilson
 
 JUDGES = ("python/a:judge", "python/b:judge", "python/c:judge")

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from jurybox.engine.drive import drive_sync
+from jurybox.engine.records import ExchangeRow, framed
+from jurybox.engine.transcript import outcome_text
 from jurybox.judging.asking import Judging
 from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
 from jurybox.judging.jury import jury
 from jurybox.reporting.pair_votes import both_orders, kept_preferences, pair_votes
-from jurybox.running.drive import drive_sync
-from jurybox.running.records import ExchangeRow, framed
-from jurybox.running.transcript import outcome_text
 from jurybox.sample import Response, Sample
 from jurybox.scoring.conduct import Procedure
 from jurybox.wiring import load_rubric

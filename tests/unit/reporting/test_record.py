@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from jurybox.engine.plan import read_plan
 from jurybox.judging.exchange import Failure
 from jurybox.reporting.exporting import export_run, write_json_lines
 from jurybox.reporting.record import Shape
-from jurybox.running.plan import read_plan
 
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Right; one guess."}'
 OWN = """---

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from clocks import Clock
+from jurybox.engine.caller import Callers, SystemClock
+from jurybox.engine.limits import Limits
+from jurybox.engine.ports import ModelTrouble
 from jurybox.judging.exchange import Failure, FailureKind, ModelReply, ModelRequest, Outcome
 from jurybox.models.scripted import Line, ScriptedModel
 from jurybox.rubric.model import Generation
-from jurybox.running.caller import Callers, SystemClock
-from jurybox.running.limits import Limits
-from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Turn
 
 REQUEST = ModelRequest(

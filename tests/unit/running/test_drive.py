@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from jurybox.engine.drive import drive, drive_sync
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.flow import Asking, Defect, Flow, Unscored, ask, together
 from jurybox.rubric.model import Generation
-from jurybox.running.drive import drive, drive_sync
 from jurybox.sample import Turn
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jurybox.engine.hashing import columns_hash, request_hash, text_hash
+from jurybox.engine.records import ENCODER, framed
 from jurybox.judging.exchange import Frame, ModelRequest
 from jurybox.rubric.model import Generation
-from jurybox.running.hashing import columns_hash, request_hash, text_hash
-from jurybox.running.records import ENCODER, framed
 from jurybox.sample import Turn
 
 OWN = st.text() | st.text(st.characters(categories=["Cs", "L"]))

@@ -3,11 +3,11 @@
 import msgspec
 
 import stores
+from jurybox.engine.records import ENCODER
+from jurybox.engine.replay import ByThread
+from jurybox.engine.transcript import outcome_text
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
 from jurybox.rubric.model import Generation
-from jurybox.running.records import ENCODER
-from jurybox.running.replay import ByThread
-from jurybox.running.transcript import outcome_text
 from jurybox.sample import Turn
 
 

@@ -8,15 +8,15 @@ import msgspec
 import pytest
 
 from jurybox import load_rubric
+from jurybox.engine.caller import Asker, Callers
+from jurybox.engine.limits import Limits
+from jurybox.engine.records import ExchangeRow, SampleRow, seal_of
+from jurybox.engine.runner import Runner, Work
+from jurybox.engine.stop import Stop
+from jurybox.engine.transcript import Stage, read_outcome
 from jurybox.errors import IncompleteError
 from jurybox.judging.asking import Judging
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.running.caller import Asker, Callers
-from jurybox.running.limits import Limits
-from jurybox.running.records import ExchangeRow, SampleRow, seal_of
-from jurybox.running.runner import Runner, Work
-from jurybox.running.stop import Stop
-from jurybox.running.transcript import Stage, read_outcome
 from jurybox.sample import Response, Row
 from jurybox.scoring.automated import compile_rules
 from jurybox.scoring.conduct import Procedure

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from jurybox.engine.records import ExchangeRow, SampleRow
+from jurybox.engine.sink import Sink
 from jurybox.errors import IncompleteError
-from jurybox.running.records import ExchangeRow, SampleRow
-from jurybox.running.sink import Sink
 
 
 class Full:

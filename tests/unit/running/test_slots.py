@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from jurybox.running.caller import Slots
+from jurybox.engine.caller import Slots
 
 
 async def settle() -> None:

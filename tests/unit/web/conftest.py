@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from jurybox.running.storing import Store
+from jurybox.engine.storing import Store
 from jurybox.web.app import application
 from jurybox.web.place import ServeSettings
 from pages_client import PagesClient

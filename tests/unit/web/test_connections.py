@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from jurybox.running.storing import Store
+from jurybox.engine.storing import Store
 from jurybox.web import serving
 from jurybox.web.app import application
 from jurybox.web.place import ServeSettings

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from jurybox.engine.finding import SamplePage, SampleQuery
 from jurybox.judging.exchange import Failure
 from jurybox.reporting import at_work
-from jurybox.running.finding import SamplePage, SampleQuery
 from jurybox.sample import Response
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from jurybox.engine.records import ReviewRow, RunRow
 from jurybox.errors import IncompleteError
-from jurybox.running.records import ReviewRow, RunRow
 from jurybox.web import standings
 from jurybox.web.standings import Pending, Standings
 

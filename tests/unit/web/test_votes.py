@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jurybox.running.records import ExchangeRow
+from jurybox.engine.records import ExchangeRow
 from jurybox.web.votes import votes_of
 
 REQUEST = '{"model":"openai/m@1","generation":{},"messages":[]}'

@@ -5,7 +5,9 @@ from typing import Final
 
 import msgspec
 
+from jurybox.app.evaluate import CHECKLIST, evaluate
 from jurybox.cli.demo.staging import data
+from jurybox.engine.drive import drive_sync
 from jurybox.judging.asking import Judging
 from jurybox.judging.evidence.evidence_votes import compare
 from jurybox.judging.evidence.questions import expit
@@ -13,10 +15,8 @@ from jurybox.judging.exchange import ModelRequest, Outcome
 from jurybox.judging.flow import Unscored
 from jurybox.judging.report import EvaluationReport
 from jurybox.judging.verdict import Side
-from jurybox.running.drive import drive_sync
 from jurybox.sample import Response, Sample
 from jurybox.wiring import load_rubric
-from jurybox.wiring.evaluating import CHECKLIST, evaluate
 
 _RUBRIC: Final = "answer-quality"
 _LEAD: Final = "lead_of_a"

@@ -7,10 +7,16 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from jurybox.app.evaluate import evaluate
+from jurybox.app.prepare import RunOptions, prepare
+from jurybox.app.run import Job, start_run
 from jurybox.cli.output import say
 from jurybox.cli.progress import displayed
 from jurybox.cli.signals import stop_on_signals
 from jurybox.cli.stores import opened, resume_line
+from jurybox.engine.outcomes import read_result
+from jurybox.engine.plan import read_plan
+from jurybox.engine.storing import Store
 from jurybox.errors import IncompleteError, InputError
 from jurybox.models.local.catalogue import default_judge, find, shown_bytes
 from jurybox.models.local.files import is_path
@@ -19,15 +25,7 @@ from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.reports import write_report
 from jurybox.reporting.view import RunView
 from jurybox.rubric.model import Rubric
-from jurybox.running.outcomes import read_result
-from jurybox.running.plan import read_plan
-from jurybox.running.storing import Store
-from jurybox.wiring.embedded_judge import embedded_judge
-from jurybox.wiring.evaluating import evaluate
-from jurybox.wiring.planning import prepare
-from jurybox.wiring.running import Job
-from jurybox.wiring.runs import start_run
-from jurybox.wiring.suites import RunOptions
+from jurybox.wiring import embedded_judge
 
 BY_WORDS: Final = "python/judge:strict"
 SUITE: Final = "suite.yaml"

@@ -7,7 +7,7 @@ import click
 from jurybox.cli.output import json_option, print_json, wide_console
 from jurybox.models.local.catalogue import default_judge, shown_bytes
 from jurybox.models.local.files import Kept, installed
-from jurybox.wiring.model_files import models_folder
+from jurybox.wiring import models_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from jurybox.cli.progress import on_screen
 from jurybox.models.local.catalogue import default_judge, find, shown_bytes
 from jurybox.models.local.files import kept
 from jurybox.models.local.pulling import Report, pull
-from jurybox.wiring.model_files import models_folder
+from jurybox.wiring import models_folder
 
 
 @click.command("pull")

@@ -5,7 +5,7 @@ import click
 from jurybox.cli.output import json_option, print_json
 from jurybox.models.local.catalogue import find, shown_bytes
 from jurybox.models.local.files import remove
-from jurybox.wiring.model_files import models_folder
+from jurybox.wiring import models_folder
 
 
 @click.command("remove")

@@ -7,13 +7,13 @@ from typing import Final
 
 import msgspec
 
+from jurybox.engine.ports import ModelTrouble
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.local.answer import Completion, Stopped, Unanswerable
 from jurybox.models.local.engine import Engine, LoadingFailed
 from jurybox.models.local.files import ModelFile
 from jurybox.models.local.runtime import runtime
 from jurybox.models.local.worker import Ticket, worker_for
-from jurybox.running.ports import ModelTrouble
 from jurybox.sample import Usage
 
 # The last one means a random seed to llama.cpp.

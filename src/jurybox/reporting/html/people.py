@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from jurybox.calibration.drawing import FEWEST
 from jurybox.reporting.html.distributions import Axis, Estimate
+from jurybox.review.selection import FEWEST
 from jurybox.statistics.result import Interval
 
 # What the table tells needn't be told again; a line that isn't known is rather told twice.

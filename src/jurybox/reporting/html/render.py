@@ -7,6 +7,8 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from jurybox.engine.records import RunRow
+from jurybox.engine.storing import Store
 from jurybox.reporting.attention import Attention
 from jurybox.reporting.html.page import Calibrated, Extras, RunPage, run_page
 from jurybox.reporting.html.panels import position_of
@@ -15,8 +17,6 @@ from jurybox.reporting.html.samples import cards, independence, order_figures, u
 from jurybox.reporting.jury_agreement import jury_agreement
 from jurybox.reporting.view import RunView
 from jurybox.rubric.model import Rubric
-from jurybox.running.records import RunRow
-from jurybox.running.storing import Store
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from jurybox.engine.outcomes import read_result
+from jurybox.engine.records import RunRow, SampleRow, in_order
+from jurybox.engine.replay import StoredResponses
+from jurybox.engine.storing import Store
 from jurybox.judging.report import CriterionReport, EvaluationReport
 from jurybox.judging.verdict import Side
 from jurybox.reporting.attention import Concern, Extreme
@@ -14,10 +18,6 @@ from jurybox.reporting.html.distributions import UNITS
 from jurybox.reporting.judge_conduct import read_stored
 from jurybox.reporting.pair_votes import both_orders, kept_preferences, pair_votes
 from jurybox.reporting.stored import damaged, procedure_of
-from jurybox.running.outcomes import read_result
-from jurybox.running.records import RunRow, SampleRow, in_order
-from jurybox.running.replay import StoredResponses
-from jurybox.running.storing import Store
 from jurybox.sample import Response, Row
 from jurybox.scoring.automated import AutomatedReport
 from jurybox.statistics.result import Interval

@@ -2,9 +2,9 @@
 
 import msgspec
 
+from jurybox.engine.records import RunRow
+from jurybox.engine.storing import Store
 from jurybox.reporting.stored import rubric_of
-from jurybox.running.records import RunRow
-from jurybox.running.storing import Store
 from jurybox.web.filters import PageFilter
 from jurybox.web.rendering import segment
 

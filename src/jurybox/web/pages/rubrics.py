@@ -11,11 +11,11 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jurybox.engine.records import RunRow
+from jurybox.engine.storing import Store
 from jurybox.errors import JuryboxError
 from jurybox.reporting.stored import plan_of
 from jurybox.rubric import parse_rubric
-from jurybox.running.records import RunRow
-from jurybox.running.storing import Store
 from jurybox.web.finding import PlaceOf, TheRun
 from jurybox.web.refusals import Refusal
 from jurybox.web.rendering import harmless, page_response, text_response

@@ -7,6 +7,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jurybox.app.calibrations import standing_of
+from jurybox.engine.finding import Groups, SampleQuery
+from jurybox.engine.records import RunRow
+from jurybox.engine.storing import Store
 from jurybox.reporting.attention import LATENCY, concerns_of
 from jurybox.reporting.figures import headline
 from jurybox.reporting.html.page import Calibrated, Extras, RunPage, run_page
@@ -14,14 +18,10 @@ from jurybox.reporting.html.people import People, people_of
 from jurybox.reporting.html.samples import SampleCard, card, independence
 from jurybox.reporting.stored import damaged, rubric_of
 from jurybox.reporting.view import RunView
-from jurybox.running.finding import Groups, SampleQuery
-from jurybox.running.records import RunRow
-from jurybox.running.storing import Store
 from jurybox.web.finding import PlaceOf, TheRun
 from jurybox.web.place import Place
 from jurybox.web.rendering import page_response, segment
 from jurybox.web.standings import Pending
-from jurybox.wiring.calibrations import standing_of
 
 _SHOWN: Final = 5
 _PENDING: Final = "Reviews are there; how the judges stand with them is being worked out."

@@ -8,11 +8,11 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jurybox.engine.records import RunRow
 from jurybox.judging.report import CriterionReport, EvaluationReport
 from jurybox.reporting.sample_record import Record
 from jurybox.reporting.stored import damaged, rubric_of
 from jurybox.reporting.word_diff import cut_pieces, word_diff
-from jurybox.running.records import RunRow
 from jurybox.web.filters import PageFilter
 from jurybox.web.finding import PlaceOf, TheRecord, TheRun
 from jurybox.web.pages.neighbours import neighbours

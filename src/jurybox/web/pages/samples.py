@@ -7,11 +7,11 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jurybox.engine.storing import Store
 from jurybox.reporting.reasons import cut
 from jurybox.reporting.stored import damaged, rubric_of
 from jurybox.rubric.figures import SAMPLE_SCORE
 from jurybox.rubric.model import Rubric
-from jurybox.running.storing import Store
 from jurybox.sample import Row
 from jurybox.scoring.attention import KINDS
 from jurybox.scoring.facets import FLAGS, Facets, flag_names

@@ -7,17 +7,17 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from jurybox.calibration.review_input import read_reviewer
-from jurybox.calibration.reviews import Circumstances, Order, Queue, Review, read_review
+from jurybox.app.review_cases import Case
+from jurybox.app.review_desk import Progress
 from jurybox.errors import InputError
+from jurybox.review.model import Circumstances, Order, Queue, Review, read_review
+from jurybox.review.review_input import read_reviewer
 from jurybox.sample import Turn
 from jurybox.web.api import REFUSED, answers
 from jurybox.web.finding import ANY_TEXT, LARGEST, PlaceOf, TheRun
 from jurybox.web.refusals import Refusal
 from jurybox.web.rendering import json_response
 from jurybox.web.review.visits import TheDesk
-from jurybox.wiring.review_cases import Case
-from jurybox.wiring.reviewing import Progress
 
 router: Final = APIRouter(prefix="/api/runs/{run}", responses=REFUSED)
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=ANY_TEXT)]

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.calibration.review_input import given_number
 from jurybox.documents.numbers import show_number
+from jurybox.review.review_input import given_number
 from jurybox.rubric.model import Criterion, Level, Rubric
 
 UNTOLD: Final = "none"

@@ -9,10 +9,11 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from jurybox.calibration.review_input import read_reviewer
-from jurybox.calibration.reviews import ORDERS, REVIEW, Circumstances, read_review
+from jurybox.app.review_cases import Case
+from jurybox.engine.records import ReviewRow
 from jurybox.errors import InputError
-from jurybox.running.records import ReviewRow
+from jurybox.review.model import ORDERS, REVIEW, Circumstances, read_review
+from jurybox.review.review_input import read_reviewer
 from jurybox.web.finding import LARGEST, Number, PlaceOf
 from jurybox.web.refusals import Refusal
 from jurybox.web.rendering import page_response, text_response
@@ -29,7 +30,6 @@ from jurybox.web.review.visits import (
     queue_of,
 )
 from jurybox.web.security import form_of
-from jurybox.wiring.review_cases import Case
 
 _CONFLICT: Final = 409
 

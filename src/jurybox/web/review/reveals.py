@@ -5,13 +5,13 @@ from typing import Final
 
 import msgspec
 
-from jurybox.calibration.reviews import Review, Verdict
+from jurybox.app.review_cases import Revealed
+from jurybox.app.review_desk import ReviewDesk
 from jurybox.reporting.figures import shown
+from jurybox.review.model import Review, Verdict
 from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.web.review.sheets import Part
-from jurybox.wiring.review_cases import Revealed
-from jurybox.wiring.reviewing import ReviewDesk
 
 _NOTHING: Final = "-"
 _UNTOLD: Final = "can't tell"

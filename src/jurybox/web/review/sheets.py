@@ -5,9 +5,9 @@ from typing import Final
 
 import msgspec
 
+from jurybox.app.review_cases import Case
 from jurybox.sample import Response
 from jurybox.web.texts import CutText, cut_text
-from jurybox.wiring.review_cases import Case
 
 _SHOWN: Final = 20_000
 _MOST_TURNS: Final = 50

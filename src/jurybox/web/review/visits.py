@@ -10,11 +10,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from jurybox.calibration.reviews import QUEUES, Queue
+from jurybox.app.review_desk import ReviewDesk
+from jurybox.review.model import QUEUES, Queue
 from jurybox.web.finding import PlaceOf, TheRun
 from jurybox.web.rendering import page_response, segment
 from jurybox.web.security import form_of
-from jurybox.wiring.reviewing import ReviewDesk
 
 REVIEWER: Final = "reviewer"
 STRAIGHT_ON: Final = "straight_on"

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from answering import CHECKLIST, answering, judging, sample, seat, text_of
 from jurybox import load_rubric
+from jurybox.engine.drive import drive_sync
 from jurybox.judging.evidence.evidence_votes import Compared, compare
 from jurybox.judging.exchange import Failure, ModelRequest, Outcome
 from jurybox.judging.flow import Unscored
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.verdict import mirror
-from jurybox.running.drive import drive_sync
 
 GENERAL = judging(load_rubric("general"))
 ONE, OTHER = "Paris it is.", "Lyon it is."

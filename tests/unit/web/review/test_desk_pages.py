@@ -7,8 +7,8 @@ from collections.abc import Callable
 import httpx
 import pytest
 
+from jurybox.app.review_desk import ReviewDesk
 from jurybox.sample import Response, Row
-from jurybox.wiring.reviewing import ReviewDesk
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
 

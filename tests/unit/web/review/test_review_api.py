@@ -5,9 +5,9 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 
+from jurybox.app.review_desk import ReviewDesk
 from jurybox.web.app import application
 from jurybox.web.place import ServeSettings
-from jurybox.wiring.reviewing import ReviewDesk
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
 

@@ -1,0 +1,150 @@
+"""Where labels for a run come from: a file, its reviews, or its own rows."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from jurybox.app.gold import drawn_at_random
+from jurybox.app.review_agreement import labels_of, waiting_line
+from jurybox.app.review_desk import ReviewDesk
+from jurybox.calibration.gold import Gold, gold_scales, read_gold
+from jurybox.datasets.gold_rows import read_gold_rows
+from jurybox.engine.records import RunRow, SampleRow
+from jurybox.engine.storing import Store
+from jurybox.errors import InputError
+from jurybox.reporting.stored import damaged, plan_of, rubric_of
+from jurybox.review.model import Review, Said, by_number, gold_of
+from jurybox.review.selection import RandomPart
+from jurybox.rubric.scale import Scale
+from jurybox.sample import Row
+
+_ROW = msgspec.json.Decoder(Row)
+
+
+class Labels(msgspec.Struct, frozen=True, kw_only=True):
+    """What people say of a run's samples.
+
+    Attributes:
+        gold: by the samples' ids, from a file; None where their own rows are asked.
+        reviewed: by the samples' numbers, from reviews; None where there are none to be used.
+        drawn: the numbers of all samples that were drawn at random, also of those without a label.
+        mend: what to do where there is no label at all.
+        notes: what to say of where they come from, and of what is left out.
+
+    """
+
+    gold: Mapping[str, Gold] | None = None
+    reviewed: Mapping[int, Gold] | None = None
+    drawn: frozenset[int] = frozenset()
+    mend: str = "give some with --gold"
+    notes: tuple[str, ...] = ()
+
+
+def read_labels(path: Path, run: RunRow) -> Mapping[str, Gold]:
+    """Read a file of labels, on the scales of the run's rubric.
+
+    Raises:
+        InputError: it can't be read, or a label can't be one.
+        IncompleteError: the run can't be read.
+
+    """
+    return read_gold_rows(path, gold_scales(rubric_of(run))).gold
+
+
+def labels_for_run(store: Store, run: RunRow, path: Path | None) -> Labels:
+    """Return labels that may correct the figures of a run: of a file, or of the random part.
+
+    Flagged samples are no random choice of the run, and a figure that is corrected by them is off;
+    so only reviews of the random part are taken, and while these are too few, what the rows carry.
+
+    Raises:
+        InputError: the file can't be read, or none of its rows were drawn at random.
+        IncompleteError: the run can't be read.
+
+    """
+    if path is not None:
+        gold, left_out = drawn_at_random(path, read_labels(path, run))
+        return Labels(gold=gold, notes=left_out)
+    if not store.reviews(run.id):
+        return Labels()
+    desk = ReviewDesk(store, run)
+    found = desk.said()
+    part = desk.part_of(found)
+    notes = [*_left_out(found, part)]
+    if part.skipped:
+        notes.insert(0, f"{_samples(part.skipped)} of the random part skipped by people")
+    if part.needed and (not part.labelled or _of_rows(store, run)):
+        mend = "review some from the random queue of `jurybox serve`, or give some with --gold"
+        if part.waiting:
+            mend = "go back to those that were passed over in the random queue"
+        return Labels(notes=("labels are taken from the run's rows", *notes), mend=mend)
+    head = f"labels are taken from reviews: {_samples(len(part.labelled))} of the random part"
+    return Labels(
+        reviewed=labels_of(found.blind, part),
+        drawn=part.reviewed | part.missed,
+        notes=(head, *notes),
+    )
+
+
+def _left_out(found: Said, part: RandomPart) -> Iterator[str]:
+    others = {each.number for each in found.blind} - part.reviewed - part.waiting
+    if others:
+        reviewed = "1 reviewed sample" if len(others) == 1 else f"{len(others)} reviewed samples"
+        yield f"left out: {reviewed} not drawn at random"
+    if part.unsure:
+        yield f"left out: {_samples(part.unsure)} of which nobody could tell anything"
+    counted = {each.id for each in found.blind}
+    aside = sum(each.id not in counted for each in found.every)
+    if aside:
+        reviews = "1 review" if aside == 1 else f"{aside} reviews"
+        yield f"left out: {reviews} made with the judges' verdict in sight"
+    if part.waiting:
+        yield waiting_line(len(part.waiting), part.passed)
+    elif part.needed:
+        yield f"{part.needed} more reviews from the random queue are needed"
+
+
+def _samples(count: int) -> str:
+    return "1 sample" if count == 1 else f"{count} samples"
+
+
+def labels_of_samples(store: Store, run: RunRow) -> Labels:
+    """Return labels of single samples, however these were chosen: reviews, and else the rows'.
+
+    Where a target was asked in several repeats, an id has several responses, and what people say of
+    one of them isn't true of the others: reviews are left out then.
+
+    Raises:
+        InputError: what a row carries as gold can't be that.
+        IncompleteError: the run can't be read.
+
+    """
+    if not store.reviews(run.id):
+        return Labels()
+    plan = plan_of(run)
+    if plan.repeats > 1 and plan.target is not None:
+        return Labels(notes=("reviews are left out, since every repeat has its own response",))
+    desk = ReviewDesk(store, run)
+    named: dict[str, list[Review]] = {}
+    for number, reviews in by_number(desk.reviews(blind=True)).items():
+        named.setdefault(desk.stored(number).sample.sample_id, []).extend(reviews)
+    gold = _of_rows(store, run) | {name: gold_of(each) for name, each in named.items()}
+    head = f"labels are taken from the reviews of {_samples(len(named))}, of others from their rows"
+    return Labels(gold=gold, notes=(head,))
+
+
+def _of_rows(store: Store, run: RunRow) -> dict[str, Gold]:
+    scales = gold_scales(rubric_of(run))
+    try:
+        found = {sample.sample_id: _gold_of(sample, scales) for sample in store.samples(run.id)}
+    except msgspec.DecodeError as error:
+        raise damaged(run, error) from None
+    return {name: gold for name, gold in found.items() if gold is not None}
+
+
+def _gold_of(sample: SampleRow, scales: Mapping[str, Scale]) -> Gold | None:
+    try:
+        return read_gold(_ROW.decode(sample.inputs).metadata, scales)
+    except InputError as error:
+        raise InputError(error.problem, error.mend, f"sample {sample.sample_id}") from None

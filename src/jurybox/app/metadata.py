@@ -1,0 +1,226 @@
+"""What is written down about a run before its first call (A11)."""
+
+import hashlib
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from jurybox import __version__
+from jurybox.datasets import Dataset, DatasetError, survey
+from jurybox.engine.plan import Metadata, Plan, planned_metadata
+from jurybox.engine.records import SampleRow
+from jurybox.engine.replay import StoredResponses
+from jurybox.engine.storing import Store
+from jurybox.errors import InputError
+from jurybox.models.names import ModelName
+from jurybox.sample import Row
+from jurybox.scoring.conduct import Procedure
+
+_REQUIRED: Final = (
+    "run_id",
+    "timestamp_utc",
+    "dataset_id",
+    "dataset_version_or_hash",
+    "model_id",
+    "model_version",
+    "evaluator_model_id",
+    "evaluator_model_version",
+    "prompt_template_id",
+    "prompt_template_version_or_hash",
+    "evaluator_prompt_template_version_or_hash",
+    "generation_params",
+    "code_version",
+    "environment",
+)
+
+
+def run_metadata(
+    *, run_id: str, timestamp: str, plan: Plan, procedure: Procedure, region: str | None
+) -> Metadata:
+    """Return the fourteen fields, and what else belongs to them."""
+    target = plan.target
+    found = planned_metadata(plan, procedure) | {
+        "run_id": run_id,
+        "timestamp_utc": timestamp,
+        "model_version": None if target is None else _version(target.model, plan),
+        "evaluator_model_version": judge_versions(plan),
+        "code_version": code_version(Path(plan.folder or ".")),
+        "environment": _environment(region),
+    }
+    # In the order in which people know them, and then the rest.
+    return {name: found[name] for name in dict.fromkeys((*_REQUIRED, *found))}
+
+
+def judge_versions(plan: Plan) -> str | None:
+    """Return which versions of its judges a plan would ask now."""
+    return _joined([_version(judge, plan) for judge in plan.judges])
+
+
+def _version(model: str, plan: Plan) -> str | None:
+    return None if model.startswith("command/") else version_of(model, plan.folder)
+
+
+def _joined(versions: list[str | None]) -> str | None:
+    """Return the versions of several models in one text; one that isn't known hides none."""
+    if not any(versions):
+        return None
+    return ", ".join(version or "unpinned" for version in versions)
+
+
+def _environment(region: str | None) -> dict[str, str]:
+    found = {
+        "jurybox": __version__,
+        "runtime": f"{platform.python_implementation()} {platform.python_version()}",
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
+    return found if region is None else {**found, "region": region}
+
+
+def code_version(folder: Path) -> str | None:
+    """Return the git commit of a folder, with ``-dirty`` where files differ; None outside git."""
+    commit = _git(folder, "rev-parse", "HEAD")
+    if not commit:
+        return None
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return f"{commit}-dirty" if changes or changes is None else commit
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(  # noqa: S603 - arguments of our own
+            ["git", "-C", str(folder), *arguments],  # noqa: S607 - the user's own git
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def version_of(model: str, folder: str) -> str | None:
+    """Return what pins a model: the version in its name, or the hash of the file it is in.
+
+    A function's own file is hashed, not what it imports; the git commit of a run says the rest. A
+    model that runs here also depends on the build that runs it.
+    """
+    name = ModelName.parse(model)
+    match name.provider:
+        case "python":
+            module = sys.modules.get(name.name.partition(":")[0])
+            file = getattr(module, "__file__", None)
+            return name.version or (None if file is None else _hash(Path(file)))
+        case "replay":
+            return _hash(Path(folder) / name.name)
+        case "local":
+            return _local(name.name, folder)
+        case _:
+            return name.pin
+
+
+def _local(name: str, folder: str) -> str | None:
+    from jurybox.models.local.runtime import runtime
+    from jurybox.wiring import local_file
+
+    try:
+        return f"sha256:{local_file(name, folder).sha256} {runtime()}"
+    except InputError:
+        return None
+
+
+def _hash(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+    except OSError:
+        return None
+
+
+_COMPARED: Final = (
+    "task",
+    "reference",
+    "context",
+    "messages",
+    "scenario",
+    "metadata",
+    "response",
+    "response_b",
+)
+
+
+def describe_change(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> str | None:
+    """Say what is different from when the run began, or None where nothing is.
+
+    Raises:
+        InputError: the file can't be read.
+
+    """
+    needs_response = plan.target is None
+    try:
+        found = survey(dataset, needs_response=needs_response)
+    except DatasetError as error:
+        fault = error.findings[0]
+        where = f"{dataset.unit} {fault.line}"
+        return f"the dataset has changed since the run began, and {where} is at fault"
+    first = _first_other(dataset, plan, store, run_id)
+    if found.sha256 != plan.dataset.sha256:
+        what = f"the dataset has changed since the run began: {_counted(found.rows, plan)}"
+        return what if first is None else f"{what}, {first}"
+    # It may have been changed while the run was going, and changed back.
+    return None if first is None else f"the run has samples of another version: {first}"
+
+
+def _counted(rows: int, plan: Plan) -> str:
+    before = plan.dataset.rows
+    return f"{rows} rows as before" if rows == before else f"{rows} rows instead of {before}"
+
+
+def _first_other(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> str | None:
+    """Name the first row that is known to be different: those of finished samples are stored."""
+    stored = store.samples(run_id)
+    sample = next(stored, None)
+    while sample is not None:
+        repeat = sample.repeat
+        first = repeat * plan.dataset.used
+        for number, (line, row) in enumerate(_rows(dataset, plan), start=first):
+            if sample is None or sample.repeat != repeat:
+                break
+            if sample.number == number:
+                other = _other(_stored_row(sample, plan), row, f"{dataset.unit} {line}")
+                if other is not None:
+                    return other
+                sample = next(stored, None)
+        else:
+            if sample is not None and sample.repeat == repeat:
+                return f"sample `{sample.sample_id}` is gone"
+    return None
+
+
+def _rows(dataset: Dataset, plan: Plan) -> Iterator[tuple[int, Row]]:
+    return dataset.rows(needs_response=plan.target is None)
+
+
+def _stored_row(sample: SampleRow, plan: Plan) -> Row:
+    """Return the row that a sample was made from; a target's response is none of its."""
+    row = msgspec.json.decode(sample.inputs, type=Row)
+    kept = msgspec.json.decode(sample.responses, type=StoredResponses)
+    return msgspec.structs.replace(
+        row,
+        response=kept.response if plan.target is None else None,
+        response_b=kept.response_b,
+    )
+
+
+def _other(before: Row, now: Row, where: str) -> str | None:
+    if before.id != now.id:
+        return f"{where} was sample `{before.id}` and is `{now.id}`"
+    for field in _COMPARED:
+        if getattr(before, field) != getattr(now, field):
+            return f"{where}, sample `{now.id}`, has another `{field}`"
+    return None

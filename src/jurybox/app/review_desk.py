@@ -1,0 +1,469 @@
+"""The desk at which people review a run's samples: one door for pages, programs and commands.
+
+Nothing is ever changed here: a review is a row more, and so is its withdrawal. Whatever the desk
+knows it reads anew, so that any number of people can sit at it, in any number of windows.
+"""
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Container, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import chain
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from jurybox.app.review_cases import Case, Revealed, Stored, case_of, read_stored
+from jurybox.engine.finding import MOST, SampleQuery
+from jurybox.engine.records import ReviewRow, RunRow, SampleRow, seal_of, sealed_review
+from jurybox.engine.storing import Store
+from jurybox.errors import InputError
+from jurybox.reporting.stored import damaged, plan_of, rubric_of
+from jurybox.review.model import (
+    REVIEW,
+    WITHDRAWAL,
+    Circumstances,
+    Queue,
+    Review,
+    Said,
+    Verdict,
+    is_led,
+    said,
+    standing_rows,
+    verdict_text,
+    withdrawal_text,
+)
+from jurybox.review.review_input import (
+    fault_of,
+    read_comment,
+    read_order,
+    read_queue,
+    read_reviewer,
+    read_verdict,
+)
+from jurybox.review.selection import RandomOrder, RandomPart, random_part
+from jurybox.scoring.facets import facets_of
+
+if TYPE_CHECKING:
+    from jurybox.app.review_agreement import Standing
+
+
+_MOST: Final = 100_000
+
+
+class Unseen:
+    """Names of reviews after which nothing was shown yet; any thread may ask.
+
+    It is known in this process only. Another one knows of none, and then whoever has reviewed a
+    sample counts as having seen the verdict: that may cost a label, but never makes one up.
+    """
+
+    def __init__(self) -> None:
+        self._names: OrderedDict[str, None] = OrderedDict()
+        self._lock = Lock()
+
+    def add(self, name: str) -> None:
+        """Note a review that was just stored."""
+        with self._lock:
+            self._names[name] = None
+            while len(self._names) > _MOST:
+                self._names.popitem(last=False)
+
+    def discard(self, name: str) -> None:
+        """Note that its reviewer is shown the verdict."""
+        with self._lock:
+            self._names.pop(name, None)
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether its reviewer was shown nothing yet."""
+        with self._lock:
+            return name in self._names
+
+
+UNSEEN: Final = Unseen()
+"""One for the whole process: the name of a review is unique."""
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far people have come.
+
+    Attributes:
+        samples: how many the run will have.
+        queued: how many of those it has need a person.
+        mine: how many of the queued this reviewer has reviewed.
+        anyone: how many of the queued somebody has.
+        reviews: how many reviews stand, of whichever samples.
+        reviewers: who has reviewed.
+        drawn: how many samples of the random part have been come to.
+        labelled: how many of these somebody gave a label, blind.
+        needed: how many more the random part needs before figures are corrected by it.
+        waiting: how many reviewed samples count for nothing yet, since ``passed`` samples before
+            them in the random order have no blind review.
+
+    """
+
+    samples: int
+    queued: int
+    mine: int
+    anyone: int
+    reviews: int
+    reviewers: tuple[str, ...]
+    drawn: int
+    labelled: int
+    needed: int
+    waiting: int = 0
+    passed: int = 0
+
+
+# No letters that are taken for each other.
+_LETTERS: Final = "abcdefghjkmnpqrstuvwxyz23456789"
+
+
+class ReviewDesk:
+    """Where the samples of one run are reviewed."""
+
+    def __init__(self, store: Store, run: RunRow, *, blind: bool = True) -> None:
+        """Open the desk; without ``blind`` reviewers see the judges' verdict before they score.
+
+        Raises:
+            IncompleteError: the run can't be read.
+
+        """
+        self.store = store
+        self.run = run
+        self.rubric = rubric_of(run)
+        self.blind = blind
+        self.order = RandomOrder(run.id, plan_of(run).samples)
+
+    def next(
+        self,
+        reviewer: str,
+        *,
+        kind: Queue = "flagged",
+        after: int | None = None,
+    ) -> Case | None:
+        """Return the next sample that a reviewer hasn't reviewed; None where there is none.
+
+        ``flagged`` are those that need a person, the most urgent first; ``random`` all of them in
+        an order drawn for the run. Behind the number ``after`` it goes on, and begins anew at the
+        end, so that what was passed over comes back.
+
+        Raises:
+            InputError: the name is none, or there is no such queue.
+            IncompleteError: the run can't be read.
+
+        """
+        name = read_reviewer(reviewer)
+        if read_queue(kind) == "picked":
+            raise InputError("what is picked has no order", "take `flagged` or `random`", "queue")
+        rows = standing_rows(self.store.reviews(self.run.id))
+        known = {row.number for row in rows if row.reviewer == name}
+        # Nobody has to look at more of the queue than they know of it.
+        page = min(MOST, len(known) + 1) if after is None else MOST
+        numbers = self._flagged(page) if kind == "flagged" else self._random(after)
+        first: int | None = None
+        passed = after is None or kind == "random"
+        for number in numbers:
+            if number == after:
+                passed = True
+            if number in known or number == after:
+                continue
+            if passed:
+                return self.case(number, name, queue=kind)
+            first = number if first is None else first
+        if first is None and after is not None and after not in known and self._is_there(after):
+            first = after
+        return None if first is None else self.case(first, name, queue=kind)
+
+    def _flagged(self, page: int) -> Iterator[int]:
+        offset = 0
+        while True:
+            query = SampleQuery(
+                queued=True, sort="urgency", descending=True, offset=offset, limit=page
+            )
+            rows = self.store.find_samples(self.run.id, query).rows
+            yield from (row.number for row in rows)
+            if len(rows) < page:
+                return
+            offset += page
+
+    def _random(self, after: int | None) -> Iterator[int]:
+        begin = 0
+        if after is not None and 0 <= after < self.order.size:
+            begin = self.order.place(after) + 1
+        places = chain(range(begin, self.order.size), range(begin))
+        return (number for number in map(self.order.number, places) if self._is_there(number))
+
+    def _is_there(self, number: int) -> bool:
+        if not 0 <= number < self.order.size:
+            return False
+        return self.run.status == "finished" or self.store.sample(self.run.id, number) is not None
+
+    def _present(self) -> Container[int]:
+        if self.run.status == "finished":
+            return range(self.order.size)
+        return frozenset(self.store.numbers(self.run.id))
+
+    def case(self, number: int, reviewer: str, *, queue: Queue = "picked") -> Case:
+        """Return what a reviewer may see of a sample before they have scored it.
+
+        Raises:
+            InputError: the name is none, or the run has no such sample.
+            IncompleteError: the run can't be read.
+
+        """
+        name, read = read_reviewer(reviewer), read_queue(queue)
+        stored = self.stored(number)
+        rows = self._rows_of(number, name)
+        mine = next(iter(self._said(rows).every), None)
+        blind = self.blind and not is_led(rows)
+        if mine is not None and not blind:
+            UNSEEN.discard(mine.id)  # why the sample is queued tells of the verdict
+        return case_of(stored, self.rubric, name, read, mine, blind=blind)
+
+    def submit(
+        self,
+        number: int,
+        reviewer: str,
+        verdict: Verdict | Mapping[str, object],
+        comment: str = "",
+        *,
+        shown: Circumstances,
+    ) -> ReviewRow:
+        """Store a verdict, which names two responses in the order that they were shown in.
+
+        Who has reviewed the sample before has seen what the judges say, so that another review of
+        it isn't blind, whatever ``shown`` says; but for those who took it back before that.
+
+        Raises:
+            InputError: the verdict is none on the run's rubric, or the name, the comment, the queue
+                or the order is none.
+            IncompleteError: the run can't be read, or the store is in trouble.
+
+        """
+        name, words = read_reviewer(reviewer), read_comment(comment)
+        stored = self.stored(number)
+        given = verdict.as_data() if isinstance(verdict, Verdict) else verdict
+        told = read_verdict(given, self.rubric, pair=stored.is_pair)
+        blind = shown.blind and self.blind and not is_led(self._rows_of(number, name))
+        queue, order = read_queue(shown.queue), read_order(shown.order)
+        order = order if stored.is_pair else "AB"
+        queued = facets_of(stored.sample).urgency > 0
+        how = Circumstances(queue=queue, order=order, blind=blind)
+        text = verdict_text(told.in_order(order), how, queued=queued)
+        row = self._add(stored.sample, name, REVIEW, verdict=text, comment=words)
+        if blind:
+            UNSEEN.add(row.id)
+        return row
+
+    def undo(self, reviewer: str) -> ReviewRow | None:
+        """Withdraw the newest review of a reviewer that stands; None where there is none.
+
+        Whoever takes a review back before they were shown the judges' verdict may score the sample
+        anew, and blind; that is stored with the withdrawal.
+
+        Raises:
+            InputError: the name is none.
+            IncompleteError: the run can't be read, or the store is in trouble.
+
+        """
+        name = read_reviewer(reviewer)
+        # Not even what can't be read must stay.
+        rows = standing_rows(self.store.reviews(self.run.id))
+        last = next((row for row in reversed(rows) if row.reviewer == name), None)
+        if last is None:
+            return None
+        text = withdrawal_text(seen=last.id not in UNSEEN)
+        sample = self.stored(last.number).sample
+        return self._add(sample, name, WITHDRAWAL, of=last.id, verdict=text)
+
+    def revealed(self, number: int, reviewer: str) -> Revealed:
+        """Return what the judges and other people say of a sample.
+
+        Raises:
+            InputError: the reviewer is blind and hasn't scored it, or there is no such sample.
+            IncompleteError: the run can't be read.
+
+        """
+        name = read_reviewer(reviewer)
+        stored = self.stored(number)
+        found = self._said(self.store.reviews_of(self.run.id, number)).every
+        mine = next((each for each in found if each.reviewer == name), None)
+        if mine is None and self.blind:
+            problem = "the judges' verdict is hidden until you have scored the sample"
+            raise InputError(problem, "score it first", stored.sample.sample_id)
+        shown = case_of(stored, self.rubric, name, "picked", mine, blind=False)
+        if mine is not None:
+            UNSEEN.discard(mine.id)
+        return Revealed(
+            number=number,
+            order=shown.order if mine is None else mine.shown.order,
+            judged=stored.judged,
+            mine=mine,
+            others=tuple(each for each in found if each.reviewer != name),
+        )
+
+    def reviews(self, *, blind: bool = False) -> tuple[Review, ...]:
+        """Return the reviews that stand, or those that stand of the blind ones.
+
+        Raises:
+            IncompleteError: one was changed, or can't be read.
+
+        """
+        found = self.said()
+        return found.blind if blind else found.every
+
+    def said(self) -> Said:
+        """Return all that people say, held against the rubric.
+
+        Raises:
+            IncompleteError: one was changed, or can't be read.
+
+        """
+        found = self._said(self.store.reviews(self.run.id))
+        scales = {each.id: each.scale for each in self.rubric.criteria}
+        for each in chain(found.every, found.blind):
+            fault = fault_of(each.verdict, scales)
+            if fault is not None:
+                raise damaged(self.run, f"review {each.id}: {fault}")
+        return found
+
+    def progress(self, reviewer: str | None = None) -> Progress:
+        """Return how far people have come; without a reviewer, nothing is ``mine``.
+
+        Raises:
+            InputError: the name is none.
+            IncompleteError: the run can't be read.
+
+        """
+        name = None if reviewer is None else read_reviewer(reviewer)
+        found = self._said(self.store.reviews(self.run.id))
+        part = self.part_of(found)
+        queued = [each for each in found.every if each.queued]
+        return Progress(
+            samples=self.order.size,
+            queued=self.store.find_samples(self.run.id, SampleQuery(queued=True, limit=1)).total,
+            mine=sum(each.reviewer == name for each in queued),
+            anyone=len({each.number for each in queued}),
+            reviews=len(found.every),
+            reviewers=tuple(sorted({each.reviewer for each in found.every})),
+            drawn=part.drawn,
+            labelled=len(part.labelled),
+            needed=part.needed,
+            waiting=len(part.waiting),
+            passed=part.passed,
+        )
+
+    def random_part(self) -> RandomPart:
+        """Return the samples that were drawn at random, as far as people came.
+
+        Raises:
+            IncompleteError: the run can't be read.
+
+        """
+        return self.part_of(self._said(self.store.reviews(self.run.id)))
+
+    def part_of(self, found: Said) -> RandomPart:
+        """Return the random part as far as these reviews came."""
+        blind = found.blind
+        drawn = {each.number for each in blind if each.shown.queue == "random"}
+        return random_part(
+            self.order,
+            {each.number for each in blind},
+            max(drawn, key=self.order.place, default=None),
+            present=self._present(),
+            labelled={each.number for each in blind if each.verdict.tells},
+        )
+
+    def standing(self) -> "Standing | None":
+        """Return how the judges stand with people so far; None where no review stands.
+
+        It reads every result of the run, and takes numpy. Most of the time goes into intervals: by
+        and large a second for 1,000 reviewed samples and 6 criteria.
+
+        Raises:
+            IncompleteError: the run can't be read.
+
+        """
+        if not self.store.reviews(self.run.id):
+            return None
+        found = self.said()
+        if not found.every:
+            return None
+        from jurybox.app.review_agreement import Evidence, standing_of
+
+        return standing_of(
+            Evidence(
+                store=self.store,
+                run=self.run,
+                rubric=self.rubric,
+                every=found.every,
+                blind=found.blind,
+                part=self.part_of(found),
+                stored=self.stored,
+            )
+        )
+
+    def stored(self, number: int) -> Stored:
+        """Return a sample.
+
+        Raises:
+            InputError: the run has no such sample.
+            IncompleteError: it can't be read.
+
+        """
+        sample = None
+        if 0 <= number < self.order.size:
+            sample = self.store.sample(self.run.id, number)
+        if sample is None:
+            problem = f"run {self.run.id} has no sample {number}"
+            raise InputError(problem, f"its samples are 0 to {self.order.size - 1}")
+        try:
+            return read_stored(sample, self.rubric)
+        except msgspec.DecodeError as error:
+            raise damaged(self.run, error) from None
+
+    def _rows_of(self, number: int, name: str) -> tuple[ReviewRow, ...]:
+        """Return all that a reviewer ever did about a sample, also what is withdrawn."""
+        rows = self.store.reviews_of(self.run.id, number)
+        return tuple(row for row in rows if row.reviewer == name)
+
+    def _said(self, rows: Sequence[ReviewRow]) -> Said:
+        for row in rows:
+            if seal_of(row) != row.seal:
+                raise damaged(self.run, f"review {row.id} was changed after it was stored")
+        try:
+            return said(rows)
+        except msgspec.DecodeError as error:
+            raise damaged(self.run, error) from None
+
+    def _add(
+        self,
+        sample: SampleRow,
+        reviewer: str,
+        action: str,
+        *,
+        of: str | None = None,
+        verdict: str = "{}",
+        comment: str = "",
+    ) -> ReviewRow:
+        now = datetime.now(UTC)
+        tail = "".join(secrets.choice(_LETTERS) for _ in range(4))
+        row = sealed_review(
+            ReviewRow(
+                # Rows of one moment are told apart by their ids, so these have more digits of it.
+                id=f"{now:%Y%m%d-%H%M%S-%f}-{tail}",
+                run_id=self.run.id,
+                number=sample.number,
+                reviewer=reviewer,
+                created_at=now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+                action=action,
+                of=of,
+                record_sha256=sample.record_sha256,
+                verdict=verdict,
+                comment=comment,
+            )
+        )
+        self.store.add_review(row)
+        return row

@@ -1,0 +1,213 @@
+"""The plan of a run: everything that decides what it does, stored before its first call.
+
+A plan holds the texts themselves, not where they were found, so that a run can be resumed, audited
+and re-scored when the files have changed. It never holds a key or a password.
+"""
+
+import hashlib
+from typing import Any, Final, Literal
+
+import msgspec
+
+from jurybox.engine.records import ENCODER
+from jurybox.engine.target import Target
+from jurybox.judging.asking import Judging
+from jurybox.rubric import parse_rubric
+from jurybox.rubric.model import Generation
+from jurybox.rubric.template import Template
+from jurybox.sample import Response, Row
+from jurybox.scoring.automated import compile_rules
+from jurybox.scoring.conduct import Procedure
+
+FORMAT: Final = 1
+
+RECORDED: Final = "recorded"
+"""The name of a system under test whose responses came with the dataset."""
+
+Metadata = dict[str, Any]
+
+
+class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rows: the file as it was found, and its bytes.
+
+    ``responses`` is the file of recorded responses that are joined to the rows, if there is one.
+    """
+
+    id: str
+    path: str
+    sha256: str
+    bytes: int
+    rows: int
+    limit: int | None = None
+    responses_id: str | None = None
+    responses: str | None = None
+    responses_sha256: str | None = None
+
+    @property
+    def used(self) -> int:
+        """How many rows the run uses."""
+        return self.rows if self.limit is None else min(self.rows, self.limit)
+
+    def recorded(self) -> dict[str, str]:
+        """Return which recorded responses were joined to the rows, for the run's metadata."""
+        if self.responses_id is None:
+            return {}
+        digest = f"sha256:{self.responses_sha256}"
+        return {"responses_id": self.responses_id, "responses_version_or_hash": digest}
+
+
+class TargetPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The system under test, with the words it is asked in."""
+
+    model: str
+    generation: Generation
+    timeout: float
+    command: tuple[str, ...] = ()
+    stdin: Literal["text", "json"] = "text"
+    prompt_id: str | None = None
+    prompt: str | None = None
+    system_id: str | None = None
+    system: str | None = None
+    overrides: dict[str, float] = {}
+
+
+class DocumentPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A rubric document, word for word."""
+
+    origin: str
+    text: str
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """All that decides what a run does.
+
+    ``batch`` says that judges are asked in batches. ``judge_timeout`` is the seconds that one
+    request to a judge may take. ``derived_from`` is the run whose replies a re-scored run reads
+    under another rubric.
+    """
+
+    suite: str
+    rubric: DocumentPlan
+    checklist: DocumentPlan
+    dataset: DatasetPlan
+    judges: tuple[str, ...]
+    votes: int
+    repeats: int
+    stop_when_decided: bool = False
+    judge_timeout: float | None = None
+    folder: str = ""
+    target: TargetPlan | None = None
+    base_url: str | None = None
+    concurrency: int | None = None
+    cache: bool = False
+    allow_unpinned: bool = False
+    batch: bool = False
+    derived_from: str | None = None
+    format: int = FORMAT
+
+    @property
+    def samples(self) -> int:
+        """How many records the run will have."""
+        return self.dataset.used * self.repeats
+
+    def procedure(self) -> Procedure:
+        """Return how each sample is treated."""
+        rubric = parse_rubric(self.rubric.text, self.rubric.origin)
+        checklist = parse_rubric(self.checklist.text, self.checklist.origin)
+        return Procedure(
+            judging=Judging(
+                rubric=rubric, checklist=checklist, stop_when_decided=self.stop_when_decided
+            ),
+            judges=self.judges,
+            votes=self.votes,
+            target=None if self.target is None else _target(self.target),
+            rules=compile_rules(rubric),
+        )
+
+
+def _target(plan: TargetPlan) -> Target:
+    return Target(
+        model=plan.model,
+        generation=plan.generation,
+        prompt=None if plan.prompt is None else Template(text=plan.prompt),
+        system=plan.system,
+    )
+
+
+def plan_text(plan: Plan) -> str:
+    """Return the plan as it is stored."""
+    return ENCODER.encode(plan).decode()
+
+
+def read_plan(text: str) -> Plan:
+    """Read a stored plan."""
+    return msgspec.json.decode(text, type=Plan)
+
+
+def evaluator_prompt_hash(judging: Judging) -> str:
+    """Return the SHA-256 of the words in which judges are asked (A11).
+
+    Of the rubric's own prompt where it has one; else of the prompts that are made from the rubric,
+    with the names of the parts where a sample's own would stand.
+    """
+    if judging.rubric.template is not None:
+        return hashlib.sha256(judging.rubric.template.text.encode()).hexdigest()
+    row = Row(id="", task="{{task}}", context="{{context}}")
+    response = Response(text="{{response}}")
+    plain = row.sample(response)
+    referenced = msgspec.structs.replace(plain, reference="{{reference}}")
+    prompts = (
+        judging.score_question(plain, response.text).text,
+        judging.score_question(referenced, response.text).text,
+        judging.pair_question(plain, response.text, "{{response_b}}").text,
+    )
+    return hashlib.sha256("\n".join(prompts).encode()).hexdigest()
+
+
+def prompt_hash(target: TargetPlan | None) -> str | None:
+    """Return the SHA-256 of the words in which the system under test is asked (A11)."""
+    if target is None or (target.prompt is None and target.system is None):
+        return None
+    texts = [target.prompt] if target.system is None else [target.system, target.prompt]
+    return hashlib.sha256("\n".join(text or "" for text in texts).encode()).hexdigest()
+
+
+def planned_metadata(plan: Plan, procedure: Procedure) -> Metadata:
+    """Return the metadata that follow from the plan alone; an audit derives them again (A11)."""
+    target, judging = plan.target, procedure.judging
+    rubric = judging.rubric
+    return {
+        "dataset_id": plan.dataset.id,
+        "dataset_version_or_hash": f"sha256:{plan.dataset.sha256}",
+        "model_id": RECORDED if target is None else target.model,
+        "evaluator_model_id": ", ".join(plan.judges) or None,
+        "prompt_template_id": None if target is None else target.prompt_id or target.system_id,
+        "prompt_template_version_or_hash": _tagged(prompt_hash(target)),
+        "evaluator_prompt_template_version_or_hash": _tagged(
+            evaluator_prompt_hash(judging) if plan.judges else None
+        ),
+        "generation_params": _generation(plan, procedure),
+        "rubric": {"id": rubric.id, "version": rubric.version, "sha256": rubric.sha256},
+        "dataset_rows": plan.dataset.rows,
+        "dataset_rows_used": plan.dataset.used,
+        "repeats": plan.repeats,
+        "votes": plan.votes if plan.judges else 0,
+        **({"stop_when_decided": True} if plan.stop_when_decided else {}),
+        "allow_unpinned": plan.allow_unpinned,
+        **plan.dataset.recorded(),
+        # Only where it is so: a run from before there were batches says nothing of them.
+        **({"batch": True} if plan.batch else {}),
+    }
+
+
+def _generation(plan: Plan, procedure: Procedure) -> dict[str, Any]:
+    """Return the parameters of the system under test, and beside them those of the judges."""
+    judges = msgspec.to_builtins(procedure.judging.rubric.generation)
+    if plan.target is None:
+        return {**judges, "overrides": {}}
+    mine = msgspec.to_builtins(plan.target.generation)
+    return {**mine, "overrides": plan.target.overrides, "evaluator": judges}
+
+
+def _tagged(digest: str | None) -> str | None:
+    return None if digest is None else f"sha256:{digest}"

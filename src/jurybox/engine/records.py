@@ -1,0 +1,345 @@
+"""What a run stores, as rows of text, and the hashes that show whether any of it was changed.
+
+Three kinds of rows, each written once: the run, its samples, and the exchanges with models; a
+fourth for what was handed to a provider in a batch, whose state changes; a fifth, written once,
+for what holding judges against people gave; and a sixth, only ever added to, for what people said
+of samples. A row has a *seal*, the SHA-256 of all its other columns, so that no column can change
+unseen. A sample also has the hash of its *record*: what was asked, answered and concluded, without
+what differs between two equal runs (the run's name, the clock). The run's *digest* is over the
+sorted hashes of its records, so the order in which samples were finished doesn't matter.
+
+Requests and outcomes are long, and three hashes are over each of them. So each text is hashed once,
+and its hash stands for it in the others. Most of a request is the same for all samples; that part,
+its *frame*, is stored once per run.
+Rows are read like arrays: a driver gives tuples, and a page of them is checked in one go.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
+
+from jurybox.engine.hashing import columns_hash, request_hash, text_hash
+from jurybox.judging.exchange import Frame, ModelRequest
+
+_SEAL: Final = "jurybox seal 1"
+_RECORD: Final = "jurybox record 1"
+_KEY: Final = "jurybox request 1"
+_DIGEST: Final = "jurybox digest 1"
+
+ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A run; ``plan``, ``metadata`` and ``outcome`` are JSON.
+
+    ``outcome`` and ``digest`` are there once the run is finished.
+    """
+
+    id: str
+    suite: str
+    status: str
+    created_at: str
+    finished_at: str | None
+    plan: str
+    metadata: str
+    outcome: str | None
+    digest: str | None
+    seal: str = ""
+
+
+class SampleRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """One sample in one repeat; all but the first four and the hashes are JSON.
+
+    ``number`` is the place in the plan. ``notes`` holds what may differ between equal runs: in
+    which ``order`` of positions the exchanges belong, and which of them were ``unused``, since a
+    run that goes on may take another turn than before.
+    """
+
+    run_id: str
+    number: int
+    sample_id: str
+    repeat: int
+    inputs: str
+    responses: str
+    report: str | None
+    automated: str | None
+    result: str
+    notes: str
+    record_sha256: str
+    seal: str = ""
+
+
+class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """One request and what came of it; ``key`` tells equal requests.
+
+    ``number`` is the sample's; ``position`` counts its exchanges as they came in, since a run may
+    stop and go on in between. The order in which they were asked is in the sample's notes.
+
+    ``frame`` and ``material`` make up the request, see `Framed`.
+    """
+
+    run_id: str
+    number: int
+    position: int
+    role: str
+    key: str
+    frame: str
+    material: str
+    outcome: str
+    notes: str
+    seal: str = ""
+
+    @property
+    def request(self) -> str:
+        """The whole request, as JSON."""
+        begin, _, end = self.frame.partition("\n")
+        return f"{begin}{self.material}{end}"
+
+
+class BatchRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """Requests that a provider was given together, to be answered later.
+
+    It is stored before the provider is told, so that nothing that was paid for is forgotten.
+
+    Attributes:
+        number: counts the batches of the run.
+        state: ``submitting`` until the provider has named it, ``submitted`` until all it answered
+            is stored as exchanges, then ``read``; ``gone`` where nothing will come of it.
+        batch_id: the provider's name for it; empty while it is being submitted.
+        requests: how many there are in it.
+        terms: in which form they were sent, as the provider's adapter wrote it down.
+
+    """
+
+    run_id: str
+    number: int
+    model: str
+    endpoint: str
+    state: str
+    batch_id: str
+    requests: int
+    terms: str
+    submitted_at: str
+    seal: str = ""
+
+
+class CalibrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """How far judges agree with people under a rubric, bound to what that depends on.
+
+    ``judges``, ``gold``, ``figures``, ``tuning`` and ``runs`` are JSON. ``judge_version`` is what
+    names and providers tell of the judges' versions, ``prompt_sha256`` is of the words in which
+    they were asked, and ``n`` counts the samples that the figures are from.
+    """
+
+    id: str
+    rubric_id: str
+    created_at: str
+    rubric_version: str
+    rubric_sha256: str
+    judges: str
+    judge_version: str | None
+    prompt_sha256: str
+    votes: int
+    seed: int
+    n: int
+    gold: str
+    runs: str
+    figures: str
+    tuning: str | None
+    seal: str = ""
+
+
+class ReviewRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A person's verdict on a sample, or the withdrawal of one; appended, never changed.
+
+    Attributes:
+        id: unique in its store; reviews of one moment come in the order of their ids.
+        number: the sample's.
+        action: ``review`` or ``withdrawal``.
+        of: the id of the review that is withdrawn, of the same sample.
+        record_sha256: of the sample's record that was looked at.
+        verdict: JSON, ``{"scores": {criterion: number}}`` or ``{"winner": "A", "B" or "tie"}``,
+            with the ``order`` in which a pair was shown and whether the reviewer was ``blind``.
+
+    """
+
+    id: str
+    run_id: str
+    number: int
+    reviewer: str
+    created_at: str
+    action: str
+    of: str | None
+    record_sha256: str
+    verdict: str
+    comment: str
+    seal: str = ""
+
+
+AnyRow = RunRow | SampleRow | ExchangeRow | BatchRow | CalibrationRow | ReviewRow
+
+
+class Framed(NamedTuple):
+    """A request as it is stored, in two parts.
+
+    ``frame`` has two lines, how the request's JSON begins and how it ends; ``material`` stands
+    between them. Where nothing is known to be shared, the frame is empty.
+    """
+
+    frame: str
+    material: str
+
+
+def framed(request: ModelRequest) -> Framed:
+    """Return a request as it is stored."""
+    frame = request.frame
+    if frame is None:
+        return Framed("", ENCODER.encode(request).decode())
+    (message,) = request.messages
+    end = len(message.content) - len(frame.after)
+    material = message.content[len(frame.before) : end]
+    empty = msgspec.structs.replace(message, content="")
+    shared = msgspec.structs.replace(request, frame=None, messages=(empty,))
+    return Framed(_frame_text(ENCODER.encode(shared), frame), _in_json(material))
+
+
+@lru_cache(maxsize=64)
+def _frame_text(shared: bytes, frame: Frame) -> str:
+    """Return how the JSON of a request begins and ends around its material.
+
+    ``shared`` is that JSON without a text; not the request, because 0 and 0.0 are equal there.
+    """
+    begin, _, end = shared.decode().rpartition('""')
+    return f'{begin}"{_in_json(frame.before)}\n{_in_json(frame.after)}"{end}'
+
+
+def _in_json(text: str) -> str:
+    return ENCODER.encode(text).decode()[1:-1]
+
+
+class ExchangeHashes(NamedTuple):
+    """What stands for an exchange in its sample's record."""
+
+    role: str
+    request: str
+    outcome: str
+
+
+def hashes_of(row: ExchangeRow) -> ExchangeHashes:
+    """Return what stands for an exchange in other hashes."""
+    return ExchangeHashes(row.role, request_hash(row.frame, row.material), text_hash(row.outcome))
+
+
+def seal_of(row: AnyRow) -> str:
+    """Return the hash of all other columns, the long ones by a hash of their own."""
+    match row:
+        case SampleRow():
+            return _sample_seal(row, row.record_sha256)
+        case ExchangeRow():
+            return exchange_seal(row, hashes_of(row))
+        case RunRow() | BatchRow() | CalibrationRow() | ReviewRow():
+            return columns_hash(_SEAL, msgspec.structs.astuple(row)[:-1])
+
+
+def exchange_seal(row: ExchangeRow, hashes: ExchangeHashes) -> str:
+    """Return the seal of an exchange whose texts have these hashes."""
+    own = (row.run_id, row.number, row.position, row.key, row.notes)
+    return columns_hash(_SEAL, (*own, *hashes))
+
+
+def _sample_seal(row: SampleRow, record_sha256: str) -> str:
+    own = (row.run_id, row.number, row.sample_id, row.repeat, row.notes, record_sha256)
+    return columns_hash(_SEAL, own)
+
+
+def sealed_run(row: RunRow) -> RunRow:
+    """Return the row with its seal."""
+    return msgspec.structs.replace(row, seal=seal_of(row))
+
+
+def hashed_sample(row: SampleRow, exchanges: Iterable[ExchangeHashes]) -> SampleRow:
+    """Return the row with the hash of its record and its seal."""
+    record = record_hash(row, exchanges)
+    return msgspec.structs.replace(row, record_sha256=record, seal=_sample_seal(row, record))
+
+
+def sealed_exchange(row: ExchangeRow) -> ExchangeRow:
+    """Return the row with its seal."""
+    return msgspec.structs.replace(row, seal=seal_of(row))
+
+
+def sealed_batch(row: BatchRow) -> BatchRow:
+    """Return the row with its seal."""
+    return msgspec.structs.replace(row, seal=seal_of(row))
+
+
+def sealed_calibration(row: CalibrationRow) -> CalibrationRow:
+    """Return the row with its seal."""
+    return msgspec.structs.replace(row, seal=seal_of(row))
+
+
+def sealed_review(row: ReviewRow) -> ReviewRow:
+    """Return the row with its seal."""
+    return msgspec.structs.replace(row, seal=seal_of(row))
+
+
+def record_hash(row: SampleRow, exchanges: Iterable[ExchangeHashes]) -> str:
+    """Return the hash of a sample's record, with its exchanges in their order."""
+    asked = [part for each in exchanges for part in each]
+    mine = (row.number, row.sample_id, row.repeat, row.inputs, row.responses)
+    return columns_hash(_RECORD, (*mine, row.report, row.automated, row.result, *asked))
+
+
+def in_order(row: SampleRow, exchanges: Sequence[ExchangeRow]) -> list[ExchangeRow]:
+    """Return a sample's exchanges in the order in which they were asked.
+
+    Raises:
+        LookupError: one is missing, or there is one that the sample doesn't know of.
+
+    """
+    notes = _NOTES.decode(row.notes)
+    by_position = {each.position: each for each in exchanges}
+    for position in (*notes.order, *notes.unused):
+        if position not in by_position:
+            raise LookupError(f"exchange {position} is missing")
+    strange = by_position.keys() - {*notes.order, *notes.unused}
+    if strange:
+        raise LookupError(f"exchange {min(strange)} is none of the sample's")
+    return [by_position[position] for position in notes.order]
+
+
+def notes_of(exchanges: Iterable[ExchangeRow], unused: Iterable[ExchangeRow] = ()) -> str:
+    """Return a sample's notes."""
+    return _notes(
+        tuple([each.position for each in exchanges]), tuple([each.position for each in unused])
+    )
+
+
+@lru_cache(maxsize=64)
+def _notes(order: tuple[int, ...], unused: tuple[int, ...]) -> str:
+    # The same for nearly all samples of a run.
+    return ENCODER.encode(_Notes(order=order, unused=unused)).decode()
+
+
+class _Notes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    order: tuple[int, ...] = ()
+    unused: tuple[int, ...] = ()
+
+
+_NOTES: Final = msgspec.json.Decoder(_Notes)
+
+
+def request_key(request_sha256: str, endpoint: str, repeat: int) -> str:
+    """Return what tells equal requests: the hash of the text, where to, in which repeat."""
+    return columns_hash(_KEY, (request_sha256, endpoint, repeat))
+
+
+def run_digest(hashes: Iterable[str]) -> str:
+    """Return the digest of a run from the hashes of its records, which come sorted."""
+    digest = hashlib.sha256(_DIGEST.encode())
+    for each in hashes:
+        digest.update(b"\n" + each.encode())
+    return digest.hexdigest()

@@ -1,0 +1,182 @@
+"""Stored replies in the place of models."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+import msgspec
+
+from jurybox.engine.drive import drive_sync
+from jurybox.engine.plan import Plan
+from jurybox.engine.records import ExchangeRow, SampleRow, framed
+from jurybox.engine.runner import Work, sample_row
+from jurybox.engine.storing import EVERY, Store
+from jurybox.engine.transcript import read_outcome, read_request
+from jurybox.judging.exchange import Failure, ModelRequest, Outcome
+from jurybox.sample import Response, Row
+from jurybox.scoring.conduct import Procedure, conduct
+from jurybox.scoring.result import Role
+from jurybox.scoring.uses import Exchanged, with_uses
+
+
+class DifferentError(Exception):
+    """What is stored isn't what follows from the replies."""
+
+
+def role_of(row: ExchangeRow) -> Role:
+    """Return who was asked."""
+    return "target" if row.role == "target" else "judge"
+
+
+class Exactly:
+    """Gives back what was answered, and insists that exactly the same is asked.
+
+    ``told`` is what was asked and answered so far.
+    """
+
+    def __init__(self, exchanges: Iterable[ExchangeRow]) -> None:
+        self._left = deque(exchanges)
+        self.told: list[Exchanged] = []
+
+    def __call__(self, request: ModelRequest) -> Outcome:
+        """Answer the next request.
+
+        Raises:
+            DifferentError: it isn't the one that was asked then.
+
+        """
+        number = len(self.told) + 1
+        if not self._left:
+            raise DifferentError(f"request {number} was never asked")
+        row = self._left.popleft()
+        if framed(request) != (row.frame, row.material):
+            raise DifferentError(f"request {number} isn't the one that the rubric asks")
+        outcome = read_outcome(row)
+        self.told.append(Exchanged(role=role_of(row), request=request, outcome=outcome))
+        return outcome
+
+    def finish(self) -> None:
+        """See that nothing is left over.
+
+        Raises:
+            DifferentError: there are replies to questions that the rubric doesn't ask.
+
+        """
+        if self._left:
+            raise DifferentError(f"{len(self._left)} of the requests are none that the rubric asks")
+
+
+class ByThread:
+    """Gives the replies to the questions that take their place under another rubric.
+
+    The prompts differ, so requests are matched by who was asked for which vote, and in which order;
+    a re-ask belongs to the question that it repeats. A narrow question is another one as soon as
+    its words differ, so its answer is given to the very same question only.
+    """
+
+    def __init__(self, exchanges: Iterable[ExchangeRow]) -> None:
+        threads: dict[tuple[str, int, str], deque[Outcome]] = {}
+        self._narrow: dict[ModelRequest, deque[Outcome]] = {}
+        for row in exchanges:
+            request = read_request(row)
+            if _is_narrow(request):
+                replies = self._narrow.setdefault(request, deque())
+            else:
+                replies = threads.setdefault(_thread(request), deque())
+            replies.append(read_outcome(row))
+        self._threads = list(threads.values())
+        self._asked: dict[tuple[str, int, str], int] = {}
+
+    def __call__(self, request: ModelRequest) -> Outcome:
+        """Answer a request, or say that nobody ever did."""
+        if _is_narrow(request):
+            replies = self._narrow.get(request)
+        else:
+            index = self._asked.setdefault(_thread(request), len(self._asked))
+            replies = self._threads[index] if index < len(self._threads) else None
+        if replies:
+            return replies.popleft()
+        what = "the stored replies don't answer this rubric; judge the sample anew"
+        return Failure(kind="unreadable", message=what)
+
+
+def _is_narrow(request: ModelRequest) -> bool:
+    """Tell whether it is one of many questions for evidence, whose prompts share a beginning."""
+    return bool(request.shared)
+
+
+def _thread(request: ModelRequest) -> tuple[str, int, str]:
+    return request.model, request.vote, request.messages[0].content
+
+
+class StoredResponses(msgspec.Struct, frozen=True, kw_only=True):
+    """The responses of a sample as they are stored."""
+
+    response: Response
+    response_b: Response | None = None
+
+
+_RESPONSES = msgspec.json.Decoder(StoredResponses)
+_INPUTS = msgspec.json.Decoder(Row)
+
+
+def named(sample: SampleRow) -> str:
+    """Return what a person calls a record."""
+    return f"record {sample.number}, sample {sample.sample_id}, repeat {sample.repeat}"
+
+
+def grouped(
+    store: Store, run_id: str, numbers: range = EVERY
+) -> Iterator[tuple[SampleRow | None, list[ExchangeRow]]]:
+    """Yield every sample with its exchanges; exchanges of unfinished samples come without one."""
+    samples = store.samples(run_id, numbers)
+    asked = groupby(store.exchanges(run_id, numbers), key=lambda exchange: exchange.number)
+    groups = ((number, list(rows)) for number, rows in asked)
+    sample, group = next(samples, None), next(groups, None)
+    while sample is not None or group is not None:
+        if group is None or (sample is not None and sample.number < group[0]):
+            yield sample, []
+            sample = next(samples, None)
+        elif sample is None or group[0] < sample.number:
+            yield None, group[1]
+            group = next(groups, None)
+        else:
+            yield sample, group[1]
+            sample, group = next(samples, None), next(groups, None)
+
+
+def derive(
+    plan: Plan,
+    procedure: Procedure,
+    sample: SampleRow,
+    exchanges: Sequence[ExchangeRow],
+) -> SampleRow:
+    """Return the row that follows from a sample's inputs and the replies, but for its hashes.
+
+    Raises:
+        DifferentError: other questions were asked than the rubric asks.
+        msgspec.DecodeError: something stored can't be read.
+
+    """
+    stored = _RESPONSES.decode(sample.responses)
+    row = _INPUTS.decode(sample.inputs)
+    row = msgspec.structs.replace(
+        row,
+        response=stored.response if procedure.target is None else None,
+        response_b=stored.response_b,
+    )
+    if plan.derived_from is None:
+        exactly = Exactly(exchanges)
+        conducted = drive_sync(conduct(procedure, row), exactly)
+        exactly.finish()
+        told = exactly.told
+    else:
+        conducted = drive_sync(conduct(procedure, row), ByThread(exchanges))
+        told = [
+            Exchanged(role=role_of(each), request=read_request(each), outcome=read_outcome(each))
+            for each in exchanges
+        ]
+    result = with_uses(conducted.result, told)
+    work = Work(number=sample.number, repeat=sample.repeat, row=row)
+    conducted = msgspec.structs.replace(conducted, result=result)
+    return sample_row(sample.run_id, work, conducted, sample.notes)

@@ -1,0 +1,1 @@
+"""Reviews: human verdicts on queued samples, and which samples reviewers see."""

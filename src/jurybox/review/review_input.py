@@ -1,0 +1,181 @@
+"""What a reviewer gives: a verdict, read as strictly as a judge's reply, a name and a comment."""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Final, cast
+
+from jurybox.documents.text import CONTROL
+from jurybox.errors import InputError
+from jurybox.judging.verdict import SIDES, Side
+from jurybox.review.model import ORDERS, QUEUES, Order, Queue, Score, Verdict
+from jurybox.rubric.model import Rubric
+from jurybox.rubric.scale import Scale
+from jurybox.wording import listed, nearest
+
+LONGEST_NAME: Final = 80
+LONGEST_COMMENT: Final = 10_000
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
+
+
+def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> Verdict:
+    """Read what a person gives: ``{"scores": ...}``, or ``{"winner": ...}`` for two responses.
+
+    Every criterion is scored, on its scale, or null: nothing is rounded, converted or filled in, as
+    with a judge's reply (E5).
+
+    Raises:
+        InputError: it is no verdict on this rubric.
+
+    """
+    wanted = '{"winner": "A"}' if pair else '{"scores": {"' + rubric.criteria[0].id + '": ...}}'
+    if not isinstance(data, Mapping):
+        raise InputError("the verdict is no object", f"give it as {wanted}", "verdict")
+    given = cast("Mapping[str, object]", data)
+    known = ("winner", "preferences") if pair else ("scores",)
+    for name in given:
+        if name not in known:
+            raise InputError(f"`{name}` is not known here", f"give it as {wanted}", "verdict")
+    if known[0] not in given:
+        raise InputError(f"`{known[0]}` is missing", f"give it as {wanted}", "verdict")
+    if pair:
+        return Verdict(
+            winner=_side(given["winner"], "winner"),
+            preferences=_preferences(given.get("preferences"), rubric),
+        )
+    return Verdict(scores=_scores(given["scores"], rubric))
+
+
+def fault_of(verdict: Verdict, scales: Mapping[str, Scale]) -> str | None:
+    """Return what is wrong with a stored verdict under a rubric's scales; None if nothing is."""
+    for name, score in verdict.scores.items():
+        scale = scales.get(name)
+        if scale is None:
+            return f"`{name}` isn't judged"
+        problem = None if score is None else scale.problem_with(score)
+        if problem is not None:
+            return f"the score of `{name}` {problem}"
+    return next(
+        (f"`{name}` isn't judged" for name in verdict.preferences if name not in scales), None
+    )
+
+
+def read_queue(text: str) -> Queue:
+    """Read the name of a queue.
+
+    Raises:
+        InputError: there is no such queue.
+
+    """
+    for queue in QUEUES:
+        if text == queue:
+            return queue
+    mend = nearest(str(text), QUEUES, f"there are {listed(QUEUES)}")
+    raise InputError(f"there is no queue `{text}`", mend, "queue")
+
+
+def read_order(text: str) -> Order:
+    """Read the order in which two responses were shown.
+
+    Raises:
+        InputError: it is none.
+
+    """
+    for order in ORDERS:
+        if text == order:
+            return order
+    raise InputError("that is no order of two responses", 'give "AB" or "BA"', "order")
+
+
+def _scores(data: object, rubric: Rubric) -> dict[str, Score | None]:
+    given = _named(data, rubric, "scores")
+    scores: dict[str, Score | None] = {}
+    for criterion in rubric.criteria:
+        wanted = f"give {criterion.scale.describe()}, or null where you can't tell"
+        if criterion.id not in given:
+            raise InputError("the score is missing", wanted, criterion.id)
+        value = given[criterion.id]
+        problem = None if value is None else criterion.scale.problem_with(value)
+        if problem is not None:
+            raise InputError(
+                f"the score {problem}", "mend it, or give null where you can't tell", criterion.id
+            )
+        scores[criterion.id] = cast("Score | None", value)
+    return scores
+
+
+def _preferences(data: object, rubric: Rubric) -> dict[str, Side | None]:
+    if data is None:
+        return {}
+    given = _named(data, rubric, "preferences")
+    return {each.id: _side(given[each.id], each.id) for each in rubric.criteria if each.id in given}
+
+
+def _named(data: object, rubric: Rubric, what: str) -> Mapping[str, object]:
+    if not isinstance(data, Mapping):
+        raise InputError(f"`{what}` is no object", "give values by criterion", "verdict")
+    given = cast("Mapping[str, object]", data)
+    names = [each.id for each in rubric.criteria]
+    for name in given:
+        if name not in names:
+            mend = nearest(str(name), names, f"there are {listed(names)}")
+            raise InputError(f"`{name}` isn't judged", mend, "verdict")
+    return given
+
+
+def _side(value: object, where: str) -> Side | None:
+    if value is None:
+        return None
+    for side in SIDES:
+        if value == side:
+            return side
+    mend = 'give "A", "B" or "tie", or null where you can\'t tell'
+    raise InputError("that is none of the responses", mend, where)
+
+
+def given_number(text: str) -> Score | str:
+    """Return the number that a field of a form holds, as a number in JSON would be read.
+
+    What is no number stays the text that it is, to be refused where the scale is known.
+    """
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return text
+    return int(text) if match[1] is None else float(text)
+
+
+def read_reviewer(text: str) -> str:
+    """Read the name of a reviewer: one line that can be printed, without spaces around it.
+
+    Raises:
+        InputError: it is no name.
+
+    """
+    name = unicodedata.normalize("NFC", text).strip()
+    if not name:
+        raise InputError("a review needs a name", "say who you are", "reviewer")
+    if len(name) > LONGEST_NAME:
+        raise InputError("the name is too long", f"use {LONGEST_NAME} characters", "reviewer")
+    # Marks that turn the order of letters around count among what can't be printed.
+    if not name.isprintable():
+        mend = "use letters, digits, signs and spaces"
+        raise InputError("the name has characters that can't be seen", mend, "reviewer")
+    return name
+
+
+def read_comment(text: str) -> str:
+    """Read a comment, its lines ended by line feeds.
+
+    Raises:
+        InputError: it is too long, or holds what no text needs.
+
+    """
+    comment = text.replace("\r\n", "\n").replace("\r", "\n").strip()
+    if len(comment) > LONGEST_COMMENT:
+        mend = f"use {LONGEST_COMMENT:,} characters"
+        raise InputError("the comment is too long", mend, "comment")
+    if CONTROL.search(comment) or _SURROGATE.search(comment):
+        raise InputError("the comment has control characters", "remove them", "comment")
+    return comment

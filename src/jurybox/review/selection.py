@@ -1,0 +1,142 @@
+"""Chance that anybody can draw again: which samples people are shown, and which response first."""
+
+import hashlib
+from collections.abc import Collection, Container
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from jurybox.review.model import Order
+
+_SKIPPABLE: Final = 0.1
+
+FEWEST: Final = 10
+"""So many labels of the random part are needed before a figure is corrected by them."""
+
+
+def pair_order(run_id: str, number: int, reviewer: str) -> Order:
+    """Return the order in which a reviewer sees two responses: the same whenever it is asked."""
+    return "BA" if _digest(f"pair {run_id} {number} {reviewer}")[-1] % 2 else "AB"
+
+
+class RandomOrder:
+    """All sample numbers of a run in a random order, which anybody can draw again from its id."""
+
+    def __init__(self, run_id: str, size: int) -> None:
+        """Take the order of ``size`` numbers from 0; it is drawn when first needed."""
+        self.size = size
+        self._run_id = run_id
+
+    def number(self, place: int) -> int:
+        """Return the number at a place, both from 0."""
+        return _shuffled(self._run_id, self.size)[place]
+
+    def place(self, number: int) -> int:
+        """Return the place of a number."""
+        return _places(self._run_id, self.size)[number]
+
+    def until(self, last: int) -> tuple[int, ...]:
+        """Return the numbers up to and including ``last``, in this order."""
+        return _shuffled(self._run_id, self.size)[: self.place(last) + 1]
+
+
+# A page of a review server asks for the order of its run each time it is shown.
+@lru_cache(maxsize=4)
+def _shuffled(run_id: str, size: int) -> tuple[int, ...]:
+    return tuple(sorted(range(size), key=lambda number: _digest(f"order {run_id} {number}")))
+
+
+@lru_cache(maxsize=4)
+def _places(run_id: str, size: int) -> dict[int, int]:
+    return {number: place for place, number in enumerate(_shuffled(run_id, size))}
+
+
+class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
+    """The samples that were drawn at random, as far as people came.
+
+    Attributes:
+        size: how many samples the run will have.
+        reviewed: the numbers of those that were drawn and reviewed.
+        labelled: of which of these somebody could tell something.
+        missed: the numbers of those that were drawn and nobody reviewed.
+        waiting: the numbers of reviewed samples that count for nothing yet, since too many before
+            them in the order are missing; ``passed`` is how many.
+
+    """
+
+    size: int
+    reviewed: frozenset[int] = frozenset()
+    labelled: frozenset[int] = frozenset()
+    missed: frozenset[int] = frozenset()
+    waiting: frozenset[int] = frozenset()
+    passed: int = 0
+
+    @property
+    def drawn(self) -> int:
+        """How many were drawn."""
+        return len(self.reviewed) + len(self.missed)
+
+    @property
+    def skipped(self) -> int:
+        """How many of them nobody spoke about, though people went on behind them."""
+        return len(self.missed)
+
+    @property
+    def unsure(self) -> int:
+        """How many of them were reviewed, and nobody could tell anything."""
+        return len(self.reviewed) - len(self.labelled)
+
+    @property
+    def needed(self) -> int:
+        """How many more labels are needed before a figure is corrected."""
+        return max(0, min(FEWEST, self.size) - len(self.labelled))
+
+
+def too_many_missing(missing: int, drawn: int) -> bool:
+    """Return whether so many without a label make the rest of a random part no random choice."""
+    return missing > drawn * _SKIPPABLE
+
+
+def random_part(
+    order: RandomOrder,
+    reviewed: Collection[int],
+    last: int | None,
+    *,
+    present: Container[int],
+    labelled: Collection[int],
+) -> RandomPart:
+    """Return the beginning of the order that people have been through.
+
+    A sample counts for its place in the order alone, whichever queue it was reviewed from: those
+    who reach a sample of the random order that they know already are not shown it twice. The part
+    ends at the number ``last``, the furthest that was reviewed from the random queue, and earlier
+    where else more than one in ten would be missing: what people leave out is no random choice.
+    ``labelled`` are the reviewed samples with a usable verdict. Only samples that are ``present``
+    can be missed.
+    """
+    if last is None:
+        return RandomPart(size=order.size)
+    met: list[int] = []
+    missed: list[int] = []
+    counted = counted_missed = 0
+    for number in order.until(last):
+        if number in reviewed:
+            met.append(number)
+            if not too_many_missing(len(missed), len(met) + len(missed)):
+                counted, counted_missed = len(met), len(missed)
+        elif number in present:
+            missed.append(number)
+    part, waiting = frozenset(met[:counted]), frozenset(met[counted:])
+    return RandomPart(
+        size=order.size,
+        reviewed=part,
+        labelled=part.intersection(labelled),
+        missed=frozenset(missed[:counted_missed]),
+        waiting=waiting,
+        passed=len(missed) if waiting else 0,
+    )
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
