@@ -15,7 +15,7 @@ from pathlib import Path
 
 from judge import CASES, DIFFICULTIES, Case, cases
 
-from jurybox.engine.drive import drive_sync
+from jurybox.engine.driver import drive_sync
 from jurybox.engine.ports import Model
 from jurybox.judging.evidence.questions import (
     TEACHER,

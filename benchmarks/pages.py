@@ -22,8 +22,7 @@ from urllib.parse import urlsplit
 import msgspec
 from processes import machine
 
-from jurybox.engine.drive import drive_sync
-from jurybox.engine.hashing import request_hash
+from jurybox.engine.driver import drive_sync
 from jurybox.engine.outcomes import StoredOutcome, read_result
 from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text
 from jurybox.engine.records import (
@@ -40,11 +39,12 @@ from jurybox.engine.records import (
     sealed_exchange,
     sealed_run,
 )
+from jurybox.engine.request_hash import request_hash
 from jurybox.engine.runner import Work, sample_row
 from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
 from jurybox.rubric_files import RubricFiles
 from jurybox.sample import Response, Row, Timing, Usage
-from jurybox.scoring.conduct import Procedure, conduct
+from jurybox.scoring.evaluate_sample import Procedure, conduct
 from jurybox.scoring.summary import RunTally
 from jurybox.storage import open_store
 

@@ -57,9 +57,9 @@ def check() -> list[Row]:
     for line in lines:
         where, rest = line.split(" ", 1)
         problem, rest = rest.split("; ", 1)
-        mend, code = rest.rsplit(" ", 1)
+        hint, code = rest.rsplit(" ", 1)
         rows.append([(f"{where} ", PLAIN), (problem, BAD)])
-        rows.append([("    ", GOOD), (f"{mend} ", GOOD), (code, DIM)])
+        rows.append([("    ", GOOD), (f"{hint} ", GOOD), (code, DIM)])
     return rows
 
 

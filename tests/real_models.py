@@ -16,7 +16,7 @@ JUDGE = "qwen2.5-coder-1.5b-instruct-q4_k_m"
 
 
 def path_of(name: str) -> Path:
-    """Return a model's file; a test that needs one that isn't there fails, and says how to mend."""
+    """Return a model's file; a test that needs one that isn't there fails, and says how to fix."""
     path = _FOLDER / find(name).file
     if not path.is_file():
         pytest.fail(f"this test needs a real model: run `jurybox model pull {name}`")

@@ -15,12 +15,12 @@ from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text
 from jurybox.engine.records import ENCODER, RunRow, run_digest, sealed_run
 from jurybox.engine.runner import Runner, Work
 from jurybox.engine.stop import Stop
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.engine.transcript import Stage
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.reporting.view import RunView, finished_view, unfinished_view
 from jurybox.sample import Response, Row, Timing, Usage
-from jurybox.scoring.result import SampleResult
+from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import RunTally
 from jurybox.storage import open_store
 

@@ -7,7 +7,6 @@ Importing this package does no work: each public name is loaded when it is first
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from jurybox.app.api import run
     from jurybox.app.companion import (
         evaluate_appropriateness,
         evaluate_conversational_quality,
@@ -17,7 +16,8 @@ if TYPE_CHECKING:
         evaluate_trust_boundaries,
         overall_quality,
     )
-    from jurybox.app.evaluate import aevaluate, evaluate
+    from jurybox.app.evaluate_once import aevaluate, evaluate
+    from jurybox.app.python_api import run
     from jurybox.errors import (
         DocumentError,
         Finding,
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
         RubricError,
         Unreadable,
     )
+    from jurybox.judging.evaluation_report import EvaluationReport
     from jurybox.judging.prompts import (
         bias_checklist_prompt,
         pairwise_eval_prompt,
         reference_eval_prompt,
         rubric_eval_prompt,
     )
-    from jurybox.judging.report import EvaluationReport
     from jurybox.reporting.view import RunView
     from jurybox.rubric import (
         Criterion,
@@ -103,7 +103,7 @@ _ROOMS = {
         "reference_eval_prompt",
         "rubric_eval_prompt",
     ),
-    "jurybox.judging.report": ("EvaluationReport",),
+    "jurybox.judging.evaluation_report": ("EvaluationReport",),
     "jurybox.reporting.view": ("RunView",),
     "jurybox.rubric": (
         "Criterion",
@@ -117,7 +117,7 @@ _ROOMS = {
     ),
     "jurybox.sample": ("Turn",),
     "jurybox.wiring": ("load_rubric",),
-    "jurybox.app.api": ("run",),
+    "jurybox.app.python_api": ("run",),
     "jurybox.app.companion": (
         "evaluate_appropriateness",
         "evaluate_conversational_quality",
@@ -127,7 +127,7 @@ _ROOMS = {
         "evaluate_trust_boundaries",
         "overall_quality",
     ),
-    "jurybox.app.evaluate": (
+    "jurybox.app.evaluate_once": (
         "aevaluate",
         "evaluate",
     ),

@@ -11,7 +11,7 @@
     │       └── DatasetError   in `jurybox.datasets`
     └── IncompleteError        the work could not be completed     (exit code 3)
 
-Every message says where, what and how to mend it. Expected trouble with a single sample is a value,
+Every message says where, what and how to fix it. Expected trouble with a single sample is a value,
 never one of these.
 """
 
@@ -25,14 +25,14 @@ class JuryboxError(Exception):
 
 
 class InputError(JuryboxError):
-    """Something the user gave can't be used: where, what is wrong, how to mend it."""
+    """Something the user gave can't be used: where, what is wrong, how to fix it."""
 
-    def __init__(self, problem: str, mend: str, where: str = "") -> None:
+    def __init__(self, problem: str, hint: str, where: str = "") -> None:
         """Say it in one line; ``where`` may be left to a caller who knows it."""
-        super().__init__(f"{where}: {problem}; {mend}" if where else f"{problem}; {mend}")
+        super().__init__(f"{where}: {problem}; {hint}" if where else f"{problem}; {hint}")
         self.where = where
         self.problem = problem
-        self.mend = mend
+        self.hint = hint
 
 
 class Unreadable(InputError):  # noqa: N818 - it reads as what it is: `except Unreadable`
@@ -40,17 +40,17 @@ class Unreadable(InputError):  # noqa: N818 - it reads as what it is: `except Un
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault in a document: where it is, what is wrong, how to mend it."""
+    """One fault in a document: where it is, what is wrong, how to fix it."""
 
     line: int
     column: int
     code: str
     problem: str
-    mend: str
+    hint: str
 
     def __str__(self) -> str:
-        """Return ``line:column: problem; mend [code]``."""
-        return f"{self.line}:{self.column}: {self.problem}; {self.mend} [{self.code}]"
+        """Return ``line:column: problem; hint [code]``."""
+        return f"{self.line}:{self.column}: {self.problem}; {self.hint} [{self.code}]"
 
 
 class DocumentError(InputError):
@@ -58,7 +58,7 @@ class DocumentError(InputError):
 
     def __init__(self, origin: str, findings: Sequence[Finding]) -> None:
         """Refuse the document named ``origin``."""
-        super().__init__("the document has findings", "mend each of them", origin)
+        super().__init__("the document has findings", "hint each of them", origin)
         self.findings = tuple(findings)
 
     def __str__(self) -> str:

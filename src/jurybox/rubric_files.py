@@ -10,7 +10,7 @@ import msgspec
 
 from jurybox.errors import InputError, RubricError
 from jurybox.rubric import MAX_BYTES, Base, Find, Reading, Rubric, check_rubric
-from jurybox.wording import nearest, printable
+from jurybox.text_format import nearest, printable
 
 STDIN = "-"
 _ENDING = ".md"
@@ -71,10 +71,10 @@ class RubricFiles:
         # A file without the ending is worth finding: `jurybox rubric check draft`.
         if _is_file(name):
             return read_path(Path(name))
-        mend = nearest(name, [*bundled, *own], "see `jurybox rubric list`")
+        hint = nearest(name, [*bundled, *own], "see `jurybox rubric list`")
         if _is_file(f"{name}{_ENDING}"):
-            mend = f"did you mean `{name}{_ENDING}`?"
-        raise InputError("no such rubric", mend, shown(name))
+            hint = f"did you mean `{name}{_ENDING}`?"
+        raise InputError("no such rubric", hint, shown(name))
 
     def check(self, file: RubricFile) -> Reading:
         """Read a document, with the one that it extends, and return the rubric or its faults."""

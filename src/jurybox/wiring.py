@@ -29,7 +29,7 @@ from jurybox.settings import (
 if TYPE_CHECKING:
     from jurybox.engine.ports import Model
     from jurybox.engine.records import RunRow
-    from jurybox.engine.storing import Store
+    from jurybox.engine.store_port import Store
     from jurybox.models.connections import HttpOptions
     from jurybox.models.http import HttpClient
     from jurybox.models.local.files import ModelFile
@@ -159,12 +159,12 @@ class _Builder:
             case "local":
                 return self._local(name.name)
             case "replay":
-                from jurybox.models.replay import ReplayModel
+                from jurybox.models.recorded import ReplayModel
 
                 return ReplayModel(Path(self._folder) / name.name)
 
     def _local(self, name: str) -> "Model":
-        from jurybox.models.local.model import LocalModel
+        from jurybox.models.local.local_model import LocalModel
 
         return LocalModel(name, local_file(name, self._folder, self._settings))
 
@@ -307,7 +307,7 @@ def embedded_judge() -> str | None:
     return f"local/{entry.name}" if there else None
 
 
-def nobody_judges(problem: str, mend: str, where: str = "") -> InputError:
+def nobody_judges(problem: str, hint: str, where: str = "") -> InputError:
     """Say that a judge is needed, and both ways to have one."""
     from jurybox.models.local.catalogue import default_judge, shown_bytes
     from jurybox.models.local.runtime import installed_runtime
@@ -315,4 +315,4 @@ def nobody_judges(problem: str, mend: str, where: str = "") -> InputError:
     extra = "" if installed_runtime() else '`pip install "jurybox[local]"` and '
     size = shown_bytes(default_judge().bytes)
     also = f"or run {extra}`jurybox model pull` ({size}) to have the embedded one"
-    return InputError(problem, f"{mend}, {also}", where)
+    return InputError(problem, f"{hint}, {also}", where)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import real_models
-from jurybox.cli.demo.pairs import ComparedPair, Orders, Pair, demo_pairs
-from jurybox.cli.demo.staging import how_to_have_it, rule_scores
-from jurybox.cli.demo.view import pair_line
+from jurybox.cli.demo.demo_pairs import ComparedPair, Orders, Pair, demo_pairs
+from jurybox.cli.demo.demo_run import how_to_have_it, rule_scores
+from jurybox.cli.demo.demo_view import pair_line
 from jurybox.models.local.catalogue import default_judge
 from jurybox.models.local.files import path_of
 

@@ -36,7 +36,7 @@ def test_it_says_what_to_install_or_pull(jurybox: Any) -> None:  # noqa: ANN401
     done = jurybox("doctor", "--json")
     models = findings(done, "models")
     assert {each["state"] for each in models.values()} == {"absent"}
-    assert models["smollm2-135m-instruct-q4_1"]["mend"].startswith("jurybox model pull smollm2")
+    assert models["smollm2-135m-instruct-q4_1"]["hint"].startswith("jurybox model pull smollm2")
     version = importlib.metadata.version("xllamacpp")
     assert findings(done, "extras")["local"]["value"] == f"xllamacpp {version}"
 

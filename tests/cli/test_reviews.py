@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from jurybox.app.gold import gold_rows
+from jurybox.app.gold_sets import gold_rows
 from jurybox.app.review_cases import Stored
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.cli.app import run as jurybox
-from jurybox.review.model import Circumstances
+from jurybox.review.reviews import Circumstances
 from jurybox.storage import open_store
 from reviewed import make_run, worth
 

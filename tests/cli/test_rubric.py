@@ -220,7 +220,7 @@ def test_check_json_is_only_json(jurybox: Callable, tmp_path: Path) -> None:
             "column": 8,
             "code": "bad-scale",
             "problem": "the scale `5-5` has only one point",
-            "mend": "give it at least two, such as `0-1`",
+            "hint": "give it at least two, such as `0-1`",
         }
     ]
     assert (good["ok"], good["id"], good["criteria"]) == (True, "tone", ["warmth"])

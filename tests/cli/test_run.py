@@ -206,12 +206,12 @@ def test_without_a_judge_criteria_without_rules_are_named_before_the_run(
     (tmp_path / "rows.jsonl").write_text('{"id": "a", "task": "Hi", "response": "Hello"}\n')
     (tmp_path / "suite.yaml").write_text("suite: x\nrubric: partly.md\ndataset: rows.jsonl\n")
     done = jurybox("run", "suite.yaml", JURYBOX_MODELS="models")
-    mend = (
+    hint = (
         "name one under `judge: models:`, or with --judge,"
         " or run `jurybox model pull` (1.1 GB) to have the embedded one"
     )
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"suite.yaml: no judge was given, and {missing}; {mend}\n"
+    assert done.err == f"suite.yaml: no judge was given, and {missing}; {hint}\n"
     assert not (tmp_path / ".jurybox").exists()
     assert not (tmp_path / "models").exists()
 

@@ -7,9 +7,9 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import Case
 
-from jurybox.engine.storing import Store
-from jurybox.web.app import application
-from jurybox.web.place import ServeSettings
+from jurybox.engine.store_port import Store
+from jurybox.web.app_state import ServeSettings
+from jurybox.web.site import application
 from pages_client import PagesClient
 from stored_runs import MakeRun, answered, make_run, store
 

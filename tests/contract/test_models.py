@@ -17,9 +17,9 @@ from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
 from jurybox.models.function import FunctionModel
 from jurybox.models.local.files import ModelFile
-from jurybox.models.local.model import LocalModel
+from jurybox.models.local.local_model import LocalModel
 from jurybox.models.openai import OpenAIModel, openai_client
-from jurybox.models.replay import Recorder, ReplayModel
+from jurybox.models.recorded import Recorder, ReplayModel
 from jurybox.models.scripted import ScriptedModel
 from jurybox.rubric.model import Generation
 from jurybox.sample import Turn, Usage

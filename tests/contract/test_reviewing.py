@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from jurybox.app.review_desk import ReviewDesk, Unseen
-from jurybox.engine.auditing import audit
+from jurybox.engine.audit import audit
 from jurybox.engine.records import ReviewRow, sealed_review
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.errors import IncompleteError, InputError
-from jurybox.reporting.estimating import Question, estimate
-from jurybox.review.model import Circumstances, Verdict, by_number, gold_of
+from jurybox.reporting.corrected_estimate import Question, estimate
+from jurybox.review.reviews import Circumstances, Verdict, by_number, gold_of
 from jurybox.review.selection import RandomOrder
 from jurybox.storage import open_store
 from reviewed import make_run, worth

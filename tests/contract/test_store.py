@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from jurybox.engine.records import ExchangeRow, SampleRow
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage import open_store
 from jurybox.storage.database import reading, writing

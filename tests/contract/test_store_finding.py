@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from jurybox.engine.finding import SampleQuery
 from jurybox.engine.records import ENCODER, SampleRow
-from jurybox.engine.storing import Store
+from jurybox.engine.sample_query import SampleQuery
+from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
-from jurybox.scoring.facets import FLAGS, Facets, facets_of
-from jurybox.scoring.result import SampleResult
+from jurybox.scoring.sample_index import FLAGS, Facets, facets_of
+from jurybox.scoring.sample_result import SampleResult
 from jurybox.storage import open_store
 from stores import run_row, sample_row
 

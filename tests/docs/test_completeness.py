@@ -13,11 +13,11 @@ from jurybox.app.metadata import run_metadata
 from jurybox.app.prepare import rubric_document
 from jurybox.cli.app import app
 from jurybox.datasets import ROW_FIELDS
-from jurybox.documents.fields import options_of
+from jurybox.documents.field_reader import options_of
 from jurybox.engine.plan import DatasetPlan, Plan
-from jurybox.rubric.comparison import OPERATORS
+from jurybox.rubric.conditions import OPERATORS
 from jurybox.rubric.document import front_matter, rule_blocks, thresholds
-from jurybox.rubric.figures import MEASURES, RATES, run_figures, sample_figures
+from jurybox.rubric.metrics import MEASURES, RATES, run_figures, sample_figures
 from jurybox.rubric.model import ReplyFormat
 from jurybox.rubric.rules import MATCHES, NUMERIC_SIGNALS, SIGNAL_LEXICONS, SIGNALS
 from jurybox.rubric.template import PLACEHOLDERS

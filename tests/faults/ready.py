@@ -38,9 +38,9 @@ for line in sys.stdin:
 """
 _ROOMS = (
     "jurybox.cli", "jurybox.datasets", "jurybox.judging", "jurybox.judging.evidence",
-    "jurybox.judging.replies", "jurybox.models", "jurybox.reporting",
+    "jurybox.judging.formats", "jurybox.models", "jurybox.reporting",
     "jurybox.rubric", "jurybox.rubric.document", "jurybox.engine", "jurybox.scoring",
-    "jurybox.scoring.automated", "jurybox.storage", "jurybox.suite", "jurybox.wiring",
+    "jurybox.scoring.rules", "jurybox.storage", "jurybox.suite", "jurybox.wiring",
 )  # fmt: skip
 
 

@@ -17,8 +17,8 @@ from jurybox.engine.limits import Limits
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.models.connections import HttpOptions, Proxies
 from jurybox.models.http import HttpCall, HttpClient
+from jurybox.models.model_errors import LARGEST_REFUSAL, StatusTrouble
 from jurybox.models.openai import OpenAIModel, openai_client
-from jurybox.models.trouble import LARGEST_REFUSAL, StatusTrouble
 from jurybox.rubric.model import Generation
 from jurybox.sample import Turn, Usage
 from loopback import Exchange, Fault, Loopback, completion, good, html, status

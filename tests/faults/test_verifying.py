@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import jurybox
-from jurybox.app.verify import vouched
-from jurybox.engine.auditing import audit
+from jurybox.app.verify_run import vouched
+from jurybox.engine.audit import audit
 from jurybox.engine.records import RunRow
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.errors import IncompleteError
 from jurybox.wiring import find_run, open_run_store
 

@@ -8,13 +8,13 @@ import pytest
 import real_models
 from jurybox import EvaluationReport, load_rubric
 from jurybox.engine.caller import Callers
-from jurybox.engine.drive import drive
-from jurybox.judging.asking import Judging
+from jurybox.engine.driver import drive
 from jurybox.judging.evidence.evidence_votes import compare
 from jurybox.judging.flow import Unscored
 from jurybox.judging.jury import jury
 from jurybox.judging.pairwise import PairVote
-from jurybox.models.local.model import LocalModel
+from jurybox.judging.protocol import Judging
+from jurybox.models.local.local_model import LocalModel
 from jurybox.sample import Response, Sample
 
 pytestmark = pytest.mark.judge_model

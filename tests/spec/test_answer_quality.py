@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from jurybox import load_rubric
-from jurybox.engine.drive import drive_sync
+from jurybox.engine.driver import drive_sync
 from jurybox.engine.target import Target
-from jurybox.judging.asking import Judging
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.judging.protocol import Judging
 from jurybox.rubric.model import Generation
 from jurybox.sample import Response, Row, Timing, Usage
-from jurybox.scoring.conduct import Conducted, Procedure, conduct
-from jurybox.scoring.result import SampleResult
+from jurybox.scoring.evaluate_sample import Conducted, Procedure, conduct
+from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import Conclusion, RunTally
 from jurybox.scoring.tally import percentile
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jurybox.app.api import run
 from jurybox.app.companion import overall_quality
-from jurybox.app.evaluate import evaluate
+from jurybox.app.evaluate_once import evaluate
+from jurybox.app.python_api import run
 
 SAD, KIND = "I'm so sad today.", "I understand, that makes sense. What happened to you today?"
 

@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 
 from jurybox.rubric import check_rubric, parse_rubric, render_rubric
 from jurybox.sample import Turn
-from jurybox.scoring.automated import (
-    AutomatedReport,
-    CriterionScore,
-    compile_rules,
-    score_by_rules,
-)
+from jurybox.scoring.rules import AutomatedReport, CriterionScore, compile_rules, score_by_rules
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "src" / "jurybox" / "rubric" / "library"

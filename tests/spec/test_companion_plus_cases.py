@@ -9,9 +9,9 @@ import pytest
 
 from jurybox.rubric import Base, parse_rubric
 from jurybox.sample import Turn
-from jurybox.scoring.automated import CriterionScore, compile_rules, score_by_rules
-from jurybox.scoring.automated.folding import fold
-from jurybox.scoring.automated.phrases import Group, Phrases
+from jurybox.scoring.rules import CriterionScore, compile_rules, score_by_rules
+from jurybox.scoring.rules.case_folding import fold
+from jurybox.scoring.rules.phrases import Group, Phrases
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "src" / "jurybox" / "rubric" / "library"

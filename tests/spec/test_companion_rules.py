@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jurybox.app import companion
 from jurybox.errors import InputError
 from jurybox.rubric import Rubric, parse_rubric
-from jurybox.scoring.automated import (
+from jurybox.scoring.rules import (
     AutomatedReport,
     CompiledRules,
     CriterionScore,
@@ -374,7 +374,7 @@ def test_c8_pronouns_match_whole_words_with_their_contractions(response: str) ->
 
 
 @pytest.mark.parametrize(
-    "response", ["It", "mend", "myth", "west", "use", "ours", "youth", "yours"]
+    "response", ["It", "hint", "myth", "west", "use", "ours", "youth", "yours"]
 )
 def test_c8_pronouns_match_no_part_of_a_word(response: str) -> None:
     assert scored("conversational_quality", "", response).score == 0.6

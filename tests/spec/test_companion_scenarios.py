@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jurybox.app.api import run
 from jurybox.app.prepare import bundled_suites
+from jurybox.app.python_api import run
 from jurybox.datasets import open_dataset
 from jurybox.rubric import parse_rubric
 from jurybox.sample import Row

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from jurybox import load_rubric, parse_rubric
 from jurybox.errors import InputError
-from jurybox.judging.asking import Judging
+from jurybox.judging.evaluation_report import CONFIDENCES, EvaluationReport
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.flow import Flow
 from jurybox.judging.jury import jury
 from jurybox.judging.prompts import bias_checklist_prompt
-from jurybox.judging.report import CONFIDENCES, EvaluationReport
+from jurybox.judging.protocol import Judging
 from jurybox.judging.verdict import mirror
 from jurybox.judging.votes import count_scores, count_sides
 from jurybox.rubric.model import Generation

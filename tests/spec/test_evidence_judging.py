@@ -14,12 +14,12 @@ import pytest
 
 import jurybox
 from jurybox import load_rubric, wiring
-from jurybox.engine.auditing import audit
-from jurybox.engine.drive import drive_sync
-from jurybox.judging.asking import Judging
+from jurybox.engine.audit import audit
+from jurybox.engine.driver import drive_sync
+from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.jury import jury
-from jurybox.judging.report import EvaluationReport
+from jurybox.judging.protocol import Judging
 from jurybox.models.scripted import ScriptedModel
 from jurybox.sample import Response, Sample
 from jurybox.wiring import find_run, open_run_store

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from jurybox.rubric.scale import Scale
-from jurybox.statistics.agreement.pair import agree
-from jurybox.statistics.agreement.panel import Ratings, agree_all
+from jurybox.statistics.agreement.many_raters import Ratings, agree_all
+from jurybox.statistics.agreement.two_raters import agree
 from jurybox.statistics.intervals import proportion
 
 FOLDER = Path(

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from jurybox import InputError, RubricError, load_rubric
-from jurybox.app.evaluate import evaluate
+from jurybox.app.evaluate_once import evaluate
 from jurybox.settings import NO_COLOR, RUBRICS, TRACEBACK, Settings
 from jurybox.wiring import read_settings, rubric_files
 

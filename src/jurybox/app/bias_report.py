@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from jurybox.calibration.gold import Gold
 from jurybox.engine.records import RunRow
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
 from jurybox.reporting.judge_conduct import observe
 from jurybox.reporting.stored import plan_of
 from jurybox.wiring import LAST, find_run
 
 if TYPE_CHECKING:
-    from jurybox.calibration.bias import BiasReport
+    from jurybox.calibration.bias_metrics import BiasReport
     from jurybox.statistics.bootstrap import Resampling
 
 PROBE: Final = "~probe"
@@ -50,7 +50,7 @@ def examine(
         IncompleteError: something stored can't be read.
 
     """
-    from jurybox.calibration.bias import BiasReport, measure
+    from jurybox.calibration.bias_metrics import BiasReport, measure
 
     plan = plan_of(row)
     labels = _reviews(row, store, note) if gold is None else _labels(gold, row, store)

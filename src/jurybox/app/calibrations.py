@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from jurybox.calibration.figures import Agreement
-from jurybox.calibration.record import (
+from jurybox.calibration.agreement_values import Agreement
+from jurybox.calibration.calibration_record import (
     Calibration,
     GoldFile,
     JudgedRun,
@@ -25,7 +25,7 @@ from jurybox.reporting.output_file import whole_file
 from jurybox.wiring import DEFAULT, read_settings
 
 if TYPE_CHECKING:
-    from jurybox.engine.storing import Store
+    from jurybox.engine.store_port import Store
     from jurybox.reporting.view import RunView
 
 LAST = "last"
@@ -113,8 +113,8 @@ def find_calibration(store: "Store", name: str) -> Calibration:
             row for row in rows if name and row.id.startswith(name)
         ]
     if not rows:
-        mend = "make one with `jurybox calibrate --gold FILE`"
-        raise InputError("the store has no calibrations", mend)
+        hint = "make one with `jurybox calibrate --gold FILE`"
+        raise InputError("the store has no calibrations", hint)
     if not found:
         known = ", ".join(row.id for row in rows[:_MANY])
         raise InputError("no such calibration", f"there are {known}", name)

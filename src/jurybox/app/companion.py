@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from jurybox.errors import InputError
 from jurybox.rubric import Rubric, parse_rubric
-from jurybox.wording import listed, nearest, printable
+from jurybox.text_format import listed, nearest, printable
 
 if TYPE_CHECKING:
-    from jurybox.scoring.automated import CompiledRules
+    from jurybox.scoring.rules import CompiledRules
 
 _NAME = "companion"
 
@@ -64,18 +64,18 @@ def overall_quality(scores: Mapping[str, float]) -> float:
         InputError: a score is missing, no number from 0 to 1, or of no criterion.
 
     """
-    from jurybox.scoring.automated import overall_score
+    from jurybox.scoring.rules import overall_score
 
     rubric, where = _rubric(), "overall_quality"
     known = [criterion.id for criterion in rubric.criteria]
     _check_type("the scores", scores, Mapping, "map each criterion to its score", where)
     for name, score in scores.items():
         if name not in known:
-            mend = nearest(str(name), known, f"the criteria are {listed(known)}")
-            raise InputError(f"`{printable(str(name))}` is no criterion of {_NAME}", mend, where)
+            hint = nearest(str(name), known, f"the criteria are {listed(known)}")
+            raise InputError(f"`{printable(str(name))}` is no criterion of {_NAME}", hint, where)
         _check_type(f"`{name}`", score, (int, float), f"give {rubric.scale.describe()}", where)
         if problem := rubric.scale.problem_with(score):
-            raise InputError(f"`{name}` {problem}", "mend the score", where)
+            raise InputError(f"`{name}` {problem}", "hint the score", where)
     overall = overall_score(rubric, scores)
     if overall is None:
         missing = (name for name in known if name not in scores)
@@ -86,26 +86,26 @@ def overall_quality(scores: Mapping[str, float]) -> float:
 def _score(criterion_id: str, user_input: str, response: str, context: object) -> float:
     # The document's rules read the message and the response; a context is taken, as its
     # functions take one, for callers that have it.
-    from jurybox.scoring.automated import score_by_rules
+    from jurybox.scoring.rules import score_by_rules
 
     where = f"evaluate_{criterion_id}"
     _check_type("`user_input`", user_input, str, "give it as text", where)
     _check_type("`response`", response, str, "give it as text", where)
     if context is not None:
-        mend = "give a text, a mapping, a list of turns, or leave it out"
-        _check_type("`context`", context, (str, Mapping, list, tuple), mend, where)
+        hint = "give a text, a mapping, a list of turns, or leave it out"
+        _check_type("`context`", context, (str, Mapping, list, tuple), hint, where)
     rules = _rules_of(criterion_id)
     report = score_by_rules(rules, task=user_input, response=response, quotes=False)
     return report.criteria[0].score
 
 
 def _check_type(
-    what: str, value: object, wanted: type | tuple[type, ...], mend: str, where: str
+    what: str, value: object, wanted: type | tuple[type, ...], hint: str, where: str
 ) -> None:
     if not isinstance(value, wanted):
         kind = "None" if value is None else f"of the type {type(value).__name__}"
         verb = "are" if what.endswith("s") else "is"
-        raise InputError(f"{what} {verb} {kind}", mend, where)
+        raise InputError(f"{what} {verb} {kind}", hint, where)
 
 
 @cache
@@ -117,7 +117,7 @@ def _rubric() -> Rubric:
 @cache
 def _rules_of(criterion_id: str) -> "CompiledRules":
     """Compile the rules of one criterion alone, so that nothing else is looked for."""
-    from jurybox.scoring.automated import compile_rules
+    from jurybox.scoring.rules import compile_rules
 
     criteria = tuple(each for each in _rubric().criteria if each.id == criterion_id)
     compiled = compile_rules(replace(_rubric(), criteria=criteria))

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import msgspec
 
-from jurybox.app.gold import drawn_at_random
+from jurybox.app.gold_sets import drawn_at_random
 from jurybox.app.review_agreement import labels_of, waiting_line
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.calibration.gold import Gold, gold_scales, read_gold
 from jurybox.datasets.gold_rows import read_gold_rows
 from jurybox.engine.records import RunRow, SampleRow
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
 from jurybox.reporting.stored import damaged, plan_of, rubric_of
-from jurybox.review.model import Review, Said, by_number, gold_of
+from jurybox.review.reviews import Review, Said, by_number, gold_of
 from jurybox.review.selection import RandomPart
 from jurybox.rubric.scale import Scale
 from jurybox.sample import Row
@@ -29,7 +29,7 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
         gold: by the samples' ids, from a file; None where their own rows are asked.
         reviewed: by the samples' numbers, from reviews; None where there are none to be used.
         drawn: the numbers of all samples that were drawn at random, also of those without a label.
-        mend: what to do where there is no label at all.
+        hint: what to do where there is no label at all.
         notes: what to say of where they come from, and of what is left out.
 
     """
@@ -37,7 +37,7 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
     gold: Mapping[str, Gold] | None = None
     reviewed: Mapping[int, Gold] | None = None
     drawn: frozenset[int] = frozenset()
-    mend: str = "give some with --gold"
+    hint: str = "give some with --gold"
     notes: tuple[str, ...] = ()
 
 
@@ -75,10 +75,10 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> Labels:
     if part.skipped:
         notes.insert(0, f"{_samples(part.skipped)} of the random part skipped by people")
     if part.needed and (not part.labelled or _of_rows(store, run)):
-        mend = "review some from the random queue of `jurybox serve`, or give some with --gold"
+        hint = "review some from the random queue of `jurybox serve`, or give some with --gold"
         if part.waiting:
-            mend = "go back to those that were passed over in the random queue"
-        return Labels(notes=("labels are taken from the run's rows", *notes), mend=mend)
+            hint = "go back to those that were passed over in the random queue"
+        return Labels(notes=("labels are taken from the run's rows", *notes), hint=hint)
     head = f"labels are taken from reviews: {_samples(len(part.labelled))} of the random part"
     return Labels(
         reviewed=labels_of(found.blind, part),
@@ -147,4 +147,4 @@ def _gold_of(sample: SampleRow, scales: Mapping[str, Scale]) -> Gold | None:
     try:
         return read_gold(_ROW.decode(sample.inputs).metadata, scales)
     except InputError as error:
-        raise InputError(error.problem, error.mend, f"sample {sample.sample_id}") from None
+        raise InputError(error.problem, error.hint, f"sample {sample.sample_id}") from None

@@ -15,11 +15,11 @@ from jurybox.datasets import Dataset, DatasetError, survey
 from jurybox.engine.plan import Metadata, Plan, planned_metadata
 from jurybox.engine.records import SampleRow
 from jurybox.engine.replay import StoredResponses
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
 from jurybox.models.names import ModelName
 from jurybox.sample import Row
-from jurybox.scoring.conduct import Procedure
+from jurybox.scoring.evaluate_sample import Procedure
 
 _REQUIRED: Final = (
     "run_id",

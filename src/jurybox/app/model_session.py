@@ -13,16 +13,16 @@ from jurybox.engine.limits import Limits
 from jurybox.engine.plan import Plan, TargetPlan
 from jurybox.engine.ports import Model
 from jurybox.engine.records import sealed_batch
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.engine.transcript import Stage, read_outcome
 from jurybox.errors import InputError
 from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
 from jurybox.models.command import CommandModel
 from jurybox.models.names import ModelName
-from jurybox.scoring.result import Role
+from jurybox.scoring.sample_result import Role
 from jurybox.settings import Settings
+from jurybox.text_format import listed
 from jurybox.wiring import build_models
-from jurybox.wording import listed
 
 if TYPE_CHECKING:
     from jurybox.models.batch_log import BatchLog
@@ -169,8 +169,8 @@ def check_batchable(judges: Sequence[str], origin: str) -> None:
         raise InputError("there is no judge to ask in batches", _MEND, origin)
     for name in judges:
         if ModelName.parse(name).provider not in _PROVIDERS:
-            mend = f"{_MEND}, or name judges of {listed(_PROVIDERS)}"
-            raise InputError("the judge can't be asked in batches", mend, name)
+            hint = f"{_MEND}, or name judges of {listed(_PROVIDERS)}"
+            raise InputError("the judge can't be asked in batches", hint, name)
 
 
 def batched_model(name: str, model: Model, log: "BatchLog") -> "BatchedModel":

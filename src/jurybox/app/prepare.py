@@ -8,7 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from jurybox.app.evaluate import CHECKLIST, missing_rules
+from jurybox.app.evaluate_once import CHECKLIST, missing_rules
 from jurybox.app.model_session import check_batchable, plan_models
 from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, TargetPlan, plan_text, read_plan
 from jurybox.engine.target import overridden, read_prompt
@@ -17,13 +17,13 @@ from jurybox.models.names import ModelName
 from jurybox.rubric_files import read_path, shown
 from jurybox.sample import Response, Row
 from jurybox.suite import Suite, TargetSpec, parse_suite
+from jurybox.text_format import listed, nearest
 from jurybox.wiring import NOTICE, embedded_judge, nobody_judges, read_settings, rubric_files
-from jurybox.wording import listed, nearest
 
 if TYPE_CHECKING:
     from jurybox.datasets import Dataset, Survey
     from jurybox.rubric.model import Generation
-    from jurybox.scoring.conduct import Procedure
+    from jurybox.scoring.evaluate_sample import Procedure
 
 
 _ENDINGS: Final = (".yaml", ".yml")
@@ -95,8 +95,8 @@ def choose_suite(name: str | Path, options: RunOptions) -> Chosen:
     responses = _find_responses(options.responses, folder)
     if folder is not None and suite.target is None and responses is None:
         known = listed(_recorded(folder))
-        mend = f"name a model with --target, or responses with --responses: {known} or a file"
-        raise InputError("nobody is named who answers", mend, origin)
+        hint = f"name a model with --target, or responses with --responses: {known} or a file"
+        raise InputError("nobody is named who answers", hint, origin)
     here = Path()
     return Chosen(
         suite=suite,
@@ -150,8 +150,8 @@ def _find_responses(name: str | None, folder: Path | None) -> Path | None:
     recorded = {} if folder is None else _recorded(folder)
     path = recorded.get(name, Path(name))
     if folder is not None and "/" not in name and not path.suffix and not _is_file(path):
-        mend = nearest(name, recorded, f"there are {listed(recorded)}; or give a file")
-        raise InputError("no such recorded responses", mend, shown(name))
+        hint = nearest(name, recorded, f"there are {listed(recorded)}; or give a file")
+        raise InputError("no such recorded responses", hint, shown(name))
     return path
 
 
@@ -360,8 +360,8 @@ def _check_names(names: Sequence[str], *, allow_unpinned: bool) -> None:
     for name in names:
         if not ModelName.parse(name).is_pinned and not allow_unpinned:
             problem = "the name doesn't say which version is meant"
-            mend = "name one with a date, or as `provider/name@version`, or pass --allow-unpinned"
-            raise InputError(problem, mend, name)
+            hint = "name one with a date, or as `provider/name@version`, or pass --allow-unpinned"
+            raise InputError(problem, hint, name)
 
 
 def _default_judges() -> tuple[str, ...]:
@@ -373,8 +373,8 @@ def _check_judging(plan: Plan, procedure: "Procedure", origin: str) -> None:
     missing = missing_rules(procedure.judging.rubric)
     if not plan.judges and missing is not None:
         problem = f"no judge was given, and {missing}"
-        mend = "name one under `judge: models:`, or with --judge"
-        raise nobody_judges(problem, mend, origin)
+        hint = "name one under `judge: models:`, or with --judge"
+        raise nobody_judges(problem, hint, origin)
     if plan.judges and plan.votes < len(plan.judges):
         problem = f"{len(plan.judges)} judges can't share {plan.votes} votes"
         raise InputError(problem, "ask for at least one vote a judge", origin)

@@ -7,19 +7,19 @@ import msgspec
 
 from jurybox.app.review_cases import Stored
 from jurybox.calibration import cases
-from jurybox.calibration.figures import Agreement, Ceiling, CriterionAgreement
+from jurybox.calibration.agreement_values import Agreement, Ceiling, CriterionAgreement
 from jurybox.calibration.gold import Gold
 from jurybox.calibration.splits import words_of
 from jurybox.engine.records import RunRow
-from jurybox.engine.storing import Store
-from jurybox.reporting.estimating import Estimate, Question, estimate, within
-from jurybox.reporting.figures import shown
+from jurybox.engine.store_port import Store
+from jurybox.reporting.corrected_estimate import Estimate, Question, estimate, within
+from jurybox.reporting.metric_text import shown
 from jurybox.reporting.stored import damaged, plan_of
-from jurybox.review.model import Review, by_number, gold_of
+from jurybox.review.reviews import Review, by_number, gold_of
 from jurybox.review.selection import FEWEST, RandomPart
 from jurybox.rubric.model import Rubric
 from jurybox.statistics.bootstrap import Resampling
-from jurybox.statistics.result import Figure
+from jurybox.statistics.estimate import Figure
 
 # Half as many draws as elsewhere: this is computed whenever somebody looks, and the ends of an
 # interval hardly move.
@@ -166,7 +166,7 @@ def _part(known: Evidence, found: Sequence[cases.Case]) -> Part:
 
 
 def _compared(known: Evidence, found: Sequence[cases.Case]) -> Agreement | None:
-    from jurybox.calibration.comparison import Options, compare
+    from jurybox.calibration.judge_comparison import Options, compare
 
     told = [case for case in found if case.gold.scores or case.gold.winners]
     if not told:

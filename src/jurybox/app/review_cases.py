@@ -7,13 +7,13 @@ import msgspec
 from jurybox.engine.outcomes import read_result
 from jurybox.engine.records import SampleRow
 from jurybox.engine.replay import StoredResponses
-from jurybox.judging.report import Confidence, EvaluationReport
+from jurybox.judging.evaluation_report import Confidence, EvaluationReport
 from jurybox.judging.verdict import Side
-from jurybox.review.model import Circumstances, Order, Queue, Review, Verdict
+from jurybox.review.reviews import Circumstances, Order, Queue, Review, Verdict
 from jurybox.review.selection import pair_order
 from jurybox.rubric.model import Criterion, Rubric
 from jurybox.sample import Response, Row, Turn
-from jurybox.scoring.attention import KINDS
+from jurybox.scoring.review_reasons import KINDS
 
 _INPUTS: Final = msgspec.json.Decoder(Row)
 _RESPONSES: Final = msgspec.json.Decoder(StoredResponses)

@@ -15,12 +15,20 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from jurybox.app.review_cases import Case, Revealed, Stored, case_of, read_stored
-from jurybox.engine.finding import MOST, SampleQuery
 from jurybox.engine.records import ReviewRow, RunRow, SampleRow, seal_of, sealed_review
-from jurybox.engine.storing import Store
+from jurybox.engine.sample_query import MOST, SampleQuery
+from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
 from jurybox.reporting.stored import damaged, plan_of, rubric_of
-from jurybox.review.model import (
+from jurybox.review.review_input import (
+    fault_of,
+    read_comment,
+    read_order,
+    read_queue,
+    read_reviewer,
+    read_verdict,
+)
+from jurybox.review.reviews import (
     REVIEW,
     WITHDRAWAL,
     Circumstances,
@@ -34,16 +42,8 @@ from jurybox.review.model import (
     verdict_text,
     withdrawal_text,
 )
-from jurybox.review.review_input import (
-    fault_of,
-    read_comment,
-    read_order,
-    read_queue,
-    read_reviewer,
-    read_verdict,
-)
 from jurybox.review.selection import RandomOrder, RandomPart, random_part
-from jurybox.scoring.facets import facets_of
+from jurybox.scoring.sample_index import facets_of
 
 if TYPE_CHECKING:
     from jurybox.app.review_agreement import Standing

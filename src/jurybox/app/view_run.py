@@ -2,9 +2,9 @@
 
 import msgspec
 
-from jurybox.app.spending import run_cost
+from jurybox.app.costs import run_cost
 from jurybox.engine.records import RunRow
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.models.prices import load_prices
 from jurybox.reporting.at_work import is_at_work
 from jurybox.reporting.stored import plan_of

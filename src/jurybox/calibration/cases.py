@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from jurybox.calibration.gold import Gold
-from jurybox.judging.report import EvaluationReport, Method
+from jurybox.judging.evaluation_report import EvaluationReport, Method
 from jurybox.judging.verdict import Side
 from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import Scale

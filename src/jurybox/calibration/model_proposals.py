@@ -7,13 +7,13 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from jurybox.calibration.agreement_values import Agreement
+from jurybox.calibration.calibration_record import Round
 from jurybox.calibration.cases import Case, loss_of
-from jurybox.calibration.changing import quoted, replaced
-from jurybox.calibration.figures import Agreement
 from jurybox.calibration.gold import gold_scales
 from jurybox.calibration.proposals import Proposal
-from jurybox.calibration.record import Round
-from jurybox.calibration.rounds import ToPropose, Unusable
+from jurybox.calibration.rubric_changes import quoted, replaced
+from jurybox.calibration.tuning_loop import ToPropose, Unusable
 from jurybox.documents.numbers import show_number
 from jurybox.judging.exchange import ModelRequest
 from jurybox.judging.flow import Answer, Asking, Defect, Flow, ask

@@ -14,9 +14,8 @@ import msgspec
 
 from jurybox.calibration.observations import share_of
 from jurybox.documents.numbers import show_number
-from jurybox.judging.asking import Judging
-from jurybox.judging.prompts import mark, rubric_text
-from jurybox.judging.replies.json_verdict import (
+from jurybox.judging.evaluation_report import EvaluationReport
+from jurybox.judging.formats.json_verdict import (
     CHECKLIST,
     CONCERNS,
     PREFERENCES,
@@ -24,8 +23,9 @@ from jurybox.judging.replies.json_verdict import (
     SCORES,
     WINNER,
 )
-from jurybox.judging.replies.strict_json import RATIONALE
-from jurybox.judging.report import EvaluationReport
+from jurybox.judging.formats.strict_json import RATIONALE
+from jurybox.judging.prompts import mark, rubric_text
+from jurybox.judging.protocol import Judging
 from jurybox.judging.verdict import Side
 from jurybox.rubric.model import Rubric
 from jurybox.rubric.template import Template

@@ -14,8 +14,11 @@ from typing import Final, Literal
 
 import msgspec
 
+from jurybox.calibration.agreement_values import Agreement, CriterionAgreement, JudgeBias
 from jurybox.calibration.cases import Case, loss_of
-from jurybox.calibration.changing import (
+from jurybox.calibration.gold import gold_scales
+from jurybox.calibration.judge_comparison import rounded
+from jurybox.calibration.rubric_changes import (
     examples_text,
     replaced,
     with_definition_note,
@@ -23,12 +26,9 @@ from jurybox.calibration.changing import (
     with_guidance,
     with_level_note,
 )
-from jurybox.calibration.comparison import rounded
-from jurybox.calibration.figures import Agreement, CriterionAgreement, JudgeBias
-from jurybox.calibration.gold import gold_scales
 from jurybox.documents.numbers import show_number
 from jurybox.rubric.model import Criterion, Level, Rubric
-from jurybox.wording import listed
+from jurybox.text_format import listed
 
 Kind = Literal["anchors", "levels", "ties", "examples", "model"]
 

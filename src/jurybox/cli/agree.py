@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jurybox.rubric.scale import Scale
-    from jurybox.statistics.agreement.panel import PanelAgreement, RaterPair
-    from jurybox.statistics.result import Figure
+    from jurybox.statistics.agreement.many_raters import PanelAgreement, RaterPair
+    from jurybox.statistics.estimate import Figure
 
 _ENDS: Final = re.compile(r"\s*(-?[0-9.]+)\s*(?:\.\.|-|\u2013)\s*(-?[0-9.]+?)\s*")
 _PAIR: Final = (
@@ -75,7 +75,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     scale = _declared(scale_text, continuous=continuous)
     read = read_ratings(ratings, scale)
     # Slow to import, so after everything that may be refused.
-    from jurybox.statistics.agreement.panel import agree_all
+    from jurybox.statistics.agreement.many_raters import agree_all
     from jurybox.statistics.bootstrap import Resampling
 
     drawn = Resampling(resamples=resamples, seed=seed, level=level)
@@ -105,7 +105,7 @@ def _declared(text: str, *, continuous: bool) -> "Scale":
     try:
         return Scale.parse(text)
     except Unreadable as error:
-        raise Unreadable(error.problem, error.mend, "--scale") from None
+        raise Unreadable(error.problem, error.hint, "--scale") from None
 
 
 def _criterion(panel: "PanelAgreement") -> dict[str, Any]:

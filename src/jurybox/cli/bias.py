@@ -16,10 +16,10 @@ from jurybox.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jurybox.app.probe import Probe, ProbeOptions, Trial
-    from jurybox.calibration.bias import Bias, BiasGate, BiasReport, Probed
+    from jurybox.app.probe_judge import Probe, ProbeOptions, Trial
+    from jurybox.calibration.bias_metrics import Bias, BiasGate, BiasReport, Probed
     from jurybox.engine.records import RunRow
-    from jurybox.engine.storing import Store
+    from jurybox.engine.store_port import Store
     from jurybox.statistics.bias.figure import BiasFigure
 
 
@@ -94,8 +94,8 @@ def command(  # noqa: PLR0917 - click passes them by name
     import msgspec
 
     from jurybox.app.bias_report import examine, find_judged_run
-    from jurybox.app.probe import ProbeOptions
-    from jurybox.calibration.bias import check_gates, hold, read_gates
+    from jurybox.app.probe_judge import ProbeOptions
+    from jurybox.calibration.bias_metrics import check_gates, hold, read_gates
     from jurybox.reporting.stored import rubric_of
     from jurybox.statistics.bootstrap import Resampling
 
@@ -132,8 +132,8 @@ def _probed(
     store: Store, row: RunRow, options: ProbeOptions, level: float
 ) -> tuple[tuple[Bias, ...], Probed] | None:
     """Judge samples again and return the figures; None where that was stopped."""
-    from jurybox.app.probe import plan_probe, read_probe
-    from jurybox.calibration.bias import Probed, ProbeRun
+    from jurybox.app.probe_judge import plan_probe, read_probe
+    from jurybox.calibration.bias_metrics import Probed, ProbeRun
 
     probe = plan_probe(store, row, options)
     say(_announced(probe))
@@ -168,8 +168,8 @@ def _announced(probe: Probe) -> str:
 
 def _run(store: Store, trial: Trial, options: ProbeOptions) -> str | None:
     """Run a trial, or go on with it; return its id, None where it was stopped."""
-    from jurybox.app.run import resume_run, start_run
-    from jurybox.cli.working import attempt
+    from jurybox.app.run_suite import resume_run, start_run
+    from jurybox.cli.run_job import attempt
 
     known, base_url = trial.known, options.base_url
     ended = attempt(
@@ -252,7 +252,7 @@ def _untold(bias: Bias) -> Iterator[tuple[str, list[str]]]:
 def _figures(figures: list[BiasFigure]) -> Table:
     from rich.table import Table
 
-    from jurybox.reporting.figures import shown
+    from jurybox.reporting.metric_text import shown
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     for heading in ("  figure", "value", "from", "to", "n", "samples"):
@@ -269,7 +269,7 @@ def _figures(figures: list[BiasFigure]) -> Table:
 def _gates(gates: tuple[BiasGate, ...]) -> Table:
     from rich.table import Table
 
-    from jurybox.reporting.figures import exact
+    from jurybox.reporting.metric_text import exact
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("gate", "value", "holds", "why"):

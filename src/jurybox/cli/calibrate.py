@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from jurybox.calibration.figures import Agreement, CriterionAgreement, Disagreement
-    from jurybox.calibration.record import Calibration, Round, Trial, Tuning
-    from jurybox.statistics.result import Figure
+    from jurybox.calibration.agreement_values import Agreement, CriterionAgreement, Disagreement
+    from jurybox.calibration.calibration_record import Calibration, Round, Trial, Tuning
+    from jurybox.statistics.estimate import Figure
 
 
 @click.command("calibrate")
@@ -135,8 +135,8 @@ def command(  # noqa: PLR0917 - click passes them by name
         if rubric is None or gold is None:
             missing = "--rubric" if rubric is None else "--gold"
             raise click.UsageError(f"missing option '{missing}'")
-        from jurybox.app.calibrate import CalibrateOptions, calibrate, ready
-        from jurybox.cli.working import watched
+        from jurybox.app.calibrate_judge import CalibrateOptions, calibrate, ready
+        from jurybox.cli.run_job import watched
 
         readied = ready(
             CalibrateOptions(
@@ -350,7 +350,7 @@ def _print_round(out: Console, each: Round) -> None:
 
 
 def _briefly(trial: Trial) -> str:
-    from jurybox.reporting.figures import signed
+    from jurybox.reporting.metric_text import signed
 
     parts: list[str] = []
     for each in trial.criteria:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from jurybox.reporting.difference_tests import Difference
     from jurybox.reporting.run_diff import Change, GateValues, GroupValues, RunDiff, Values
-    from jurybox.reporting.significance import Difference
 
 _LIMIT: Final = 20
 
@@ -73,7 +73,7 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox diff 20260301-0914 last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.view_run import view_run
-    from jurybox.reporting.comparing import Side, Wish, compare
+    from jurybox.reporting.compare_runs import Side, Wish, compare
     from jurybox.statistics.bootstrap import Resampling
     from jurybox.wiring import find_run
 
@@ -159,7 +159,7 @@ def _print_tested(out: Console, diff: RunDiff) -> None:
 
 def _tested(tested: Difference) -> Iterator[str]:
     from jurybox.reporting.diff_words import p_value
-    from jurybox.reporting.figures import shown, signed
+    from jurybox.reporting.metric_text import shown, signed
 
     made = tested.comparison
     interval = made.interval
@@ -196,7 +196,7 @@ def _samples(diff: RunDiff) -> Table:
 
 def _sample(change: Change, headline: str | None) -> Iterator[str]:
     from jurybox.reporting.diff_words import changes_beside
-    from jurybox.reporting.figures import shown, signed
+    from jurybox.reporting.metric_text import shown, signed
 
     yield from (change.id, str(change.repeat), change.change)
     whole = next((each for each in change.figures if each.figure == headline), None)
@@ -208,7 +208,7 @@ def _sample(change: Change, headline: str | None) -> Iterator[str]:
 
 
 def _figures(diff: RunDiff) -> Table:
-    from jurybox.reporting.figures import shown, signed
+    from jurybox.reporting.metric_text import shown, signed
 
     headings = ("figure", "A", "n A", "B", "n B", "difference")
     table = _table(headings, right=headings[1:])
@@ -220,7 +220,7 @@ def _figures(diff: RunDiff) -> Table:
 
 
 def _gates(gates: Sequence[GateValues]) -> Table:
-    from jurybox.reporting.figures import shown
+    from jurybox.reporting.metric_text import shown
 
     table = _table(("gate", "A", "holds", "B", "holds"), right=("A", "B"))
     for each in gates:
@@ -294,7 +294,7 @@ def _cell(values: Values) -> Text:
 
 
 def _short(value: float | None) -> str:
-    from jurybox.reporting.figures import MISSING
+    from jurybox.reporting.metric_text import MISSING
 
     return MISSING if value is None else f"{value:.2f}"
 

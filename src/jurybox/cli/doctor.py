@@ -9,7 +9,7 @@ from jurybox.cli.exits import BAD_INPUT, FINE
 from jurybox.cli.output import json_option, plain, print_json, wide_console
 
 if TYPE_CHECKING:
-    from jurybox.app.doctor import Examination, Finding
+    from jurybox.app.diagnosis import Examination, Finding
 
 _MARKS: Final = {"fine": ("ok", "green"), "absent": ("-", "dim"), "broken": ("no", "bold red")}
 
@@ -27,7 +27,7 @@ def command(as_json: bool) -> int:
       jurybox doctor
       jurybox doctor --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.doctor import examine
+    from jurybox.app.diagnosis import examine
 
     found = examine()
     if as_json:
@@ -66,4 +66,4 @@ def _machine(machine: dict[str, str | int]) -> str:
 
 
 def _said(finding: "Finding") -> str:
-    return f"{finding.value}: {finding.mend}" if finding.mend else finding.value
+    return f"{finding.value}: {finding.hint}" if finding.hint else finding.value

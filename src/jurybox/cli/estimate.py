@@ -13,9 +13,9 @@ from jurybox.cli.stores import opened, run_argument, store_option
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jurybox.reporting.estimating import Estimate, Estimates
+    from jurybox.reporting.corrected_estimate import Estimate, Estimates
     from jurybox.statistics.corrected import CorrectedRate
-    from jurybox.statistics.result import Figure
+    from jurybox.statistics.estimate import Figure
 
 _MISSING: Final = "-"
 
@@ -63,7 +63,7 @@ def command(
       jurybox estimate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.labels import labels_for_run
-    from jurybox.reporting.estimating import Question, estimate
+    from jurybox.reporting.corrected_estimate import Question, estimate
     from jurybox.wiring import find_run
 
     with opened(store_url) as store:
@@ -75,7 +75,7 @@ def command(
             gold=labels.gold,
             reviewed=labels.reviewed,
             drawn=labels.drawn,
-            mend=labels.mend,
+            hint=labels.hint,
             cluster=cluster,
             level=level,
         )
@@ -125,7 +125,7 @@ def _table(found: "Estimates") -> "Table":
 
 
 def _cells(each: "Estimate") -> Iterator[str]:
-    from jurybox.reporting.figures import shown
+    from jurybox.reporting.metric_text import shown
 
     mean = each.mean
     yield each.figure
@@ -135,7 +135,7 @@ def _cells(each: "Estimate") -> Iterator[str]:
 
 
 def _ranged(figure: "Figure") -> str:
-    from jurybox.reporting.figures import shown
+    from jurybox.reporting.metric_text import shown
 
     if figure.value is None:
         return _MISSING

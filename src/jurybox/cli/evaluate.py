@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jurybox.rubric.model import Rubric
-    from jurybox.scoring.automated import AutomatedReport
     from jurybox.scoring.by_rules import RulesReport
+    from jurybox.scoring.rules import AutomatedReport
 
 
 _STDIN = "jurybox.stdin"
@@ -53,8 +53,8 @@ def _read(path: Path, where: str) -> bytes:
         return path.read_bytes()
     except (OSError, ValueError) as error:
         reason = str(getattr(error, "strerror", None) or error).lower()
-        problem, mend = f"{path} can't be read ({reason})", "check the path behind the @"
-        raise InputError(problem, mend, where) from None
+        problem, hint = f"{path} can't be read ({reason})", "check the path behind the @"
+        raise InputError(problem, hint, where) from None
 
 
 def _decoded(data: bytes, where: str) -> str:
@@ -125,10 +125,10 @@ def command(  # noqa: PLR0917 - click passes them by name
           --judge python/my_judges:strict --json
       jurybox evaluate --rubric companion --task "I'm sad." --response @reply.txt --explain
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.evaluate import evaluate
-    from jurybox.app.spending import Spending
+    from jurybox.app.costs import Spending
+    from jurybox.app.evaluate_once import evaluate
     from jurybox.scoring.by_rules import RulesReport
-    from jurybox.scoring.passing import check_rules, decide, sample_figures, verdict_as_data
+    from jurybox.scoring.pass_rules import check_rules, decide, sample_figures, verdict_as_data
     from jurybox.wiring import NOTICE, load_with_warnings, read_settings
 
     loaded, warnings = load_with_warnings(rubric)
@@ -151,8 +151,8 @@ def command(  # noqa: PLR0917 - click passes them by name
     )
     ruled = isinstance(report, RulesReport)
     if explain and not ruled:
-        mend = "leave --explain out, or use a rubric with rules such as `companion`"
-        raise InputError("its rules don't score this, so there is nothing to explain", mend, rubric)
+        hint = "leave --explain out, or use a rubric with rules such as `companion`"
+        raise InputError("its rules don't score this, so there is nothing to explain", hint, rubric)
     figures = sample_figures(loaded, report)
     # Rules and decisions are about one response; a comparison only has a winner.
     # Without a vote there is nothing to decide on.
@@ -198,7 +198,7 @@ def print_rules_report(
 
 
 def _scores(report: RulesReport) -> Table:
-    from jurybox.reporting.figures import shown
+    from jurybox.reporting.metric_text import shown
 
     table = _table("criterion", "score", "band", "what it is made of")
     for told, scored in zip(report.criteria, report.automated.criteria, strict=True):
@@ -209,7 +209,7 @@ def _scores(report: RulesReport) -> Table:
 
 def explained(automated: AutomatedReport) -> Table:
     """Return every score with its base and each rule that fired, on which words, for how much."""
-    from jurybox.reporting.figures import shown, signed
+    from jurybox.reporting.metric_text import shown, signed
     from jurybox.scoring.by_rules import quoted
 
     table = _table("criterion", "score", "amount", "why", "when", "on the words")
@@ -230,7 +230,7 @@ def explained(automated: AutomatedReport) -> Table:
 
 
 def _overall(automated: AutomatedReport, rubric: Rubric) -> str:
-    from jurybox.reporting.figures import shown
+    from jurybox.reporting.metric_text import shown
 
     overall = automated.overall
     band = None if overall is None else rubric.band(overall)

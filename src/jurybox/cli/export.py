@@ -11,7 +11,7 @@ from jurybox.cli.stores import opened, run_argument, store_option
 from jurybox.errors import InputError
 
 if TYPE_CHECKING:
-    from jurybox.reporting.exporting import Exported
+    from jurybox.reporting.export_rows import Exported
 
 
 @click.command("export")
@@ -54,7 +54,7 @@ def command(
       jurybox export 20260301-0914 -o samples.parquet --raw
       jurybox export last -o - | jq 'select(.passed == false) | .id'
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.reporting.exporting import export_run, export_writer, write_json_lines
+    from jurybox.reporting.export_rows import export_run, export_writer, write_json_lines
     from jurybox.reporting.output_file import whole_file
     from jurybox.wiring import find_run
 
@@ -83,9 +83,9 @@ def command(
 
 
 def _export_gold(run: str, output: str, store_url: str | None, *, as_json: bool) -> None:
-    from jurybox.app.gold import gold_rows
+    from jurybox.app.gold_sets import gold_rows
     from jurybox.app.review_desk import ReviewDesk
-    from jurybox.reporting.exporting import write_json_lines
+    from jurybox.reporting.export_rows import write_json_lines
     from jurybox.reporting.output_file import whole_file
     from jurybox.wiring import find_run
 

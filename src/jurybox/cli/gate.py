@@ -8,7 +8,7 @@ from jurybox.cli.exits import FAILED, FINE, INCOMPLETE, fail
 from jurybox.cli.output import json_option, print_json
 from jurybox.cli.stores import opened, resume_line, run_argument, store_option
 from jurybox.errors import InputError
-from jurybox.wording import listed, nearest
+from jurybox.text_format import listed, nearest
 
 if TYPE_CHECKING:
     from jurybox.reporting.view import RunView
@@ -69,18 +69,18 @@ def _check(rubric: "Rubric", decision: str | None, run_id: str) -> None:
     """Refuse to decide by what the rubric doesn't have."""
     if decision is None:
         if not rubric.gates:
-            mend = "add `gates` to it and rescore the run"
+            hint = "add `gates` to it and rescore the run"
             if rubric.decisions:
                 names = listed([each.decide for each in rubric.decisions])
-                mend += f", or insist on one of its decisions with --decision ({names})"
-            raise InputError("the rubric has no gates", mend, run_id)
+                hint += f", or insist on one of its decisions with --decision ({names})"
+            raise InputError("the rubric has no gates", hint, run_id)
         return
     names = [each.decide for each in rubric.decisions]
     if not names:
         raise InputError("the rubric has no decisions", "leave --decision out", run_id)
     if decision not in names:
-        mend = nearest(decision, names, f"it knows {listed(names)}")
-        raise InputError(f"the rubric never decides `{decision}`", mend, run_id)
+        hint = nearest(decision, names, f"it knows {listed(names)}")
+        raise InputError(f"the rubric never decides `{decision}`", hint, run_id)
 
 
 def _as_data(view: "RunView", *, passed: bool, wanted: str | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from jurybox.wording import closest
+from jurybox.text_format import closest
 
 
 class LazyGroup(click.Group):

@@ -13,8 +13,8 @@ from jurybox.cli.output import json_option, plain, print_json, wide_console
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jurybox.statistics.ranking.ranking import RankedModel, Ranking, StrengthDifference
-    from jurybox.statistics.result import Interval
+    from jurybox.statistics.estimate import Interval
+    from jurybox.statistics.ranking.bradley_terry import RankedModel, Ranking, StrengthDifference
 
 _MOST_IN_MATRIX: Final = 12
 _MOST_LINES: Final = 20
@@ -40,7 +40,7 @@ def command(verdicts: Path, level: float, as_json: bool) -> None:
       jurybox rank verdicts.jsonl --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.datasets.verdicts import read_verdicts
-    from jurybox.statistics.ranking.ranking import rank
+    from jurybox.statistics.ranking.bradley_terry import rank
 
     read = read_verdicts(verdicts)
     ranking = rank(read.rows, level=level)

@@ -50,7 +50,7 @@ def command(
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.calibrations import standing_as_data, standing_of
     from jurybox.app.view_run import view_run
-    from jurybox.cli.ending import people_as_data
+    from jurybox.cli.result import people_as_data
     from jurybox.reporting.output_file import whole_file
     from jurybox.reporting.reports import report_form, write_report
     from jurybox.wiring import find_run

@@ -8,11 +8,11 @@ from rich.text import Text
 
 from jurybox.cli.output import console, plain
 from jurybox.documents.numbers import show_number
-from jurybox.judging.report import CriterionReport, EvaluationReport
+from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.judging.safety import SafetyFinding
 from jurybox.rubric.model import Decision
 from jurybox.sample import Usage
-from jurybox.scoring.passing import RuleOutcome
+from jurybox.scoring.pass_rules import RuleOutcome
 
 _REASONS = {
     "safety": "a judge sees a danger",

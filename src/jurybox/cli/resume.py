@@ -44,8 +44,8 @@ def command(
       jurybox resume last
       jurybox resume 20260301-0914 --concurrency 4
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.run import forget_batches, resume_run
-    from jurybox.cli.working import work
+    from jurybox.app.run_suite import forget_batches, resume_run
+    from jurybox.cli.run_job import work
     from jurybox.wiring import find_run
 
     with opened(store_url) as store:

@@ -95,8 +95,8 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox run suite.yaml --repeats 3 --store postgresql://db.example/runs --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.prepare import RunOptions, prepare
-    from jurybox.app.run import start_run
-    from jurybox.cli.working import work
+    from jurybox.app.run_suite import start_run
+    from jurybox.cli.run_job import work
 
     options = RunOptions(
         rubric=rubric,

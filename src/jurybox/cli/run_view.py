@@ -9,10 +9,10 @@ from rich.table import Table
 from jurybox.cli.output import plain, wide_console
 from jurybox.errors import Unreadable
 from jurybox.reporting.attention import Concern, Place
-from jurybox.reporting.figures import exact, figures_of, key_figure, shown, signed
+from jurybox.reporting.metric_text import exact, figures_of, key_figure, shown, signed
 from jurybox.reporting.view import RunView
-from jurybox.rubric.comparison import Comparison
-from jurybox.rubric.figures import SAMPLES
+from jurybox.rubric.conditions import Comparison
+from jurybox.rubric.metrics import SAMPLES
 from jurybox.rubric.model import Rubric
 from jurybox.scoring.summary import GateOutcome
 

@@ -72,7 +72,7 @@ def _print(listed: "list[ListedRun]", *, more: bool) -> None:
 
 
 def _figure(each: "ListedRun") -> str:
-    from jurybox.reporting.figures import shown
+    from jurybox.reporting.metric_text import shown
 
     return "" if each.figure is None else f"{each.figure} {shown(each.value)}"
 

@@ -18,7 +18,7 @@ from jurybox.errors import InputError
 if TYPE_CHECKING:
     import socket
 
-    from jurybox.engine.storing import Store
+    from jurybox.engine.store_port import Store
 
 _HOST: Final = "127.0.0.1"
 _PORT: Final = 8080
@@ -68,7 +68,7 @@ def command(host: str, port: int, names: tuple[str, ...], store_url: str | None)
                 f"{name} is not installed", "install it with: pip install 'jurybox[web]'"
             )
     # Not before it is called: the libraries behind it take a third of a second.
-    from jurybox.web.serving import open_port
+    from jurybox.web.server import open_port
 
     with opened(store_url) as store:
         door = open_port(host, port)
@@ -80,9 +80,9 @@ def command(host: str, port: int, names: tuple[str, ...], store_url: str | None)
 async def _serve(
     host: str, door: "socket.socket", names: tuple[str, ...], store: "Store", store_name: str
 ) -> None:
-    from jurybox.web.app import application, warm
-    from jurybox.web.place import ServeSettings
-    from jurybox.web.serving import address_of, choose_token, is_loopback, known_names, serve
+    from jurybox.web.app_state import ServeSettings
+    from jurybox.web.server import address_of, choose_token, is_loopback, known_names, serve
+    from jurybox.web.site import application, warm
     from jurybox.wiring import read_settings
 
     given = read_settings().token

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from jurybox.engine.records import ExchangeRow, RunRow
     from jurybox.reporting.sample_record import Record
     from jurybox.sample import Response
-    from jurybox.scoring.automated import AutomatedReport
-    from jurybox.scoring.result import SampleResult
+    from jurybox.scoring.rules import AutomatedReport
+    from jurybox.scoring.sample_result import SampleResult
 
 
 @click.command("show")
@@ -64,7 +64,7 @@ def command(
                 print_record(record, row)
             return
         from jurybox.app.view_run import view_run
-        from jurybox.cli.ending import print_view, view_as_data
+        from jurybox.cli.result import print_view, view_as_data
 
         view = view_run(row, store)
         if as_json:
@@ -136,7 +136,7 @@ def _print_response(out: Console, title: str, response: Response) -> None:
 def _measures(result: SampleResult) -> Table:
     from rich.table import Table
 
-    from jurybox.reporting.figures import shown
+    from jurybox.reporting.metric_text import shown
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("figure")
@@ -152,7 +152,7 @@ def _measures(result: SampleResult) -> Table:
 
 
 def _print_report(record: Record, run: RunRow) -> None:
-    from jurybox.app.spending import run_cost
+    from jurybox.app.costs import run_cost
     from jurybox.cli.report_view import print_report
     from jurybox.models.prices import load_prices
     from jurybox.reporting.stored import rubric_of
@@ -170,7 +170,7 @@ def _trace(automated: AutomatedReport) -> Table:
     """Return what the rubric's rules made of the response, rule by rule."""
     from rich.table import Table
 
-    from jurybox.reporting.figures import shown, signed
+    from jurybox.reporting.metric_text import shown, signed
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("criterion", "score", "amount", "rule", "why"):
@@ -190,7 +190,7 @@ def _trace(automated: AutomatedReport) -> Table:
 def _print_exchange(out: Console, name: str, exchange: ExchangeRow, run: RunRow) -> None:
     from jurybox.engine.transcript import read_outcome, read_request
     from jurybox.judging.exchange import Failure
-    from jurybox.reporting.figures import shown
+    from jurybox.reporting.metric_text import shown
     from jurybox.reporting.sample_record import exchange_notes
     from jurybox.reporting.stored import damaged
 

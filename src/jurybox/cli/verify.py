@@ -11,7 +11,7 @@ from jurybox.cli.stores import opened, run_argument, store_option
 from jurybox.errors import InputError
 
 if TYPE_CHECKING:
-    from jurybox.engine.auditing import Audit
+    from jurybox.engine.audit import Audit
     from jurybox.engine.records import RunRow
 
 _DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
@@ -39,7 +39,7 @@ def command(run: str, digest: str | None, store_url: str | None, as_json: bool) 
       jurybox verify 20260301-0914 --digest 5a1f...
       jurybox verify last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.verify import verify_run
+    from jurybox.app.verify_run import verify_run
     from jurybox.cli.progress import counted
     from jurybox.wiring import find_run
 

@@ -2,6 +2,6 @@
 
 from jurybox.datasets.dataset import Dataset, DatasetError, Survey, survey
 from jurybox.datasets.fields import ROW_FIELDS
-from jurybox.datasets.opening import open_dataset
+from jurybox.datasets.open_dataset import open_dataset
 
 __all__ = ["ROW_FIELDS", "Dataset", "DatasetError", "Survey", "open_dataset", "survey"]

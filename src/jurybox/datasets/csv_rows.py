@@ -140,7 +140,7 @@ class _Table:
             return convert(text)
         except Refused as refused:
             problem = f"in the cell `{name}`: {refused.problem}"
-            self._note(line, refused.code, problem, refused.mend)
+            self._note(line, refused.code, problem, refused.hint)
             return None
 
     def _note_width(self, line: int, cells: list[str], width: int) -> None:
@@ -149,15 +149,15 @@ class _Table:
 
     def _note_syntax(self, error: csv.Error) -> None:
         reason = str(error)
-        mend = "double each quote that stands inside quotes"
+        hint = "double each quote that stands inside quotes"
         if "new-line character" in reason:
-            reason, mend = "a carriage return in a cell", "end lines with a line feed"
+            reason, hint = "a carriage return in a cell", "end lines with a line feed"
         elif "end of data" in reason:
-            reason, mend = "a quote is never closed", "close it"
-        self._note(self._start or 1, "csv-syntax", f"not valid CSV ({reason})", mend)
+            reason, hint = "a quote is never closed", "close it"
+        self._note(self._start or 1, "csv-syntax", f"not valid CSV ({reason})", hint)
 
-    def _note(self, line: int, code: str, problem: str, mend: str) -> bool:
-        self._findings.add(Place(line), code, problem, mend)
+    def _note(self, line: int, code: str, problem: str, hint: str) -> bool:
+        self._findings.add(Place(line), code, problem, hint)
         return False
 
 

@@ -14,7 +14,7 @@ from jurybox.datasets.source import Source, open_source
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.errors import DocumentError, IncompleteError, InputError
 from jurybox.sample import Row
-from jurybox.wording import printable
+from jurybox.text_format import printable
 
 Format = Callable[[Source, Findings, Warn], Iterator[tuple[int, Record]]]
 """Reads the records of a file, each with its line; notes those that can't be read, and goes on."""
@@ -179,8 +179,8 @@ class Dataset:
 class _FirstFault(Findings):
     """Ends reading at the first fault."""
 
-    def add(self, place: Place, code: str, problem: str, mend: str) -> None:
-        super().add(place, code, problem, mend)
+    def add(self, place: Place, code: str, problem: str, hint: str) -> None:
+        super().add(place, code, problem, hint)
         raise TooManyError
 
 
@@ -261,7 +261,7 @@ def _note_unusable(check: Check, row: Row, line: int, findings: Findings) -> Non
     try:
         check(row)
     except InputError as error:
-        findings.add(Place(line), "unusable-row", error.problem, error.mend)
+        findings.add(Place(line), "unusable-row", error.problem, error.hint)
 
 
 def _note_repeats(

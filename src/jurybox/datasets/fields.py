@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final, Literal, cast, get_args
 
 from jurybox.sample import Turn
-from jurybox.wording import closest, listed
+from jurybox.text_format import closest, listed
 
 ROW_FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -75,11 +75,11 @@ _MOST_TOKENS: Final = 10**15
 class Refused(Exception):  # noqa: N818 - it reads as what it is: `except Refused`
     """A value can't be used."""
 
-    def __init__(self, code: str, problem: str, mend: str) -> None:
+    def __init__(self, code: str, problem: str, hint: str) -> None:
         super().__init__(problem)
         self.code = code
         self.problem = problem
-        self.mend = mend
+        self.hint = hint
 
 
 Reader = Callable[[object, str], object]
@@ -167,8 +167,8 @@ def read_latency(value: object, name: str) -> float:
         number = math.inf
     if not 0 <= number <= _LONGEST_LATENCY:
         problem = f"`{name}` is {number:.6g}"
-        mend = f"give a number of milliseconds from 0 to {_LONGEST_LATENCY:.0e}"
-        raise Refused("out-of-range", problem, mend)
+        hint = f"give a number of milliseconds from 0 to {_LONGEST_LATENCY:.0e}"
+        raise Refused("out-of-range", problem, hint)
     return number
 
 
@@ -233,8 +233,8 @@ def read_extra(value: object, name: str) -> object:
         if not level:
             return value
         level = [inner for outer in level for inner in _inside(outer)]
-    mend = f"use at most {MAX_DEPTH} levels"
-    raise Refused("too-deep", f"`{name}` is nested too deeply", mend)
+    hint = f"use at most {MAX_DEPTH} levels"
+    raise Refused("too-deep", f"`{name}` is nested too deeply", hint)
 
 
 def _inside(value: object) -> list[object]:

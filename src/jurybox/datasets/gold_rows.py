@@ -9,7 +9,7 @@ import msgspec
 from jurybox.calibration.gold import GOLD, GOLD_WINNER, Gold, read_gold
 from jurybox.datasets.dataset import DatasetError
 from jurybox.datasets.fields import Refused, read_id
-from jurybox.datasets.opening import reader_of
+from jurybox.datasets.open_dataset import reader_of
 from jurybox.datasets.row_reader import Record
 from jurybox.datasets.source import open_source
 from jurybox.documents.findings import Findings, Place, TooManyError
@@ -66,20 +66,20 @@ class _Labels:
             row_id = None if record.get("id") is None else read_id(record["id"], "id")
             gold = read_gold(record, self._scales)
         except Refused as refused:
-            self._findings.add(Place(line), refused.code, refused.problem, refused.mend)
+            self._findings.add(Place(line), refused.code, refused.problem, refused.hint)
             return
         except InputError as error:
-            self._findings.add(Place(line), "bad-gold", error.problem, error.mend)
+            self._findings.add(Place(line), "bad-gold", error.problem, error.hint)
             return
         if gold is None:
             self.without += 1
         elif row_id is None:
-            mend = "give the id of the sample that it is of"
-            self._findings.add(Place(line), "missing-field", "the label has no `id`", mend)
+            hint = "give the id of the sample that it is of"
+            self._findings.add(Place(line), "missing-field", "the label has no `id`", hint)
         elif row_id in self._lines:
             problem = f"the id `{row_id}` is given twice (first on line {self._lines[row_id]})"
-            mend = "give several people's labels in one row, as a list or by their names"
-            self._findings.add(Place(line), "duplicate-id", problem, mend)
+            hint = "give several people's labels in one row, as a list or by their names"
+            self._findings.add(Place(line), "duplicate-id", problem, hint)
         else:
             self._lines[row_id] = line
             self.gold[row_id] = gold

@@ -20,8 +20,8 @@ from jurybox.documents.findings import Findings, Place
 class Fault(Refused):
     """JSON can't be read; ``column`` says where, counted in characters from 1."""
 
-    def __init__(self, column: int, code: str, problem: str, mend: str) -> None:
-        super().__init__(code, problem, mend)
+    def __init__(self, column: int, code: str, problem: str, hint: str) -> None:
+        super().__init__(code, problem, hint)
         self.column = column
 
 
@@ -72,7 +72,7 @@ def _located(text: str, error: json.JSONDecodeError) -> Fault:
         problem = f"the JSON breaks off ({_reason(error)})"
         return Fault(error.pos + 1, "json-syntax", problem, "complete it, on one line")
     problem = f"not valid JSON ({_reason(error)})"
-    return Fault(error.pos + 1, "json-syntax", problem, "mend it here")
+    return Fault(error.pos + 1, "json-syntax", problem, "hint it here")
 
 
 def _reason(error: json.JSONDecodeError) -> str:
@@ -119,7 +119,7 @@ def read_json_lines(source: Source, findings: Findings, _: Warn) -> Iterator[tup
                 _note_array(findings, number)
                 return
             place = Place(number, fault.column)
-            findings.add(place, fault.code, fault.problem, fault.mend)
+            findings.add(place, fault.code, fault.problem, fault.hint)
             value = None
         else:
             if type(value) is dict:
@@ -136,5 +136,5 @@ def read_json_lines(source: Source, findings: Findings, _: Warn) -> Iterator[tup
 def _note_array(findings: Findings, number: int) -> None:
     """Note once what would else be a finding on every line."""
     problem = "the file is a JSON list"
-    mend = "write each of its objects on a line of its own, without commas between them"
-    findings.add(Place(number), "wrong-type", problem, mend)
+    hint = "write each of its objects on a line of its own, without commas between them"
+    findings.add(Place(number), "wrong-type", problem, hint)

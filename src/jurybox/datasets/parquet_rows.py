@@ -42,8 +42,8 @@ def require_pyarrow() -> None:
     try:
         importlib.import_module("pyarrow.parquet")
     except ImportError:
-        mend = "install it with: pip install 'jurybox[parquet]'"
-        raise InputError("Parquet needs pyarrow", mend) from None
+        hint = "install it with: pip install 'jurybox[parquet]'"
+        raise InputError("Parquet needs pyarrow", hint) from None
 
 
 def read_parquet(source: Source, findings: Findings, warn: Warn) -> Iterator[tuple[int, Record]]:
@@ -114,8 +114,8 @@ class _Table:
                 self._warn(f"the column `{name}` is left out: {reason}")
         return columns if sound else {}
 
-    def _note(self, code: str, problem: str, mend: str) -> bool:
-        self._findings.add(Place(self._row or 1), code, problem, mend)
+    def _note(self, code: str, problem: str, hint: str) -> bool:
+        self._findings.add(Place(self._row or 1), code, problem, hint)
         return False
 
     def _convert_plain(self, field: str | None, kind: Arrow) -> Convert:
@@ -146,7 +146,7 @@ class _Table:
         try:
             return decode(text.encode()) if text else None
         except Fault as fault:
-            self._note(fault.code, f"in the column `{name}`: {fault.problem}", fault.mend)
+            self._note(fault.code, f"in the column `{name}`: {fault.problem}", fault.hint)
             return None
 
     def _is(self, kind: Arrow, *tests: str) -> bool:

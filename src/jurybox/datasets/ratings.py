@@ -12,8 +12,8 @@ from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.numbers import show_number
 from jurybox.errors import InputError
 from jurybox.rubric.scale import Scale
-from jurybox.statistics.agreement.panel import Ratings
-from jurybox.wording import closest, printable
+from jurybox.statistics.agreement.many_raters import Ratings
+from jurybox.text_format import closest, printable
 
 FIELDS: Final = ("item", "rater", "score", "criterion")
 _EXAMPLE: Final = '`{"item": "1", "rater": "anna", "score": 4}`'
@@ -60,7 +60,7 @@ def _row(number: int, line: bytes, findings: Findings) -> _Row | None:
     except Fault as fault:
         if line.strip():
             place = Place(number, fault.column)
-            findings.add(place, fault.code, fault.problem, fault.mend)
+            findings.add(place, fault.code, fault.problem, fault.hint)
         return None
     if not isinstance(value, dict):
         problem = f"the line is {kind_of(value)}, not an object"
@@ -68,8 +68,8 @@ def _row(number: int, line: bytes, findings: Findings) -> _Row | None:
         return None
     record = cast("Mapping[str, object]", value)
     faults = [*_faults(record)]
-    for code, problem, mend in faults:
-        findings.add(Place(number), code, problem, mend)
+    for code, problem, hint in faults:
+        findings.add(Place(number), code, problem, hint)
     if faults:
         return None
     criterion, score = record.get("criterion"), record["score"]
@@ -85,16 +85,16 @@ def _faults(record: Mapping[str, object]) -> Iterator[tuple[str, str, str]]:
     for name in ("item", "rater", "score"):
         if name not in record:
             meant = closest(name, [key for key in record if key not in FIELDS])
-            mend = f"add it, such as {_EXAMPLE}"
-            mend = mend if meant is None else f"if `{meant}` is meant, call it `{name}`"
-            yield "missing-field", f"the row has no `{name}`", mend
+            hint = f"add it, such as {_EXAMPLE}"
+            hint = hint if meant is None else f"if `{meant}` is meant, call it `{name}`"
+            yield "missing-field", f"the row has no `{name}`", hint
         elif name != "score" and not _names(record[name]):
             problem = f"`{name}` is {kind_of(record[name])}"
             yield "wrong-type", problem, "give it as a text or a whole number"
     score = record.get("score")
     if isinstance(score, bool) or not isinstance(score, int | float | None):
-        mend = "give it as a number, or as null where it is missing"
-        yield "wrong-type", f"`score` is {kind_of(score)}", mend
+        hint = "give it as a number, or as null where it is missing"
+        yield "wrong-type", f"`score` is {kind_of(score)}", hint
     criterion = record.get("criterion")
     if criterion is not None and not _names(criterion):
         yield "wrong-type", f"`criterion` is {kind_of(criterion)}", "give it as a text"
@@ -133,22 +133,22 @@ class _Rows:
     def check(self, origin: str) -> None:
         """Refuse what can't be used, all of it in one line."""
         problems: list[str] = []
-        mends: list[str] = []
+        hints: list[str] = []
         if self._off:
             scores = _counted(len(self._off), "score is", "scores are")
             problems.append(f"{scores} off the scale {self._scale} ({_lines(self._off)})")
-            mends.append("correct them, or declare the scale that was used")
+            hints.append("correct them, or declare the scale that was used")
         if self._fractional:
             scores = _counted(len(self._fractional), "score is", "scores are")
             problems.append(f"{scores} fractional ({_lines(self._fractional)})")
-            mends.append("use --continuous if the scale has no steps")
+            hints.append("use --continuous if the scale has no steps")
         if self._twice:
             ratings = _counted(len(self._twice), "rating is", "ratings are")
             pairs = [f"lines {one} and {other}" for one, other in self._twice]
             problems.append(f"{ratings} given twice by the same rater ({_listed(pairs)})")
-            mends.append("keep one of each")
+            hints.append("keep one of each")
         if problems:
-            raise InputError("; ".join(problems), ", and ".join(mends), origin)
+            raise InputError("; ".join(problems), ", and ".join(hints), origin)
         if not any(columns.scores for columns in self._columns.values()):
             problem = "every score is null" if self._count else "there are no ratings"
             raise InputError(problem, f"write rows such as {_EXAMPLE}", origin)

@@ -8,7 +8,7 @@ import msgspec
 from jurybox.datasets.fields import FIELD_OF, READERS, ROW_FIELDS, Refused, read_extra, slip_of
 from jurybox.documents.findings import Findings, Place
 from jurybox.sample import Response, Row, Timing, Usage
-from jurybox.wording import listed
+from jurybox.text_format import listed
 
 Record = Mapping[str, object]
 """The columns of one row; None is what isn't there."""
@@ -82,7 +82,7 @@ class RowReader:
             try:
                 found = read_extra(value, name) if field is None else READERS[field](value, name)
             except Refused as refused:
-                sound = self._note(line, refused.code, refused.problem, refused.mend)
+                sound = self._note(line, refused.code, refused.problem, refused.hint)
                 continue
             if field is None:
                 extras[name] = found
@@ -150,8 +150,8 @@ class RowReader:
         values["metadata"] = {**extras, **given}
         return True
 
-    def _note(self, line: int, code: str, problem: str, mend: str) -> bool:
-        self._findings.add(Place(line), code, problem, mend)
+    def _note(self, line: int, code: str, problem: str, hint: str) -> bool:
+        self._findings.add(Place(line), code, problem, hint)
         return False
 
     def _note_two_names(self, line: int, field: str, record: Record) -> bool:
@@ -176,12 +176,12 @@ class RowReader:
         names = (field, *ROW_FIELDS[field])
         if field in slips:
             column, name = slips[field]
-            mend = f"if `{column}` is meant, call it `{name}`"
+            hint = f"if `{column}` is meant, call it `{name}`"
         elif field == "response":
-            mend = f"add it (as {listed(names)}), or name a `target` in the suite"
+            hint = f"add it (as {listed(names)}), or name a `target` in the suite"
         else:
-            mend = f"add it (as {listed(names)})"
-        return self._note(line, "missing-field", f"the row has no `{field}`", mend)
+            hint = f"add it (as {listed(names)})"
+        return self._note(line, "missing-field", f"the row has no `{field}`", hint)
 
     def _slips(self, extras: Iterable[str], record: Record) -> Slips:
         """Find unknown columns that look like a slip of a field's name, and warn of them."""

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from jurybox.documents.findings import Findings, Place
 from jurybox.errors import IncompleteError, InputError
-from jurybox.wording import printable
+from jurybox.text_format import printable
 
 MAX_LINE: Final = 64_000_000
 """A longer line is no row, but a file of another kind; reading it would take all memory."""

@@ -12,8 +12,8 @@ from jurybox.datasets.row_reader import Record
 from jurybox.datasets.source import open_or_stdin
 from jurybox.documents.findings import Findings, Place
 from jurybox.errors import InputError
-from jurybox.statistics.ranking.tally import Outcome, PairVerdict
-from jurybox.wording import printable
+from jurybox.statistics.ranking.pair_counts import Outcome, PairVerdict
+from jurybox.text_format import printable
 
 _SIDES: Final[dict[str, Outcome]] = {
     "a": "a",
@@ -44,13 +44,13 @@ class _Refusals(Findings):
         self.first: tuple[int, str, str] | None = None
         self.lines: set[int] = set()
 
-    def add(self, place: Place, code: str, problem: str, mend: str) -> None:
+    def add(self, place: Place, code: str, problem: str, hint: str) -> None:
         del code
-        if '"task"' in mend:
+        if '"task"' in hint:
             # The reader of lines speaks of the rows of datasets.
-            mend = _MEND_ROW
+            hint = _MEND_ROW
         if self.first is None:
-            self.first = (place.line, printable(" ".join(problem.split())), mend)
+            self.first = (place.line, printable(" ".join(problem.split())), hint)
         self.lines.add(place.line)
 
 
@@ -76,10 +76,10 @@ def read_verdicts(path: Path) -> Verdicts:
                 without += 1
         origin = source.origin
     if refusals.first is not None:
-        line, problem, mend = refusals.first
+        line, problem, hint = refusals.first
         more = len(refusals.lines) - 1
         rest = f" ({more} more row{'s' if more > 1 else ''} can't be used either)" if more else ""
-        raise InputError(problem, mend + rest, f"{origin}:{line}")
+        raise InputError(problem, hint + rest, f"{origin}:{line}")
     if not rows:
         problem = "no row has a winner" if without else "there are no rows"
         raise InputError(problem, f"{_MEND_ROW} rows", origin)
@@ -97,7 +97,7 @@ def _verdict(line: int, record: Record, refusals: Findings) -> PairVerdict | Non
         item = _item(record)
         winner = _winner(record, [a, b])
     except Refused as refused:
-        refusals.add(Place(line), refused.code, refused.problem, refused.mend)
+        refusals.add(Place(line), refused.code, refused.problem, refused.hint)
         return None
     if winner is None:
         return None

@@ -5,7 +5,7 @@ import bisect
 import msgspec
 
 from jurybox.errors import Finding, Unreadable
-from jurybox.wording import printable
+from jurybox.text_format import printable
 
 _MAX_LENGTH = 500
 _MOST = 100
@@ -47,7 +47,7 @@ class Findings:
         """Start with none."""
         self._found: list[Finding] = []
 
-    def add(self, place: Place, code: str, problem: str, mend: str) -> None:
+    def add(self, place: Place, code: str, problem: str, hint: str) -> None:
         """Note one fault.
 
         Raises:
@@ -61,7 +61,7 @@ class Findings:
                     column=place.column,
                     code="too-many",
                     problem=f"more than {_MOST} findings",
-                    mend="mend those above first",
+                    hint="hint those above first",
                 )
             )
             raise TooManyError
@@ -71,13 +71,13 @@ class Findings:
                 column=place.column,
                 code=code,
                 problem=_one_line(problem),
-                mend=_one_line(mend),
+                hint=_one_line(hint),
             )
         )
 
     def add_unreadable(self, place: Place, code: str, error: Unreadable) -> None:
         """Note a small text that can't be read."""
-        self.add(place, code, error.problem, error.mend)
+        self.add(place, code, error.problem, error.hint)
 
     def in_order(self) -> tuple[Finding, ...]:
         """Return each fault once, in the order of the text."""

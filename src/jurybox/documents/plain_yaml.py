@@ -13,8 +13,8 @@ from typing import cast
 import msgspec
 import yaml
 
+from jurybox.documents.document_text import CONTROL
 from jurybox.documents.findings import Findings, Lines, Place
-from jurybox.documents.text import CONTROL
 
 # The parser in C reads a bundled document ten times faster; both yield the same events.
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -85,8 +85,8 @@ def read_yaml(text: str, start: Place, findings: Findings) -> Node | None:
         index = 0 if mark is None else mark.index
         reason = error.problem or error.context or "it can't be parsed"
         tab = "\t" in text[text.rfind("\n", 0, index) + 1 : index + 1]
-        mend = "indent with spaces, not with tabs" if tab else "mend the syntax here"
-        findings.add(lines.place(index), "yaml-syntax", f"not valid YAML: {reason}", mend)
+        hint = "indent with spaces, not with tabs" if tab else "hint the syntax here"
+        findings.add(lines.place(index), "yaml-syntax", f"not valid YAML: {reason}", hint)
     except yaml.YAMLError as error:
         reason = str(error).splitlines()[0]
         findings.add(start, "yaml-syntax", f"not valid YAML: {reason}", _PLAIN)
@@ -142,15 +142,15 @@ class _Reader:
         self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, place: Place
     ) -> None:
         if event.anchor is not None:
-            mend = "write the value out where it is used"
-            self._note(place, f"the anchor `&{event.anchor}`", mend)
+            hint = "write the value out where it is used"
+            self._note(place, f"the anchor `&{event.anchor}`", hint)
         if event.tag is not None:
             tag = str(event.tag).replace("tag:yaml.org,2002:", "!!")
             self._note(place, f"the tag `{tag}`", _PLAIN)
 
-    def _note(self, place: Place, what: str, mend: str) -> None:
+    def _note(self, place: Place, what: str, hint: str) -> None:
         """Note what is not plain data; reading goes on, so that the rest is checked too."""
-        self._findings.add(place, "yaml-not-plain", f"{what} is not plain data", mend)
+        self._findings.add(place, "yaml-not-plain", f"{what} is not plain data", hint)
 
     def _close(self, node: Node) -> None:
         if self._open:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from jurybox.engine.drive import Call
+from jurybox.engine.driver import Call
 from jurybox.engine.limits import Concurrency, Limits, RetryBudget, delay
 from jurybox.engine.ports import Clock, Model, ModelTrouble
 from jurybox.judging.exchange import Failure, FailureKind, ModelReply, ModelRequest, Outcome
@@ -208,9 +208,9 @@ class Endpoint:
             parts.append(f" after {attempts} attempts")
         if self._asks_too_much(trouble):
             parts.append(f", and it asks to wait {trouble.retry_after:.0f} s")
-        mend = _MEND.get(trouble.kind)
-        if mend is not None:
-            parts.append(f"; {mend}")
+        hint = _MEND.get(trouble.kind)
+        if hint is not None:
+            parts.append(f"; {hint}")
         return Failure(kind=trouble.kind, message="".join(parts))
 
 

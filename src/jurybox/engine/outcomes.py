@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.scoring.result import SampleResult
+from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import Conclusion
 
 

@@ -11,13 +11,13 @@ import msgspec
 
 from jurybox.engine.records import ENCODER
 from jurybox.engine.target import Target
-from jurybox.judging.asking import Judging
+from jurybox.judging.protocol import Judging
 from jurybox.rubric import parse_rubric
 from jurybox.rubric.model import Generation
 from jurybox.rubric.template import Template
 from jurybox.sample import Response, Row
-from jurybox.scoring.automated import compile_rules
-from jurybox.scoring.conduct import Procedure
+from jurybox.scoring.evaluate_sample import Procedure
+from jurybox.scoring.rules import compile_rules
 
 FORMAT: Final = 1
 

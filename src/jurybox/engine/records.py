@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from jurybox.engine.hashing import columns_hash, request_hash, text_hash
+from jurybox.engine.request_hash import columns_hash, request_hash, text_hash
 from jurybox.judging.exchange import Frame, ModelRequest
 
 _SEAL: Final = "jurybox seal 1"

@@ -6,16 +6,16 @@ from itertools import groupby
 
 import msgspec
 
-from jurybox.engine.drive import drive_sync
+from jurybox.engine.driver import drive_sync
 from jurybox.engine.plan import Plan
 from jurybox.engine.records import ExchangeRow, SampleRow, framed
 from jurybox.engine.runner import Work, sample_row
-from jurybox.engine.storing import EVERY, Store
+from jurybox.engine.store_port import EVERY, Store
 from jurybox.engine.transcript import read_outcome, read_request
 from jurybox.judging.exchange import Failure, ModelRequest, Outcome
 from jurybox.sample import Response, Row
-from jurybox.scoring.conduct import Procedure, conduct
-from jurybox.scoring.result import Role
+from jurybox.scoring.evaluate_sample import Procedure, conduct
+from jurybox.scoring.sample_result import Role
 from jurybox.scoring.uses import Exchanged, with_uses
 
 

@@ -11,15 +11,15 @@ from typing import Protocol, cast
 
 import msgspec
 
-from jurybox.engine.drive import drive
+from jurybox.engine.driver import drive
 from jurybox.engine.records import ENCODER, ExchangeRow, SampleRow, hashed_sample, notes_of
 from jurybox.engine.sink import Sink
 from jurybox.engine.stop import Stop
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.engine.transcript import HaltedError, Place, Stage, Transcript
 from jurybox.sample import Row
-from jurybox.scoring.conduct import Conducted, Procedure, conduct
-from jurybox.scoring.result import SampleResult
+from jurybox.scoring.evaluate_sample import Conducted, Procedure, conduct
+from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.uses import with_uses
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from jurybox.engine.records import ExchangeRow, SampleRow
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 
 # A commit costs a write to the disk; so many seconds of finished work go into one.
 _PAUSE: Final = 0.05

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import msgspec
 
 from jurybox.engine.caller import Asker
-from jurybox.engine.hashing import request_hash, text_hash
 from jurybox.engine.records import (
     ENCODER,
     ExchangeHashes,
@@ -19,8 +18,9 @@ from jurybox.engine.records import (
     hashes_of,
     request_key,
 )
+from jurybox.engine.request_hash import request_hash, text_hash
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.scoring.result import Role
+from jurybox.scoring.sample_result import Role
 from jurybox.scoring.uses import Exchanged
 
 

@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 
-from jurybox.judging.asking import Judging
-from jurybox.judging.compiling import Ballot, report_on_one, report_on_pair, report_on_two
-from jurybox.judging.evidence.evidence_votes import compare, examine
-from jurybox.judging.flow import Answer, Flow, Unscored, ask, together
-from jurybox.judging.pairwise import PairVote, pairwise
-from jurybox.judging.panel import Panel, Question, Seat
-from jurybox.judging.report import EvaluationReport
-from jurybox.judging.rounds import (
+from jurybox.judging.early_stop import (
     Lacking,
     all_at_once,
     in_rounds,
     lacking_preferences,
     lacking_scores,
 )
+from jurybox.judging.evaluation_report import EvaluationReport
+from jurybox.judging.evidence.evidence_votes import compare, examine
+from jurybox.judging.flow import Answer, Flow, Unscored, ask, together
+from jurybox.judging.pairwise import PairVote, pairwise
+from jurybox.judging.panel import Panel, Question, Seat
+from jurybox.judging.protocol import Judging
+from jurybox.judging.report_builder import Ballot, report_on_one, report_on_pair, report_on_two
 from jurybox.judging.verdict import Remarks, Scores
 from jurybox.sample import Sample
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from jurybox.documents.numbers import show_number
 from jurybox.judging.exchange import Frame
-from jurybox.judging.replies.json_verdict import (
+from jurybox.judging.formats.json_verdict import (
     CHECKLIST,
     CONCERNS,
     PREFERENCES,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from jurybox.judging.report import Confidence
+from jurybox.judging.evaluation_report import Confidence
 from jurybox.judging.verdict import Side
 
 V = TypeVar("V", float, Side)

@@ -8,7 +8,6 @@ import msgspec
 
 from jurybox.engine.ports import ModelTrouble
 from jurybox.judging.exchange import ModelReply, ModelRequest
-from jurybox.models.concessions import Accepted
 from jurybox.models.http import (
     HttpAnswer,
     HttpClient,
@@ -18,6 +17,7 @@ from jurybox.models.http import (
     secret_header,
 )
 from jurybox.models.negotiation import Negotiation
+from jurybox.models.parameter_fallback import Accepted
 from jurybox.rubric.model import Generation
 from jurybox.sample import Usage
 

@@ -9,7 +9,7 @@ import msgspec
 from jurybox.engine.ports import ModelTrouble
 from jurybox.models.batch_providers import BatchStatus, listed_batches, read_line
 from jurybox.models.http import HttpCall, HttpClient, decode, encoded
-from jurybox.models.trouble import quoted, read_refusal, status_trouble
+from jurybox.models.model_errors import quoted, read_refusal, status_trouble
 
 _BATCHES: Final = "/v1/messages/batches"
 

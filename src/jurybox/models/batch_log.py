@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from jurybox.engine.records import BatchRow, sealed_batch
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 
 _OPEN: Final = ("submitting", "submitted")
 

@@ -10,7 +10,7 @@ import msgspec
 
 from jurybox.engine.ports import ModelTrouble
 from jurybox.models.http import HttpCall, HttpClient, decode, read_json
-from jurybox.models.trouble import quoted
+from jurybox.models.model_errors import quoted
 
 T = TypeVar("T")
 

@@ -23,10 +23,10 @@ from jurybox.engine.records import ENCODER, BatchRow
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.batch_log import KEY_LENGTH, BatchLog, mark_of, name_of, tag_in, tag_of
 from jurybox.models.batch_providers import BatchProvider, BatchStatus
-from jurybox.models.concessions import Accepted
 from jurybox.models.http import HttpAnswer, HttpCall, HttpClient, read_json
+from jurybox.models.model_errors import StatusTrouble
 from jurybox.models.negotiation import Negotiation
-from jurybox.models.trouble import StatusTrouble
+from jurybox.models.parameter_fallback import Accepted
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from jurybox.engine.ports import ModelTrouble
 from jurybox.errors import InputError
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.function import prompt_of
+from jurybox.models.model_errors import quoted
 from jurybox.models.process import LARGEST, Heard, hear_out
-from jurybox.models.trouble import quoted
 from jurybox.sample import Usage
 
 _LONGEST_COMPLAINT: Final = 200

@@ -15,7 +15,7 @@ import msgspec
 from jurybox.engine.ports import ModelTrouble
 from jurybox.errors import InputError
 from jurybox.judging.exchange import ModelReply, ModelRequest
-from jurybox.wording import nearest
+from jurybox.text_format import nearest
 
 Function = Callable[..., Any]
 
@@ -177,8 +177,8 @@ def load_function(name: str, folder: str | None = None) -> FunctionModel:
         sys.dont_write_bytecode = before
     for part in path.split("."):
         if not hasattr(found, part):
-            mend = nearest(part, dir(found), f"define it in `{module_name}`")
-            raise InputError(f"there is no `{part}`", mend, where)
+            hint = nearest(part, dir(found), f"define it in `{module_name}`")
+            raise InputError(f"there is no `{part}`", hint, where)
         found = getattr(found, part)
     if not callable(found):
         raise InputError("that is no function", _HOW, where)

@@ -16,7 +16,7 @@ from wreq import exceptions
 from jurybox.engine.ports import ModelTrouble
 from jurybox.errors import InputError
 from jurybox.models.connections import Endpoint, HttpOptions
-from jurybox.models.trouble import (
+from jurybox.models.model_errors import (
     LARGEST_REFUSAL,
     quoted,
     read_refusal,

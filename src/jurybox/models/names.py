@@ -6,7 +6,7 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from jurybox.errors import InputError
-from jurybox.wording import listed, nearest
+from jurybox.text_format import listed, nearest
 
 Provider = Literal["anthropic", "local", "openai", "python", "replay"]
 PROVIDERS: Final[tuple[Provider, ...]] = get_args(Provider)
@@ -49,8 +49,8 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(problem, "write `provider/name`, such as `openai/gpt-4.1-2025-04-14`")
         if provider not in PROVIDERS:
             known = f"there are {listed(PROVIDERS)}"
-            mend = nearest(provider, PROVIDERS, known)
-            raise InputError(f"`{text}`: there is no provider `{provider}`", mend)
+            hint = nearest(provider, PROVIDERS, known)
+            raise InputError(f"`{text}`: there is no provider `{provider}`", hint)
         # A path may hold anything, and a file stays what it is.
         if provider in {"local", "replay"}:
             return cls(provider=provider, name=rest)

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
-from jurybox.models.concessions import Accepted, concede, less_of
 from jurybox.models.http import HttpAnswer, HttpClient
-from jurybox.models.trouble import StatusTrouble
+from jurybox.models.model_errors import StatusTrouble
+from jurybox.models.parameter_fallback import Accepted, concede, less_of
 
 Payload = dict[str, object]
 

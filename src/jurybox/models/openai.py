@@ -8,7 +8,6 @@ import msgspec
 
 from jurybox.engine.ports import ModelTrouble
 from jurybox.judging.exchange import ModelReply, ModelRequest
-from jurybox.models.concessions import Accepted
 from jurybox.models.http import (
     HttpAnswer,
     HttpClient,
@@ -17,8 +16,9 @@ from jurybox.models.http import (
     decode,
     secret_header,
 )
+from jurybox.models.model_errors import Refusal, measured, quoted, status_trouble
 from jurybox.models.negotiation import Negotiation
-from jurybox.models.trouble import Refusal, measured, quoted, status_trouble
+from jurybox.models.parameter_fallback import Accepted
 from jurybox.rubric.model import Generation
 from jurybox.sample import Usage
 

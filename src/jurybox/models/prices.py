@@ -80,7 +80,7 @@ def load_prices(own: str | PathLike[str] | None = None) -> Prices:
 
 
 def _read(file: str | PathLike[str]) -> Prices:
-    mend = (
+    hint = (
         'write `{"provider/name": {"input": 1.0, "output": 2.0}}`, in US dollars a million tokens'
     )
     try:
@@ -89,4 +89,4 @@ def _read(file: str | PathLike[str]) -> Prices:
         problem = f"can't be read ({error.strerror})"
         raise InputError(problem, "check the path", str(file)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"that is no table of prices ({error})", mend, str(file)) from None
+        raise InputError(f"that is no table of prices ({error})", hint, str(file)) from None

@@ -7,7 +7,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from jurybox.engine.records import RunRow
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.errors import IncompleteError
 
 _KEPT: Final = 1.0

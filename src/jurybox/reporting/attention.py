@@ -8,12 +8,12 @@ import msgspec
 
 from jurybox.engine.outcomes import read_result
 from jurybox.engine.records import RunRow, SampleRow
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.reporting.reasons import cut, reasoning
 from jurybox.reporting.stored import damaged
 from jurybox.sample import Row
-from jurybox.scoring.attention import FIRST, KINDS, Noted, Notice
-from jurybox.scoring.result import SampleResult
+from jurybox.scoring.review_reasons import FIRST, KINDS, Noted, Notice
+from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import Conclusion
 
 LATENCY: Final = "latency_e2e_ms"

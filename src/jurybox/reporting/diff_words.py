@@ -6,9 +6,9 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.reporting.attention import Place
-from jurybox.reporting.figures import shown, signed
+from jurybox.reporting.difference_tests import Difference
+from jurybox.reporting.metric_text import shown, signed
 from jurybox.reporting.run_diff import Change, RunDiff
-from jurybox.reporting.significance import Difference
 from jurybox.reporting.view import RunView
 
 _LONGEST: Final = 30

@@ -18,14 +18,14 @@ from jurybox.calibration.observations import (
 from jurybox.engine.plan import Plan
 from jurybox.engine.records import RunRow, SampleRow, in_order
 from jurybox.engine.replay import StoredResponses
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
-from jurybox.judging.report import CriterionReport, EvaluationReport
+from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.reporting.pair_votes import both_orders, kept_preferences, pair_votes
 from jurybox.reporting.stored import damaged, plan_of, procedure_of
 from jurybox.rubric.model import Rubric
 from jurybox.sample import Row
-from jurybox.scoring.conduct import Procedure
+from jurybox.scoring.evaluate_sample import Procedure
 
 MODEL: Final = "model"
 MODEL_A: Final = "model_a"
@@ -110,7 +110,7 @@ class _Reading:
         try:
             return read_gold(row.metadata, self._scales)
         except InputError as error:
-            raise InputError(error.problem, error.mend, f"sample {row.id}") from None
+            raise InputError(error.problem, error.hint, f"sample {row.id}") from None
 
     def _add_votes(self, sample: SampleRow, stored: Stored, gold: Gold | None) -> None:
         responses = stored.responses

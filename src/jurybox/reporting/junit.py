@@ -9,13 +9,13 @@ import msgspec
 
 from jurybox.engine.outcomes import read_result
 from jurybox.engine.records import RunRow, SampleRow
-from jurybox.engine.storing import Store
-from jurybox.reporting.figures import exact
+from jurybox.engine.store_port import Store
+from jurybox.reporting.metric_text import exact
 from jurybox.reporting.reasons import cut, in_words, reasoning, unmeasured
 from jurybox.reporting.stored import damaged
 from jurybox.reporting.view import RunView
-from jurybox.scoring.attention import unmet
-from jurybox.scoring.result import SampleResult
+from jurybox.scoring.review_reasons import unmet
+from jurybox.scoring.sample_result import SampleResult
 
 # XML 1.0 has no way to write these, not even as a reference.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

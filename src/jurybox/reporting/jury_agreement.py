@@ -7,13 +7,13 @@ from typing import Final
 import msgspec
 
 from jurybox.engine.records import RunRow
-from jurybox.engine.storing import Store
-from jurybox.judging.report import CriterionReport, EvaluationReport
+from jurybox.engine.store_port import Store
+from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.judging.verdict import Side
 from jurybox.reporting.stored import damaged, plan_of, procedure_of
-from jurybox.scoring.conduct import Procedure
+from jurybox.scoring.evaluate_sample import Procedure
+from jurybox.statistics.estimate import Interval
 from jurybox.statistics.intervals import wilson
-from jurybox.statistics.result import Interval
 
 _REPORT: Final = msgspec.json.Decoder(EvaluationReport)
 _SEVERAL: Final = 2

@@ -7,10 +7,10 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.reporting.attention import Attention, Concern, Extreme
-from jurybox.reporting.figures import MISSING, exact, figures_of, key_figure, shown
+from jurybox.reporting.metric_text import MISSING, exact, figures_of, key_figure, shown
 from jurybox.reporting.view import RunView
-from jurybox.rubric.comparison import Comparison
-from jurybox.rubric.figures import SAMPLES
+from jurybox.rubric.conditions import Comparison
+from jurybox.rubric.metrics import SAMPLES
 from jurybox.rubric.model import Rubric
 from jurybox.scoring.summary import GateOutcome
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from jurybox.engine.drive import drive_sync
+from jurybox.engine.driver import drive_sync
 from jurybox.engine.records import ExchangeRow
 from jurybox.engine.replay import ByThread, role_of
 from jurybox.judging.evidence.evidence_votes import compare
@@ -12,7 +12,7 @@ from jurybox.judging.pairwise import PairVote, pairwise
 from jurybox.judging.panel import Seat
 from jurybox.judging.verdict import Side
 from jurybox.sample import Sample
-from jurybox.scoring.conduct import Procedure
+from jurybox.scoring.evaluate_sample import Procedure
 
 _NO_LEAD: Final = 1e-9
 

@@ -7,11 +7,11 @@ import msgspec
 
 from jurybox.engine.outcomes import read_result
 from jurybox.engine.records import SampleRow
-from jurybox.judging.report import CriterionReport, EvaluationReport
-from jurybox.reporting.figures import exact, shown
-from jurybox.scoring.automated import AutomatedReport
-from jurybox.scoring.passing import RuleOutcome
-from jurybox.scoring.result import SampleResult
+from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
+from jurybox.reporting.metric_text import exact, shown
+from jurybox.scoring.pass_rules import RuleOutcome
+from jurybox.scoring.rules import AutomatedReport
+from jurybox.scoring.sample_result import SampleResult
 
 _REPORT: Final = msgspec.json.Decoder(EvaluationReport)
 _AUTOMATED: Final = msgspec.json.Decoder(AutomatedReport)

@@ -5,13 +5,13 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from jurybox.engine.hashing import request_hash
 from jurybox.engine.outcomes import read_result
 from jurybox.engine.records import ExchangeRow, SampleRow, in_order
-from jurybox.rubric.figures import SAMPLE_SCORE, TOTAL_SCORE
+from jurybox.engine.request_hash import request_hash
+from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.model import Rubric
 from jurybox.sample import Row
-from jurybox.scoring.result import SampleResult
+from jurybox.scoring.sample_result import SampleResult
 
 Kind = Literal["text", "integer", "number", "boolean", "json"]
 Record = dict[str, Any]

@@ -8,12 +8,12 @@ from typing import BinaryIO, Final, Literal, cast
 import msgspec
 
 from jurybox.engine.records import RunRow
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
 from jurybox.reporting.attention import gather
-from jurybox.reporting.figures import headline
 from jurybox.reporting.junit import write_junit
 from jurybox.reporting.markdown import markdown_report
+from jurybox.reporting.metric_text import headline
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 
@@ -43,8 +43,8 @@ def report_form(name: str) -> Form:
     ending = PurePath(name).suffix.lower()
     if ending not in _ENDINGS:
         problem = f"`{ending}` is no form of report" if ending else "the name has no ending"
-        mend = "end it with .html, .md, .json or .junit.xml, or use --format"
-        raise InputError(problem, mend, name)
+        hint = "end it with .html, .md, .json or .junit.xml, or use --format"
+        raise InputError(problem, hint, name)
     return _ENDINGS[ending]
 
 
@@ -75,7 +75,7 @@ def write_report(
         return
     if form == "html":
         # Only here, for it takes a while to load.
-        from jurybox.reporting.html.render import html_report
+        from jurybox.reporting.html.html_render import html_report
 
         file.write(html_report(view, rubric, attention, run, store, more).encode())
         return

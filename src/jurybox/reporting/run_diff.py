@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from jurybox.reporting.attention import Place
-from jurybox.reporting.significance import Difference
+from jurybox.reporting.difference_tests import Difference
 from jurybox.reporting.view import RunView
 from jurybox.scoring.summary import GateOutcome
 

@@ -7,10 +7,10 @@ import msgspec
 
 from jurybox.engine.plan import Plan, read_plan
 from jurybox.engine.records import RunRow
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.errors import JuryboxError
 from jurybox.reporting.at_work import is_at_work
-from jurybox.reporting.figures import key_figure
+from jurybox.reporting.metric_text import key_figure
 from jurybox.reporting.view import finished_view
 from jurybox.rubric import parse_rubric
 

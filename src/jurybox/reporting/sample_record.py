@@ -5,18 +5,18 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.engine.finding import SampleQuery
 from jurybox.engine.records import ExchangeRow, RunRow, SampleRow, in_order
 from jurybox.engine.replay import StoredResponses
-from jurybox.engine.storing import Store
+from jurybox.engine.sample_query import SampleQuery
+from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
-from jurybox.judging.report import EvaluationReport
+from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.reporting.record import Shape
 from jurybox.reporting.stored import damaged, procedure_of
 from jurybox.sample import Row
-from jurybox.scoring.automated import AutomatedReport
-from jurybox.scoring.result import SampleResult
-from jurybox.wording import nearest
+from jurybox.scoring.rules import AutomatedReport
+from jurybox.scoring.sample_result import SampleResult
+from jurybox.text_format import nearest
 
 # Nobody means the last of a hundred thousand names, and comparing takes time.
 _MOST_NAMES: Final = 1000

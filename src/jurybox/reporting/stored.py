@@ -7,7 +7,7 @@ from jurybox.engine.records import RunRow
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.rubric import parse_rubric
 from jurybox.rubric.model import Rubric
-from jurybox.scoring.conduct import Procedure
+from jurybox.scoring.evaluate_sample import Procedure
 
 
 def damaged(run: RunRow, why: object) -> IncompleteError:

@@ -7,7 +7,7 @@ import msgspec
 from jurybox.engine.outcomes import StoredOutcome, read_result
 from jurybox.engine.plan import Metadata, Plan, read_plan
 from jurybox.engine.records import RunRow
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.errors import IncompleteError
 from jurybox.scoring.summary import Conclusion, GateOutcome, Reported, RunTally
 

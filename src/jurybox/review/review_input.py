@@ -5,13 +5,13 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Final, cast
 
-from jurybox.documents.text import CONTROL
+from jurybox.documents.document_text import CONTROL
 from jurybox.errors import InputError
 from jurybox.judging.verdict import SIDES, Side
-from jurybox.review.model import ORDERS, QUEUES, Order, Queue, Score, Verdict
+from jurybox.review.reviews import ORDERS, QUEUES, Order, Queue, Score, Verdict
 from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import Scale
-from jurybox.wording import listed, nearest
+from jurybox.text_format import listed, nearest
 
 LONGEST_NAME: Final = 80
 LONGEST_COMMENT: Final = 10_000
@@ -72,8 +72,8 @@ def read_queue(text: str) -> Queue:
     for queue in QUEUES:
         if text == queue:
             return queue
-    mend = nearest(str(text), QUEUES, f"there are {listed(QUEUES)}")
-    raise InputError(f"there is no queue `{text}`", mend, "queue")
+    hint = nearest(str(text), QUEUES, f"there are {listed(QUEUES)}")
+    raise InputError(f"there is no queue `{text}`", hint, "queue")
 
 
 def read_order(text: str) -> Order:
@@ -100,7 +100,7 @@ def _scores(data: object, rubric: Rubric) -> dict[str, Score | None]:
         problem = None if value is None else criterion.scale.problem_with(value)
         if problem is not None:
             raise InputError(
-                f"the score {problem}", "mend it, or give null where you can't tell", criterion.id
+                f"the score {problem}", "hint it, or give null where you can't tell", criterion.id
             )
         scores[criterion.id] = cast("Score | None", value)
     return scores
@@ -120,8 +120,8 @@ def _named(data: object, rubric: Rubric, what: str) -> Mapping[str, object]:
     names = [each.id for each in rubric.criteria]
     for name in given:
         if name not in names:
-            mend = nearest(str(name), names, f"there are {listed(names)}")
-            raise InputError(f"`{name}` isn't judged", mend, "verdict")
+            hint = nearest(str(name), names, f"there are {listed(names)}")
+            raise InputError(f"`{name}` isn't judged", hint, "verdict")
     return given
 
 
@@ -131,8 +131,8 @@ def _side(value: object, where: str) -> Side | None:
     for side in SIDES:
         if value == side:
             return side
-    mend = 'give "A", "B" or "tie", or null where you can\'t tell'
-    raise InputError("that is none of the responses", mend, where)
+    hint = 'give "A", "B" or "tie", or null where you can\'t tell'
+    raise InputError("that is none of the responses", hint, where)
 
 
 def given_number(text: str) -> Score | str:
@@ -160,8 +160,8 @@ def read_reviewer(text: str) -> str:
         raise InputError("the name is too long", f"use {LONGEST_NAME} characters", "reviewer")
     # Marks that turn the order of letters around count among what can't be printed.
     if not name.isprintable():
-        mend = "use letters, digits, signs and spaces"
-        raise InputError("the name has characters that can't be seen", mend, "reviewer")
+        hint = "use letters, digits, signs and spaces"
+        raise InputError("the name has characters that can't be seen", hint, "reviewer")
     return name
 
 
@@ -174,8 +174,8 @@ def read_comment(text: str) -> str:
     """
     comment = text.replace("\r\n", "\n").replace("\r", "\n").strip()
     if len(comment) > LONGEST_COMMENT:
-        mend = f"use {LONGEST_COMMENT:,} characters"
-        raise InputError("the comment is too long", mend, "comment")
+        hint = f"use {LONGEST_COMMENT:,} characters"
+        raise InputError("the comment is too long", hint, "comment")
     if CONTROL.search(comment) or _SURROGATE.search(comment):
         raise InputError("the comment has control characters", "remove them", "comment")
     return comment

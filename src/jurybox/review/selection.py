@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.review.model import Order
+from jurybox.review.reviews import Order
 
 _SKIPPABLE: Final = 0.1
 

@@ -6,8 +6,8 @@ from typing import Final, Literal
 import msgspec
 
 from jurybox.documents.numbers import round_half_up
-from jurybox.rubric.comparison import Comparison
-from jurybox.rubric.figures import Formula
+from jurybox.rubric.conditions import Comparison
+from jurybox.rubric.metrics import Formula
 from jurybox.rubric.rules import Lexicon, Rules
 from jurybox.rubric.scale import Scale
 from jurybox.rubric.template import Template

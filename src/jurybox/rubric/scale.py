@@ -37,8 +37,8 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
         low_text, _, high_text = match.groups()
         fractional = ["." in end for end in (low_text, high_text)]
         if any(fractional) != all(fractional):
-            mend = "write both ends with decimals (continuous) or both without (whole numbers)"
-            raise Unreadable(f"the ends of the scale `{text}` are of two kinds", mend)
+            hint = "write both ends with decimals (continuous) or both without (whole numbers)"
+            raise Unreadable(f"the ends of the scale `{text}` are of two kinds", hint)
         continuous = all(fractional)
         low, high = (float(end) if continuous else int(end) for end in (low_text, high_text))
         if low == high:

@@ -5,11 +5,11 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.documents.numbers import show_number
-from jurybox.judging.report import CriterionReport, EvaluationReport, RubricName
+from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport, RubricName
 from jurybox.judging.safety import SafetyFinding
 from jurybox.rubric.model import Criterion, Rubric
 from jurybox.sample import Usage
-from jurybox.scoring.automated import AutomatedReport, CriterionScore, FiredRule
+from jurybox.scoring.rules import AutomatedReport, CriterionScore, FiredRule
 
 _DECIMALS: Final = 6
 _BESIDE: Final = (

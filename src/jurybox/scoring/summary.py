@@ -8,15 +8,15 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.rubric.comparison import Comparison
-from jurybox.rubric.figures import AGGREGATE_SCORE
+from jurybox.rubric.conditions import Comparison
+from jurybox.rubric.metrics import AGGREGATE_SCORE
 from jurybox.rubric.model import Decision, Rubric
 from jurybox.sample import added_usage
-from jurybox.scoring.attention import Noted, Notice
-from jurybox.scoring.deciding import decision_reasons
-from jurybox.scoring.passing import decide
-from jurybox.scoring.result import ModelUse, SampleResult
-from jurybox.scoring.spreads import RunSpreads, SpreadTally
+from jurybox.scoring.decision import decision_reasons
+from jurybox.scoring.pass_rules import decide
+from jurybox.scoring.review_reasons import Noted, Notice
+from jurybox.scoring.sample_result import ModelUse, SampleResult
+from jurybox.scoring.spread import RunSpreads, SpreadTally
 from jurybox.scoring.tally import Figures, Tally
 
 _LATENCY: Final = "latency_e2e_p95_ms"

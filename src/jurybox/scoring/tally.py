@@ -10,8 +10,8 @@ from array import array
 from collections.abc import Iterator
 from typing import Final
 
-from jurybox.rubric.comparison import Comparison
-from jurybox.rubric.figures import (
+from jurybox.rubric.conditions import Comparison
+from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
     LOWEST_MEAN,
     RATES,
@@ -23,7 +23,7 @@ from jurybox.rubric.figures import (
     Statistic,
 )
 from jurybox.rubric.model import Rubric
-from jurybox.scoring.result import SampleResult
+from jurybox.scoring.sample_result import SampleResult
 
 JUDGE_SCORE: Final = "judge_score"
 CHUNK: Final = 1024

@@ -6,7 +6,7 @@ import msgspec
 
 from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
 from jurybox.sample import added_usage
-from jurybox.scoring.result import ModelUse, Role, SampleResult
+from jurybox.scoring.sample_result import ModelUse, Role, SampleResult
 
 
 class Exchanged(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurybox.statistics.distributions import normal_cdf, normal_quantile
-from jurybox.statistics.result import Interval
+from jurybox.statistics.estimate import Interval
 
 Values = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurybox.statistics.distributions import normal_quantile, t_quantile
+from jurybox.statistics.estimate import Figure, Interval
 from jurybox.statistics.intervals import codes_of, mean_of, proportion, wilson
-from jurybox.statistics.result import Figure, Interval
 
 
 class CorrectedMean(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurybox.statistics.distributions import normal_quantile, t_quantile
-from jurybox.statistics.result import Figure, Interval
+from jurybox.statistics.estimate import Figure, Interval
 
 # What is left of nothing by rounding.
 _NOTHING: Final = 1e-9

@@ -1,6 +1,6 @@
 """The store: runs, samples and exchanges in SQLite or PostgreSQL, behind the engine's `Store`."""
 
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 
 PATIENCE = 30.0
 
@@ -18,7 +18,7 @@ def open_store(url: str, *, create: bool = True, patience: float = PATIENCE) -> 
         IncompleteError: it is damaged, locked, read-only, out of space or out of reach.
 
     """
-    from jurybox.storage.opening import open_database
+    from jurybox.storage.open_store import open_database
     from jurybox.storage.store import SqlStore
 
     return SqlStore(open_database(url, create=create, patience=patience))

@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Protocol
 
-from jurybox.storage.trouble import Trouble, error_of
+from jurybox.storage.store_errors import Trouble, error_of
 
 Values = Sequence[str | float | None]
 Found = list[tuple[Any, ...]]

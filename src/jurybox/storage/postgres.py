@@ -14,7 +14,7 @@ from psycopg_pool import ConnectionPool
 from jurybox.errors import InputError
 from jurybox.storage.database import Found, Session, Values, one_line, telling
 from jurybox.storage.schema import NAMES
-from jurybox.storage.trouble import Trouble, TroubleKind
+from jurybox.storage.store_errors import Trouble, TroubleKind
 
 _CONNECT_TIMEOUT: Final = 10
 _MOST_CONNECTIONS: Final = 16

@@ -11,10 +11,10 @@ from typing import TypeVar
 
 import msgspec
 
-from jurybox.engine.storing import EVERY
+from jurybox.engine.store_port import EVERY
 from jurybox.storage.database import Database, Found, Values, reading
 from jurybox.storage.statements import Paged
-from jurybox.storage.trouble import Trouble, TroubleKind, error_of
+from jurybox.storage.store_errors import Trouble, TroubleKind, error_of
 
 T = TypeVar("T")
 

@@ -1,8 +1,8 @@
 """The tables of a store, the rows that they hold, and the version of both.
 
 The columns are those of the rows in `jurybox.engine.records` and of the facets in
-`jurybox.scoring.facets`, but in the tables the long ones come last: SQLite reads a row from its
-beginning, and a result or a hash is wanted more often than a whole request. So a statement names
+`jurybox.scoring.sample_index`, but in the tables the long ones come last: SQLite reads a row from
+its beginning, and a result or a hash is wanted more often than a whole request. So a statement names
 its columns, in the order of the row's fields.
 """
 
@@ -19,9 +19,9 @@ from jurybox.engine.records import (
     SampleRow,
 )
 from jurybox.errors import InputError
-from jurybox.scoring.facets import Facets
+from jurybox.scoring.sample_index import Facets
 from jurybox.storage.database import Database, Session, reading, writing
-from jurybox.storage.trouble import Trouble, error_of
+from jurybox.storage.store_errors import Trouble, error_of
 
 VERSION: Final = 1
 """Of the tables below; a store of another version is refused."""

@@ -16,7 +16,7 @@ from typing import Final
 
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage.database import Found, Session, Values, one_line, telling
-from jurybox.storage.trouble import Trouble, TroubleKind
+from jurybox.storage.store_errors import Trouble, TroubleKind
 
 _KINDS: Final[dict[int, TroubleKind]] = {
     sqlite3.SQLITE_FULL: "full",

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from jurybox.engine.records import ExchangeRow, SampleRow
-from jurybox.scoring.facets import Facets
+from jurybox.scoring.sample_index import Facets
 from jurybox.storage.schema import (
     BATCHES,
     CALIBRATIONS,

@@ -6,8 +6,6 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from jurybox.engine.finding import MOST_GROUPS, Groups, SamplePage, SampleQuery
-from jurybox.engine.hashing import frame_hash
 from jurybox.engine.records import (
     AnyRow,
     BatchRow,
@@ -17,13 +15,15 @@ from jurybox.engine.records import (
     RunRow,
     SampleRow,
 )
-from jurybox.engine.storing import EVERY
+from jurybox.engine.request_hash import frame_hash
+from jurybox.engine.sample_query import MOST_GROUPS, Groups, SamplePage, SampleQuery
+from jurybox.engine.store_port import EVERY
 from jurybox.errors import InputError
-from jurybox.scoring.facets import Facets, facets_of
+from jurybox.scoring.sample_index import Facets, facets_of
 from jurybox.storage import statements
 from jurybox.storage.database import Database, Session, Values, writing
-from jurybox.storage.finding import Finder
 from jurybox.storage.reader import Reader
+from jurybox.storage.sample_search import Finder
 
 T = TypeVar("T")
 _FRAME: Final = ExchangeRow.__struct_fields__.index("frame")

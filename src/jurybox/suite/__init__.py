@@ -7,10 +7,10 @@ from typing import Final, Literal
 
 import msgspec
 
-from jurybox.documents.fields import Fields, kind_of, options_of, parse_at
+from jurybox.documents.document_text import decode
+from jurybox.documents.field_reader import Fields, kind_of, options_of, parse_at
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
-from jurybox.documents.text import decode
 from jurybox.errors import DocumentError, Unreadable
 from jurybox.rubric.document.front_matter import GENERATION_KEYS
 
@@ -136,8 +136,8 @@ def parse_model(text: str) -> str:
 
     """
     if _MODEL.fullmatch(text) is None:
-        mend = "write `provider/name`, such as `openai/gpt-4.1-2025-04-14`"
-        raise Unreadable(f"`{text}` isn't the name of a model", mend)
+        hint = "write `provider/name`, such as `openai/gpt-4.1-2025-04-14`"
+        raise Unreadable(f"`{text}` isn't the name of a model", hint)
     return text
 
 
@@ -190,8 +190,8 @@ def _check_kind(inner: Fields) -> None:
     """See that there is either a model or a command, and nothing that it has no use for."""
     model, command = "model" in inner, "command" in inner
     if not model and not command:
-        mend = "add a line such as `model: openai/gpt-4.1-2025-04-14`"
-        inner.findings.add(inner.place, "missing-key", "`target` has no `model`", mend)
+        hint = "add a line such as `model: openai/gpt-4.1-2025-04-14`"
+        inner.findings.add(inner.place, "missing-key", "`target` has no `model`", hint)
     elif model and command:
         problem = "`target` has both a `model` and a `command`"
         place = max(inner.key_place("model"), inner.key_place("command"))
@@ -205,8 +205,8 @@ def _refuse_unused(inner: Fields, keys: tuple[str, ...], *, has_model: bool) -> 
     for key in keys:
         if key in inner:
             problem = f"`{key}` means nothing to a {what}"
-            mend = f"remove it, or name a `{other}`"
-            inner.findings.add(inner.key_place(key), "unused-key", problem, mend)
+            hint = f"remove it, or name a `{other}`"
+            inner.findings.add(inner.key_place(key), "unused-key", problem, hint)
 
 
 def _read_input(inner: Fields) -> TargetInput:
@@ -233,8 +233,8 @@ def _split(text: str) -> tuple[str, ...]:
         words = tuple(shlex.split(text))
     except ValueError as error:
         problem = f"the command can't be parted into words ({str(error).lower()})"
-        mend = "close every quote, or write a list such as `[python, answer.py]`"
-        raise Unreadable(problem, mend) from None
+        hint = "close every quote, or write a list such as `[python, answer.py]`"
+        raise Unreadable(problem, hint) from None
     if not words or not words[0]:
         raise Unreadable("the command is empty", f"give {_COMMAND}")
     strange = next((word for word in words if word in _SHELL), None)
@@ -361,11 +361,11 @@ def _open(data: bytes, findings: Findings) -> Fields | None:
 
 def _parse_name(text: str) -> str:
     if _NAME.fullmatch(text) is None or len(text) > _MAX_NAME:
-        mend = (
+        hint = (
             "begin with a letter or a digit and use only letters, digits, `.`, `_` and `-`, "
             f"at most {_MAX_NAME}"
         )
-        raise Unreadable(f"`{text}` can't be a suite's name", mend)
+        raise Unreadable(f"`{text}` can't be a suite's name", hint)
     return text
 
 
@@ -397,11 +397,11 @@ def _read_models(inner: Fields) -> tuple[str, ...]:
             continue
         if model in models:
             problem = f"the model `{model}` is named twice"
-            mend = "remove one; `votes` says how often it is asked"
-            inner.findings.add(node.place, "duplicate-model", problem, mend)
+            hint = "remove one; `votes` says how often it is asked"
+            inner.findings.add(node.place, "duplicate-model", problem, hint)
         models.append(model)
     whole = inner.node("models")
     if isinstance(whole, Items) and not whole.items:
-        mend = "name at least one, or leave `judge` out"
-        inner.findings.add(whole.place, "no-models", "`models` is empty", mend)
+        hint = "name at least one, or leave `judge` out"
+        inner.findings.add(whole.place, "no-models", "`models` is empty", hint)
     return tuple(models)

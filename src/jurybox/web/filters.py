@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, Field
 
-from jurybox.engine.finding import LONGEST_SEARCH, MOST, Groups, SampleQuery
-from jurybox.scoring.facets import FLAGS
-from jurybox.web.finding import ANY_TEXT
-from jurybox.web.rendering import harmless
+from jurybox.engine.sample_query import LONGEST_SEARCH, MOST, Groups, SampleQuery
+from jurybox.scoring.sample_index import FLAGS
+from jurybox.web.lookup import ANY_TEXT
+from jurybox.web.template_engine import harmless
 
 _MAX_NAME: Final = 300
 _MAX_OFFSET: Final = 1_000_000_000

@@ -21,9 +21,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from jurybox.web.place import ServeSettings
-from jurybox.web.refusals import Refusal, answer_to, is_api
-from jurybox.web.rendering import CSRF, page_response
+from jurybox.web.app_state import ServeSettings
+from jurybox.web.error_pages import Refusal, answer_to, is_api
+from jurybox.web.template_engine import CSRF, page_response
 
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

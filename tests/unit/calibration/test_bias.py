@@ -1,6 +1,6 @@
 """From observations to figures: which of them can be told, and why the others can't."""
 
-from jurybox.calibration.bias import Bias, measure
+from jurybox.calibration.bias_metrics import Bias, measure
 from jurybox.calibration.observations import Graded, Observations, Scored, Voted
 from jurybox.judging.verdict import Side
 from jurybox.statistics.bias.figure import BiasFigure

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurybox.calibration.bias import check_gates, hold, probe_names, read_gates
+from jurybox.calibration.bias_metrics import check_gates, hold, probe_names, read_gates
 from jurybox.errors import InputError
 from jurybox.statistics.bias.figure import BiasFigure, untold
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from answers import PROMPTED, case, pair, rubric
-from jurybox.calibration.changing import (
+from jurybox.calibration.rubric_changes import (
     EXAMPLES,
     GUIDANCE,
     examples_text,

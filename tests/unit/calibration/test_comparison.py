@@ -5,8 +5,8 @@ import math
 import pytest
 
 from answers import case, cases, pair, rubric
-from jurybox.calibration.comparison import Options, clusters_of, compare, confusion_of
-from jurybox.calibration.figures import CriterionAgreement
+from jurybox.calibration.agreement_values import CriterionAgreement
+from jurybox.calibration.judge_comparison import Options, clusters_of, compare, confusion_of
 from jurybox.rubric import Scale
 
 RUBRIC = rubric()

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from answers import PROMPTED, case, rubric
-from jurybox.calibration.comparison import Options, compare
+from jurybox.calibration.calibration_record import Gain, Round, Trial
+from jurybox.calibration.judge_comparison import Options, compare
 from jurybox.calibration.model_proposals import prompt_of, read_change, suggest
 from jurybox.calibration.proposals import Proposal
-from jurybox.calibration.record import Gain, Round, Trial
-from jurybox.calibration.rounds import ToPropose, Unusable
-from jurybox.engine.drive import drive_sync
+from jurybox.calibration.tuning_loop import ToPropose, Unusable
+from jurybox.engine.driver import drive_sync
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.flow import Defect
 from jurybox.rubric.model import Rubric

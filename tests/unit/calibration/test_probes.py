@@ -16,8 +16,8 @@ from jurybox.calibration.probes import (
     probe_id,
     tried_side,
 )
-from jurybox.judging.asking import Judging
 from jurybox.judging.flow import Defect
+from jurybox.judging.protocol import Judging
 from jurybox.judging.verdict import Side
 from jurybox.rubric import Rubric, parse_rubric, render_rubric
 from jurybox.rubric.model import ReplyFormat

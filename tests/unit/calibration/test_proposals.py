@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from answers import case, cases, pair, rubric
 from jurybox.calibration.cases import Case, Verdict
-from jurybox.calibration.changing import EXAMPLES, GUIDANCE, written
-from jurybox.calibration.comparison import Options, compare
 from jurybox.calibration.gold import Gold
+from jurybox.calibration.judge_comparison import Options, compare
 from jurybox.calibration.proposals import Proposal, propose
+from jurybox.calibration.rubric_changes import EXAMPLES, GUIDANCE, written
 from jurybox.rubric.model import Rubric
 
 RUBRIC = rubric()

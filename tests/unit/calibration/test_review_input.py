@@ -3,8 +3,8 @@
 import pytest
 
 from jurybox.errors import InputError
-from jurybox.review.model import Verdict
 from jurybox.review.review_input import given_number, read_comment, read_reviewer, read_verdict
+from jurybox.review.reviews import Verdict
 from jurybox.rubric import parse_rubric
 
 RUBRIC = parse_rubric(

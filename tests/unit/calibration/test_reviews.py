@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.review.model import (
+from jurybox.review.reviews import (
     REVIEW,
     WITHDRAWAL,
     Circumstances,

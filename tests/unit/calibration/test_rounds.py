@@ -7,7 +7,8 @@ import pytest
 from answers import case, rubric
 from jurybox.calibration.cases import Case
 from jurybox.calibration.proposals import Proposal
-from jurybox.calibration.rounds import (
+from jurybox.calibration.splits import Part
+from jurybox.calibration.tuning_loop import (
     Answer,
     Judged,
     LoopOptions,
@@ -19,7 +20,6 @@ from jurybox.calibration.rounds import (
     gain_of,
     improve,
 )
-from jurybox.calibration.splits import Part
 from jurybox.judging.prompts import rubric_text
 from jurybox.rubric.model import Rubric
 from jurybox.statistics.bootstrap import Resampling

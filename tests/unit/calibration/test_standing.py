@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from jurybox.calibration.figures import Agreement, CriterionAgreement
-from jurybox.calibration.record import Calibration, GoldFile, Setting, standing
-from jurybox.statistics.result import Figure
+from jurybox.calibration.agreement_values import Agreement, CriterionAgreement
+from jurybox.calibration.calibration_record import Calibration, GoldFile, Setting, standing
+from jurybox.statistics.estimate import Figure
 
 SETTING = Setting(
     rubric_version="1.0.0",

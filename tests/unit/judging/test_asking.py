@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurybox.errors import InputError
-from jurybox.judging.asking import Judging
 from jurybox.judging.flow import Asking, Defect
 from jurybox.judging.prompts import (
     pairwise_eval_prompt,
     reference_eval_prompt,
     rubric_eval_prompt,
 )
+from jurybox.judging.protocol import Judging
 from jurybox.judging.verdict import Preference, Scores
 from jurybox.rubric import Rubric, parse_rubric
 from jurybox.sample import Response, Sample, Turn

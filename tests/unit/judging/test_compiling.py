@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox import load_rubric, parse_rubric
-from jurybox.engine.drive import drive_sync
-from jurybox.judging.asking import Judging
+from jurybox.engine.driver import drive_sync
+from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.judging.jury import jury
-from jurybox.judging.report import EvaluationReport
+from jurybox.judging.protocol import Judging
 from jurybox.judging.safety import SafetyFinding, concerns, scan
 from jurybox.sample import Response, Sample, Usage
 

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox import load_rubric, parse_rubric
-from jurybox.engine.drive import drive_sync
-from jurybox.judging.asking import Judging
+from jurybox.engine.driver import drive_sync
+from jurybox.judging.early_stop import all_at_once, in_rounds
+from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.flow import Flow
 from jurybox.judging.jury import jury
-from jurybox.judging.report import EvaluationReport
-from jurybox.judging.rounds import all_at_once, in_rounds
+from jurybox.judging.protocol import Judging
 from jurybox.sample import Response, Sample
 
 RUBRIC = parse_rubric("""---

@@ -12,9 +12,9 @@ from jurybox.errors import IncompleteError
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.batch_log import BatchLog
 from jurybox.models.batched import BatchedModel, BatchStatus, Pace
-from jurybox.models.concessions import Accepted
 from jurybox.models.http import HttpAnswer, HttpCall
 from jurybox.models.negotiation import Negotiation
+from jurybox.models.parameter_fallback import Accepted
 from jurybox.rubric.model import Generation
 from jurybox.sample import Turn
 

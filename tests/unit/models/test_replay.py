@@ -11,7 +11,7 @@ import pytest
 from jurybox.engine.ports import ModelTrouble
 from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.models.replay import Recorder, ReplayModel, request_key
+from jurybox.models.recorded import Recorder, ReplayModel, request_key
 from jurybox.rubric.model import Generation
 from jurybox.sample import Turn, Usage
 

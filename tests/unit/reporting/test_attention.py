@@ -8,7 +8,7 @@ import pytest
 from jurybox.engine.plan import read_plan
 from jurybox.errors import IncompleteError
 from jurybox.reporting.attention import Attention, concerns_of, gather
-from jurybox.reporting.figures import headline
+from jurybox.reporting.metric_text import headline
 from jurybox.reporting.reasons import cut
 
 

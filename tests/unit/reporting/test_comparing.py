@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from jurybox.engine.records import RunRow, SampleRow
 from jurybox.errors import IncompleteError
-from jurybox.reporting.clustering import Clustering
-from jurybox.reporting.comparing import Key, Side, Wish, compare, pairs
+from jurybox.reporting.clusters import Clustering
+from jurybox.reporting.compare_runs import Key, Side, Wish, compare, pairs
 from jurybox.reporting.run_diff import RunDiff
 
 

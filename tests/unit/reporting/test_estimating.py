@@ -8,7 +8,7 @@ import pytest
 
 from jurybox.calibration.gold import Gold
 from jurybox.errors import InputError
-from jurybox.reporting.estimating import Estimate, Question, estimate
+from jurybox.reporting.corrected_estimate import Estimate, Question, estimate
 from jurybox.sample import Response
 
 YES_OR_NO = """---

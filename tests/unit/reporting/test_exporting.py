@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from jurybox.engine.records import ExchangeRow, SampleRow
 from jurybox.errors import IncompleteError, InputError
-from jurybox.reporting import exporting
-from jurybox.reporting.exporting import (
+from jurybox.reporting.export_rows import (
     export_run,
     export_writer,
     write_csv,
@@ -142,9 +141,9 @@ def test_parquet_groups_are_bounded_by_rows_and_by_characters(
         return pyarrow.parquet.ParquetFile(io.BytesIO(file.getvalue())).num_row_groups
 
     assert groups() == 1
-    monkeypatch.setattr(exporting, "_MOST_ROWS", 2)
+    monkeypatch.setattr(export_rows, "_MOST_ROWS", 2)
     assert groups() == 3
-    monkeypatch.setattr(exporting, "_MOST_CHARACTERS", 1)
+    monkeypatch.setattr(export_rows, "_MOST_CHARACTERS", 1)
     assert groups() == 5
 
 

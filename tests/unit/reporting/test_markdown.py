@@ -11,8 +11,8 @@ from markdown_it import MarkdownIt
 
 from jurybox.engine.plan import read_plan
 from jurybox.reporting.attention import gather
-from jurybox.reporting.figures import headline
 from jurybox.reporting.markdown import code, markdown_report, plain, table
+from jurybox.reporting.metric_text import headline
 
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Right."}'
 FOURTEEN = (

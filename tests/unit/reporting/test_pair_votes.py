@@ -7,15 +7,15 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from jurybox.engine.drive import drive_sync
+from jurybox.engine.driver import drive_sync
 from jurybox.engine.records import ExchangeRow, framed
 from jurybox.engine.transcript import outcome_text
-from jurybox.judging.asking import Judging
 from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
 from jurybox.judging.jury import jury
+from jurybox.judging.protocol import Judging
 from jurybox.reporting.pair_votes import both_orders, kept_preferences, pair_votes
 from jurybox.sample import Response, Sample
-from jurybox.scoring.conduct import Procedure
+from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.wiring import load_rubric
 
 PAIR = Sample(

@@ -9,7 +9,7 @@ import msgspec
 
 from jurybox.engine.plan import read_plan
 from jurybox.judging.exchange import Failure
-from jurybox.reporting.exporting import export_run, write_json_lines
+from jurybox.reporting.export_rows import export_run, write_json_lines
 from jurybox.reporting.record import Shape
 
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Right; one guess."}'

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jurybox.reporting.significance import Difference, Differences, comparable_scores
-from jurybox.scoring.result import SampleResult
+from jurybox.reporting.difference_tests import Difference, Differences, comparable_scores
+from jurybox.scoring.sample_result import SampleResult
 from jurybox.statistics.bootstrap import Resampling
 from jurybox.wiring import load_rubric
 

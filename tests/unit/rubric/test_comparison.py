@@ -1,7 +1,7 @@
 import pytest
 
 from jurybox.errors import Unreadable
-from jurybox.rubric.comparison import Comparison, name_in
+from jurybox.rubric.conditions import Comparison, name_in
 
 
 @pytest.mark.parametrize("text", ["overall >= 0.6", "overall>=0.6", "  overall  >=  0.60 "])
@@ -38,7 +38,7 @@ def test_a_number_may_be_below_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "mend"),
+    ("text", "hint"),
     [
         ("overall = 1", "use `==`"),
         ("overall => 1", "use `>=`"),
@@ -58,10 +58,10 @@ def test_a_number_may_be_below_zero() -> None:
         ("__import__('os')", "use one of >=, <=, >, <, ==, !="),
     ],
 )
-def test_a_slip_is_refused_with_what_to_write(text: str, mend: str) -> None:
+def test_a_slip_is_refused_with_what_to_write(text: str, hint: str) -> None:
     with pytest.raises(Unreadable) as caught:
         Comparison.parse(text)
-    assert mend in caught.value.mend
+    assert hint in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 import pytest
 
 from jurybox.errors import Unreadable
-from jurybox.rubric.comparison import Comparison
-from jurybox.rubric.figures import (
+from jurybox.rubric.conditions import Comparison
+from jurybox.rubric.metrics import (
     Ratio,
     Share,
     Statistic,

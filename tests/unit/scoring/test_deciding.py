@@ -3,8 +3,8 @@
 import pytest
 
 from jurybox.rubric import parse_rubric
-from jurybox.scoring.deciding import decision_reasons
-from jurybox.scoring.passing import decide
+from jurybox.scoring.decision import decision_reasons
+from jurybox.scoring.pass_rules import decide
 
 TEXT = """---
 id: r

@@ -1,9 +1,9 @@
 import msgspec
 import pytest
 
-from jurybox.scoring.attention import KINDS
-from jurybox.scoring.facets import FLAGS, Facets, facets_of, flag_names, label
-from jurybox.scoring.result import SampleResult
+from jurybox.scoring.review_reasons import KINDS
+from jurybox.scoring.sample_index import FLAGS, Facets, facets_of, flag_names, label
+from jurybox.scoring.sample_result import SampleResult
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from jurybox.rubric.model import Criterion, Rubric
 from jurybox.rubric.scale import Scale
-from jurybox.scoring.result import SampleResult
-from jurybox.scoring.spreads import FigureSpread, RunSpreads, SpreadTally
+from jurybox.scoring.sample_result import SampleResult
+from jurybox.scoring.spread import FigureSpread, RunSpreads, SpreadTally
 from jurybox.scoring.summary import RunTally
 
 RUBRIC = Rubric(

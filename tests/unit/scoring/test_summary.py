@@ -2,7 +2,7 @@ import pytest
 
 from jurybox import parse_rubric
 from jurybox.sample import Usage
-from jurybox.scoring.result import ModelUse, SampleResult
+from jurybox.scoring.sample_result import ModelUse, SampleResult
 from jurybox.scoring.summary import RunTally, spread
 
 RUBRIC = parse_rubric("""---

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox import load_rubric, parse_rubric
-from jurybox.rubric.figures import RATES
-from jurybox.scoring.result import SampleResult
+from jurybox.rubric.metrics import RATES
+from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.tally import Column, Tally, percentile
 
 RUBRIC = parse_rubric("""---

@@ -293,8 +293,8 @@ def test_a_target_has_the_same_bounds_as_a_rubric_a9(generation: str) -> None:
         read(f"{LEAST}target:\n  model: a/b\n  generation: {generation}\n")
         own: list[str] = []
     except SuiteError as error:
-        own = [f"{each.code}: {each.problem}; {each.mend}" for each in error.findings]
-    assert own == [f"{each.code}: {each.problem}; {each.mend}" for each in rubric.findings]
+        own = [f"{each.code}: {each.problem}; {each.hint}" for each in error.findings]
+    assert own == [f"{each.code}: {each.problem}; {each.hint}" for each in rubric.findings]
 
 
 def test_each_key_is_listed_once() -> None:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from jurybox.engine.storing import Store
-from jurybox.web.app import application
-from jurybox.web.place import ServeSettings
+from jurybox.engine.store_port import Store
+from jurybox.web.app_state import ServeSettings
+from jurybox.web.site import application
 from pages_client import PagesClient
 from stored_runs import make_run, row, store
 

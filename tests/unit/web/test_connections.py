@@ -5,11 +5,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from jurybox.engine.storing import Store
-from jurybox.web import serving
-from jurybox.web.app import application
-from jurybox.web.place import ServeSettings
-from jurybox.web.serving import open_port, serve
+from jurybox.engine.store_port import Store
+from jurybox.web.app_state import ServeSettings
+from jurybox.web.server import open_port, serve
+from jurybox.web.site import application
 
 ASKED = b"GET /rubrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -52,7 +51,7 @@ async def closed(streams: Streams) -> bool:
 def test_many_connections_that_ask_nothing_keep_nobody_out_and_are_closed(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving, "IDLE_SECONDS", 1.0)
+    monkeypatch.setattr(server, "IDLE_SECONDS", 1.0)
 
     async def talk(address: Address) -> None:
         held = [await asyncio.open_connection(*address) for _ in range(300)]
@@ -71,7 +70,7 @@ def test_many_connections_that_ask_nothing_keep_nobody_out_and_are_closed(
 def test_a_head_that_trickles_is_not_waited_for(
     store: Store, monkeypatch: pytest.MonkeyPatch, before: int
 ) -> None:
-    monkeypatch.setattr(serving, "IDLE_SECONDS", 0.5)
+    monkeypatch.setattr(server, "IDLE_SECONDS", 0.5)
 
     async def talk(address: Address) -> None:
         streams = await asyncio.open_connection(*address)

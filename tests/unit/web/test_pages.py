@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from jurybox.engine.finding import SamplePage, SampleQuery
+from jurybox.engine.sample_query import SamplePage, SampleQuery
 from jurybox.judging.exchange import Failure
 from jurybox.reporting import at_work
 from jurybox.sample import Response
@@ -169,7 +169,7 @@ def test_a_question_that_makes_no_sense_is_refused(pages: PagesClient) -> None:
         assert pages.get(f"/runs/run-a/samples?{query}").status_code == 400
         refused = pages.get(f"/api/runs/run-a/samples?{query}")
         assert refused.status_code == 400
-        assert set(refused.json()["error"]) == {"problem", "mend", "where"}
+        assert set(refused.json()["error"]) == {"problem", "hint", "where"}
 
 
 def test_a_run_that_goes_on_is_read_once(

@@ -9,8 +9,7 @@ import pytest
 
 from jurybox.engine.records import ReviewRow, RunRow
 from jurybox.errors import IncompleteError
-from jurybox.web import standings
-from jurybox.web.standings import Pending, Standings
+from jurybox.web.review_status import Pending, Standings
 
 RUN = RunRow(
     id="run-1",
@@ -69,7 +68,7 @@ class Slow:
 @pytest.fixture(autouse=True)
 def desk(monkeypatch: pytest.MonkeyPatch) -> None:
     Slow.go, Slow.asked, Slow.trouble = Event(), 0, None
-    monkeypatch.setattr(standings, "ReviewDesk", Slow)
+    monkeypatch.setattr(review_status, "ReviewDesk", Slow)
 
 
 def over(*rows: ReviewRow) -> tuple[Standings, Any]:

@@ -37,9 +37,9 @@ def command(folder: str, model: str | None, as_json: bool) -> int:
       jurybox demo try-it --model none
       jurybox demo try-it --model smollm2-135m
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.cli.demo.pairs import compare_pairs
-    from jurybox.cli.demo.staging import BY_WORDS, Stage, how_to_have_it, judge_for, rule_scores
-    from jurybox.cli.demo.view import Shown, Silent
+    from jurybox.cli.demo.demo_pairs import compare_pairs
+    from jurybox.cli.demo.demo_run import BY_WORDS, Stage, how_to_have_it, judge_for, rule_scores
+    from jurybox.cli.demo.demo_view import Shown, Silent
 
     wanted = None if model == NO_MODEL else judge_for(model)
     view = Silent() if as_json else Shown()

@@ -8,8 +8,8 @@ import click
 from jurybox.cli.output import console, json_option, print_json, say
 from jurybox.cli.progress import on_screen
 from jurybox.models.local.catalogue import default_judge, find, shown_bytes
+from jurybox.models.local.download import Report, pull
 from jurybox.models.local.files import kept
-from jurybox.models.local.pulling import Report, pull
 from jurybox.wiring import models_folder
 
 

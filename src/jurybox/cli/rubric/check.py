@@ -17,7 +17,7 @@ from jurybox.wiring import rubric_files
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @json_option
 def command(files: tuple[str, ...], as_json: bool) -> int:
-    """Check each FILE and print all findings: line, column, what is wrong and how to mend it.
+    """Check each FILE and print all findings: line, column, what is wrong and how to fix it.
 
     A FILE is a path, the name of a rubric, or - for standard input. The exit code is 0 when every
     document is in order and 2 otherwise; what is only a warning refuses none.
@@ -48,7 +48,7 @@ def _read(shelf: RubricFiles, name: str) -> tuple[str, Reading]:
         file = shelf.read(name)
     except InputError as error:
         finding = Finding(
-            line=0, column=0, code="unreadable-file", problem=error.problem, mend=error.mend
+            line=0, column=0, code="unreadable-file", problem=error.problem, hint=error.hint
         )
         return name, Reading(rubric=None, findings=(finding,))
     return file.origin, shelf.check(file)
@@ -82,11 +82,11 @@ def _print(origin: str, reading: Reading) -> None:
 def _print_finding(origin: str, finding: Finding, problem: str) -> None:
     place = f":{finding.line}:{finding.column}" if finding.line else ""
     where = styled(f"{origin}{place}:", bold=True)
-    mend = styled(finding.mend, fg="green")
+    hint = styled(finding.hint, fg="green")
     code = styled(f"[{finding.code}]", dim=True)
     # People read two short lines more easily; other programs want one a finding.
     between = "\n    " if on_terminal() else "; "
-    click.echo(f"{where} {problem}{between}{mend} {code}")
+    click.echo(f"{where} {problem}{between}{hint} {code}")
 
 
 def _summary(rubric: Rubric, bases: tuple[str, ...]) -> str:

@@ -42,8 +42,8 @@ def command(name: str, model: str | None, output: str | None, force: bool, as_js
     rubric_id = parse_rubric_id(name)
     files = rubric_files()
     if rubric_id in files.bundled():
-        mend = f"choose another name, or begin with a copy: --from {rubric_id}"
-        raise InputError("the name of a bundled rubric", mend, rubric_id)
+        hint = f"choose another name, or begin with a copy: --from {rubric_id}"
+        raise InputError("the name of a bundled rubric", hint, rubric_id)
     path = Path(output or f"{rubric_id}.md")
     text = _starter(rubric_id) if model is None else _copy(rubric_id, files, files.read(model))
     rubric = _parse(files, path, text)
@@ -90,8 +90,8 @@ def _write(path: Path, text: str, *, force: bool) -> None:
         with path.open("w" if force else "x", encoding="utf-8", newline="") as file:
             file.write(text)
     except FileExistsError:
-        mend = "choose another name or use --force"
-        raise InputError("is there already", mend, str(path)) from None
+        hint = "choose another name or use --force"
+        raise InputError("is there already", hint, str(path)) from None
     except FileNotFoundError:
         problem = f"the folder {path.parent} does not exist"
         raise InputError(problem, "make it first", str(path)) from None

@@ -5,7 +5,6 @@ from typing import Final
 
 import msgspec
 
-from jurybox.judging.asking import Judging
 from jurybox.judging.evidence.questions import (
     Evidence,
     Inquiry,
@@ -21,6 +20,7 @@ from jurybox.judging.evidence.sources import OwnAnswer, inquiry_for, own_answer,
 from jurybox.judging.flow import Answer, Flow, Unscored
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.panel import Seat
+from jurybox.judging.protocol import Judging
 from jurybox.judging.verdict import Preference, Remarks, Scores, Side
 from jurybox.rubric.model import Criterion, Rubric, weighted_mean
 from jurybox.sample import Sample

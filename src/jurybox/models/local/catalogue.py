@@ -6,7 +6,7 @@ from importlib.resources import files
 import msgspec
 
 from jurybox.errors import InputError
-from jurybox.wording import listed, nearest
+from jurybox.text_format import listed, nearest
 
 
 class Hub(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="hub"):
@@ -80,8 +80,8 @@ def find(name: str) -> Entry:
             return entry
     known = [entry.name for entry in catalogue()]
     short = [alias for entry in catalogue() for alias in entry.aliases]
-    mend = nearest(name, [*known, *short], f"there are {listed(known)}, and any file by its path")
-    raise InputError(f"there is no model `{name}` in the catalogue", mend)
+    hint = nearest(name, [*known, *short], f"there are {listed(known)}, and any file by its path")
+    raise InputError(f"there is no model `{name}` in the catalogue", hint)
 
 
 def shown_bytes(count: int) -> str:

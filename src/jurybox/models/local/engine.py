@@ -19,7 +19,7 @@ import msgspec
 from jurybox.judging.exchange import ModelRequest
 from jurybox.models.local.answer import Answer, Completion, Unanswerable, complaint
 from jurybox.models.local.chat import Piece, Prompts
-from jurybox.models.local.reading import Held, Reading, Step, plan
+from jurybox.models.local.prefix_cache import Held, Reading, Step, plan
 from jurybox.models.local.runtime import PACKAGE, cores
 
 # Longer prompts than any rubric needs; memory grows with it. A model made for less gets less.

@@ -115,8 +115,8 @@ def locate(name: str, folder: Path, start: Path | None = None) -> ModelFile:
     entry = find(name)
     path = path_of(entry, folder)
     if not path.is_file():
-        mend = f"run `jurybox model pull {entry.name}` ({shown_bytes(entry.bytes)})"
-        raise InputError(f"`local/{name}` isn't on this machine", mend)
+        hint = f"run `jurybox model pull {entry.name}` ({shown_bytes(entry.bytes)})"
+        raise InputError(f"`local/{name}` isn't on this machine", hint)
     return ModelFile(path=path, sha256=checked(path, entry, folder), entry=entry)
 
 
@@ -127,14 +127,14 @@ def checked(path: Path, entry: Entry, folder: Path) -> str:
         InputError: it isn't the file that the catalogue means, or it can't be read.
 
     """
-    mend = f"run `jurybox model pull {entry.name}`, which gets it anew"
+    hint = f"run `jurybox model pull {entry.name}`, which gets it anew"
     size = _state(path).bytes
     if size != entry.bytes:
         problem = f"the file is damaged: {size:,} bytes instead of {entry.bytes:,}"
-        raise InputError(problem, mend, str(path))
+        raise InputError(problem, hint, str(path))
     digest = _digest(path, folder)
     if digest != entry.sha256:
-        raise InputError("the file is damaged: its SHA-256 isn't the model's", mend, str(path))
+        raise InputError("the file is damaged: its SHA-256 isn't the model's", hint, str(path))
     return digest
 
 
@@ -203,8 +203,8 @@ def _own_file(name: str, folder: Path, start: Path | None) -> ModelFile:
     stem = path.name[: -len(SUFFIX)]
     known = any(stem == entry.name for entry in catalogue())
     if not path.is_file():
-        mend = f"write `local/{stem}` for the pulled model" if known else "check the path"
-        raise InputError("there is no such file", mend, str(path))
+        hint = f"write `local/{stem}` for the pulled model" if known else "check the path"
+        raise InputError("there is no such file", hint, str(path))
     digest = _digest(path, folder)
     entry = next((each for each in catalogue() if each.sha256 == digest), None)
     return ModelFile(path=path, sha256=digest, entry=entry)

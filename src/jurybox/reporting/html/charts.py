@@ -13,11 +13,11 @@ from typing import Final
 from markupsafe import Markup, escape
 
 from jurybox.documents.numbers import show_number
-from jurybox.reporting.figures import exact, shown
-from jurybox.reporting.html.distributions import Axis, Distribution, Estimate
+from jurybox.reporting.html.histograms import Axis, Distribution, Estimate
+from jurybox.reporting.html.html_text import visible
 from jurybox.reporting.html.panels import Gauge, Part
-from jurybox.reporting.html.text import visible
-from jurybox.scoring.spreads import Bin
+from jurybox.reporting.metric_text import exact, shown
+from jurybox.scoring.spread import Bin
 
 __all__ = ["bar", "gauge_chart", "histogram", "shares", "whisker"]
 

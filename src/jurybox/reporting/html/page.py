@@ -10,8 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.reporting.attention import Concern
-from jurybox.reporting.figures import figures_of
-from jurybox.reporting.html.distributions import (
+from jurybox.reporting.html.histograms import (
     Distribution,
     Estimate,
     Estimates,
@@ -29,10 +28,11 @@ from jurybox.reporting.html.panels import (
     position_of,
 )
 from jurybox.reporting.html.people import People
-from jurybox.reporting.html.samples import Independence, OrderFigure, SampleCard
+from jurybox.reporting.html.sample_panels import Independence, OrderFigure, SampleCard
 from jurybox.reporting.jury_agreement import JuryAgreement
+from jurybox.reporting.metric_text import figures_of
 from jurybox.reporting.view import RunView
-from jurybox.rubric.figures import AGGREGATE_SCORE, SAMPLES
+from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES
 from jurybox.rubric.model import Rubric
 from jurybox.scoring.tally import JUDGE_SCORE
 

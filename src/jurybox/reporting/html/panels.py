@@ -6,15 +6,15 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.errors import Unreadable
-from jurybox.reporting.figures import key_figure
-from jurybox.reporting.html.distributions import LEVEL, Axis, Estimates, above, axis_of
+from jurybox.reporting.html.histograms import LEVEL, Axis, Estimates, above, axis_of
+from jurybox.reporting.metric_text import key_figure
 from jurybox.reporting.view import RunView
-from jurybox.rubric.comparison import Comparison
-from jurybox.rubric.figures import SAMPLES
+from jurybox.rubric.conditions import Comparison
+from jurybox.rubric.metrics import SAMPLES
 from jurybox.rubric.model import Rubric
 from jurybox.scoring.summary import GateOutcome
+from jurybox.statistics.estimate import Interval
 from jurybox.statistics.intervals import wilson
-from jurybox.statistics.result import Interval
 
 MOST: Final = 100
 """So many groups are shown."""

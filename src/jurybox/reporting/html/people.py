@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from jurybox.reporting.html.distributions import Axis, Estimate
+from jurybox.reporting.html.histograms import Axis, Estimate
 from jurybox.review.selection import FEWEST
-from jurybox.statistics.result import Interval
+from jurybox.statistics.estimate import Interval
 
 # What the table tells needn't be told again; a line that isn't known is rather told twice.
 _TABLED: Final = re.compile(r"(?:\w+ against people|people among themselves), ")

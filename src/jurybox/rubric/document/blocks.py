@@ -10,8 +10,8 @@ import msgspec
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from jurybox.documents.document_text import decode
 from jurybox.documents.findings import Findings, Place
-from jurybox.documents.text import decode
 
 # Markdown calls a line blank that holds nothing but these; Python's strip() takes away more.
 BLANK = " \t"
@@ -256,8 +256,8 @@ def read_source(data: bytes, findings: Findings) -> Source | None:
     lines = text.split("\n")
     start = next((index for index, line in enumerate(lines) if line.strip()), 0)
     if lines[start].rstrip() != _FENCE:
-        mend = "begin the file with a line `---`, then `id`, `version` and `scale`, then `---`"
-        findings.add(Place(1), "no-front-matter", "the document has no front matter", mend)
+        hint = "begin the file with a line `---`, then `id`, `version` and `scale`, then `---`"
+        findings.add(Place(1), "no-front-matter", "the document has no front matter", hint)
         return Source(sha256="", front_matter=None, first_line=1, body=text)
     if start > 0:
         problem = "the front matter doesn't begin on the first line"
@@ -265,8 +265,8 @@ def read_source(data: bytes, findings: Findings) -> Source | None:
     end = next((i for i, line in enumerate(lines) if i > start and line.rstrip() == _FENCE), None)
     if end is None:
         problem = "the front matter has no end, so it hides the whole document"
-        mend = "close it with a second line `---`"
-        findings.add(Place(start + 1), "no-front-matter", problem, mend)
+        hint = "close it with a second line `---`"
+        findings.add(Place(start + 1), "no-front-matter", problem, hint)
         return None
     return Source(
         sha256=hashlib.sha256(data).hexdigest(),

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from jurybox.documents.fields import NAME, NAME_MEND
+from jurybox.documents.field_reader import NAME, NAME_MEND
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import NUMBER, decimals_of, read_number, show_number
 from jurybox.errors import Unreadable
@@ -172,15 +172,15 @@ def _items(body: Body, listing: Listing, findings: Findings) -> list[str]:
     _check_numbers(listing.items, findings)
     for item in listing.items:
         if not item.text:
-            mend = "write it out or remove it"
-            findings.add(Place(item.line + 1), "empty-indicator", "an indicator is empty", mend)
+            hint = "write it out or remove it"
+            findings.add(Place(item.line + 1), "empty-indicator", "an indicator is empty", hint)
         # Without a blank line between them, Markdown takes a table for more of the item above it.
         rows = [row for row, line in enumerate(item.text.split("\n")) if line.startswith("|")]
         swallowed = [item.line + row for row in rows if row > 0]
         if swallowed and swallowed[0] not in tables:
             problem = "the table is part of the list above it"
-            mend = "leave a blank line above the table"
-            findings.add(Place(swallowed[0] + 1), "unread-block", problem, mend)
+            hint = "leave a blank line above the table"
+            findings.add(Place(swallowed[0] + 1), "unread-block", problem, hint)
     return [item.text for item in listing.items if item.text]
 
 
@@ -191,8 +191,8 @@ def _check_numbers(items: Sequence[Item], findings: Findings) -> None:
     # Markdown authors also number every item 1 and leave the counting to the reader.
     if numbers and not (counted and numbers[0] in (0, 1)) and set(numbers) != {1}:
         problem = "the numbers of this list don't count 1, 2, 3 and would be lost"
-        mend = "put scores into a table of levels, or use dashes"
-        findings.add(Place(items[0].line + 1), "list-numbers", problem, mend)
+        hint = "put scores into a table of levels, or use dashes"
+        findings.add(Place(items[0].line + 1), "list-numbers", problem, hint)
 
 
 def merge_groups(groups: Sequence[Group]) -> tuple[Indicators, ...]:
@@ -270,16 +270,16 @@ def _read_heading(text: str, place: Place, findings: Findings) -> tuple[str, str
         name, criterion_id = text, snake_case(text)
     if NAME.fullmatch(criterion_id) is None:
         problem = f"the heading `{text}` gives no usable id" if text else "a criterion has no name"
-        mend = f"put one in backticks behind the heading; {NAME_MEND}"
-        findings.add(place, "bad-criterion-id", problem, mend)
+        hint = f"put one in backticks behind the heading; {NAME_MEND}"
+        findings.add(place, "bad-criterion-id", problem, hint)
     return name, criterion_id
 
 
 def _is_rules(fence: Fence, findings: Findings) -> bool:
     if fence.info.lower() in {"yaml", "yml"}:
         problem = f"a fenced block `{fence.info}` in a criterion is not read"
-        mend = f"call it `{RULES_INFO}` if it holds the automated scoring"
-        findings.add(Place(fence.start + 1), "unread-block", problem, mend)
+        hint = f"call it `{RULES_INFO}` if it holds the automated scoring"
+        findings.add(Place(fence.start + 1), "unread-block", problem, hint)
     return fence.info == RULES_INFO and fence.closed
 
 
@@ -310,12 +310,12 @@ def read_levels(body: Body, table: Table, scale: Scale | None, findings: Finding
     width = len(header.cells)
     if _RANGE.fullmatch(_bare_cell(header.cells[0])):
         problem = f"the first row, `{header.cells[0]}`, is the header of the table and no level"
-        mend = "put a row `| Score | Meaning |` above it"
-        findings.add(Place(header.line + 1), "bad-levels", problem, mend)
+        hint = "put a row `| Score | Meaning |` above it"
+        findings.add(Place(header.line + 1), "bad-levels", problem, hint)
     if width not in (_TWO_COLUMNS, _THREE_COLUMNS):
         problem = f"the table of levels has {width} column{'s' if width > 1 else ''}"
-        mend = "use two (score, meaning) or three (score, label, meaning)"
-        findings.add(Place(header.line + 1), "bad-levels", problem, mend)
+        hint = "use two (score, meaning) or three (score, label, meaning)"
+        findings.add(Place(header.line + 1), "bad-levels", problem, hint)
         return Levels()
     if len(table.rows) - 1 > _MOST_ROWS:
         problem = f"the table of levels has more than {_MOST_ROWS} rows"
@@ -355,11 +355,11 @@ def _check_overlap(
         if level.low <= other.high and other.low <= level.high:
             same = (level.low, level.high) == (other.low, other.high)
             problem = f"the level `{_ends(level)}` is given twice (first on line {line + 1})"
-            mend = "keep one"
+            hint = "keep one"
             if not same:
                 problem = f"the level `{_ends(level)}` overlaps `{_ends(other)}` on line {line + 1}"
-                mend = "let each score fall into one of them"
-            findings.add(place, "bad-levels", problem, mend)
+                hint = "let each score fall into one of them"
+            findings.add(place, "bad-levels", problem, hint)
             return True
     return False
 
@@ -398,12 +398,12 @@ def _check_scale(ends: tuple[float, float], scale: Scale, place: Place, findings
     for end in ends:
         if not scale.accepts(end):
             limits = (show_number(each) for each in (scale.low, scale.high))
-            mend = f"use a score from {' to '.join(limits)}, or change the scale"
+            hint = f"use a score from {' to '.join(limits)}, or change the scale"
             if not scale.continuous and scale.low <= end <= scale.high:
                 both = f"{float(scale.low)}-{float(scale.high)}"
-                mend = f"write the scale as `{both}` to allow fractions"
+                hint = f"write the scale as `{both}` to allow fractions"
             problem = f"the level {show_number(end)} is not on the scale {scale}"
-            findings.add(place, "level-outside-scale", problem, mend)
+            findings.add(place, "level-outside-scale", problem, hint)
             return False
     return True
 

@@ -6,7 +6,7 @@ from typing import Final, TypeVar, get_args
 
 import msgspec
 
-from jurybox.documents.fields import (
+from jurybox.documents.field_reader import (
     NAME,
     NAME_MEND,
     Fields,
@@ -28,7 +28,7 @@ from jurybox.rubric.model import (
     ReplyFormat,
 )
 from jurybox.rubric.scale import Scale
-from jurybox.wording import listed, nearest
+from jurybox.text_format import listed, nearest
 
 GENERATION_KEYS: Final = ("temperature", "top_p", "max_tokens", "seed")
 KEYS: Final = (
@@ -144,8 +144,8 @@ def parse_rubric_id(text: str) -> str:
 
     """
     if _ID.fullmatch(text) is None or len(text) > _MAX_ID:
-        mend = f"use lower-case letters, digits and single hyphens, at most {_MAX_ID} characters"
-        raise Unreadable(f"`{text}` can't be a rubric's id", mend)
+        hint = f"use lower-case letters, digits and single hyphens, at most {_MAX_ID} characters"
+        raise Unreadable(f"`{text}` can't be a rubric's id", hint)
     return text
 
 
@@ -160,8 +160,8 @@ def known_criterion(key: Scalar, criteria: Sequence[str], findings: Findings) ->
     if key.text in criteria:
         return True
     if criteria:
-        mend = nearest(key.text, criteria, f"the criteria are {listed(criteria)}")
-        findings.add(key.place, "unknown-criterion", f"there is no criterion `{key.text}`", mend)
+        hint = nearest(key.text, criteria, f"the criteria are {listed(criteria)}")
+        findings.add(key.place, "unknown-criterion", f"there is no criterion `{key.text}`", hint)
     return False
 
 
@@ -189,14 +189,14 @@ def _read_weights(fields: Fields, criteria: Sequence[str]) -> dict[str, float]:
         weight = plain_number(value)
         if weight is None or not 0 <= weight <= _MAX_WEIGHT:
             problem = f"the weight of `{key.text}` is {kind_of(value)}"
-            mend = f"use a number from 0 to {_MAX_WEIGHT}{percent_hint(value)}"
-            fields.findings.add(value.place, "bad-weight", problem, mend)
+            hint = f"use a number from 0 to {_MAX_WEIGHT}{percent_hint(value)}"
+            fields.findings.add(value.place, "bad-weight", problem, hint)
         elif known_criterion(key, criteria, fields.findings):
             weights[key.text] = float(weight)
     if criteria and all(weights.get(criterion, 1.0) == 0 for criterion in criteria):
         problem = "the weights sum to zero"
-        mend = "give at least one criterion a weight above zero"
-        fields.findings.add(fields.value_place("weights"), "zero-weights", problem, mend)
+        hint = "give at least one criterion a weight above zero"
+        fields.findings.add(fields.value_place("weights"), "zero-weights", problem, hint)
     return weights
 
 
@@ -246,8 +246,8 @@ def _only_with(fields: Fields, key: str, wanted: str, reply_format: str | None) 
     """Tell whether a key means something with this reply format; note one that doesn't."""
     if key in fields and reply_format != wanted:
         problem = f"`{key}` means nothing with `reply_format: {reply_format or 'json'}`"
-        mend = f"remove it, or use `reply_format: {wanted}`"
-        fields.findings.add(fields.key_place(key), "unused-key", problem, mend)
+        hint = f"remove it, or use `reply_format: {wanted}`"
+        fields.findings.add(fields.key_place(key), "unused-key", problem, hint)
     return reply_format == wanted
 
 
@@ -274,11 +274,11 @@ def _read_without_response(fields: Fields, scales: Mapping[str, Scale | None]) -
         scale = scales.get(key.text)
         score = plain_number(value)
         problem = f"the score of `{key.text}` without a response is {kind_of(value)}"
-        mend = f"give {scale.describe()}" if scale is not None else "give a number"
+        hint = f"give {scale.describe()}" if scale is not None else "give a number"
         if score is None:
-            fields.findings.add(value.place, "wrong-type", problem, mend)
+            fields.findings.add(value.place, "wrong-type", problem, hint)
         elif scale is not None and not scale.accepts(score):
-            fields.findings.add(value.place, "out-of-range", problem, mend)
+            fields.findings.add(value.place, "out-of-range", problem, hint)
         elif known and scale is not None:
             scores[key.text] = float(score) if scale.continuous else int(score)
     # In the order of the criteria, so that the order of writing says nothing.
@@ -293,8 +293,8 @@ def _read_evidence(fields: Fields, criteria: Sequence[str]) -> dict[str, Evidenc
         kind = _KINDS.get(text or "")
         if kind is None:
             problem = f"the evidence for `{key.text}` can't be {kind_of(value)}"
-            mend = nearest(text or "", EVIDENCE, f"use one of {listed(EVIDENCE)}")
-            fields.findings.add(value.place, "unknown-choice", problem, mend)
+            hint = nearest(text or "", EVIDENCE, f"use one of {listed(EVIDENCE)}")
+            fields.findings.add(value.place, "unknown-choice", problem, hint)
         elif known:
             kinds[key.text] = kind
     return kinds

@@ -11,7 +11,7 @@ import msgspec
 from jurybox.documents.findings import Findings, Place
 from jurybox.rubric.document.blocks import Block, Body, Fence, Heading, Html, Table, Text
 from jurybox.rubric.model import Section
-from jurybox.wording import closest
+from jurybox.text_format import closest
 
 CRITERIA: Final = "Criteria"
 LEXICONS: Final = "Lexicons"
@@ -86,15 +86,15 @@ def _read_title(
     title = titles[0] if titles else None
     if (title is None and whole) or (title is not None and not title.text):
         place = Place(1 if title is None else title.start + 1)
-        mend = "add a line such as `# Support answers`"
-        findings.add(place, "no-title", "the document has no title", mend)
+        hint = "add a line such as `# Support answers`"
+        findings.add(place, "no-title", "the document has no title", hint)
     for extra in titles[1:]:
         problem = f"a second title (the first is on line {titles[0].start + 1})"
         findings.add(Place(extra.start + 1), "second-title", problem, "make it a `##` section")
     first = body.blocks[0].start if body.blocks else 0
     if title is not None and first < title.start:
-        problem, mend = "text stands before the title", "move it below the title"
-        findings.add(Place(first + 1), "text-before-title", problem, mend)
+        problem, hint = "text stands before the title", "move it below the title"
+        findings.add(Place(first + 1), "text-before-title", problem, hint)
     return title
 
 
@@ -124,10 +124,10 @@ def _check_missing(name: str, parts: Sequence[Part], findings: Findings, *, need
     meant = closest(name, [part.title for part in parts if part.structure is None])
     place = next((part.place for part in parts if part.title == meant), Place(1))
     if name == CRITERIA and needed:
-        mend = "add it, with a `###` heading for each criterion"
+        hint = "add it, with a `###` heading for each criterion"
         if meant is not None:
-            mend = f"is `## {meant}` meant to be it?"
-        findings.add(place, "no-criteria", f"there is no section `## {CRITERIA}`", mend)
+            hint = f"is `## {meant}` meant to be it?"
+        findings.add(place, "no-criteria", f"there is no section `## {CRITERIA}`", hint)
     elif meant is not None and _stem(meant) == _stem(name):
         problem = f"the section `## {meant}` is only text"
         findings.add(place, "unknown-section", problem, f"call it `## {name}` to have it read")
@@ -204,13 +204,13 @@ def check_ends(body: Body, findings: Findings) -> bool:
         if isinstance(block, Fence) and not block.closed:
             whole = False
             problem = "the fenced block has no end, so it hides the rest of the document"
-            mend = "close it with the marks that open it"
-            findings.add(_place(body, block.start), "unclosed-block", problem, mend)
+            hint = "close it with the marks that open it"
+            findings.add(_place(body, block.start), "unclosed-block", problem, hint)
         elif isinstance(block, Html) and (closing := _missing_end(body, block)) is not None:
             whole = False
             problem = "the HTML has no end, so it hides the rest of the document"
-            mend = f"close it with `{closing}`"
-            findings.add(_place(body, block.start), "unclosed-block", problem, mend)
+            hint = f"close it with `{closing}`"
+            findings.add(_place(body, block.start), "unclosed-block", problem, hint)
     return whole
 
 
@@ -238,19 +238,19 @@ def _place(body: Body, line: int) -> Place:
 
 def _check_info(info: str, place: Place, findings: Findings) -> None:
     if _LOOKS_READ.fullmatch(info):
-        mend = (
+        hint = (
             f"put rules as `{RULES_INFO}` into a criterion and lexicons as `{LEXICONS_INFO}`"
             " under `## Lexicons`, not inside a list or a quote"
         )
         problem = f"the fenced block `{info}` is not read where it stands"
-        findings.add(place, "unread-block", problem, mend)
+        findings.add(place, "unread-block", problem, hint)
 
 
 def _check_header(header: str, place: Place, findings: Findings) -> None:
     if header.strip("*_` ").casefold() == "score":
         problem = "the table of levels is not read where it stands"
-        mend = "put it below a `###` heading under `## Criteria`, not inside a list or a quote"
-        findings.add(place, "unread-block", problem, mend)
+        hint = "put it below a `###` heading under `## Criteria`, not inside a list or a quote"
+        findings.add(place, "unread-block", problem, hint)
 
 
 def _end_of(text: str) -> str | None:
@@ -284,6 +284,6 @@ def check_swallowed(body: Body, blocks: Sequence[Block], findings: Findings) -> 
         for line in range(block.start, block.end):
             if _STRUCTURE_LINE.match(body.lines[line]):
                 problem = f"`{body.lines[line].strip()}` is plain text here"
-                mend = "leave a blank line above it; a table needs a header and a row of dashes"
-                findings.add(_place(body, line), "unread-block", problem, mend)
+                hint = "leave a blank line above it; a table needs a header and a row of dashes"
+                findings.add(_place(body, line), "unread-block", problem, hint)
                 break

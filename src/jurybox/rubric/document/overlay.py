@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.documents.fields import Fields, kind_of
+from jurybox.documents.field_reader import Fields, kind_of
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
 from jurybox.errors import Finding, InputError
@@ -21,7 +21,7 @@ from jurybox.rubric.document.criteria import CriterionText
 from jurybox.rubric.document.outline import JUDGE_PROMPT
 from jurybox.rubric.document.render import front_matter, lexicons_text, rules_text
 from jurybox.rubric.model import Criterion, Indicators, Rubric, Section
-from jurybox.wording import closest, listed, nearest
+from jurybox.text_format import closest, listed, nearest
 
 CHANGE_KEYS: Final = ("add", "remove")
 """The keys of a lexicon that changes one of the base's."""
@@ -89,8 +89,8 @@ def _changed_lexicon(name: str, old: Node, own: Pairs, findings: Findings) -> No
         if len(kept) == len(phrases):
             known = [each.text for each in phrases if isinstance(each, Scalar)]
             problem = f"the lexicon `{name}` of the base has no phrase {kind_of(node)}"
-            mend = nearest(text, known, "leave it out")
-            findings.add(node.place, "unknown-phrase", problem, mend)
+            hint = nearest(text, known, "leave it out")
+            findings.add(node.place, "unknown-phrase", problem, hint)
         phrases = kept
     phrases += fields.items("add", wanted)
     whole = Items(items=tuple(phrases), place=own.place)
@@ -156,13 +156,13 @@ def _find_rule(rules: Sequence[Node], wanted: Node, findings: Findings) -> int |
         return int(text[:9]) - 1
     if text and text in reasons:
         problem = f"the base has more than one adjustment {kind_of(wanted)}"
-        mend = "give the number of the one that is meant"
+        hint = "give the number of the one that is meant"
     else:
         known = [node.text for rule in rules if isinstance(node := _value_of(rule, "why"), Scalar)]
         otherwise = f"give its `why`, or its number from 1 to {len(rules)}"
         problem = f"the base has no adjustment {kind_of(wanted)}"
-        mend = nearest(text, known, otherwise if rules else "it has none at all")
-    findings.add(wanted.place, "unknown-rule", problem, mend)
+        hint = nearest(text, known, otherwise if rules else "it has none at all")
+    findings.add(wanted.place, "unknown-rule", problem, hint)
     return None
 
 
@@ -251,13 +251,13 @@ def _found(name: str, fields: Fields, find: Find | None, findings: Findings) -> 
     place = fields.value_place(EXTENDS)
     if find is None:
         problem = f"the base `{name}` can't be looked for: this text has no place of its own"
-        mend = "load the document by its name or path"
-        findings.add(place, "unknown-base", problem, mend)
+        hint = "load the document by its name or path"
+        findings.add(place, "unknown-base", problem, hint)
         return None
     try:
         return find(name)
     except InputError as error:
-        findings.add(place, "unknown-base", f"the base `{name}`: {error.problem}", error.mend)
+        findings.add(place, "unknown-base", f"the base `{name}`: {error.problem}", error.hint)
         return None
 
 
@@ -272,7 +272,7 @@ def _note_bad(name: str, base: Base, reading: Reading, fields: Fields, findings:
         has = "a finding" if count == 1 else f"{count} findings"
         first = reading.findings[0]
         problem = f"the base `{name}` has {has}, first {base.origin}:{first}"
-        findings.add(fields.value_place(EXTENDS), "bad-base", problem, "mend the base")
+        findings.add(fields.value_place(EXTENDS), "bad-base", problem, "hint the base")
 
 
 def _note_cycle(name: str, fields: Fields, findings: Findings) -> None:
@@ -329,15 +329,15 @@ class Overlay:
 
     def _check_scales(self, mine: Mapping[str, tuple[Scalar, Node]]) -> None:
         """The levels and rules of the base were written for its scale."""
-        mend = "leave it out; a new criterion may have a scale of its own under `scales`"
+        hint = "leave it out; a new criterion may have a scale of its own under `scales`"
         if "scale" in mine:
             problem = f"the scale is fixed by the base `{self.base.id}`"
-            self._findings.add(mine["scale"][0].place, "fixed-by-base", problem, mend)
+            self._findings.add(mine["scale"][0].place, "fixed-by-base", problem, hint)
         scales = mine["scales"][1] if "scales" in mine else None
         for key, _ in scales.pairs if isinstance(scales, Pairs) else ():
             if self.base.criterion(key.text) is not None:
                 problem = f"the scale of `{key.text}` is fixed by the base `{self.base.id}`"
-                self._findings.add(key.place, "fixed-by-base", problem, mend)
+                self._findings.add(key.place, "fixed-by-base", problem, hint)
 
     def criteria(self, texts: Sequence[CriterionText]) -> list[CriterionText]:
         """Return the base's criteria, each with what the document says of it, and the new ones."""
@@ -372,8 +372,8 @@ class Overlay:
         if meant is not None:
             problem = f"the base `{self.base.id}` has no criterion `{text.id}`"
             name = next(each.name for each in self.base.criteria if each.id == meant)
-            mend = f"call it `### {name}` to change that one, or give a new one another name"
-            self._findings.add(text.place, "unknown-criterion", problem, mend)
+            hint = f"call it `### {name}` to change that one, or give a new one another name"
+            self._findings.add(text.place, "unknown-criterion", problem, hint)
 
     def warn(self, whole: Rubric, earlier: Sequence[Finding], warnings: Findings) -> None:
         """Note criteria that the document adds and that the base's judge prompt doesn't mention.
@@ -384,7 +384,7 @@ class Overlay:
         if template is None or template != self.base.template:
             return
         for each in earlier:
-            warnings.add(self._at, each.code, each.problem, each.mend)
+            warnings.add(self._at, each.code, each.problem, each.hint)
         told = _words(template.text)
         for text in self._new:
             criterion = whole.criterion(text.id)
@@ -392,8 +392,8 @@ class Overlay:
                 continue
             prompt = f"the judge prompt of the base `{self.base.id}`"
             problem = f"{prompt} doesn't mention `{text.id}`: {_unjudged(whole, criterion)}"
-            mend = f"give this document a `## {JUDGE_PROMPT}` that does"
-            warnings.add(text.place, "unjudged-criterion", problem, mend)
+            hint = f"give this document a `## {JUDGE_PROMPT}` that does"
+            warnings.add(text.place, "unjudged-criterion", problem, hint)
 
     def rules(self, criterion_id: str, own: Pairs | None) -> Pairs | None:
         """Return the rules of a criterion with what the document changes of them."""

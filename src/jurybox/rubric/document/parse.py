@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 
 import msgspec
 
-from jurybox.documents.fields import Fields
+from jurybox.documents.field_reader import Fields
 from jurybox.documents.findings import Findings, Lines, Place, TooManyError
 from jurybox.documents.plain_yaml import Pairs
 from jurybox.errors import RubricError
@@ -45,12 +45,12 @@ from jurybox.rubric.document.rule_blocks import (
     open_lexicons,
 )
 from jurybox.rubric.document.thresholds import Thresholds, read_thresholds
-from jurybox.rubric.figures import run_figures, sample_figures
+from jurybox.rubric.metrics import run_figures, sample_figures
 from jurybox.rubric.model import Criterion, Rubric
 from jurybox.rubric.rules import Lexicon, Rules
 from jurybox.rubric.scale import Scale
 from jurybox.rubric.template import PLACEHOLDERS, Template
-from jurybox.wording import listed, nearest
+from jurybox.text_format import listed, nearest
 
 _DOUBLE = re.compile(r"\{\{([^{}\n]*)\}\}")
 _SINGLE = re.compile(r"(?<!\{)\{([A-Za-z_][A-Za-z0-9_]*)\}(?!\})")
@@ -66,15 +66,15 @@ def read_template(text: str, fence: Place, findings: Findings) -> Template:
     names = dict(template.placeholders())
     for name, index in template.placeholders():
         if name not in PLACEHOLDERS:
-            mend = nearest(name, PLACEHOLDERS, f"known are {listed(PLACEHOLDERS)}")
+            hint = nearest(name, PLACEHOLDERS, f"known are {listed(PLACEHOLDERS)}")
             problem = f"there is no placeholder `{name}`"
-            findings.add(lines.place(index), "unknown-placeholder", problem, mend)
+            findings.add(lines.place(index), "unknown-placeholder", problem, hint)
     _check_braces(text, names, lines, findings)
     written = {*names, *(match[1] for match in _SINGLE.finditer(text))}
     if "response" not in {PLACEHOLDERS.get(name) for name in written}:
         form = "{response}" if names and not _DOUBLE.search(text) else "{{response}}"
-        mend = f"put `{form}` where it belongs"
-        findings.add(fence, "bad-template", "the judge prompt never shows the response", mend)
+        hint = f"put `{form}` where it belongs"
+        findings.add(fence, "bad-template", "the judge prompt never shows the response", hint)
     return template
 
 
@@ -83,14 +83,14 @@ def _check_braces(text: str, names: dict[str, int], lines: Lines, findings: Find
     doubles = list(_DOUBLE.finditer(text))
     for match in doubles:
         if match[1].strip() not in names:
-            mend = nearest(match[1].strip(), PLACEHOLDERS, f"known are {listed(PLACEHOLDERS)}")
+            hint = nearest(match[1].strip(), PLACEHOLDERS, f"known are {listed(PLACEHOLDERS)}")
             problem = f"`{match[0]}` is no placeholder"
-            findings.add(lines.place(match.start()), "unknown-placeholder", problem, mend)
+            findings.add(lines.place(match.start()), "unknown-placeholder", problem, hint)
     for match in _SINGLE.finditer(text) if doubles else ():
         if match[1] in PLACEHOLDERS:
             problem = f"`{match[0]}` is plain text beside placeholders in double braces"
-            mend = f"write `{{{match[0]}}}`"
-            findings.add(lines.place(match.start()), "unknown-placeholder", problem, mend)
+            hint = f"write `{{{match[0]}}}`"
+            findings.add(lines.place(match.start()), "unknown-placeholder", problem, hint)
 
 
 _RATIONALE = "rationale"
@@ -121,8 +121,8 @@ def check_names(
     for criterion in criteria:
         if head.protocol.reply_format == "strict-json" and criterion.id == _RATIONALE:
             problem = f"a `strict-json` reply has `{_RATIONALE}` for its reasons"
-            mend = "give the criterion another id in backticks"
-            findings.add(criterion.place, "name-taken", problem, mend)
+            hint = "give the criterion another id in backticks"
+            findings.add(criterion.place, "name-taken", problem, hint)
 
 
 def _given(
@@ -282,8 +282,8 @@ def _read_criteria(body: Body, outline: Outline, findings: Findings) -> list[Cri
         return []
     headings = criterion_headings(part)
     if not headings:
-        mend = "add a `###` heading for each criterion"
-        findings.add(part.place, "no-criteria", f"`## {CRITERIA}` holds no criterion", mend)
+        hint = "add a `###` heading for each criterion"
+        findings.add(part.place, "no-criteria", f"`## {CRITERIA}` holds no criterion", hint)
     if len(headings) > _MOST_CRITERIA:
         problem = f"there are more than {_MOST_CRITERIA} criteria"
         findings.add(part.place, "too-large", problem, "nobody can judge by that many")
@@ -295,8 +295,8 @@ def _read_criteria(body: Body, outline: Outline, findings: Findings) -> list[Cri
         first = first_lines.setdefault(text.id, text.place.line)
         if first != text.place.line:
             problem = f"the criterion `{text.id}` is defined twice (first on line {first})"
-            mend = "rename one, or give it an id of its own in backticks"
-            findings.add(text.place, "duplicate-criterion", problem, mend)
+            hint = "rename one, or give it an id of its own in backticks"
+            findings.add(text.place, "duplicate-criterion", problem, hint)
         texts.append(text)
     return texts
 

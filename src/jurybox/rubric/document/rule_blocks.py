@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from jurybox.documents.fields import NAME, NAME_MEND, Fields, kind_of
+from jurybox.documents.field_reader import NAME, NAME_MEND, Fields, kind_of
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import show_number
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
@@ -29,7 +29,7 @@ from jurybox.rubric.rules import (
     WordCount,
 )
 from jurybox.rubric.scale import Scale
-from jurybox.wording import listed, nearest
+from jurybox.text_format import listed, nearest
 
 LEXICON_KEYS: Final = ("match", "phrases")
 
@@ -129,8 +129,8 @@ class ConditionReader:
         for each in nodes:
             if not isinstance(each, Pairs) or not each.pairs:
                 problem = f"a condition is {'empty' if isinstance(each, Pairs) else kind_of(each)}"
-                mend = "write it as `{signal: question}`"
-                self._findings.add(each.place, "bad-condition", problem, mend)
+                hint = "write it as `{signal: question}`"
+                self._findings.add(each.place, "bad-condition", problem, hint)
                 continue
             conditions = [self._read_condition(key, value) for key, value in each.pairs]
             yield tuple(condition for condition in conditions if condition is not None)
@@ -148,8 +148,8 @@ class ConditionReader:
         if name in NUMERIC_SIGNALS:
             return self._read_number(key, value)
         known = f"known are {listed(CONDITION_KEYS)}"
-        mend = nearest(name, (*CONDITION_KEYS, *NUMERIC_SIGNALS), known)
-        self._findings.add(key.place, "unknown-key", f"there is no condition `{name}`", mend)
+        hint = nearest(name, (*CONDITION_KEYS, *NUMERIC_SIGNALS), known)
+        self._findings.add(key.place, "unknown-key", f"there is no condition `{name}`", hint)
         return None
 
     def _read_lexicon(self, value: Node) -> str | tuple[str, ...] | None:
@@ -157,11 +157,11 @@ class ConditionReader:
             return read_phrases(value, "the list of phrases", self._findings)
         if isinstance(value, Scalar) and value.text in self._lexicons:
             return value.text
-        mend = "define it under `lexicons`, or list the phrases in place"
+        hint = "define it under `lexicons`, or list the phrases in place"
         if isinstance(value, Scalar):
-            mend = nearest(value.text, self._lexicons, mend)
+            hint = nearest(value.text, self._lexicons, hint)
         problem = f"there is no lexicon {kind_of(value)}"
-        self._findings.add(value.place, "unknown-lexicon", problem, mend)
+        self._findings.add(value.place, "unknown-lexicon", problem, hint)
         return None
 
     def _read_words(self, text: Speaker, name: str, value: Node) -> WordCount | None:
@@ -174,33 +174,33 @@ class ConditionReader:
             low, high = _bounds(match[1], int(match[2]))
         else:
             problem = f"`{name}` is {kind_of(value)}"
-            mend = 'give a range such as `10-30` or a bound such as `"> 50"`'
+            hint = 'give a range such as `10-30` or a bound such as `"> 50"`'
             if written.isdecimal():
-                mend = f'give a range such as `10-30`, or `"== {written}"`'
-            self._findings.add(value.place, "bad-condition", problem, mend)
+                hint = f'give a range such as `10-30`, or `"== {written}"`'
+            self._findings.add(value.place, "bad-condition", problem, hint)
             return None
         if (low or 0) > (high if high is not None else low or 0):
             self._findings.add(
                 value.place,
                 "bad-condition",
                 f"no number of words is {kind_of(value)}",
-                "mend the range",
+                "hint the range",
             )
         return WordCount(text=text, low=low, high=high)
 
     def _read_signal(self, value: Node, *, present: bool) -> HasSignal | None:
         if isinstance(value, Scalar) and value.text in SIGNALS:
             return HasSignal(signal=value.text, present=present)
-        mend = f"known are {listed(SIGNALS)}"
+        hint = f"known are {listed(SIGNALS)}"
         if isinstance(value, Scalar) and value.text in NUMERIC_SIGNALS:
             problem = f"the signal `{value.text}` is a number"
-            mend = f'hold it against a bound: `{value.text}: ">= 1"`'
-            self._findings.add(value.place, "unknown-signal", problem, mend)
+            hint = f'hold it against a bound: `{value.text}: ">= 1"`'
+            self._findings.add(value.place, "unknown-signal", problem, hint)
             return None
         if isinstance(value, Scalar):
-            mend = nearest(value.text, SIGNALS, mend)
+            hint = nearest(value.text, SIGNALS, hint)
         problem = f"there is no signal {kind_of(value)}"
-        self._findings.add(value.place, "unknown-signal", problem, mend)
+        self._findings.add(value.place, "unknown-signal", problem, hint)
         return None
 
     def _read_number(self, key: Scalar, value: Node) -> SignalWithin | None:
@@ -208,8 +208,8 @@ class ConditionReader:
         for lexicon in SIGNAL_LEXICONS.get(name, ()):
             if lexicon not in self._lexicons:
                 problem = f"the signal `{name}` reads by a lexicon `{lexicon}`, and there is none"
-                mend = "define it under `lexicons`"
-                self._findings.add(key.place, "unknown-lexicon", problem, mend)
+                hint = "define it under `lexicons`"
+                self._findings.add(key.place, "unknown-lexicon", problem, hint)
         low: float | None = None
         high: float | None = None
         if match := _NUMBER_RANGE.fullmatch(written):
@@ -218,12 +218,12 @@ class ConditionReader:
             low, high = (float(match[2]), None) if match[1] == ">=" else (None, float(match[2]))
         else:
             problem = f"`{name}` is {kind_of(value)}"
-            mend = 'give a range such as `0.2..0.5` or a bound such as `">= 0.2"` or `"<= 3"`'
-            self._findings.add(value.place, "bad-condition", problem, mend)
+            hint = 'give a range such as `0.2..0.5` or a bound such as `">= 0.2"` or `"<= 3"`'
+            self._findings.add(value.place, "bad-condition", problem, hint)
             return None
         if low is not None and high is not None and low > high:
             problem = f"no number is {kind_of(value)}"
-            self._findings.add(value.place, "bad-condition", problem, "mend the range")
+            self._findings.add(value.place, "bad-condition", problem, "hint the range")
         return SignalWithin(signal=name, low=low, high=high)
 
 
@@ -271,8 +271,8 @@ def open_lexicons(fence: Fence, indent: int, findings: Findings) -> Pairs | None
     """Read the YAML of the shared lexicons; an empty block is a slip."""
     node = open_block(fence, indent, "the lexicons block", findings)
     if node is not None and not node.pairs:
-        mend = "list phrases, such as `greetings: [hello, hi]`"
-        findings.add(Place(fence.start + 1), "bad-lexicon", "the lexicons block is empty", mend)
+        hint = "list phrases, such as `greetings: [hello, hi]`"
+        findings.add(Place(fence.start + 1), "bad-lexicon", "the lexicons block is empty", hint)
     return node
 
 
@@ -288,8 +288,8 @@ def build_rules(
     fields = Fields(node, "a rules block", RULES_KEYS, findings)
     if scale is not None and not scale.continuous:
         problem = f"automated rules give fractions, and the scale {scale} has whole numbers only"
-        mend = f"use a continuous scale such as `{float(scale.low)}-{float(scale.high)}`"
-        findings.add(node.place, "rules-scale", problem, mend)
+        hint = f"use a continuous scale such as `{float(scale.low)}-{float(scale.high)}`"
+        findings.add(node.place, "rules-scale", problem, hint)
     fields.require("base", "say which score to start from")
     base = fields.number("base")
     outside = scale is not None and scale.continuous and not scale.accepts(base or 0)
@@ -328,8 +328,8 @@ def _read_adjustment(node: Node, reader: ConditionReader, findings: Findings) ->
     amount = fields.number(amounts[0])
     if amount is not None and amount <= 0:
         problem = f"`{amounts[0]}` is {show_number(amount)}"
-        mend = "use a number above zero, with `add` or `subtract` as the direction"
-        findings.add(fields.value_place(amounts[0]), "out-of-range", problem, mend)
+        hint = "use a number above zero, with `add` or `subtract` as the direction"
+        findings.add(fields.value_place(amounts[0]), "out-of-range", problem, hint)
     fields.require("when", "say when it applies, such as `when: {signal: question}`")
     when = fields.node("when")
     sets = () if when is None else tuple(reader.read_sets(when))

@@ -5,13 +5,13 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from jurybox.documents.fields import Fields, kind_of, parse_at
+from jurybox.documents.field_reader import Fields, kind_of, parse_at
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import decimals_of, show_number
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar
-from jurybox.rubric.comparison import Comparison, name_in
+from jurybox.rubric.conditions import Comparison, name_in
 from jurybox.rubric.document.front_matter import parse_name
-from jurybox.rubric.figures import (
+from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
     MEASURES,
     RATES,
@@ -27,7 +27,7 @@ from jurybox.rubric.figures import (
 )
 from jurybox.rubric.model import Band, Component, Decision, Figure
 from jurybox.rubric.scale import Scale
-from jurybox.wording import listed, nearest
+from jurybox.text_format import listed, nearest
 
 T = TypeVar("T")
 
@@ -68,9 +68,9 @@ class _Names:
         """Note an unknown figure."""
         # Without criteria nothing is known, and each name would be noted for the same fault again.
         if self._known and name not in self._known:
-            mend = nearest(name, self._known, f"known are {listed(self._known)}")
+            hint = nearest(name, self._known, f"known are {listed(self._known)}")
             problem = f"{self._what} has no figure `{name}`"
-            self._findings.add(place, "unknown-figure", problem, mend)
+            self._findings.add(place, "unknown-figure", problem, hint)
 
     def check_comparison(self, comparison: Comparison, place: Place) -> None:
         """Note an unknown figure, or a number that it can never reach."""
@@ -194,9 +194,9 @@ def _read_component(
         problem = "`full_until` is 0, so nothing would ever count fully"
         findings.add(inner.value_place("full_until"), "out-of-range", problem, "use more than 0")
     if of is not None and criteria and of not in (*criteria, *MEASURES):
-        mend = nearest(of, (*criteria, *MEASURES), "name a criterion or a measure")
+        hint = nearest(of, (*criteria, *MEASURES), "name a criterion or a measure")
         problem = f"a component can't be made of `{of}`"
-        findings.add(inner.value_place("of"), "unknown-figure", problem, mend)
+        findings.add(inner.value_place("of"), "unknown-figure", problem, hint)
     if of in MEASURES and "full_until" not in inner:
         problem = f"the measure `{of}` has no `full_until`"
         findings.add(value.place, "missing-key", problem, "say up to which value it counts fully")
@@ -238,8 +238,8 @@ def _read_bands(fields: Fields) -> tuple[tuple[Band, ...], int]:
     for node in fields.items("bands", "a list such as `[{label: Good, from: 0.7}]`"):
         if not isinstance(node, Pairs):
             problem = f"a band is {kind_of(node)}, not a mapping"
-            mend = "write `{label: Good, from: 0.7}`"
-            findings.add(node.place, "wrong-type", problem, mend)
+            hint = "write `{label: Good, from: 0.7}`"
+            findings.add(node.place, "wrong-type", problem, hint)
             unread += 1
             continue
         inner = Fields(node, "a band", BAND_KEYS, findings)
@@ -271,8 +271,8 @@ def _read_decisions(fields: Fields, key: str, names: _Names) -> tuple[Decision, 
     for node in nodes:
         if not isinstance(node, Pairs):
             problem = f"a decision is {kind_of(node)}, not a mapping"
-            mend = 'write `{decide: deploy, when_all: ["overall_mean >= 0.7"]}`'
-            fields.findings.add(node.place, "wrong-type", problem, mend)
+            hint = 'write `{decide: deploy, when_all: ["overall_mean >= 0.7"]}`'
+            fields.findings.add(node.place, "wrong-type", problem, hint)
             continue
         is_last = node is nodes[-1]
         decision = _read_decision(node, names, fields.findings, is_last=is_last)

@@ -49,7 +49,7 @@ import numpy as np
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement.cells import Cells, Codes, Values, Weighted, divided
 from jurybox.statistics.distributions import normal_quantile
-from jurybox.statistics.result import Interval
+from jurybox.statistics.estimate import Interval
 
 
 def exact(draws: Weighted) -> Values:

@@ -23,8 +23,8 @@ import numpy as np
 from jurybox.statistics.agreement.cells import Codes, Values
 from jurybox.statistics.bootstrap import DEFAULT, Resampling, bca
 from jurybox.statistics.distributions import t_quantile
+from jurybox.statistics.estimate import Interval
 from jurybox.statistics.intervals import codes_of
-from jurybox.statistics.result import Interval
 
 Figures = Mapping[str, Values]
 """Figures by name; of each, one value a draw, NaN where it is undefined."""

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.statistics.result import Interval
+from jurybox.statistics.estimate import Interval
 
 FEWEST: Final = 10
 """From fewer samples no figure is made: its interval would cover nearly everything."""

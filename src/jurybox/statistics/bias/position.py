@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from jurybox.statistics.bias.figure import BiasFigure, percent, side_of, too_few, untold
 from jurybox.statistics.distributions import t_quantile
+from jurybox.statistics.estimate import Interval
 from jurybox.statistics.intervals import codes_of, proportion
-from jurybox.statistics.result import Interval
 
 FIRST_PLACE = "position.first_place_win_rate"
 CONSISTENCY = "position.swap_consistency"

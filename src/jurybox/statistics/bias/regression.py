@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurybox.statistics.distributions import t_quantile
+from jurybox.statistics.estimate import Figure, Interval
 from jurybox.statistics.intervals import codes_of
-from jurybox.statistics.result import Figure, Interval
 
 Values = NDArray[np.float64]
 

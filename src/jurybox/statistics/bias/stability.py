@@ -8,9 +8,9 @@ import numpy as np
 
 from jurybox.statistics.bias.figure import BiasFigure, number, percent, side_of, untold
 from jurybox.statistics.bootstrap import Resampling
+from jurybox.statistics.estimate import Figure
 from jurybox.statistics.intervals import mean_of, proportion
 from jurybox.statistics.paired.differences import gather, mean_interval
-from jurybox.statistics.result import Figure
 
 CHANGE: Final = "change"
 CHANGED: Final = "changed"

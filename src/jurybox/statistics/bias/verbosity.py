@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurybox.statistics.bias.figure import BiasFigure, number, side_of, too_few, untold
-from jurybox.statistics.bias.pairs import Kind
+from jurybox.statistics.bias.pair_bias import Kind
 from jurybox.statistics.bias.regression import coefficient
 from jurybox.statistics.bootstrap import DEFAULT, Resampling, bca
+from jurybox.statistics.estimate import Figure
 from jurybox.statistics.intervals import codes_of
-from jurybox.statistics.result import Figure
 
 Values = NDArray[np.float64]
 Codes = NDArray[np.intp]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from jurybox.statistics.bootstrap import Resampling, bca
 from jurybox.statistics.distributions import normal_quantile, t_quantile
+from jurybox.statistics.estimate import Interval
 from jurybox.statistics.intervals import codes_of
-from jurybox.statistics.result import Interval
 
 Values = NDArray[np.float64]
 

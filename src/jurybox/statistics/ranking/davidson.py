@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurybox.statistics.distributions import normal_quantile, t_quantile
-from jurybox.statistics.ranking.tally import PairVerdict
-from jurybox.statistics.result import Interval
+from jurybox.statistics.estimate import Interval
+from jurybox.statistics.ranking.pair_counts import PairVerdict
 
 Values = NDArray[np.float64]
 

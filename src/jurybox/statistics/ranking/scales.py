@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from jurybox.statistics.estimate import Interval
 from jurybox.statistics.ranking.davidson import Fit, Outcomes, Spread, by_information, by_items, fit
-from jurybox.statistics.ranking.tally import MOST_CYCLES, PairVerdict, Tally, finite, parts
-from jurybox.statistics.result import Interval
+from jurybox.statistics.ranking.pair_counts import MOST_CYCLES, PairVerdict, Tally, finite, parts
 
 Values = NDArray[np.float64]
 

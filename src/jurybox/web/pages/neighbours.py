@@ -3,10 +3,10 @@
 import msgspec
 
 from jurybox.engine.records import RunRow
-from jurybox.engine.storing import Store
+from jurybox.engine.store_port import Store
 from jurybox.reporting.stored import rubric_of
 from jurybox.web.filters import PageFilter
-from jurybox.web.rendering import segment
+from jurybox.web.template_engine import segment
 
 
 class Neighbours(msgspec.Struct, frozen=True, kw_only=True):

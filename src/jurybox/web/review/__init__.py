@@ -4,7 +4,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from jurybox.web.review.pages import (
+from jurybox.web.review.review_pages import (
     agreement_page,
     case_page,
     judged_page,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from answering import CHECKLIST, answering, judging, sample, seat, text_of
 from jurybox import load_rubric
-from jurybox.engine.drive import drive_sync
+from jurybox.engine.driver import drive_sync
 from jurybox.judging.evidence.evidence_votes import Compared, compare
 from jurybox.judging.exchange import Failure, ModelRequest, Outcome
 from jurybox.judging.flow import Unscored

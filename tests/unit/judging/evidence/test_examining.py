@@ -4,7 +4,7 @@ import pytest
 
 from answering import CHECKLIST, JUDGE, OWN, answering, judging, sample, seat, text_of
 from jurybox import load_rubric
-from jurybox.engine.drive import drive_sync
+from jurybox.engine.driver import drive_sync
 from jurybox.judging.evidence.evidence_votes import examine
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.flow import Answer, Unscored

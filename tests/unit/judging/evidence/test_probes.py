@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from answering import JUDGE, answering, reply, seat, text_of
-from jurybox.engine.drive import drive_sync
+from jurybox.engine.driver import drive_sync
 from jurybox.judging.evidence.questions import ALTERNATIVES, Probe, Readings, inquire
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.flow import Unscored

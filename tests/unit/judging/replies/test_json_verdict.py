@@ -6,7 +6,7 @@ import time
 import pytest
 
 from jurybox.judging.flow import Defect
-from jurybox.judging.replies.json_verdict import read_scores
+from jurybox.judging.formats.json_verdict import read_scores
 from jurybox.judging.verdict import Preference, Scores
 from readers import (
     CHECKLIST,

@@ -1,4 +1,4 @@
-"""Replies that are no verdict: each is a defect that says what to mend (E4 to E7, A3, C15).
+"""Replies that are no verdict: each is a defect that says what to fix (E4 to E7, A3, C15).
 
 The replies are kept in ``tests/golden/replies/malformed.jsonl``; where the words matter, ``says``
 holds what the defect must name.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.models.local.reading import Held, Reading, plan
+from jurybox.models.local.prefix_cache import Held, Reading, plan
 
 BATCH = 3
 # Few tokens, so that prompts begin alike and questions collide.

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from jurybox.reporting.attention import gather
-from jurybox.reporting.figures import headline
+from jurybox.reporting.html.html_render import html_report
 from jurybox.reporting.html.page import RunPage, run_page
-from jurybox.reporting.html.render import html_report
+from jurybox.reporting.metric_text import headline
 from jurybox.reporting.stored import rubric_of
 
 CRITERIA = ("correctness", "completeness", "soundness", "clarity", "usefulness")

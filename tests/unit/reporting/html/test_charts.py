@@ -16,9 +16,9 @@ from jurybox.reporting.html.charts import (
     shares,
     whisker,
 )
-from jurybox.reporting.html.distributions import WHOLE, Axis, Distribution, Estimate, Mark
+from jurybox.reporting.html.histograms import WHOLE, Axis, Distribution, Estimate, Mark
 from jurybox.reporting.html.panels import Gauge, Part
-from jurybox.statistics.result import Interval
+from jurybox.statistics.estimate import Interval
 
 SOME = Interval(low=0.4, high=0.9, level=0.95, method="t")
 

@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 
 from jurybox.reporting.attention import gather
-from jurybox.reporting.html.distributions import OLDER, WHOLE, Axis, mean_interval
+from jurybox.reporting.html.histograms import OLDER, WHOLE, Axis, mean_interval
 from jurybox.reporting.html.page import run_page
-from jurybox.reporting.html.samples import cards, independence
+from jurybox.reporting.html.sample_panels import cards, independence
 from jurybox.reporting.stored import rubric_of
-from jurybox.scoring.spreads import FigureSpread
+from jurybox.scoring.spread import FigureSpread
 from jurybox.statistics.intervals import wilson
 
 

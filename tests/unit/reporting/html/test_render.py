@@ -10,10 +10,10 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
+from jurybox.reporting.html.html_render import environment, html_report, report_html
 from jurybox.reporting.html.page import Calibrated, Extras, RunPage
 from jurybox.reporting.html.people import Against, Among, Known, People
-from jurybox.reporting.html.render import environment, html_report, report_html
-from jurybox.reporting.html.samples import (
+from jurybox.reporting.html.sample_panels import (
     Answer,
     Ground,
     Independence,
@@ -22,7 +22,7 @@ from jurybox.reporting.html.samples import (
     order_figures,
 )
 from jurybox.reporting.jury_agreement import Dissent, JuryAgreement, VotesOn
-from jurybox.statistics.result import Interval
+from jurybox.statistics.estimate import Interval
 
 HOSTILE = (
     "</style></title><script>alert(1)</script><img src=x onerror=alert(1)>\"'>"
@@ -318,7 +318,7 @@ def test_figures_of_the_run_are_on_the_page(made: Callable, report: Callable) ->
 
 
 def test_only_the_page_itself_loads_jinja() -> None:
-    program = "import jurybox.reporting.reports, jurybox.reporting.html.render, sys"
+    program = "import jurybox.reporting.reports, jurybox.reporting.html.html_render, sys"
     done = subprocess.run(
         [sys.executable, "-c", f"{program}; print('jinja2' in sys.modules)"],
         capture_output=True,
@@ -431,7 +431,7 @@ def test_without_a_rule_to_pass_nothing_fails(
 
 
 def test_narrow_pages_break_long_names_rather_than_hide_figures() -> None:
-    from jurybox.reporting.html.render import style_sheet
+    from jurybox.reporting.html.html_render import style_sheet
 
     usual, narrow = style_sheet().split("@media (max-width: 620px)")
     rule = r"tbody th bdi \{[^}]*max-width: (\d+)em;[^}]*\}"

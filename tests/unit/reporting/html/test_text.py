@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurybox.reporting.html.text import prose, seen, visible, whole
+from jurybox.reporting.html.html_text import prose, seen, visible, whole
 
 TURNING = "\u202e\u2066\u2069\u200f\u061c"
 

@@ -125,7 +125,7 @@ MADE: dict[str, tuple[bytes, list[str]]] = {
                 f"known are {KNOWN_KEYS} [unknown-key]"
                 for number in range(100)
             ),
-            "104:1: more than 100 findings; mend those above first [too-many]",
+            "104:1: more than 100 findings; hint those above first [too-many]",
         ],
     ),
     "more-than-100-rows": (
@@ -270,10 +270,10 @@ def test_every_message_has_a_document_that_produces_it(monkeypatch: pytest.Monke
     reached: set[tuple[str, int]] = set()
     add = Findings.add
 
-    def noting(findings: Findings, place: Place, code: str, problem: str, mend: str) -> None:
+    def noting(findings: Findings, place: Place, code: str, problem: str, hint: str) -> None:
         caller = sys._getframe(1)
         reached.add((Path(caller.f_code.co_filename).name, caller.f_lineno))
-        add(findings, place, code, problem, mend)
+        add(findings, place, code, problem, hint)
 
     monkeypatch.setattr(Findings, "add", noting)
     # What another test has just read would be remembered, and nothing noted.

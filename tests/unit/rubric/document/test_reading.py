@@ -322,7 +322,7 @@ def test_an_open_fence_is_to_be_closed_with_what_opened_it() -> None:
     assert [(finding.line, finding.code) for finding in reading.findings] == [
         (11, "unclosed-block")
     ]
-    assert "backtick" not in reading.findings[0].mend
+    assert "backtick" not in reading.findings[0].hint
 
 
 @pytest.mark.parametrize(

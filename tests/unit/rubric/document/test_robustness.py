@@ -13,8 +13,8 @@ from hypothesis.strategies import DrawFn
 from jurybox.documents.numbers import read_number, show_number
 from jurybox.errors import Finding, Unreadable
 from jurybox.rubric import Reading, Scale, check_rubric, render_rubric
-from jurybox.rubric.comparison import OPERATORS, Comparison
-from jurybox.rubric.figures import Ratio, Share, Statistic, parse_formula
+from jurybox.rubric.conditions import OPERATORS, Comparison
+from jurybox.rubric.metrics import Ratio, Share, Statistic, parse_formula
 
 LIBRARY = Path(__file__).parents[4] / "src" / "jurybox" / "rubric" / "library"
 BUNDLED = [path.read_text(encoding="utf-8") for path in sorted(LIBRARY.glob("*.md"))]
@@ -73,7 +73,7 @@ def assert_in_good_order(reading: Reading, lines: int) -> None:
         assert finding.column >= 1
         assert str(finding).isprintable()
         assert finding.problem
-        assert finding.mend
+        assert finding.hint
 
 
 def assert_round_trip(reading: Reading) -> None:

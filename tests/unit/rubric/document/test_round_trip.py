@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from markdown_it import MarkdownIt
 
-from jurybox.documents.fields import options_of
+from jurybox.documents.field_reader import options_of
 from jurybox.rubric import Criterion, Level, Rubric, Scale, check_rubric, render_rubric
-from jurybox.rubric.comparison import OPERATORS, Comparison
+from jurybox.rubric.conditions import OPERATORS, Comparison
 from jurybox.rubric.document.front_matter import EVIDENCE
-from jurybox.rubric.figures import (
+from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
     MEASURES,
     RATES,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.rubric.rules import Match
-from jurybox.scoring.automated.folding import fold
-from jurybox.scoring.automated.phrases import Group, Phrases
+from jurybox.scoring.rules.case_folding import fold
+from jurybox.scoring.rules.phrases import Group, Phrases
 
 FACT = 1
 

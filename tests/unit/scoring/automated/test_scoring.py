@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from jurybox.judging.safety import SafetyFinding
 from jurybox.rubric import parse_rubric
 from jurybox.sample import Turn
-from jurybox.scoring.automated import (
+from jurybox.scoring.rules import (
     AutomatedReport,
     CompiledRules,
     compile_rules,

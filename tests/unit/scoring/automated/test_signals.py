@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from jurybox.judging.safety import scan
 from jurybox.rubric.rules import SIGNALS
-from jurybox.scoring.automated.folding import fold
-from jurybox.scoring.automated.phrases import Group, Phrases
-from jurybox.scoring.automated.report import MOST_QUOTES, Quote
-from jurybox.scoring.automated.signals import KNOWN, Reading
+from jurybox.scoring.rules.case_folding import fold
+from jurybox.scoring.rules.phrases import Group, Phrases
+from jurybox.scoring.rules.rule_report import MOST_QUOTES, Quote
+from jurybox.scoring.rules.text_signals import KNOWN, Reading
 
 
 def see(name: str, response: str, user: str = "") -> tuple[int, tuple[Quote, ...]]:

@@ -12,7 +12,7 @@ from jurybox.statistics.agreement import coefficients
 from jurybox.statistics.agreement.cells import Weighted, cells_of
 from jurybox.statistics.agreement.coefficients import kappa
 from jurybox.statistics.agreement.draws import Drawing, intervals
-from jurybox.statistics.agreement.pair import FIGURES, agree
+from jurybox.statistics.agreement.two_raters import FIGURES, agree
 from jurybox.statistics.bootstrap import Resampling
 
 FIVE = Scale.parse("1-5")

@@ -10,7 +10,7 @@ from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement.coincidences import Coincidences, counts_of
-from jurybox.statistics.agreement.panel import PanelAgreement, Ratings, agree_all
+from jurybox.statistics.agreement.many_raters import PanelAgreement, Ratings, agree_all
 from jurybox.statistics.bootstrap import Resampling
 
 FIVE = Scale.parse("1-5")

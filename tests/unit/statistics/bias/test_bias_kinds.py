@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jurybox.statistics.bias.figure import BiasFigure
-from jurybox.statistics.bias.pairs import (
+from jurybox.statistics.bias.pair_bias import (
     OWN,
     difference_by_mark,
     formatted,

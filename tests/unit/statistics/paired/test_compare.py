@@ -9,8 +9,9 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from jurybox.statistics.bootstrap import Resampling
-from jurybox.statistics.paired.compare import adjusted, compare_paired
+from jurybox.statistics.estimate import Interval
 from jurybox.statistics.paired.differences import gather, mean_interval, rates_interval
+from jurybox.statistics.paired.paired_comparison import adjusted, compare_paired
 from jurybox.statistics.paired.significance import (
     cohens_dz,
     cohens_g,
@@ -18,7 +19,6 @@ from jurybox.statistics.paired.significance import (
     odds_ratio,
     rank_biserial,
 )
-from jurybox.statistics.result import Interval
 
 QUICK = Resampling(resamples=400)
 PAIRS = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), max_size=40)

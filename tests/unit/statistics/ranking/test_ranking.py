@@ -9,8 +9,8 @@ import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.statistics.ranking.ranking import Ranking, rank
-from jurybox.statistics.ranking.tally import PairVerdict
+from jurybox.statistics.ranking.bradley_terry import Ranking, rank
+from jurybox.statistics.ranking.pair_counts import PairVerdict
 
 SIDES = {">": "a", "<": "b", "=": "tie"}
 

@@ -4,13 +4,7 @@ import pytest
 
 from jurybox.rubric.model import Criterion, Level, Rubric
 from jurybox.rubric.scale import Scale
-from jurybox.web.review.fields import (
-    Field,
-    given_fields,
-    given_verdict,
-    pair_fields,
-    score_fields,
-)
+from jurybox.web.review.form import Field, given_fields, given_verdict, pair_fields, score_fields
 
 SCALE = Scale.parse("1-5")
 RUBRIC = Rubric(

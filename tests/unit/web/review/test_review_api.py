@@ -6,8 +6,8 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 
 from jurybox.app.review_desk import ReviewDesk
-from jurybox.web.app import application
-from jurybox.web.place import ServeSettings
+from jurybox.web.app_state import ServeSettings
+from jurybox.web.site import application
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
 

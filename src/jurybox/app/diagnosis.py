@@ -1,0 +1,222 @@
+"""What ``jurybox doctor`` finds: what is installed, set and within reach. Nothing is changed."""
+
+import contextlib
+import importlib.metadata
+import os
+import platform
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from jurybox import __version__
+from jurybox.errors import JuryboxError
+from jurybox.models.local.runtime import cores
+from jurybox.settings import (
+    ANTHROPIC_API_KEY,
+    MODELS,
+    OPENAI_API_KEY,
+    PRICES,
+    RUBRICS,
+    STORE,
+    TOKEN,
+    VARIABLES,
+)
+from jurybox.wiring import DEFAULT, open_run_store, read_settings, rubric_files
+
+# Found by the packages that they bring.
+_EXTRAS: Final = {
+    "parquet": "pyarrow",
+    "postgres": "psycopg",
+    "local": "xllamacpp",
+    "hub": "huggingface_hub",
+}
+_KEYS: Final = (OPENAI_API_KEY, ANTHROPIC_API_KEY)
+
+State = Literal["fine", "absent", "broken"]
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was looked at.
+
+    ``absent`` is no fault: not everybody needs everything. ``setting`` is the variable that named
+    what was looked at, where one did.
+    """
+
+    about: str
+    name: str
+    state: State
+    value: str
+    hint: str = ""
+    setting: str | None = None
+
+
+class Examination(msgspec.Struct, frozen=True, kw_only=True):
+    """All that was found."""
+
+    machine: dict[str, str | int]
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether something that a setting names can't be used."""
+        return any(each.state == "broken" and each.setting for each in self.findings)
+
+
+def examine() -> Examination:
+    """Look at everything."""
+    findings = [*_extras(), *_models(), _store(), *_keys()]
+    findings += _settings({each.setting for each in findings if each.state == "broken"})
+    return Examination(machine=_machine(), findings=tuple(findings))
+
+
+def _machine() -> dict[str, str | int]:
+    found: dict[str, str | int] = {
+        "jurybox": __version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "platform": f"{platform.system()} {platform.machine()}",
+        "cores": cores(),
+    }
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        found["memory_bytes"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return found
+
+
+def _extras() -> Iterable[Finding]:
+    for extra, package in _EXTRAS.items():
+        version = _version(package)
+        yield Finding(
+            about="extras",
+            name=extra,
+            state="absent" if version is None else "fine",
+            value="not installed" if version is None else f"{package} {version}",
+            hint=f"pip install 'jurybox[{extra}]'" if version is None else "",
+        )
+
+
+def _models() -> Iterable[Finding]:
+    from jurybox.models.local.catalogue import shown_bytes
+    from jurybox.models.local.files import installed
+    from jurybox.wiring import models_folder
+
+    setting = None if read_settings().models is None else MODELS
+    for kept in installed(models_folder()):
+        pull = f"jurybox model pull {kept.entry.name}"
+        size = shown_bytes(kept.bytes)
+        state, value, hint = {
+            "ready": ("fine", f"{size}, hash checked", ""),
+            "unchecked": ("fine", f"{size}, hash not checked yet", ""),
+            "damaged": ("broken", f"{size}, damaged", pull),
+            "partial": ("absent", f"{size} of it pulled", pull),
+            "absent": ("absent", "not pulled", f"{pull} ({shown_bytes(kept.entry.bytes)})"),
+        }[kept.state]
+        yield Finding(
+            about="models",
+            name=kept.entry.name,
+            state=msgspec.convert(state, State),
+            value=value,
+            hint=hint,
+            setting=setting,
+        )
+
+
+def _store() -> Finding:
+    named = read_settings().store
+    where = named or DEFAULT
+    shown = _without_password(where)
+    setting = None if named is None else STORE
+    file = where.removeprefix("sqlite:///")
+    if "://" not in file and not Path(file).exists():
+        return Finding(
+            about="store",
+            name=shown,
+            state="absent",
+            value="none yet; the first run makes it",
+            setting=setting,
+        )
+    try:
+        store = open_run_store(where)
+    except JuryboxError as error:
+        return _broken("store", shown, error, setting)
+    try:
+        newest = store.runs(limit=1)
+    except JuryboxError as error:
+        return _broken("store", shown, error, setting)
+    finally:
+        store.close()
+    value = f"opens; the last run is {newest[0].id}" if newest else "opens; no runs yet"
+    return Finding(about="store", name=shown, state="fine", value=value, setting=setting)
+
+
+def _keys() -> Iterable[Finding]:
+    for name in _KEYS:
+        is_set = bool(os.environ.get(name))
+        yield Finding(
+            about="keys",
+            name=name,
+            state="fine" if is_set else "absent",
+            value="set" if is_set else "not set",
+        )
+
+
+def _settings(broken: set[str | None]) -> Iterable[Finding]:
+    """Look at every other variable that is set, but for those that were found broken already."""
+    troubles = {RUBRICS: _trouble_with_rubrics(), PRICES: _trouble_with_prices()}
+    names = [name for name in VARIABLES if os.environ.get(name) and name not in {*_KEYS, TOKEN}]
+    if not names:
+        yield Finding(
+            about="settings", name="none is set", state="absent", value="all are at their defaults"
+        )
+    for name in names:
+        trouble = troubles.get(name)
+        if trouble is not None:
+            yield _broken("settings", name, trouble, name)
+        elif name not in broken:
+            shown = f"{_without_password(os.environ[name])} (from the environment)"
+            yield Finding(about="settings", name=name, state="fine", value=shown, setting=name)
+
+
+def _trouble_with_rubrics() -> JuryboxError | None:
+    try:
+        rubric_files()
+    except JuryboxError as error:
+        return error
+    return None
+
+
+def _trouble_with_prices() -> JuryboxError | None:
+    from jurybox.models.prices import load_prices
+
+    named = read_settings().prices
+    try:
+        if named is not None:
+            load_prices(named)
+    except JuryboxError as error:
+        return error
+    return None
+
+
+def _broken(about: str, name: str, error: JuryboxError, setting: str | None) -> Finding:
+    return Finding(about=about, name=name, state="broken", value=str(error), setting=setting)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _without_password(text: str) -> str:
+    """Return a value that may be shown: an address may hold a password, or a key in a query."""
+    if "://" not in text:
+        return text
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return "[hidden]"
+    if parts.scheme == "sqlite":
+        return text
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,0 +1,331 @@
+"""Gold rows: read from datasets and reviews, written as files that runs are made from."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count
+from pathlib import Path
+from typing import Any, Final, cast
+
+import msgspec
+
+from jurybox.app.review_cases import Stored
+from jurybox.app.review_desk import ReviewDesk
+from jurybox.calibration.calibration_record import GoldFile
+from jurybox.calibration.cases import COMMENT, GOLD_REASONING, usable
+from jurybox.calibration.gold import GOLD, GOLD_WINNER, Gold, gold_scales, read_gold
+from jurybox.calibration.splits import GoldRow
+from jurybox.datasets import open_dataset, survey
+from jurybox.datasets.open_dataset import reader_of
+from jurybox.datasets.source import open_source
+from jurybox.documents.findings import Findings
+from jurybox.errors import InputError
+from jurybox.reporting.output_file import whole_file
+from jurybox.review.reviews import Review, by_number, gold_of
+from jurybox.review.selection import RandomPart, too_many_missing
+from jurybox.rubric.model import Rubric
+from jurybox.sample import Row
+
+
+class GoldSet(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows that people spoke about, and what a person should know about the others."""
+
+    file: GoldFile
+    rows: tuple[GoldRow, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def read_gold_set(
+    path: Path, rubric: Rubric, *, limit: int | None = None, cluster: str | None = None
+) -> GoldSet:
+    """Read the rows with gold; others are left out, with a warning.
+
+    Raises:
+        InputError: the file can't be read, or no row has gold that its verdict can be held against.
+        DatasetError: it has faults.
+
+    """
+    scales = gold_scales(rubric)
+    found: list[GoldRow] = []
+    seen = 0
+
+    def take(row: Row) -> None:
+        nonlocal seen
+        seen += 1
+        if limit is not None and seen > limit:
+            return
+        gold = usable(row, read_gold(row.metadata, scales))
+        if gold is not None:
+            found.append(GoldRow(row=row, gold=gold, cluster=_cluster(row, cluster)))
+
+    dataset = open_dataset(path, limit=limit)
+    surveyed = survey(dataset, needs_response=True, limit=limit, check=take)
+    if not found:
+        problem = "no row says what people think of its response"
+        hint = f'add `{GOLD}: {{"{rubric.criteria[0].id}": 4}}`, or `{GOLD_WINNER}` for pairs'
+        raise InputError(problem, hint, dataset.origin)
+    left = surveyed.used - len(found)
+    notes = [f"{dataset.origin}: {_left_out(left)}"] if left else []
+    return GoldSet(
+        file=GoldFile(name=path.name, sha256=surveyed.sha256, rows=surveyed.rows, used=len(found)),
+        rows=tuple(found),
+        warnings=(*surveyed.warnings, *notes),
+    )
+
+
+def _left_out(count: int) -> str:
+    if count == 1:
+        return "1 row without gold is left out"
+    return f"{count} rows without gold are left out"
+
+
+def _cluster(row: Row, field: str | None) -> str | None:
+    if field is None:
+        return None
+    value: object = getattr(row, field) if field in {"scenario", "task"} else None
+    value = row.metadata.get(field) if value is None else value
+    if value is None:
+        raise InputError(f"the row has no `{field}`", "add it, or leave --cluster out")
+    return str(value)
+
+
+def write_rows(path: Path, rows: Iterable[GoldRow]) -> None:
+    """Write rows as a dataset, each with its id; what is there already is left as it is."""
+    lines = b"".join(msgspec.json.encode(row_record(each.row)) + b"\n" for each in rows)
+    if path.is_file() and path.read_bytes() == lines:
+        return
+    with whole_file(path) as file:
+        file.write(lines)
+
+
+def row_record(row: Row) -> dict[str, Any]:
+    """Return a row as a line of a dataset."""
+    response, second = row.response, row.response_b
+    told: dict[str, Any] = {
+        "id": row.id,
+        "task": row.task,
+        "reference": row.reference,
+        "context": row.context,
+        "messages": [msgspec.to_builtins(turn) for turn in row.messages] or None,
+        "scenario": row.scenario,
+        "response_b": None if second is None else second.text,
+        "metadata": row.metadata or None,
+    }
+    if response is not None:
+        timing, usage = response.timing, response.usage
+        told |= {
+            "response": response.text,
+            "latency_e2e_ms": timing.latency_e2e_ms,
+            "latency_model_ms": timing.latency_model_ms,
+            "timed_out": timing.timed_out or None,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+        }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def drawn_at_random(
+    path: Path, gold: Mapping[str, Gold]
+) -> tuple[Mapping[str, Gold], tuple[str, ...]]:
+    """Return the labels of a file that may correct a run's figures, and what to say of the others.
+
+    Rows that were reviewed are taken where they are of a random part. What more than one in ten of
+    that part have no label for is left out as well: what people leave out is no random choice.
+    Rows that don't tell of reviews are taken as they are.
+
+    Raises:
+        InputError: the file can't be read, or none of its rows are left.
+
+    """
+    reviewed = {name: drawn for name, drawn in _origins(path) if name in gold}
+    chosen = {name for name, drawn in reviewed.items() if not drawn}
+    left = {name: each for name, each in gold.items() if name not in chosen}
+    if not left:
+        problem = "its labels are of samples that were flagged or picked, not drawn at random"
+        raise InputError(problem, "review samples of the random queue", str(path))
+    notes: list[str] = []
+    if chosen:
+        rows = "1 row" if len(chosen) == 1 else f"{len(chosen)} rows"
+        notes.append(f"left out: {rows} of samples that were flagged or picked")
+    drawn = max(reviewed.values(), default=0)
+    part = {name: left[name] for name in left if name in reviewed}
+    for what, have in _counts(part).items():
+        if too_many_missing(drawn - have, drawn):
+            notes.append(
+                f"left out: {what}, since people gave {drawn - have} of the {drawn} samples drawn"
+                " at random no label for it"
+            )
+            left |= {name: _without(left[name], what) for name in part}
+    return left, tuple(notes)
+
+
+_WINNER = "winner"
+
+
+def _counts(part: Mapping[str, Gold]) -> dict[str, int]:
+    """Return how many rows have a label for what any of them has one for."""
+    counts: dict[str, int] = {}
+    for each in part.values():
+        for name in (*each.scores, *((_WINNER,) if each.winners else ())):
+            counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def _without(gold: Gold, what: str) -> Gold:
+    scores = {name: each for name, each in gold.scores.items() if name != what}
+    return Gold(scores=scores, winners={} if what == _WINNER else gold.winners)
+
+
+def _origins(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield the rows that tell of reviews, each with how many samples its random part had."""
+    read = reader_of(path)
+    with open_source(path) as source:
+        for _, record in read(source, Findings(), lambda _: None):
+            metadata = _unpacked(record.get("metadata"))
+            reviews = metadata.get(REVIEWS)
+            if isinstance(reviews, list):
+                yield str(record.get("id")), _drawn(metadata, cast("list[object]", reviews))
+
+
+def _drawn(metadata: Mapping[str, Any], reviews: list[object]) -> int:
+    told = metadata.get(RANDOM_PART)
+    if isinstance(told, int):
+        return told
+    # An older jurybox only told the queues.
+    queues = (cast("dict[str, Any]", each) for each in reviews if isinstance(each, dict))
+    return int(any(each.get("queue") == "random" for each in queues))
+
+
+def _unpacked(value: object) -> Mapping[str, Any]:
+    """Return metadata as they are in JSON; in a table they are a text of it."""
+    if isinstance(value, str):
+        try:
+            value = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            return {}
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+REVIEWS: Final = "reviews"
+SAMPLE: Final = "sample"
+RANDOM_PART: Final = "random_part"
+"""In a row's metadata: how many samples the random part had that it is of; 0 if it is of none."""
+
+_OWN: Final = (GOLD, GOLD_WINNER, GOLD_REASONING, COMMENT, REVIEWS, SAMPLE, RANDOM_PART)
+
+
+class GoldRows(msgspec.Struct, frozen=True, kw_only=True):
+    """The samples that people have labels for, and what there is beside.
+
+    ``open`` counts reviews that are left out since they were made with the judges' verdict in
+    sight, ``unlabelled`` the samples of which nobody could tell anything, ``unanswered`` those
+    without a response.
+    """
+
+    rows: tuple[dict[str, Any], ...]
+    open: int = 0
+    unlabelled: int = 0
+    unanswered: int = 0
+
+
+def gold_rows(desk: ReviewDesk) -> GoldRows:
+    """Return the reviewed samples as rows of a dataset, with what people say as gold.
+
+    Repeats of a sample with the same responses are one row; those with others have one each, the
+    later ones under names of their own.
+
+    Raises:
+        InputError: there is nothing to return.
+        IncompleteError: the run can't be read.
+
+    """
+    found = desk.said()
+    counted = {each.id for each in found.blind}
+    aside = sum(each.id not in counted for each in found.every)
+    unlabelled = unanswered = 0
+    rows: list[dict[str, Any]] = []
+    groups = tuple(_grouped(desk, by_number(found.blind)))
+    part = desk.part_of(found)
+    random = {name for name, _, reviews in groups if _is_random(reviews, part)}
+    # One row may be of several repeats, so that it is rows that are counted.
+    answered = (each for each in groups if each[1].responses.response.answered)
+    drawn = sum(name in random for name, _, _ in answered) + part.skipped
+    for name, stored, reviews in groups:
+        gold = gold_of(reviews)
+        if not stored.responses.response.answered:
+            unanswered += 1
+        elif gold.scores or gold.winners:
+            rows.append(_row(name, stored, reviews, drawn if name in random else 0))
+        else:
+            unlabelled += 1
+    if not rows:
+        problem = "no sample of the run has a label by a reviewer"
+        if aside:
+            problem += f"; {aside} given with the judges' verdict in sight don't count"
+        raise InputError(problem, "review some with `jurybox serve`", desk.run.id)
+    return GoldRows(rows=tuple(rows), open=aside, unlabelled=unlabelled, unanswered=unanswered)
+
+
+def _grouped(
+    desk: ReviewDesk, reviews: Mapping[int, Sequence[Review]]
+) -> Iterator[tuple[str, Stored, Sequence[Review]]]:
+    """Yield what becomes a row: its name, the sample, and each person's newest review of it."""
+    groups: dict[tuple[str, ...], tuple[Stored, dict[str, Review]]] = {}
+    for number in sorted(reviews):
+        stored = desk.stored(number)
+        shown = (stored.responses.response, stored.responses.response_b)
+        texts = (each.text for each in shown if each is not None)
+        key = (stored.sample.sample_id, *texts)
+        _, people = groups.setdefault(key, (stored, {}))
+        for each in reviews[number]:
+            known = people.get(each.reviewer)
+            if known is None or (known.created_at, known.id) < (each.created_at, each.id):
+                people[each.reviewer] = each
+    taken: set[str] = set()
+    for (name, *_), (stored, people) in groups.items():
+        row_name = name if name not in taken else _new_name(desk, stored, taken)
+        taken.add(row_name)
+        yield row_name, stored, tuple(people.values())
+
+
+def _new_name(desk: ReviewDesk, stored: Stored, taken: Collection[str]) -> str:
+    """Return a name that no row and no sample of the run has: any text may be a sample's id."""
+    first = f"{stored.sample.sample_id} (repeat {stored.sample.repeat})"
+    names = chain([first], (f"{first} ({step})" for step in count(2)))
+    return next(
+        name
+        for name in names
+        if name not in taken and desk.store.find_sample(desk.run.id, name) is None
+    )
+
+
+def _is_random(reviews: Sequence[Review], part: RandomPart) -> bool:
+    return any(each.number in part.reviewed for each in reviews)
+
+
+def _row(name: str, stored: Stored, reviews: Sequence[Review], drawn: int) -> dict[str, Any]:
+    told = {key: value for key, value in stored.row.metadata.items() if key not in _OWN}
+    told[SAMPLE] = stored.sample.sample_id
+    told[REVIEWS] = [_told(each) for each in reviews]
+    told[RANDOM_PART] = drawn
+    row = msgspec.structs.replace(stored.row, id=name, metadata=told)
+    gold = gold_of(reviews)
+    comments = [f"{each.reviewer}: {each.comment}" for each in reviews if each.comment]
+    labels = {
+        GOLD: gold.scores or None,
+        GOLD_WINNER: gold.winners or None,
+        GOLD_REASONING: "\n".join(comments) or None,
+    }
+    record = row_record(row)
+    metadata = record.pop("metadata")
+    given = {key: value for key, value in labels.items() if value is not None}
+    return {**record, **given, "metadata": metadata}
+
+
+def _told(review: Review) -> dict[str, Any]:
+    more = {"preferences": review.verdict.preferences} if review.verdict.preferences else {}
+    return {
+        "reviewer": review.reviewer,
+        "created_at": review.created_at,
+        "queue": review.shown.queue,
+        "comment": review.comment,
+        **more,
+    }

@@ -1,0 +1,376 @@
+"""Judging samples of a run again, with something changed, as runs of their own."""
+
+import hashlib
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from jurybox.app.bias_report import PROBE
+from jurybox.app.metadata import judge_versions
+from jurybox.app.model_session import plan_models
+from jurybox.app.prepare import Prepared, without_secrets
+from jurybox.calibration.probes import (
+    KINDS,
+    MARK,
+    SAME,
+    SWAPPED,
+    Kind,
+    changed_rubric,
+    changed_sample,
+    probe_id,
+    share_won,
+    tried_side,
+)
+from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text, read_plan
+from jurybox.engine.records import ENCODER, RunRow, SampleRow
+from jurybox.engine.store_port import Store
+from jurybox.errors import IncompleteError, InputError
+from jurybox.judging.verdict import Side, mirror
+from jurybox.models.names import ModelName
+from jurybox.reporting.judge_conduct import Stored, read_stored
+from jurybox.reporting.output_file import whole_file
+from jurybox.reporting.stored import damaged, plan_of
+from jurybox.rubric import render_rubric
+from jurybox.sample import Sample
+from jurybox.wiring import DEFAULT, read_settings
+
+if TYPE_CHECKING:
+    from jurybox.calibration.bias_metrics import Bias
+    from jurybox.scoring.evaluate_sample import Procedure
+
+_FOLDER: Final = "probes"
+
+
+class ProbeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How many samples are judged again, which ones (by the seed), and by whom."""
+
+    count: int
+    seed: int = 0
+    judges: tuple[str, ...] = ()
+    base_url: str | None = None
+    store_url: str | None = None
+
+
+class Picked(msgspec.Struct, frozen=True, kw_only=True):
+    """A sample to judge again, on which side it is looked at, and what that side had."""
+
+    sample: Sample
+    side: Side
+    before: float
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of changed samples; ``known`` is the same one from before, finished or not."""
+
+    kinds: tuple[Kind, ...]
+    prepared: Prepared
+    known: RunRow | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it needn't be run any more."""
+        return self.known is not None and self.known.status == "finished"
+
+
+class Probe(msgspec.Struct, frozen=True, kw_only=True):
+    """All that will be judged again; ``skipped`` says which kinds can't be, and why.
+
+    ``comparable`` says that the run's own scores were given by the same judges to the same words.
+    ``calls`` is how many calls that takes at least; None where it can't be said before.
+    """
+
+    picked: tuple[Picked, ...]
+    trials: tuple[Trial, ...]
+    judges: tuple[str, ...]
+    comparable: bool
+    skipped: dict[str, str]
+    calls: int | None
+
+
+def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> Probe:
+    """Choose samples, change them, and prepare the runs; nobody is asked yet.
+
+    Raises:
+        InputError: there is nothing to judge again, or nobody to judge.
+        IncompleteError: something stored can't be read.
+
+    """
+    plan = plan_of(row)
+    judges = _judges(plan, options, row.id)
+    try:
+        picked = tuple(_pick(store, row.id, options))
+    except msgspec.DecodeError as error:
+        raise damaged(row, error) from None
+    if not picked:
+        raise InputError("no sample of it was scored", "leave --probe out", row.id)
+    base = msgspec.structs.replace(
+        plan,
+        suite=f"{plan.suite}{PROBE}",
+        judges=judges,
+        votes=max(plan.votes, len(judges)),
+        repeats=1,
+        target=None,
+        base_url=without_secrets(options.base_url) or plan.base_url,
+        # An answer from before would hide how much a judge varies.
+        cache=False,
+        batch=False,
+        derived_from=None,
+    )
+    procedure = base.procedure()
+    samples = [each.sample for each in picked]
+    trials: list[Trial] = []
+    skipped: dict[str, str] = {}
+    together = [kind for kind in KINDS if kind.changes != "rubric"]
+    if not any(_is_pair(sample) for sample in samples):
+        together.remove(SWAPPED)
+        skipped[SWAPPED.id] = "the run compares no pairs"
+    trials.append(_trial(store, base, together, picked, run_id=row.id, options=options))
+    for kind in KINDS:
+        if kind.changes != "rubric":
+            continue
+        if not procedure.judging.asks_for_verdicts(judges):
+            skipped[kind.id] = "the judge is asked narrow questions, never shown the whole rubric"
+            continue
+        rubric = changed_rubric(procedure.judging.rubric, kind, samples)
+        if isinstance(rubric, str):
+            skipped[kind.id] = rubric
+            continue
+        document = DocumentPlan(origin=f"{plan.rubric.origin}{PROBE}", text=render_rubric(rubric))
+        changed = msgspec.structs.replace(base, rubric=document)
+        trials.append(_trial(store, changed, [kind], picked, run_id=row.id, options=options))
+    return Probe(
+        picked=picked,
+        trials=tuple(trials),
+        judges=judges,
+        # Replies that were read again under another rubric answer other words, and another version
+        # of a judge is another judge.
+        comparable=judges == plan.judges
+        and plan.derived_from is None
+        and _versions_in(row) == judge_versions(base),
+        skipped=skipped,
+        calls=_calls(trials, procedure, picked),
+    )
+
+
+def _judges(plan: Plan, options: ProbeOptions, run_id: str) -> tuple[str, ...]:
+    judges = tuple(dict.fromkeys(options.judges)) or plan.judges
+    if not judges:
+        raise InputError("no judge scored the run", "name one with --judge", run_id)
+    for name in judges:
+        known = name in plan.judges or plan.allow_unpinned
+        if not ModelName.parse(name).is_pinned and not known:
+            problem = "the name doesn't say which version is meant"
+            raise InputError(problem, "name one with a date, or as `provider/name@version`", name)
+    return judges
+
+
+def _pick(store: Store, run_id: str, options: ProbeOptions) -> Iterator[Picked]:
+    """Choose samples by the hash of seed and id: the same ones whatever their order."""
+    from jurybox.datasets.fields import MAX_ID
+
+    longest = max(len(probe_id("", kind)) for kind in KINDS)
+
+    def eligible() -> Iterator[tuple[str, str, SampleRow]]:
+        for sample in store.samples(run_id):
+            fits = len(sample.sample_id) + longest <= MAX_ID
+            if (
+                sample.repeat == 0
+                and fits
+                and _before(read_stored(sample), sample.sample_id) is not None
+            ):
+                text = f"{options.seed}:{sample.sample_id}"
+                digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+                yield digest, sample.sample_id, sample
+
+    chosen = heapq.nsmallest(options.count, eligible(), key=lambda each: each[:2])
+    for _, _, sample in sorted(chosen, key=lambda each: each[2].number):
+        stored = read_stored(sample)
+        before = _before(stored, sample.sample_id)
+        if stored is not None and before is not None:
+            row = msgspec.structs.replace(stored.row, response_b=stored.responses.response_b)
+            whole = row.sample(stored.responses.response)
+            yield Picked(sample=whole, side=_side(stored, sample.sample_id), before=before)
+
+
+def _before(stored: Stored | None, sample_id: str) -> float | None:
+    if stored is None:
+        return None
+    return share_won(stored.report, _side(stored, sample_id))
+
+
+def _side(stored: Stored, sample_id: str) -> Side:
+    return tried_side(sample_id, pair=stored.report.method == "pairwise")
+
+
+def _is_pair(sample: Sample) -> bool:
+    return sample.response_b is not None and sample.reference is None
+
+
+def _trial(
+    store: Store,
+    plan: Plan,
+    kinds: Sequence[Kind],
+    picked: Sequence[Picked],
+    *,
+    run_id: str,
+    options: ProbeOptions,
+) -> Trial:
+    from jurybox.datasets import open_dataset, survey
+
+    procedure = plan.procedure()
+    data = b"".join(_lines(kinds, picked, procedure))
+    path = _write(data, run_id, options)
+    dataset = open_dataset(path)
+    plan_models(plan, read_settings(), options.base_url)
+    found = survey(dataset, needs_response=True)
+    described = DatasetPlan(
+        id=path.name,
+        path=str(path.resolve()),
+        sha256=found.sha256,
+        bytes=found.bytes,
+        rows=found.rows,
+    )
+    plan = read_plan(plan_text(msgspec.structs.replace(plan, dataset=described)))
+    for each in picked:
+        if procedure.judging.asks_for_verdicts(plan.judges):
+            procedure.judging.check(each.sample)
+    text = plan_text(plan)
+    versions = judge_versions(plan)
+    known = next(
+        (
+            row
+            for row in store.runs()
+            if (row.suite, row.plan, _versions_in(row)) == (plan.suite, text, versions)
+        ),
+        None,
+    )
+    prepared = Prepared(plan=plan, procedure=procedure, dataset=dataset)
+    return Trial(kinds=tuple(kinds), prepared=prepared, known=known)
+
+
+def _versions_in(row: RunRow) -> object:
+    said: dict[str, object] = msgspec.json.decode(row.metadata, type=dict[str, object])
+    return said.get("evaluator_model_version")
+
+
+def _lines(
+    kinds: Sequence[Kind], picked: Sequence[Picked], procedure: "Procedure"
+) -> Iterator[bytes]:
+    for each in picked:
+        for kind in kinds:
+            if kind.pairs_only and not _is_pair(each.sample):
+                continue
+            changed = changed_sample(each.sample, kind, procedure.judging, each.side)
+            second = changed.response_b
+            row = {
+                "id": probe_id(changed.id, kind),
+                "task": changed.task,
+                "reference": changed.reference,
+                "context": changed.context,
+                "messages": changed.messages,
+                "response": changed.response.text,
+                "response_b": None if second is None else second.text,
+            }
+            told = {name: value for name, value in row.items() if value is not None}
+            yield ENCODER.encode(told) + b"\n"
+
+
+def _write(data: bytes, run_id: str, options: ProbeOptions) -> Path:
+    """Write changed samples of a run beside the store; the same ones are the same file."""
+    where = options.store_url or read_settings().store or DEFAULT
+    is_file = not where.lower().startswith("postgres")
+    home = Path(where.removeprefix("sqlite:///") if is_file else DEFAULT).parent / _FOLDER
+    # By the run too: an equal run may have had another version of the judge.
+    path = home / f"{run_id}-{hashlib.sha256(data).hexdigest()[:12]}.jsonl"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        if path.is_file() and path.read_bytes() == data:
+            return path
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise IncompleteError(f"{home}: can't be used ({reason}); make room for it") from None
+    with whole_file(path) as file:
+        file.write(data)
+    return path
+
+
+def _calls(trials: Sequence[Trial], procedure: "Procedure", picked: Sequence[Picked]) -> int | None:
+    if not all(procedure.judging.asks_for_verdicts([judge]) for judge in procedure.judges):
+        return None
+    total = 0
+    for trial in trials:
+        for each in picked if not trial.is_done else ():
+            pair = _is_pair(each.sample)
+            kinds = sum(pair or not kind.pairs_only for kind in trial.kinds)
+            total += kinds * procedure.votes * (1 if each.sample.response_b is None else 2)
+    return total
+
+
+_GROUPS: Final = ("stability", "injection")
+
+
+def read_probe(
+    store: Store, probe: Probe, run_ids: Sequence[str], level: float
+) -> "tuple[Bias, ...]":
+    """Return the figures of how scores changed, from the finished runs of all trials.
+
+    Scores are compared with those of the run itself; where others judged than did there, or by
+    other words, with those of the unchanged samples.
+
+    Raises:
+        IncompleteError: something stored can't be read.
+
+    """
+    from jurybox.calibration.bias_metrics import Bias
+    from jurybox.statistics.bias.figure import BiasFigure, untold
+    from jurybox.statistics.bias.stability import FIGURES, Alteration, changes
+
+    sides: dict[str, Side] = {each.sample.id: each.side for each in probe.picked}
+    after = _after(store, run_ids, sides)
+    before = {each.sample.id: each.before for each in probe.picked}
+    if not probe.comparable:
+        before = after.get(SAME.id, {})
+    figures: dict[str, list[BiasFigure]] = {group: [] for group in _GROUPS}
+    for kind in KINDS:
+        reason = probe.skipped.get(kind.id)
+        if kind is SAME and not probe.comparable:
+            reason = "the run's scores are of other judges or words; this is the baseline instead"
+        if reason is not None:
+            names = (f"{kind.name}.{figure}" for figure in FIGURES)
+            figures[kind.group] += [untold(name, reason) for name in names]
+            continue
+        given = after.get(kind.id, {})
+        both = [name for name in given if name in before]
+        alteration = Alteration(name=kind.name, what=kind.what, harmless=kind.group == "stability")
+        figures[kind.group] += changes(
+            [before[name] for name in both],
+            [given[name] for name in both],
+            alteration,
+            level=level,
+        )
+    return tuple(Bias(bias=group, figures=tuple(figures[group])) for group in _GROUPS)
+
+
+def _after(
+    store: Store, run_ids: Sequence[str], sides: Mapping[str, Side]
+) -> dict[str, dict[str, float]]:
+    """Return the new scores by kind and sample."""
+    found: dict[str, dict[str, float]] = {}
+    for run_id in run_ids:
+        for sample in store.samples(run_id):
+            name, _, kind = sample.sample_id.rpartition(MARK)
+            try:
+                stored = read_stored(sample)
+            except msgspec.DecodeError as error:
+                what = f"run {run_id} can't be read ({error}); `jurybox verify` says where"
+                raise IncompleteError(what) from None
+            side = sides.get(name, "A")
+            if kind == SWAPPED.id:
+                side = mirror(side)
+            score = None if stored is None else share_won(stored.report, side)
+            if score is not None:
+                found.setdefault(kind, {})[name] = score
+    return found

@@ -1,0 +1,332 @@
+"""From what a run tells to the figures of its judges' biases."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from jurybox.calibration.observations import MARKS, Observations, Voted, share_of
+from jurybox.calibration.probes import KINDS
+from jurybox.errors import InputError, Unreadable
+from jurybox.judging.verdict import Side
+from jurybox.rubric.conditions import Comparison
+from jurybox.statistics.bias import pair_bias, position, verbosity
+from jurybox.statistics.bias.figure import BiasFigure, untold
+from jurybox.statistics.bias.pair_bias import Kind
+from jurybox.statistics.bias.stability import FIGURES
+from jurybox.statistics.bootstrap import DEFAULT, Resampling
+from jurybox.text_format import nearest
+
+_HUNDRED = 100
+_NO_PAIRS = "the run compares no pairs"
+_NO_SCORES = "the run scores no single responses"
+_NO_GOLD = (
+    "no row says what people think of it: `gold` for all criteria or the overall score, or"
+    " `gold_winner`"
+)
+_ANONYMOUS = (
+    "the rows don't say which models made the responses (`model`, or `model_a` and `model_b`)"
+)
+
+Which = Callable[[Voted], Side | None]
+"""Says which side of a pair is of some kind, where exactly one is."""
+
+
+class Bias(msgspec.Struct, frozen=True, kw_only=True):
+    """One way in which a judge may be moved, and its figures."""
+
+    bias: str
+    figures: tuple[BiasFigure, ...]
+
+
+def measure(seen: Observations, resampling: Resampling = DEFAULT) -> tuple[Bias, ...]:
+    """Return all figures that follow from what is stored; those that can't be told say why."""
+    level = resampling.level
+    return (
+        Bias(bias="position", figures=tuple(_position(seen, level))),
+        Bias(bias="verbosity", figures=tuple(_verbosity(seen, resampling))),
+        Bias(bias="self_preference", figures=tuple(_self_preference(seen, level))),
+        Bias(bias="formatting", figures=tuple(_formatting(seen, level))),
+    )
+
+
+def _position(seen: Observations, level: float) -> Iterator[BiasFigure]:
+    if not seen.voted:
+        names = (position.FIRST_PLACE, position.CONSISTENCY)
+        flips = (f"{position.FLIPS}.{name}" for name in seen.criteria)
+        yield from (untold(name, _NO_PAIRS) for name in (*names, *flips))
+        return
+    straight = [vote.straight for vote in seen.voted]
+    swapped = [vote.swapped for vote in seen.voted]
+    samples = [vote.sample for vote in seen.voted]
+    yield position.first_place_win_rate(straight, swapped, samples, level=level)
+    yield position.swap_consistency(straight, swapped, samples, level=level)
+    kept: dict[str, list[bool]] = {name: [] for name in seen.criteria}
+    whose: dict[str, list[str]] = {name: [] for name in seen.criteria}
+    for vote in seen.voted:
+        for name, stayed in vote.kept.items():
+            kept.setdefault(name, []).append(stayed)
+            whose.setdefault(name, []).append(vote.sample)
+    yield from position.flips(kept, whose, level=level)
+
+
+def _verbosity(seen: Observations, resampling: Resampling) -> Iterator[BiasFigure]:
+    rows = seen.scored
+    if rows:
+        samples = [each.sample for each in rows]
+        scores, words = [each.score for each in rows], [each.words for each in rows]
+        yield from verbosity.score_by_length(scores, words, samples, resampling=resampling)
+    else:
+        yield untold(verbosity.CORRELATION, _NO_SCORES)
+        yield untold(verbosity.SLOPE, _NO_SCORES)
+    known = [(each, each.gold) for each in rows if each.gold is not None]
+    if known:
+        yield from verbosity.score_by_length_given_gold(
+            [each.score for each, _ in known],
+            [each.words for each, _ in known],
+            [gold for _, gold in known],
+            [each.sample for each, _ in known],
+            resampling=resampling,
+        )
+    else:
+        why = _NO_GOLD if rows else _NO_SCORES
+        yield untold(verbosity.GIVEN_GOLD, why)
+        yield untold(verbosity.SLOPE_GIVEN_GOLD, why)
+    yield from _of_kind(
+        seen.voted, _longer, verbosity.LONGER, verbosity.LONGER_EXCESS, resampling.level
+    )
+
+
+def _self_preference(seen: Observations, level: float) -> Iterator[BiasFigure]:
+    why = _NO_SCORES if not seen.scored else _one_family({each.maker for each in seen.graded})
+    if why is not None:
+        yield untold(pair_bias.OWN_DIFFERENCE, why)
+        yield untold(pair_bias.OWN_DIFFERENCE_GIVEN_GOLD, why)
+    else:
+        yield pair_bias.own_against_others(
+            [each.score for each in seen.graded],
+            [each.judge == each.maker for each in seen.graded],
+            [each.judge for each in seen.graded],
+            [each.sample for each in seen.graded],
+            level=level,
+        )
+        yield _beyond_people(seen, level)
+    kinds = (pair_bias.OWN, pair_bias.OWN_EXCESS)
+    makers = {maker for vote in seen.voted for maker in vote.makers or ()}
+    why = _one_family(makers) if seen.voted else None
+    if why is not None:
+        yield from (untold(kind.name, why) for kind in kinds)
+    else:
+        yield from _of_kind(seen.voted, _own, *kinds, level)
+
+
+def _one_family(makers: set[str]) -> str | None:
+    if not makers:
+        return _ANONYMOUS
+    if len(makers) == 1:
+        return f"all responses come from one family (`{min(makers)}`)"
+    return None
+
+
+def _beyond_people(seen: Observations, level: float) -> BiasFigure:
+    known = [(each, each.gold) for each in seen.graded if each.gold is not None]
+    if not known:
+        return untold(pair_bias.OWN_DIFFERENCE_GIVEN_GOLD, _NO_GOLD)
+    return pair_bias.own_against_others(
+        [each.score - gold for each, gold in known],
+        [each.judge == each.maker for each, _ in known],
+        [each.judge for each, _ in known],
+        [each.sample for each, _ in known],
+        given_gold=True,
+        level=level,
+    )
+
+
+def _formatting(seen: Observations, level: float) -> Iterator[BiasFigure]:
+    samples = [each.sample for each in seen.scored]
+    scores, words = [each.score for each in seen.scored], [each.words for each in seen.scored]
+    for bit, mark in enumerate(MARKS):
+        if seen.scored:
+            has = [bool(each.marks >> bit & 1) for each in seen.scored]
+            yield pair_bias.difference_by_mark(mark, scores, has, words, samples, level=level)
+        else:
+            yield untold(pair_bias.difference_name(mark), _NO_SCORES)
+        yield _marked(seen.voted, bit, pair_bias.formatted(mark), level)
+
+
+def _marked(votes: Sequence[Voted], bit: int, kind: Kind, level: float) -> BiasFigure:
+    if not votes:
+        return untold(kind.name, _NO_PAIRS)
+    found: list[tuple[float, float, str]] = []
+    for vote in votes:
+        a, b = (bool(marks >> bit & 1) for marks in vote.marks)
+        if a != b:
+            longer = (vote.words[0] - vote.words[1]) / _HUNDRED
+            side: Side = "A" if a else "B"
+            found.append((share_of(vote.winner, side), longer if a else -longer, vote.sample))
+    shares, apart = [each for each, _, _ in found], [each for _, each, _ in found]
+    samples = [each for _, _, each in found]
+    return pair_bias.win_rate_at_equal(shares, apart, samples, kind, level=level)
+
+
+def _longer(vote: Voted) -> Side | None:
+    a, b = vote.words
+    return None if a == b else "A" if a > b else "B"
+
+
+def _own(vote: Voted) -> Side | None:
+    if vote.makers is None:
+        return None
+    a, b = (vote.judge == maker for maker in vote.makers)
+    return None if a == b else "A" if a else "B"
+
+
+def _of_kind(
+    votes: Sequence[Voted], which: Which, plain: Kind, excess: Kind, level: float
+) -> Iterator[BiasFigure]:
+    """Yield how often one kind of response wins, and how much more often than with people."""
+    if not votes:
+        yield untold(plain.name, _NO_PAIRS)
+        yield untold(excess.name, _NO_PAIRS)
+        return
+    known: list[tuple[Voted, Side]] = []
+    for vote in votes:
+        side = which(vote)
+        if side is not None:
+            known.append((vote, side))
+    shares = [share_of(vote.winner, side) for vote, side in known]
+    yield pair_bias.win_rate(shares, [vote.sample for vote, _ in known], plain, level=level)
+    if not any(vote.gold for vote in votes):
+        yield untold(excess.name, _NO_GOLD)
+        return
+    judged = [
+        (share_of(vote.winner, side), share_of(vote.gold, side), vote.sample)
+        for vote, side in known
+        if vote.gold is not None
+    ]
+    yield pair_bias.win_excess(
+        [share for share, _, _ in judged],
+        [people for _, people, _ in judged],
+        [sample for _, _, sample in judged],
+        excess,
+        level=level,
+    )
+
+
+_GATE: Final = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*([^\w\s.].*)", re.DOTALL)
+_STAND_IN: Final = "figure"
+_HOW: Final = "write a figure, an operator and a number, such as `position.swap_consistency >= 0.9`"
+_NOT_PROBED: Final = "no sample was judged again; `--probe N` does that"
+
+
+class BiasGate(msgspec.Struct, frozen=True, kw_only=True):
+    """One gate, the figure it was held against, whether it holds; else ``reason`` may say why."""
+
+    gate: str
+    value: float | None
+    passed: bool
+    reason: str | None = None
+
+
+class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run in which samples were judged again, and the kinds of changes in it."""
+
+    run_id: str
+    kinds: tuple[str, ...]
+
+
+class Probed(msgspec.Struct, frozen=True, kw_only=True):
+    """How samples were judged again; ``baseline`` is what their scores are compared with."""
+
+    samples: int
+    judges: tuple[str, ...]
+    baseline: str
+    runs: tuple[ProbeRun, ...]
+
+
+class BiasReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of one run."""
+
+    run_id: str
+    suite: str
+    status: str
+    judges: tuple[str, ...]
+    level: float
+    seed: int
+    samples: int
+    pairs: int
+    biases: tuple[Bias, ...]
+    probe: Probed | None = None
+    gates: tuple[BiasGate, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether all gates hold."""
+        return all(gate.passed for gate in self.gates)
+
+    def figures(self) -> dict[str, BiasFigure]:
+        """Return all figures by their names."""
+        return {figure.name: figure for bias in self.biases for figure in bias.figures}
+
+    def as_data(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        data: dict[str, Any] = msgspec.to_builtins(self)
+        return {**data, "passed": self.passed if self.gates else None}
+
+
+def read_gates(texts: Iterable[str]) -> tuple[Comparison, ...]:
+    """Read gates on figures of bias, whose names have dots.
+
+    Raises:
+        InputError: one of them is no comparison.
+
+    """
+    return tuple(_read_gate(text) for text in texts)
+
+
+def _read_gate(text: str) -> Comparison:
+    match = _GATE.fullmatch(text)
+    if match is None:
+        raise InputError(f"`{text}` is not a comparison", _HOW, "--gate")
+    try:
+        # The rubric's reader knows operators and numbers; its names have no dots.
+        comparison = Comparison.parse(f"{_STAND_IN} {match[2]}")
+    except Unreadable as error:
+        problem = error.problem.replace(f"`{_STAND_IN} ", f"`{match[1]} ")
+        hint = _HOW if "comparison" in problem else error.hint
+        raise InputError(problem, hint, "--gate") from None
+    return msgspec.structs.replace(comparison, name=match[1])
+
+
+def check_gates(gates: Sequence[Comparison], criteria: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse gates on figures that there never are.
+
+    Raises:
+        InputError: a name is none of a figure.
+
+    """
+    names = {*known, *probe_names()} | {f"position.flips.{each}" for each in criteria}
+    for gate in gates:
+        if gate.name not in names:
+            otherwise = "see the names that `jurybox bias RUN` prints"
+            hint = nearest(gate.name, sorted(names), otherwise)
+            raise InputError(f"there is no figure `{gate.name}`", hint, "--gate")
+
+
+def probe_names() -> tuple[str, ...]:
+    """Return the names of all figures that need samples to be judged again."""
+    return tuple(f"{kind.name}.{figure}" for kind in KINDS for figure in FIGURES)
+
+
+def hold(gates: Sequence[Comparison], figures: Mapping[str, BiasFigure]) -> tuple[BiasGate, ...]:
+    """Hold figures against gates; a figure that isn't known holds none."""
+    held: list[BiasGate] = []
+    for gate in gates:
+        figure = figures.get(gate.name)
+        value = None if figure is None else figure.value
+        reason = None
+        if value is None:
+            reason = _NOT_PROBED if figure is None else figure.reason
+        held.append(BiasGate(gate=str(gate), value=value, passed=gate.holds(value), reason=reason))
+    return tuple(held)

@@ -1,0 +1,235 @@
+"""What is kept of a calibration: read again by commands that need no numpy for it."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from jurybox.calibration.agreement_values import Agreement
+from jurybox.documents.numbers import show_number
+from jurybox.statistics.estimate import Interval
+
+
+class Gain(msgspec.Struct, frozen=True, kw_only=True):
+    """How a change moves the judge's distance from people, on the same samples.
+
+    Attributes:
+        n: how many samples.
+        before: the mean distance without it, from 0 to 1.
+        after: the mean distance with it.
+        difference: after minus before; below zero is nearer to people.
+        interval: where the difference lies.
+        clear: whether it is nearer beyond noise.
+        sentence: all that in words.
+
+    """
+
+    n: int
+    before: float | None
+    after: float | None
+    difference: float | None
+    interval: Interval | None
+    clear: bool
+    sentence: str
+
+
+class Brief(msgspec.Struct, frozen=True, kw_only=True):
+    """The judge on one criterion, in three figures."""
+
+    criterion: str
+    n: int
+    exact: float | None
+    kappa: float | None
+    bias: float | None
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """What a changed rubric did on one part of the gold."""
+
+    run_id: str
+    gain: Gain
+    criteria: tuple[Brief, ...]
+
+
+class Round(msgspec.Struct, frozen=True, kw_only=True):
+    """One turn of the loop: what was thought, changed and measured, and what came of it."""
+
+    number: int
+    by: Literal["rule", "model"]
+    kind: str
+    criterion: str | None
+    hypothesis: str
+    change: str
+    kept: bool
+    reason: str
+    tune: Trial | None = None
+    select: Trial | None = None
+
+
+class Tuning(msgspec.Struct, frozen=True, kw_only=True):
+    """All rounds, and how the best rubric does on samples that no round has looked at.
+
+    Attributes:
+        parts: how many samples are in each part.
+        level: of the intervals that decide a round, adjusted for the number of rounds.
+        rounds: in their order.
+        ended: why there were fewer rounds than asked for.
+        base_version: the version that was begun with.
+        base_sha256: of its document.
+        before: the rubric as it was, on the report part.
+        gain: what the kept changes do on the report part; None where none was kept.
+        written: the file of the new version.
+
+    """
+
+    parts: dict[str, int]
+    level: float
+    rounds: tuple[Round, ...]
+    ended: str | None
+    base_version: str
+    base_sha256: str
+    before: Agreement
+    gain: Gain | None = None
+    written: str | None = None
+
+
+class JudgedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of the store that a calibration rests on; round 0 is the rubric as it was."""
+
+    run_id: str
+    part: str
+    round: int
+    dollars: float | None = None
+
+
+class GoldFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The file of what people say: its name and hash, and how many rows were of use."""
+
+    name: str
+    sha256: str
+    rows: int
+    used: int
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+    """A judge with a rubric, held against people.
+
+    Attributes:
+        id: its name.
+        created_at: when it was finished.
+        rubric_id: whose rubric; the figures are those of this version.
+        rubric_version: the version.
+        rubric_sha256: of its document.
+        judges: who judged.
+        judge_version: which versions of them, as names and providers tell.
+        prompt_sha256: of the words in which they were asked.
+        votes: how many votes a sample got.
+        gold: what they were held against.
+        seed: of the split and of the intervals.
+        figures: how far they agree with people.
+        runs: the runs that all of it rests on.
+        tuning: the loop, where there was one.
+
+    """
+
+    id: str
+    created_at: str
+    rubric_id: str
+    rubric_version: str
+    rubric_sha256: str
+    judges: tuple[str, ...]
+    judge_version: str | None
+    prompt_sha256: str
+    votes: int
+    gold: GoldFile
+    seed: int
+    figures: Agreement
+    runs: tuple[JudgedRun, ...]
+    tuning: Tuning | None = None
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """What a calibration depends on, as a run has it.
+
+    ``methods`` are how its samples were judged; None where that was not looked up.
+    """
+
+    rubric_version: str
+    rubric_sha256: str
+    judges: tuple[str, ...]
+    judge_version: str | None
+    prompt_sha256: str
+    votes: int
+    methods: tuple[str, ...] | None = None
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run stands with people.
+
+    Attributes:
+        id: the calibration's.
+        date: when it was made.
+        rubric_version: of which version of the rubric.
+        n: how many samples its figures are from.
+        agreement: kappa with people by criterion; ``winner`` for pairs.
+        stale: what has changed since; empty where it still holds.
+
+    """
+
+    id: str
+    date: str
+    rubric_version: str
+    n: int
+    agreement: dict[str, float | None]
+    stale: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """All that in one line."""
+        if self.stale:
+            why = ", ".join(self.stale)
+            return f"calibration is stale: {why} since ({self.rubric_version}, {self.date})"
+        told = ", ".join(f"{name} {_shown(value)}" for name, value in self.agreement.items())
+        return f"calibrated: {told} with people (n {self.n}, {self.date})"
+
+
+def standing(known: Sequence[Calibration], setting: Setting) -> Standing | None:
+    """Return the newest calibration that holds, or else the newest with what has changed.
+
+    ``known`` are those of the rubric's id, the newest first.
+    """
+    if not known:
+        return None
+    changes = [(each, _changes(each, setting)) for each in known]
+    chosen, stale = next((pair for pair in changes if not pair[1]), changes[0])
+    return Standing(
+        id=chosen.id,
+        date=chosen.created_at[:10],
+        rubric_version=chosen.rubric_version,
+        n=chosen.figures.n,
+        agreement={each.criterion: each.kappa.value for each in chosen.figures.criteria},
+        stale=stale,
+    )
+
+
+def _changes(then: Calibration, now: Setting) -> tuple[str, ...]:
+    found: list[str] = []
+    if then.rubric_sha256 != now.rubric_sha256:
+        found.append("the rubric has changed")
+    elif then.prompt_sha256 != now.prompt_sha256:
+        # The rubric is in the prompt, so that with another rubric this goes without saying.
+        found.append("the words in which judges are asked have changed")
+    if sorted(then.judges) != sorted(now.judges):
+        found.append(f"the judge has changed (it was {', '.join(then.judges)})")
+    elif then.judge_version != now.judge_version:
+        found.append(f"the judge's version has changed (it was {then.judge_version or 'unknown'})")
+    if then.votes != now.votes:
+        found.append(f"the number of votes has changed (it was {then.votes})")
+    if now.methods is not None and not set(now.methods) <= set(then.figures.methods):
+        was = ", ".join(then.figures.methods) or "unknown"
+        found.append(f"the method of judging has changed (it was {was})")
+    return tuple(found)
+
+
+def _shown(value: float | None) -> str:
+    return "unknown" if value is None else show_number(round(value, 2))

@@ -1,0 +1,372 @@
+"""A judge held against people, criterion by criterion."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations, pairwise
+from typing import Final
+
+import msgspec
+
+from jurybox.calibration.agreement_values import (
+    Agreement,
+    Ceiling,
+    Confusion,
+    CriterionAgreement,
+    Disagreement,
+    JudgeBias,
+)
+from jurybox.calibration.cases import WINNER, Case, distance, losses
+from jurybox.calibration.gold import gold_scales
+from jurybox.calibration.splits import units_of
+from jurybox.documents.numbers import show_number
+from jurybox.judging.verdict import SIDES, Side
+from jurybox.rubric.model import Rubric
+from jurybox.rubric.scale import Scale
+from jurybox.statistics.agreement.many_raters import Ratings, agree_all
+from jurybox.statistics.agreement.two_raters import PairAgreement, agree
+from jurybox.statistics.bootstrap import DEFAULT, Resampling
+from jurybox.statistics.estimate import Figure
+from jurybox.statistics.paired.paired_comparison import PairedComparison, compare_paired
+
+SIDE_SCALE: Final = Scale(low=0, high=len(SIDES) - 1)
+"""Sides as numbers, for figures that only ask whether two are the same."""
+
+_CONTINUOUS: Final = "on a continuous scale no two scores need be the same to the digit"
+_BANDS: Final = 10
+_MOST_POINTS: Final = 21
+_WORST: Final = 5
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How figures are made.
+
+    Attributes:
+        resampling: how intervals are drawn.
+        intervals: whether agreement gets intervals; they take most of the time.
+        worst: how many disagreements are kept of each criterion.
+
+    """
+
+    resampling: Resampling = DEFAULT
+    intervals: bool = True
+    worst: int = _WORST
+
+
+def compare(cases: Sequence[Case], rubric: Rubric, options: Options | None = None) -> Agreement:
+    """Return how far the judge agrees with people, on everything that people spoke about."""
+    chosen = options or Options()
+    scales = gold_scales(rubric)
+    named = [name for name in scales if any(name in case.gold.scores for case in cases)]
+    # Criteria in the rubric's order, and the whole last.
+    named.sort(key=lambda name: name == rubric.overall_name)
+    found = [_on_criterion(cases, name, scales[name], chosen) for name in named]
+    pairs = [case for case in cases if case.gold.winners]
+    if pairs:
+        found.append(_on_pairs(pairs, chosen))
+    apart = losses(cases, scales).values()
+    loss = sum(apart) / len(apart) if apart else None
+    methods = sorted({case.verdict.method for case in cases if case.verdict.method is not None})
+    return Agreement(n=len(cases), loss=loss, criteria=tuple(found), methods=tuple(methods))
+
+
+def _on_criterion(
+    cases: Sequence[Case], name: str, scale: Scale, options: Options
+) -> CriterionAgreement:
+    asked = [case for case in cases if case.gold.score(name) is not None]
+    both = [case for case in asked if case.verdict.scores.get(name) is not None]
+    people = [case.gold.score(name) or 0.0 for case in both]
+    judge = [case.verdict.scores.get(name) or 0.0 for case in both]
+    clusters = clusters_of(both)
+    resampling = options.resampling if options.intervals else None
+    made = agree(judge, people, scale, clusters=clusters, resampling=resampling)
+    # People's mean lies between two points; what they would say in one word is the nearest.
+    near = agree(
+        [rounded(each, scale) for each in judge],
+        [rounded(each, scale) for each in people],
+        scale,
+        clusters=clusters,
+        resampling=resampling,
+    )
+    exact = near["exact"]
+    if scale.continuous:
+        exact = Figure(value=None, n=len(both), reason=_CONTINUOUS)
+    apart = [abs(a - b) for a, b in zip(judge, people, strict=True)]
+    return CriterionAgreement(
+        criterion=name,
+        scale=(scale.low, scale.high),
+        n=len(both),
+        unscored=len(asked) - len(both),
+        exact=exact,
+        kappa=made["kappa_quadratic"],
+        spearman=made["spearman"],
+        bias=_bias(name, people, judge, clusters, options.resampling),
+        error=sum(apart) / len(apart) if apart else None,
+        ceiling=ceiling_of(
+            {case.id: case.gold.scores[name] for case in asked},
+            {case.id: score for case, score in zip(both, judge, strict=True)},
+            scale,
+            resampling,
+        ),
+        confusion=confusion_of(people, judge, scale),
+        worst=_worst(both, name, scale, options.worst),
+        note=near.note,
+    )
+
+
+def _on_pairs(cases: Sequence[Case], options: Options) -> CriterionAgreement:
+    both: list[tuple[Case, Side | None, Side | None]] = [
+        (case, case.gold.winner, case.verdict.winner) for case in cases
+    ]
+    known: list[tuple[Case, Side, Side]] = [
+        (case, a, b) for case, a, b in both if a is not None and b is not None
+    ]
+    people = [code_of(a) for _, a, _ in known]
+    judge = [code_of(b) for _, _, b in known]
+    kept = [case for case, _, _ in known]
+    resampling = options.resampling if options.intervals else None
+    made = agree(judge, people, SIDE_SCALE, clusters=clusters_of(kept), resampling=resampling)
+    differing = [(case, a, b) for case, a, b in known if a != b]
+    # A winner against the other one is worse than a tie against a winner.
+    differing.sort(key=lambda each: ("tie" in each[1:], each[0].id))
+    counts = [
+        [sum(a == row and b == column for _, a, b in known) for column in SIDES] for row in SIDES
+    ]
+    codes = {
+        case.id: {who: code_of(side) for who, side in case.gold.winners.items()} for case in cases
+    }
+    said = {case.id: code for case, code in zip(kept, judge, strict=True)}
+    return CriterionAgreement(
+        criterion=WINNER,
+        scale=None,
+        n=len(known),
+        unscored=len(both) - len(known),
+        exact=made["exact"],
+        kappa=made["kappa"],
+        unstable=sum(case.verdict.stable is False for case in cases),
+        ceiling=ceiling_of(codes, said, SIDE_SCALE, resampling, nominal=True),
+        confusion=Confusion(labels=SIDES, counts=tuple(tuple(row) for row in counts)),
+        worst=tuple(
+            Disagreement(
+                sample_id=case.id,
+                people=a,
+                judge=b,
+                judge_reasoning=_joined(case.verdict.reasoning),
+                people_reasoning=case.comment(WINNER),
+            )
+            for case, a, b in differing[: options.worst]
+        ),
+        note=made.note,
+    )
+
+
+def clusters_of(cases: Sequence[Case]) -> list[str] | None:
+    """Return what each case belongs to; None where nothing was said about that.
+
+    Copies of one text are one piece of evidence, whatever their clusters.
+    """
+    units = units_of([(case.cluster, case.words or f"of {case.id}") for case in cases])
+    alone = len(set(units)) == len(units)
+    return None if alone and all(case.cluster is None for case in cases) else units
+
+
+def code_of(side: Side) -> float:
+    """Return a side as a number."""
+    return SIDES.index(side)
+
+
+def rounded(score: float, scale: Scale) -> float:
+    """Return the nearest point of a scale, the higher of two; a continuous one has them all."""
+    return score if scale.continuous else scale.at(scale.share(score))
+
+
+def _bias(
+    name: str,
+    people: Sequence[float],
+    judge: Sequence[float],
+    clusters: Sequence[str] | None,
+    resampling: Resampling,
+) -> JudgeBias:
+    made = compare_paired(people, judge, clusters=clusters, resampling=resampling)
+    return JudgeBias(
+        value=made.difference,
+        interval=made.interval,
+        direction=made.verdict,
+        sentence=_bias_sentence(name, made),
+        reason=made.reason,
+    )
+
+
+def _bias_sentence(name: str, made: PairedComparison) -> str:
+    value, interval, verdict = made.difference, made.interval, made.verdict
+    if value is None:
+        return f"{name}: nothing was scored by both"
+    if not made.differing:
+        return f"{name}: the judge scores as people do, on all {made.n}"
+    by = _shown(abs(value))
+    if interval is None:
+        return f"{name}: the judge scores {by} {_way(value)} than people, on too few to say more"
+    if verdict == "undecided":
+        ends = f"{_shown(interval.low)} to {_shown(interval.high)}"
+        doubt = doubt_of(made)
+        return f"{name}: no clear bias, judge minus people is {_shown(value)} ({ends}{doubt})"
+    low, high = sorted((abs(interval.low), abs(interval.high)))
+    ends = f"{_shown(low)} to {_shown(high)}"
+    return f"{name}: the judge scores {by} {_way(value)} than people ({ends})"
+
+
+def doubt_of(made: PairedComparison) -> str:
+    """Say why a difference is undecided whose interval leaves zero out; else nothing.
+
+    A verdict needs the p value too, which is made differently and may disagree near the border.
+    """
+    interval, p = made.interval, made.p_value
+    if made.verdict != "undecided" or interval is None or p is None:
+        return ""
+    if interval.low <= 0 <= interval.high:
+        return ""
+    return f", but p {show_number(_digits(p))} is above {show_number(_digits(1 - interval.level))}"
+
+
+def _digits(share: float) -> float:
+    """Return a share with three digits that tell something."""
+    return float(f"{share:.3g}")
+
+
+def _shown(value: float) -> str:
+    return show_number(round(value, 2) + 0.0)
+
+
+def _way(value: float) -> str:
+    return "lower" if value < 0 else "higher"
+
+
+def confusion_of(people: Sequence[float], judge: Sequence[float], scale: Scale) -> Confusion:
+    """Count what people say against what the judge says, by points, or in bands of a long scale."""
+    points = round(scale.high - scale.low) + 1
+    if scale.continuous or points > _MOST_POINTS:
+        step = (scale.high - scale.low) / _BANDS
+        edges = [show_number(round(scale.low + step * i, 6)) for i in range(_BANDS + 1)]
+        labels = tuple(f"{a} to {b}" for a, b in pairwise(edges))
+
+        def place(score: float) -> int:
+            return min(int(scale.share(score) * _BANDS), _BANDS - 1)
+    else:
+        labels = tuple(show_number(scale.low + i) for i in range(points))
+
+        def place(score: float) -> int:
+            return round(rounded(score, scale) - scale.low)
+
+    counts = [[0] * len(labels) for _ in labels]
+    for a, b in zip(people, judge, strict=True):
+        counts[place(a)][place(b)] += 1
+    return Confusion(labels=labels, counts=tuple(tuple(row) for row in counts))
+
+
+def _worst(cases: Sequence[Case], name: str, scale: Scale, most: int) -> tuple[Disagreement, ...]:
+    return tuple(
+        Disagreement(
+            sample_id=case.id,
+            people=case.gold.score(name) or 0.0,
+            judge=case.verdict.scores.get(name),
+            judge_reasoning=case.verdict.reasoning.get(name) or "",
+            people_reasoning=case.comment(name),
+        )
+        for case in furthest(cases, name, scale)[:most]
+    )
+
+
+def furthest(cases: Sequence[Case], name: str, scale: Scale) -> list[Case]:
+    """Return the cases on which people and judge differ at all, the furthest apart first."""
+
+    def apart(case: Case) -> float:
+        return distance(case.gold.score(name), case.verdict.scores.get(name), scale)
+
+    differing = [case for case in cases if apart(case) > 0]
+    return sorted(differing, key=lambda case: (-apart(case), case.id))
+
+
+def _joined(reasoning: Mapping[str, str]) -> str:
+    return " ".join(f"{name}: {text}" for name, text in reasoning.items())
+
+
+_FEWEST: Final = 2
+# All pairs of people are drawn for it: with many, that would take longer than judging.
+_MANY: Final = 6
+
+Given = Mapping[str, Mapping[str, float]]
+"""What people gave: by sample, then by person."""
+
+
+def ceiling_of(
+    given: Given,
+    judge: Mapping[str, float],
+    scale: Scale,
+    resampling: Resampling | None,
+    *,
+    nominal: bool = False,
+) -> Ceiling | None:
+    """Return how far people agree; None where no sample has what two of them say.
+
+    Kappas are quadratic over the declared scale, or unweighted for ``nominal`` scores. Without
+    ``resampling`` alpha has no interval.
+    """
+    several = {item: people for item, people in given.items() if len(people) >= _FEWEST}
+    if not several:
+        return None
+    names = sorted({who for people in several.values() for who in people})
+    by_person = {
+        who: {item: people[who] for item, people in several.items() if who in people}
+        for who in names
+    }
+    pairs = [
+        _pair_agreement(by_person[one], by_person[other], scale)
+        for one, other in combinations(names, 2)
+    ]
+    with_judge = [_pair_agreement(judge, by_person[who], scale) for who in names]
+    kappa = "kappa" if nominal else "kappa_quadratic"
+    drawn = resampling if len(names) <= _MANY else None
+    whole = agree_all(_ratings(several, names), scale, resampling=drawn)
+    kind = "nominal" if nominal else "interval" if scale.continuous else "ordinal"
+    return Ceiling(
+        people=len(names),
+        n=len(several),
+        exact=_weighted_mean(pairs, lambda each: each["exact"].value),
+        kappa=_weighted_mean(pairs, lambda each: each[kappa].value),
+        judge_kappa=_weighted_mean(with_judge, lambda each: each[kappa].value),
+        alpha=whole.alpha[kind],
+    )
+
+
+def _pair_agreement(
+    one: Mapping[str, float], other: Mapping[str, float], scale: Scale
+) -> PairAgreement:
+    shared = sorted(one.keys() & other.keys())
+    return agree(
+        [one[item] for item in shared], [other[item] for item in shared], scale, resampling=None
+    )
+
+
+def _weighted_mean(
+    pairs: Iterable[PairAgreement], figure: Callable[[PairAgreement], float | None]
+) -> float | None:
+    """Return the mean over pairs by how many samples each shares; undefined ones are left out."""
+    known = [(value, pair.n) for pair in pairs if (value := figure(pair)) is not None]
+    total = sum(n for _, n in known)
+    return sum(value * n for value, n in known) / total if total else None
+
+
+def _ratings(given: Given, names: list[str]) -> Ratings:
+    items = tuple(sorted(given))
+    places = {who: place for place, who in enumerate(names)}
+    entries = [
+        (number, places[who], score)
+        for number, item in enumerate(items)
+        for who, score in given[item].items()
+    ]
+    return Ratings(
+        criterion=None,
+        items=items,
+        raters=tuple(names),
+        item=tuple(item for item, _, _ in entries),
+        rater=tuple(rater for _, rater, _ in entries),
+        score=tuple(score for _, _, score in entries),
+    )

@@ -1,0 +1,338 @@
+"""The loop of E14: think, change, measure, and keep only what helps on samples not learnt from.
+
+A generator that asks for what it can't do itself: to have samples judged by a rubric, and to have a
+model think of a change. So all of its decisions can be tested without a judge.
+"""
+
+import difflib
+from collections.abc import Generator, Mapping, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from jurybox.calibration.agreement_values import Agreement
+from jurybox.calibration.calibration_record import Brief, Gain, Round, Trial, Tuning
+from jurybox.calibration.cases import Case, losses
+from jurybox.calibration.gold import gold_scales
+from jurybox.calibration.judge_comparison import Options, clusters_of, compare, doubt_of
+from jurybox.calibration.proposals import Proposal, propose
+from jurybox.calibration.rubric_changes import next_version, written
+from jurybox.calibration.splits import PARTS, Part
+from jurybox.rubric import render_rubric
+from jurybox.rubric.model import Rubric
+from jurybox.statistics.bootstrap import Resampling
+from jurybox.statistics.paired.paired_comparison import PairedComparison, compare_paired
+
+_BINARY: Final = frozenset({0.0, 1.0})
+
+
+class ToJudge(msgspec.Struct, frozen=True, kw_only=True):
+    """Asks to have a part judged by a rubric; ``round`` 0 is the rubric as it was."""
+
+    rubric: Rubric
+    part: Part
+    round: int
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers with every sample of the part, and the run it was judged in."""
+
+    cases: tuple[Case, ...]
+    run_id: str
+
+
+class ToPropose(msgspec.Struct, frozen=True, kw_only=True):
+    """Asks for a model's change, from where judge and people disagree on the tune part."""
+
+    rubric: Rubric
+    cases: tuple[Case, ...]
+    figures: Agreement
+    earlier: tuple[Round, ...]
+    round: int
+
+
+class Unusable(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers that the model's change can't be used, and why."""
+
+    reason: str
+
+
+Request = ToJudge | ToPropose
+Answer = Judged | Proposal | Unusable
+Loop = Generator[Request, Answer, "Tuned"]
+
+
+class Tuned(msgspec.Struct, frozen=True, kw_only=True):
+    """How the loop ended: the new rubric, if one was kept, and its figures on the report part."""
+
+    winner: Rubric | None
+    figures: Agreement
+    tuning: Tuning
+    report_run: str
+
+
+class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How the loop goes.
+
+    ``level`` is that of every interval that is reported; those that decide a round are wider, for
+    there are several of them. With ``model`` every second round asks a model for a change.
+    ``narrow`` says that all judges are asked narrow questions, which hold levels and no more.
+    """
+
+    rounds: int
+    level: float = 0.95
+    seed: int = 0
+    model: bool = False
+    narrow: bool = False
+
+    @property
+    def deciding(self) -> float:
+        """The level of intervals that decide: Bonferroni's, over all rounds."""
+        return 1 - (1 - self.level) / self.rounds
+
+
+class _Best(msgspec.Struct, frozen=True, kw_only=True):
+    """The best rubric so far, and how it judges."""
+
+    rubric: Rubric
+    tune: tuple[Case, ...]
+    select: tuple[Case, ...]
+
+
+def improve(base: Rubric, sizes: Mapping[Part, int], options: LoopOptions) -> Loop:
+    """Try one change a round, and report once on the part that nobody has looked at."""
+    tune = yield from _judged(ToJudge(rubric=base, part="tune", round=0))
+    select = yield from _judged(ToJudge(rubric=base, part="select", round=0))
+    best = _Best(rubric=base, tune=tune.cases, select=select.cases)
+    # However many changes are kept, they make one new version.
+    version = next_version(base.version)
+    rounds: list[Round] = []
+    tried: set[str] = set()
+    ended: str | None = None
+    for number in range(1, options.rounds + 1):
+        figures = compare(best.tune, best.rubric, _quick(options))
+        by, found = yield from _next_change(best, figures, rounds, frozenset(tried), options)
+        if found is None:
+            ended = _why_ended(figures, rounds)
+            break
+        if isinstance(found, Unusable):
+            rounds.append(_unusable(number, by, found))
+            continue
+        tried.add(found.key)
+        made, candidate = yield from _round(number, by, found, best, version, options)
+        rounds.append(made)
+        if made.kept and candidate is not None:
+            best = candidate
+            # What was refused stays so. What helped may be worth more of the same.
+            tried.discard(found.key)
+    tuning, figures, run_id = yield from _report(base, best, tuple(rounds), options)
+    told = msgspec.structs.replace(tuning, parts={part: sizes[part] for part in PARTS}, ended=ended)
+    winner = None if best.rubric is base else best.rubric
+    return Tuned(winner=winner, figures=figures, tuning=told, report_run=run_id)
+
+
+def _judged(request: ToJudge) -> Generator[Request, Answer, Judged]:
+    answer = yield request
+    if not isinstance(answer, Judged):
+        raise TypeError("samples were to be judged")
+    return answer
+
+
+def _quick(options: LoopOptions) -> Options:
+    return Options(
+        resampling=Resampling(seed=options.seed, level=options.level), intervals=False, worst=0
+    )
+
+
+def _next_change(
+    best: _Best,
+    figures: Agreement,
+    rounds: Sequence[Round],
+    tried: frozenset[str],
+    options: LoopOptions,
+) -> Generator[Request, Answer, tuple[Literal["rule", "model"], Proposal | Unusable | None]]:
+    """Return who thought of what; every second round is a model's, where there is one."""
+    by_rule = propose(best.rubric, best.tune, figures, tried, narrow=options.narrow)
+    is_models = options.model and (len(rounds) % 2 == 1 or by_rule is None)
+    if not is_models or not figures.loss:
+        return "rule", by_rule
+    answer = yield ToPropose(
+        rubric=best.rubric,
+        cases=best.tune,
+        figures=figures,
+        earlier=tuple(rounds),
+        round=len(rounds) + 1,
+    )
+    if isinstance(answer, Judged):
+        raise TypeError("a change was to be proposed")
+    if isinstance(answer, Proposal) and answer.key in tried:
+        return "model", Unusable(reason="the same change was refused before")
+    return "model", answer
+
+
+def _why_ended(figures: Agreement, rounds: Sequence[Round]) -> str:
+    if not figures.loss:
+        return "judge and people agree on every sample of the tune part: nothing to change"
+    if rounds:
+        return "no rule has another change to try"
+    return "judge and people differ, but in no way that a rule knows a change for"
+
+
+def _unusable(number: int, by: Literal["rule", "model"], found: Unusable) -> Round:
+    return Round(
+        number=number,
+        by=by,
+        kind="model",
+        criterion=None,
+        hypothesis="",
+        change="",
+        kept=False,
+        reason=f"the proposal can't be used: {found.reason}",
+    )
+
+
+def _round(
+    number: int,
+    by: Literal["rule", "model"],
+    proposal: Proposal,
+    best: _Best,
+    version: str,
+    options: LoopOptions,
+) -> Generator[Request, Answer, tuple[Round, _Best | None]]:
+    """Measure one change; return it with what came of it, and the rubric where it was kept."""
+    rubric = written(msgspec.structs.replace(proposal.rubric, version=version))
+    made = Round(
+        number=number,
+        by=by,
+        kind=proposal.kind,
+        criterion=proposal.criterion,
+        hypothesis=proposal.hypothesis,
+        change=_diff(best.rubric, proposal.rubric),
+        kept=False,
+        reason="a document can't say it: it would be read as something else",
+    )
+    if rubric is None:
+        return made, None
+    tune = yield from _judged(ToJudge(rubric=rubric, part="tune", round=number))
+    level = options.deciding
+    made = msgspec.structs.replace(made, tune=_trial(best.tune, tune, rubric, level, options))
+    if made.tune is None or not _nearer(made.tune.gain):
+        reason = "no nearer to people on the tune part, so the select part was left alone"
+        return msgspec.structs.replace(made, reason=reason), None
+    select = yield from _judged(ToJudge(rubric=rubric, part="select", round=number))
+    trial = _trial(best.select, select, rubric, level, options)
+    kept, reason = _verdict(trial.gain)
+    made = msgspec.structs.replace(made, select=trial, kept=kept, reason=reason)
+    return made, _Best(rubric=rubric, tune=tune.cases, select=select.cases) if kept else None
+
+
+def _nearer(gain: Gain) -> bool:
+    return gain.difference is not None and gain.difference < 0
+
+
+def _verdict(gain: Gain) -> tuple[bool, str]:
+    if gain.clear:
+        return True, f"nearer to people on the select part too, beyond noise: {gain.sentence}"
+    if _nearer(gain):
+        why = "nearer on the tune part, but on the select part it could be chance"
+    else:
+        why = "nearer on the tune part only: it fits those samples and no others"
+    return False, f"{why}: {gain.sentence}"
+
+
+def _trial(
+    before: Sequence[Case], after: Judged, rubric: Rubric, level: float, options: LoopOptions
+) -> Trial:
+    figures = compare(after.cases, rubric, _quick(options))
+    return Trial(
+        run_id=after.run_id,
+        gain=gain_of(before, after.cases, rubric, Resampling(seed=options.seed, level=level)),
+        criteria=tuple(
+            Brief(
+                criterion=each.criterion,
+                n=each.n,
+                exact=each.exact.value,
+                kappa=each.kappa.value,
+                bias=None if each.bias is None else each.bias.value,
+            )
+            for each in figures.criteria
+        ),
+    )
+
+
+def gain_of(
+    before: Sequence[Case], after: Sequence[Case], rubric: Rubric, resampling: Resampling
+) -> Gain:
+    """Compare how far two ways of judging are from people, sample by sample."""
+    scales = gold_scales(rubric)
+    first, second = losses(before, scales), losses(after, scales)
+    shared = [case for case in before if case.id in second]
+    a = [first[case.id] for case in shared]
+    b = [second[case.id] for case in shared]
+    made = compare_paired(
+        a,
+        b,
+        binary=_BINARY.issuperset((*a, *b)),
+        clusters=clusters_of(shared),
+        resampling=resampling,
+    )
+    gain = Gain(
+        n=made.n,
+        before=made.mean_a,
+        after=made.mean_b,
+        difference=made.difference,
+        interval=made.interval,
+        clear=made.verdict == "lower",
+        sentence="",
+    )
+    return msgspec.structs.replace(gain, sentence=_sentence(gain, made))
+
+
+def _sentence(gain: Gain, made: PairedComparison) -> str:
+    reason = made.reason
+    if gain.before is None or gain.after is None or gain.difference is None:
+        return reason or "nothing was judged by both"
+    moved = f"distance from people {gain.before:.3f} before, {gain.after:.3f} after"
+    if gain.interval is None:
+        return f"{moved} ({reason})"
+    ends = f"{gain.interval.low:+.3f} to {gain.interval.high:+.3f}"
+    return f"{moved}, difference {gain.difference:+.3f} ({ends}, {gain.n} samples{doubt_of(made)})"
+
+
+def _diff(before: Rubric, after: Rubric) -> str:
+    """Return how the two documents differ, line by line."""
+    lines = difflib.unified_diff(
+        render_rubric(before).splitlines(),
+        render_rubric(after).splitlines(),
+        "before",
+        "after",
+        lineterm="",
+        n=1,
+    )
+    return "\n".join(lines)
+
+
+def _report(
+    base: Rubric, best: _Best, rounds: tuple[Round, ...], options: LoopOptions
+) -> Generator[Request, Answer, tuple[Tuning, Agreement, str]]:
+    """Judge the report part: by the rubric as it was, and by the best one where that is another."""
+    resampling = Resampling(seed=options.seed, level=options.level)
+    whole = Options(resampling=resampling)
+    first = yield from _judged(ToJudge(rubric=base, part="report", round=0))
+    before = compare(first.cases, base, whole)
+    tuning = Tuning(
+        parts={},
+        level=options.deciding,
+        rounds=rounds,
+        ended=None,
+        base_version=base.version,
+        base_sha256=base.sha256,
+        before=before,
+    )
+    if best.rubric is base:
+        return tuning, before, first.run_id
+    number = max(each.number for each in rounds if each.kept)
+    last = yield from _judged(ToJudge(rubric=best.rubric, part="report", round=number))
+    gain = gain_of(first.cases, last.cases, best.rubric, resampling)
+    figures = compare(last.cases, best.rubric, whole)
+    return msgspec.structs.replace(tuning, gain=gain), figures, last.run_id

@@ -1,0 +1,160 @@
+"""Which reader a file needs, by its ending; recorded responses are joined to rows by their ids."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from jurybox.datasets.csv_rows import read_csv, read_tsv
+from jurybox.datasets.dataset import Dataset, DatasetError, Format, Recorded
+from jurybox.datasets.fields import FIELD_OF, ROW_FIELDS, Refused, read_id
+from jurybox.datasets.json_lines import read_json_lines
+from jurybox.datasets.parquet_rows import read_parquet, require_pyarrow
+from jurybox.datasets.row_reader import Record, Warn
+from jurybox.datasets.source import Source, open_source
+from jurybox.documents.findings import Findings, Place, TooManyError
+from jurybox.errors import InputError
+from jurybox.text_format import listed, printable
+
+ANSWERED: Final = frozenset(
+    {
+        "response",
+        "latency_e2e_ms",
+        "latency_model_ms",
+        "input_tokens",
+        "output_tokens",
+        "timed_out",
+    }
+)
+"""The fields of a row that belong to its response."""
+
+_NAMED: Final = 5
+
+
+def read_recorded(path: Path, read: Format) -> Recorded:
+    """Read a file of recorded responses: `id`, `response`, and what was measured of them.
+
+    Raises:
+        InputError: it can't be read.
+        DatasetError: a row has no id or no response, or two have the same id.
+
+    """
+    findings = Findings()
+    answers: dict[str, Record] = {}
+    lines: dict[str, int] = {}
+    with open_source(path) as source, contextlib.suppress(TooManyError):
+        for line, record in read(source, findings, _ignore):
+            _add(line, record, answers, lines, findings)
+    faults = findings.in_order()
+    if faults:
+        raise DatasetError(source.origin, faults)
+    return Recorded(origin=source.origin, sha256=source.sha256, answers=answers)
+
+
+def _ignore(_: str) -> None:
+    """Warnings are about a dataset's columns, and those of a file of responses are few."""
+
+
+def _add(
+    line: int,
+    record: Record,
+    answers: dict[str, Record],
+    lines: dict[str, int],
+    findings: Findings,
+) -> None:
+    try:
+        row_id = None if record.get("id") is None else read_id(record["id"], "id")
+    except Refused as refused:
+        findings.add(Place(line), refused.code, refused.problem, refused.hint)
+        return
+    fields = {FIELD_OF.get(name) for name, value in record.items() if value is not None}
+    if row_id is None:
+        hint = "give the id of the sample that it answers"
+        findings.add(Place(line), "missing-field", "the response has no `id`", hint)
+    elif row_id in answers:
+        problem = f"the id `{row_id}` is given twice (first on line {lines[row_id]})"
+        findings.add(Place(line), "duplicate-id", problem, "give each sample one response")
+    elif not fields & {"response", "timed_out"}:
+        hint = f"add it (as {listed(('response', *ROW_FIELDS['response']))})"
+        findings.add(Place(line), "missing-field", "the row has no `response`", hint)
+    else:
+        lines[row_id] = line
+        answers[row_id] = {
+            name: value for name, value in record.items() if FIELD_OF.get(name) in ANSWERED
+        }
+
+
+def joined(read: Format, recorded: Recorded) -> Format:
+    """Return a reader whose rows have the recorded responses instead of any of their own."""
+
+    def joining(source: Source, findings: Findings, warn: Warn) -> Iterator[tuple[int, Record]]:
+        left = dict.fromkeys(recorded.answers)
+        for line, record in read(source, findings, warn):
+            given = record.get("id")
+            answer = None if given is None else recorded.answers.get(str(given))
+            left.pop(str(given), None)
+            asked = {n: value for n, value in record.items() if FIELD_OF.get(n) not in ANSWERED}
+            # Whether a row that has none needs one is for the reader of rows to say.
+            yield line, {**asked, **(answer or {})}
+        if left:
+            names = listed([*left][:_NAMED]) + (" and more" if len(left) > _NAMED else "")
+            warn(f"responses in {recorded.origin} answer no sample: {names}")
+
+    return joining
+
+
+FORMATS: Final[dict[str, Format]] = {
+    ".jsonl": read_json_lines,
+    ".ndjson": read_json_lines,
+    ".csv": read_csv,
+    ".tsv": read_tsv,
+    ".parquet": read_parquet,
+}
+_PACKED = frozenset({".gz", ".bz2", ".xz", ".zip", ".zst"})
+
+
+def open_dataset(path: Path, responses: Path | None = None, *, limit: int | None = None) -> Dataset:
+    """Find the reader for a file, and see that it can be read.
+
+    ``responses`` is a file of recorded responses, joined to the rows by their ids. Where only the
+    first ``limit`` rows are used, the others need no response.
+
+    Raises:
+        InputError: it is of no known kind, it can't be read, or its reader isn't installed.
+        DatasetError: the recorded responses have faults.
+
+    """
+    read = reader_of(path)
+    recorded = None
+    if responses is not None:
+        recorded = read_recorded(responses, reader_of(responses))
+        read = joined(read, recorded)
+    unit = "row" if path.suffix.lower() == ".parquet" else "line"
+    return Dataset(path, read, unit=unit, recorded=recorded, limit=limit)
+
+
+def reader_of(path: Path) -> Format:
+    """Return what reads a file's records.
+
+    Raises:
+        InputError: it is of no known kind, it can't be read, or its reader isn't installed.
+
+    """
+    # Before its ending is looked at: a folder has none either.
+    with open_source(path):
+        ending = path.suffix.lower()
+    read = FORMATS.get(ending)
+    if read is None:
+        what = f"a `{printable(ending)}` file" if ending else "a file without an ending"
+        raise InputError(f"{what} can't be a dataset", _hint(ending), printable(str(path)))
+    if read is read_parquet:
+        require_pyarrow()
+    return read
+
+
+def _hint(ending: str) -> str:
+    if ending == ".json":
+        return "write one JSON object a line and call it `.jsonl`"
+    if ending in _PACKED:
+        return "unpack it first"
+    return f"use one of {listed(FORMATS)}"

@@ -1,0 +1,353 @@
+"""From the votes on one sample to its report."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import islice
+
+import msgspec
+
+from jurybox.judging.evaluation_report import (
+    Confidence,
+    CriterionReport,
+    EvaluationReport,
+    LostVote,
+    Method,
+    ReviewReason,
+    SideReport,
+    lowest,
+)
+from jurybox.judging.exchange import ModelReply
+from jurybox.judging.flow import Answer, Unscored
+from jurybox.judging.formats.reply_text import spoken
+from jurybox.judging.pairwise import PairVote
+from jurybox.judging.panel import Panel, Seat, independent
+from jurybox.judging.protocol import Judging
+from jurybox.judging.safety import SafetyFinding, concerns, scan
+from jurybox.judging.verdict import Remarks, Scores, Side
+from jurybox.judging.votes import count_scores, count_sides
+from jurybox.rubric.model import Criterion, weighted_mean
+from jurybox.sample import Sample, added_usage
+
+# A report with more findings says nothing more.
+_MOST = 100
+
+Ballot = Answer[Scores] | Unscored
+PairBallot = PairVote | Unscored
+
+
+def report_on_one(
+    judging: Judging, sample: Sample, panel: Panel, ballots: Sequence[Ballot]
+) -> EvaluationReport:
+    """One response was scored, by the rubric or against the reference."""
+    side = _side(judging, ballots, len(panel.seats))
+    return _report(
+        judging,
+        sample,
+        panel,
+        [ballots],
+        method="rubric" if sample.reference is None else "reference",
+        criteria=side.criteria,
+        confidence=side.confidence,
+        total_score=side.total_score,
+        overall=side.overall,
+    )
+
+
+def report_on_two(
+    judging: Judging,
+    sample: Sample,
+    panel: Panel,
+    first: Sequence[Ballot],
+    second: Sequence[Ballot],
+) -> EvaluationReport:
+    """Both responses were scored against the reference; the totals decide (E2)."""
+    a, b = (_side(judging, ballots, len(panel.seats)) for ballots in (first, second))
+    winner: Side | None = None
+    if a.total_score is not None and b.total_score is not None:
+        difference = round(a.total_score - b.total_score, 6)
+        winner = "tie" if difference == 0 else "A" if difference > 0 else "B"
+    return _report(
+        judging,
+        sample,
+        panel,
+        [first, second],
+        method="reference",
+        criteria=(),
+        confidence=lowest([a.confidence, b.confidence]),
+        winner=winner,
+        responses={"A": a, "B": b},
+    )
+
+
+def report_on_pair(
+    judging: Judging, sample: Sample, panel: Panel, ballots: Sequence[PairBallot]
+) -> EvaluationReport:
+    """Two responses were compared, each vote in both orders (E8)."""
+    valid = [ballot for ballot in ballots if isinstance(ballot, PairVote)]
+    winner, confidence = count_sides([vote.winner for vote in valid], len(panel.seats))
+    stable = all(vote.stable for vote in valid) if valid else None
+    confidence = _capped(confidence, [vote.stable for vote in valid])
+    if stable is False and judging.rubric.protocol.on_unstable == "review":
+        winner = None
+    compared = judging.rubric.criteria if valid else ()
+    criteria = tuple(_compared(criterion, valid, len(panel.seats)) for criterion in compared)
+    return _report(
+        judging,
+        sample,
+        panel,
+        [ballots],
+        method="pairwise",
+        criteria=criteria,
+        confidence=lowest([confidence, *(criterion.confidence for criterion in criteria)]),
+        winner=winner,
+        stable=stable,
+    )
+
+
+def _capped(confidence: Confidence, stable: Sequence[bool]) -> Confidence:
+    """A vote whose two orders disagree is no agreement, though it counts as a tie."""
+    unstable = sum(not each for each in stable)
+    if 2 * unstable > len(stable):
+        return "low"
+    return lowest([confidence, "moderate"]) if unstable else confidence
+
+
+def _side(judging: Judging, ballots: Sequence[Ballot], requested: int) -> SideReport:
+    """Aggregate the votes on one response."""
+    valid = [ballot.value for ballot in ballots if isinstance(ballot, Answer)]
+    scored = judging.scored
+    # The rubric's score stands in for a vote that nobody could read: nobody agrees with it.
+    sure = not [vote for vote in valid if vote.remarks.fallback]
+    criteria = tuple([_scored(criterion, valid, requested, sure=sure) for criterion in scored])
+    known = [criterion.score for criterion in criteria if criterion.score is not None]
+    whole = len(known) == len(criteria)
+    return SideReport(
+        criteria=criteria,
+        total_score=round(sum(known), 6) if whole else None,
+        max_score=judging.max_score,
+        overall=_overall(scored, known) if whole else None,
+        confidence=lowest([criterion.confidence for criterion in criteria]),
+    )
+
+
+def _overall(criteria: Sequence[Criterion], scores: Sequence[float]) -> float:
+    """Return the weighted mean of each score's share of its scale."""
+    shares = [each.scale.share(score) for each, score in zip(criteria, scores, strict=True)]
+    return round(weighted_mean(criteria, shares), 6)
+
+
+def _scored(
+    criterion: Criterion, votes: Sequence[Scores], requested: int, *, sure: bool
+) -> CriterionReport:
+    name = criterion.id
+    given = [vote.scores[name] for vote in votes]
+    score, confidence = count_scores(given, requested)
+    # The reasoning shown is that of a vote for the score shown.
+    agreeing = None if score is None else votes[given.index(score)]
+    reasoning = "" if agreeing is None else agreeing.remarks.reasoning.get(name, "")
+    return CriterionReport(
+        id=name,
+        score=score,
+        scale=(criterion.scale.low, criterion.scale.high),
+        weight=criterion.weight,
+        reasoning=reasoning,
+        confidence=confidence if sure else "low",
+        votes=tuple(given),
+    )
+
+
+def _compared(criterion: Criterion, votes: Sequence[PairVote], requested: int) -> CriterionReport:
+    given: list[Side] = [vote.preferences[criterion.id] for vote in votes]
+    side, confidence = count_sides(given, requested)
+    stable = [
+        vote.first.preferences[criterion.id] == vote.second.preferences.get(criterion.id)
+        for vote in votes
+    ]
+    # A tie may be what no single vote says; then the first vote's reasoning has to do.
+    agreeing = [vote for vote in votes if vote.preferences[criterion.id] == side] or votes
+    reasoning = agreeing[0].first.remarks.reasoning.get(criterion.id, "")
+    return CriterionReport(
+        id=criterion.id,
+        score=None,
+        scale=(criterion.scale.low, criterion.scale.high),
+        weight=criterion.weight,
+        reasoning=reasoning,
+        confidence=_capped(confidence, stable),
+        votes=tuple(given),
+        preference=side,
+    )
+
+
+class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """A ballot of either kind, as the report's general part needs it."""
+
+    seat: Seat
+    replies: tuple[ModelReply, ...]
+    remarks: tuple[Remarks, ...]
+    lost: Unscored | None
+
+
+def _outcome(seat: Seat, ballot: Ballot | PairBallot) -> _Outcome:
+    lost = None
+    if isinstance(ballot, Answer):
+        remarks = (ballot.value.remarks,)
+    elif isinstance(ballot, PairVote):
+        # In the second call A and B changed places, and so they do in its remarks.
+        remarks = (ballot.first.remarks, _shown_swapped(ballot.second.remarks))
+    else:
+        remarks, lost = (), ballot
+    return _Outcome(seat=seat, replies=ballot.replies, remarks=remarks, lost=lost)
+
+
+def _shown_swapped(remarks: Remarks) -> Remarks:
+    noted = {
+        name: f"(with A and B exchanged) {text}" for name, text in remarks.bias_checklist.items()
+    }
+    return msgspec.structs.replace(remarks, bias_checklist=noted)
+
+
+def _report(  # noqa: PLR0913 - the parts of a report that the methods make differently
+    judging: Judging,
+    sample: Sample,
+    panel: Panel,
+    ballots: Sequence[Sequence[Ballot] | Sequence[PairBallot]],
+    *,
+    method: Method,
+    criteria: tuple[CriterionReport, ...],
+    confidence: Confidence,
+    total_score: float | None = None,
+    overall: float | None = None,
+    winner: Side | None = None,
+    stable: bool | None = None,
+    responses: dict[str, SideReport] | None = None,
+) -> EvaluationReport:
+    seats = panel.seats
+    outcomes = [
+        # A jury that was sure before its last votes has fewer ballots than seats.
+        _outcome(seat, ballot)
+        for cast in ballots
+        for seat, ballot in zip(seats, cast, strict=False)
+    ]
+    findings, response_findings = _safety(sample, outcomes)
+    lost = [_lost(each.seat, each.lost) for each in outcomes if each.lost]
+    unscored_votes = [0] * len(ballots)
+    if lost:
+        unscored_votes = [sum(isinstance(each, Unscored) for each in cast) for cast in ballots]
+    # Of two responses, the one with fewer votes says how far the report can be trusted.
+    valid = min([len(cast) - few for cast, few in zip(ballots, unscored_votes, strict=True)])
+    reasons = _review_reasons(
+        safety=bool(findings), unscored=not valid, unstable=stable is False, confidence=confidence
+    )
+    replies = [reply for each in outcomes for reply in each.replies]
+    return EvaluationReport(
+        rubric=judging.rubric_name,
+        method=method,
+        criteria=criteria,
+        total_score=total_score,
+        max_score=judging.max_score,
+        overall=overall,
+        confidence=confidence,
+        votes_independent=independent(
+            [(each.seat, reply) for each in outcomes if not each.lost for reply in each.replies]
+        ),
+        votes_valid=valid,
+        votes_requested=len(seats),
+        votes_skipped=len(seats) - valid - max(unscored_votes),
+        bias_checklist=_checklist(judging, outcomes),
+        safety_flag=bool(findings),
+        safety_findings=findings,
+        response_findings=response_findings,
+        needs_review=bool(reasons),
+        review_reasons=reasons,
+        winner=winner,
+        stable=stable,
+        usage=added_usage([reply.usage for reply in replies]),
+        judges=panel.judges,
+        lost_votes=tuple(lost),
+        overrides=panel.overrides.copy(),
+        reported_models=_reported(replies),
+        judge_fallback=_judge_fallback(judging, outcomes),
+        responses=responses,
+    )
+
+
+def _lost(seat: Seat, ballot: Unscored) -> LostVote:
+    return LostVote(vote=seat.vote, judge=seat.judge, reason=ballot.reason, cause=ballot.cause)
+
+
+def _reported(replies: Sequence[ModelReply]) -> tuple[str, ...]:
+    """Return what the providers said which versions answered, each once."""
+    reported: dict[str, None] = {}
+    for reply in replies:
+        parts = [part for part in (reply.model, reply.fingerprint) if part is not None]
+        if parts:
+            reported[" ".join(parts)] = None
+    return tuple(reported)
+
+
+def _judge_fallback(judging: Judging, outcomes: Sequence[_Outcome]) -> bool | None:
+    if judging.rubric.protocol.fallback_score is None:
+        return None
+    return any(remarks.fallback for outcome in outcomes for remarks in outcome.remarks)
+
+
+_Findings = tuple[SafetyFinding, ...]
+
+
+def _safety(sample: Sample, outcomes: Sequence[_Outcome]) -> tuple[_Findings, _Findings]:
+    """Return what is dangerous in the judges' words, and what is in the responses."""
+    responses = [sample.response, *([] if sample.response_b is None else [sample.response_b])]
+    return (
+        tuple(islice(_safety_findings(outcomes), _MOST)),
+        tuple(islice((found for each in responses for found in scan(each.text)), _MOST)),
+    )
+
+
+def _safety_findings(outcomes: Iterable[_Outcome]) -> Iterator[SafetyFinding]:
+    """Yield what the judges' words say, each thing once; an invalid reply counts too."""
+    scanned = cache(scan)  # several votes may say the same
+    seen: set[tuple[str, str]] = set()
+    for outcome in outcomes:
+        found = [
+            finding
+            for reply in outcome.replies
+            for text in spoken(reply.text)
+            for finding in scanned(text)
+        ]
+        for remarks in outcome.remarks:
+            found += concerns(remarks.safety_concerns)
+        for finding in found:
+            if (finding.category, finding.quote) not in seen:
+                seen.add((finding.category, finding.quote))
+                yield finding
+
+
+def _review_reasons(
+    *, safety: bool, unscored: bool, unstable: bool, confidence: Confidence
+) -> tuple[ReviewReason, ...]:
+    reasons: list[ReviewReason] = []
+    if safety:
+        reasons.append("safety")
+    if unscored:
+        reasons.append("unscored")
+    if unstable:
+        reasons.append("unstable")
+    # Without a single vote there is nothing to be unsure of.
+    if confidence == "low" and not unscored:
+        reasons.append("low_confidence")
+    return tuple(reasons)
+
+
+def _checklist(judging: Judging, outcomes: Sequence[_Outcome]) -> dict[str, str]:
+    """Return what the judges wrote for each item, each remark once, in the order of the votes."""
+    said: list[dict[str, str]] = []
+    for outcome in outcomes:
+        for remarks in outcome.remarks:
+            # Whoever says the same as another of every item adds nothing.
+            if remarks.bias_checklist not in said:
+                said.append(remarks.bias_checklist)
+    completed: dict[str, str] = {}
+    for item in judging.items:
+        if texts := [each[item].strip() for each in said if item in each]:
+            completed[item] = "\n".join(dict.fromkeys(texts)) if len(texts) > 1 else texts[0]
+    return completed

@@ -1,0 +1,171 @@
+"""``replay/FILE``: what models answered before, word for word, without asking them.
+
+A file has one JSON object a line: ``{"key", "request", "reply"}``, or ``"failure"`` in the reply's
+place. The key is the SHA-256 of the request. A request that was made several times with nothing
+different has several lines, and they are given back in their order.
+"""
+
+import hashlib
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from jurybox.engine.ports import ModelTrouble
+from jurybox.errors import InputError
+from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line of a file."""
+
+    key: str
+    request: ModelRequest
+    reply: ModelReply | None = None
+    failure: Failure | None = None
+
+
+def request_key(request: ModelRequest) -> str:
+    """Return the SHA-256 of all that makes a request what it is."""
+    fields = msgspec.structs.asdict(request)
+    # Spelled out, whatever is a default now: a later default would change old keys.
+    fields["generation"] = msgspec.structs.asdict(request.generation)
+    fields["messages"] = [msgspec.structs.asdict(turn) for turn in request.messages]
+    # What requests share changes nothing of what is asked.
+    del fields["frame"], fields["shared"]
+    # Younger than the oldest recordings, which have no such field in their keys.
+    if not fields["logprobs"]:
+        del fields["logprobs"]
+    return hashlib.sha256(_ENCODER.encode(fields)).hexdigest()
+
+
+class Recorder:
+    """Writes every exchange to a file, so that it can be replayed; give it to a driver.
+
+    What is in the file already stays there. Every line is written out at once.
+    """
+
+    def __init__(self, file: str | PathLike[str]) -> None:
+        try:
+            self._file = Path(file).open("ab", buffering=0)  # noqa: SIM115 - it is the context manager
+        except OSError as error:
+            raise InputError(
+                f"can't be written ({error.strerror})", "check the path", str(file)
+            ) from None
+
+    def __call__(self, request: ModelRequest, outcome: Outcome) -> None:
+        """Write one line."""
+        reply, failure = (None, outcome) if isinstance(outcome, Failure) else (outcome, None)
+        whole = msgspec.structs.replace(request, frame=None)
+        exchange = Exchange(key=request_key(request), request=whole, reply=reply, failure=failure)
+        self._file.write(_ENCODER.encode(exchange) + b"\n")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        """Close the file at the end of the block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self.close()
+
+
+class ReplayModel:
+    """Answers from a file.
+
+    A request is looked up as it is; if there is none such, then without regard to the model's name,
+    because a file replayed as ``replay/FILE`` was recorded under another. What several models
+    answered can't be told apart in this way, and is refused.
+    """
+
+    def __init__(self, file: str | PathLike[str]) -> None:
+        """Read the whole file.
+
+        Raises:
+            InputError: it can't be read, or a line of it.
+
+        """
+        self._file = str(file)
+        self._exact: defaultdict[str, deque[Exchange]] = defaultdict(deque)
+        self._keys: defaultdict[str, set[str]] = defaultdict(set)
+        for exchange in _read(file):
+            key = request_key(exchange.request)
+            self._exact[key].append(exchange)
+            self._keys[_nameless(exchange.request)].add(key)
+
+    @property
+    def endpoint(self) -> str:
+        """The name."""
+        return f"replay/{self._file}"
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Give back the next reply to this request."""
+        key = request_key(request)
+        if key not in self._exact:
+            key = self._under_another_name(request)
+        if not self._exact[key]:
+            raise self._trouble("is asked for more often than it was recorded", request)
+        exchange = self._exact[key].popleft()
+        if exchange.failure is not None:
+            failed = exchange.failure
+            raise ModelTrouble(failed.kind, failed.message, retry=False, everybody=failed.everybody)
+        return exchange.reply or ModelReply(text="")
+
+    async def aclose(self) -> None:
+        """Do nothing; the file was closed when it had been read."""
+
+    def _under_another_name(self, request: ModelRequest) -> str:
+        keys = self._keys.get(_nameless(request), set())
+        if not keys:
+            raise self._trouble("isn't in the file", request)
+        if len(keys) > 1:
+            raise self._trouble("was recorded of several models", request)
+        return next(iter(keys))
+
+    def _trouble(self, what: str, request: ModelRequest) -> ModelTrouble:
+        last = request.messages[-1].content if request.messages else ""
+        begin = " ".join(last.split())[:60]
+        message = f"request {request_key(request)[:12]} (vote {request.vote}, `{begin}`) {what}"
+        return ModelTrouble("refused", f"{message}; record it anew", retry=False)
+
+
+def _nameless(request: ModelRequest) -> str:
+    return request_key(msgspec.structs.replace(request, model=""))
+
+
+def _read(file: str | PathLike[str]) -> Iterator[Exchange]:
+    try:
+        lines = Path(file).read_bytes().splitlines()
+    except OSError as error:
+        problem = f"can't be read ({error.strerror})"
+        raise InputError(problem, "check the path", str(file)) from None
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield _exchange(line, f"{file}:{number}")
+
+
+def _exchange(line: bytes, where: str) -> Exchange:
+    hint = "record it anew"
+    try:
+        exchange = msgspec.json.decode(line, type=Exchange)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"that is no recorded exchange ({error})", hint, where) from None
+    if (exchange.reply is None) == (exchange.failure is None):
+        raise InputError("an exchange has either a reply or a failure", hint, where)
+    if exchange.key != request_key(exchange.request):
+        raise InputError("the key isn't that of the request", hint, where)
+    return exchange

@@ -1,0 +1,171 @@
+"""Whether two runs differ by more than chance, figure by figure.
+
+Every figure that both runs have for a sample is one pair. All figures of a comparison are tested
+together, with Holm's correction, so that two equal runs are told apart by chance no more often
+than the level says, however many criteria the rubric has.
+"""
+
+from array import array
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from jurybox.rubric.metrics import SAMPLE_SCORE
+from jurybox.rubric.model import Rubric
+from jurybox.scoring.sample_result import SampleResult
+from jurybox.statistics.bootstrap import DEFAULT, Resampling
+from jurybox.statistics.paired.paired_comparison import PairedComparison, adjusted, compare_paired
+
+Wanted = Literal["higher", "lower", "neither"]
+"""Which way is better."""
+
+_PASSED: Final = "passed"
+_YES_OR_NO: Final[Mapping[str, Wanted]] = {
+    _PASSED: "higher",
+    "safety_flag": "lower",
+    "unscored": "lower",
+    "target_error": "lower",
+}
+POINTS_OF_B: Final = "points_of_b"
+POINTS: Final = {"A": 0.0, "tie": 0.5, "B": 1.0}
+
+
+JUDGE_SCORE: Final = "judge_score"
+
+
+def comparable_scores(one: Rubric, other: Rubric) -> tuple[str, ...]:
+    """Return the scores that mean the same in two rubrics.
+
+    The same name on another scale is another figure. Of a single criterion the overall score is
+    that criterion's on another scale, and testing it twice would only cost certainty.
+    """
+    scales = {each.id: each.scale for each in other.criteria}
+    names = [each.id for each in one.criteria if scales.get(each.id) == each.scale]
+    if one.overall_name == other.overall_name and max(len(one.criteria), len(scales)) > 1:
+        names.append(one.overall_name)
+    if one.components and other.components:
+        names.append(SAMPLE_SCORE)
+    return (*names, JUDGE_SCORE)
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of both runs, tested.
+
+    Attributes:
+        figure: its name.
+        wanted: which way it should go, where that can be said.
+        only_in_a: how many samples of both runs have it in A alone.
+        only_in_b: the same for B.
+        comparison: what the pairs say.
+
+    """
+
+    figure: str
+    wanted: Wanted
+    only_in_a: int
+    only_in_b: int
+    comparison: PairedComparison
+
+    @property
+    def regression(self) -> bool:
+        """Whether it went the wrong way, by more than chance."""
+        worse = {"higher": "lower", "lower": "higher", "neither": None}[self.wanted]
+        return worse is not None and self.comparison.verdict == worse
+
+
+class _Pairs:
+    """The values of one figure; of a hundred thousand samples, so as plain numbers."""
+
+    def __init__(self) -> None:
+        self.a = array("d")
+        self.b = array("d")
+        self.places = array("q")
+        self.only_in_a = 0
+        self.only_in_b = 0
+
+    def add(self, place: int, a: float | None, b: float | None) -> None:
+        if a is None or b is None:
+            self.only_in_a += a is not None
+            self.only_in_b += b is not None
+            return
+        self.a.append(a)
+        self.b.append(b)
+        self.places.append(place)
+
+
+class Differences:
+    """Collects the pairs of two runs, and tests them."""
+
+    def __init__(self, scores: Iterable[str]) -> None:
+        """Take the names of the scores; more of each is better."""
+        self._scores = tuple(scores)
+        self._pairs: dict[str, _Pairs] = {}
+        self._clusters: list[Hashable] = []
+
+    def add(self, one: SampleResult, other: SampleResult, cluster: Hashable) -> None:
+        """Take what both runs say of a sample."""
+        place = len(self._clusters)
+        self._clusters.append(cluster)
+        a, b = self._values(one), self._values(other)
+        for name in a:
+            if a[name] is not None or b[name] is not None:
+                self._pairs.setdefault(name, _Pairs()).add(place, a[name], b[name])
+
+    def _values(self, result: SampleResult) -> dict[str, float | None]:
+        scores = {name: _score(result, name) for name in self._scores}
+        return {
+            **scores,
+            _PASSED: None if result.passed is None else float(result.passed),
+            "safety_flag": float(result.safety_flag) if result.judged else None,
+            "unscored": float(result.evaluator_error is not None),
+            "target_error": float(result.target_error is not None),
+            POINTS_OF_B: None if result.winner is None else POINTS[result.winner],
+        }
+
+    def tested(
+        self, resampling: Resampling = DEFAULT, *, clustered: bool
+    ) -> tuple[Difference, ...]:
+        """Test every figure that both runs have."""
+        names = [name for name in self._order() if self._told(name)]
+        compared = adjusted(
+            [self._compare(name, resampling, clustered=clustered) for name in names]
+        )
+        return tuple(
+            Difference(
+                figure=name,
+                wanted=self._wanted(name),
+                only_in_a=self._pairs[name].only_in_a,
+                only_in_b=self._pairs[name].only_in_b,
+                comparison=comparison,
+            )
+            for name, comparison in zip(names, compared, strict=True)
+        )
+
+    def _order(self) -> list[str]:
+        return [name for name in (*self._scores, *_YES_OR_NO, POINTS_OF_B) if name in self._pairs]
+
+    def _wanted(self, name: str) -> Wanted:
+        if name == POINTS_OF_B:
+            return "neither"  # which of two responses ought to win is nobody's to say here
+        return _YES_OR_NO.get(name, "higher")
+
+    def _told(self, name: str) -> bool:
+        """Say whether a figure is worth a test of its own; each makes the others harder to pass."""
+        pairs = self._pairs[name]
+        return name not in _YES_OR_NO or name == _PASSED or any(pairs.a) or any(pairs.b)
+
+    def _compare(self, name: str, resampling: Resampling, *, clustered: bool) -> PairedComparison:
+        pairs = self._pairs[name]
+        clusters = [self._clusters[place] for place in pairs.places] if clustered else None
+        return compare_paired(
+            list(pairs.a),
+            list(pairs.b),
+            binary=name in _YES_OR_NO,
+            clusters=clusters,
+            resampling=resampling,
+        )
+
+
+def _score(result: SampleResult, name: str) -> float | None:
+    return result.judge_score if name == JUDGE_SCORE else result.figures.get(name)

@@ -1,0 +1,306 @@
+"""Metrics with their intervals, the axes they are drawn on, and how samples are distributed."""
+
+import math
+from typing import Final
+
+import msgspec
+
+from jurybox.rubric.metrics import (
+    AGGREGATE_SCORE,
+    LOWEST_MEAN,
+    RATES,
+    SAMPLE_SCORE,
+    Share,
+    Statistic,
+)
+from jurybox.rubric.model import Rubric
+from jurybox.scoring.spread import MEASURED, Bin, FigureSpread
+from jurybox.scoring.summary import Conclusion
+from jurybox.scoring.tally import JUDGE_SCORE
+from jurybox.statistics.distributions import t_quantile
+from jurybox.statistics.estimate import Interval
+from jurybox.statistics.intervals import wilson
+
+UNITS: Final = {"latency_e2e_ms": "ms", "total_tokens": "tokens"}
+"""What the measures of a sample are counted in."""
+
+_STEPS: Final = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+_AIR: Final = 1.15
+
+
+class Axis(msgspec.Struct, frozen=True, kw_only=True):
+    """From ``low`` to ``high``; ``bounded`` where no value can lie beyond."""
+
+    low: float
+    high: float
+    bounded: bool
+
+    def share(self, value: float) -> float:
+        """Return how far along a value is, from 0 to 1; what lies beyond an end is at the end."""
+        if self.high <= self.low:
+            return 0.0
+        return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+
+
+WHOLE: Final = Axis(low=0.0, high=1.0, bounded=True)
+
+
+def axis_of(name: str, rubric: Rubric, *values: float | None) -> Axis:
+    """Return the axis of a run's figure: its scale, a share's, or one that has room for values."""
+    known = [value for value in values if value is not None]
+    axis = _declared(name, rubric)
+    if axis is None:
+        return Axis(low=min(0.0, *known, 0.0), high=above(max(0.0, *known, 0.0)), bounded=False)
+    # A gate may ask for what its figure can never be.
+    low, high = min(axis.low, *known, axis.low), max(axis.high, *known, axis.high)
+    return Axis(low=low, high=high, bounded=axis.bounded)
+
+
+def _declared(name: str, rubric: Rubric) -> Axis | None:
+    formula = next((each.formula for each in rubric.figures if each.name == name), None)
+    if isinstance(formula, Share):
+        return WHOLE
+    if isinstance(formula, Statistic):
+        return None if formula.by == "sum" else of_sample_figure(formula.of, rubric)
+    if formula is not None:
+        return None
+    if name in RATES or name == AGGREGATE_SCORE:
+        return WHOLE
+    if name == LOWEST_MEAN:
+        scales = [criterion.scale for criterion in rubric.criteria]
+        low = min(scale.low for scale in scales)
+        return Axis(low=low, high=max(scale.high for scale in scales), bounded=True)
+    return of_sample_figure(name.removesuffix("_mean"), rubric) if name.endswith("_mean") else None
+
+
+def of_sample_figure(name: str, rubric: Rubric) -> Axis | None:
+    """Return the axis of a figure that samples have; None where it has no scale."""
+    if name in (rubric.overall_name, "sample_score"):
+        return WHOLE
+    criterion = rubric.criterion(name)
+    if criterion is None and name == JUDGE_SCORE:
+        # What a judge says of the whole is its only criterion, or the overall score.
+        criterion = rubric.criteria[0] if len(rubric.criteria) == 1 else None
+        if criterion is None:
+            return WHOLE
+    if criterion is None:
+        return None
+    return Axis(low=criterion.scale.low, high=criterion.scale.high, bounded=True)
+
+
+def above(value: float) -> float:
+    """Return a round number above a value, with some air."""
+    if value <= 0:
+        return 1.0
+    wanted = value * _AIR
+    power = 10.0 ** math.floor(math.log10(wanted))
+    return next(step for step in (*_STEPS, 20.0) if step * power >= wanted) * power
+
+
+LEVEL: Final = 0.95
+OLDER: Final = "an older jurybox made the run and didn't keep how values vary"
+
+_MEAN: Final = "_mean"
+_TWO: Final = 2
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure of a run.
+
+    Attributes:
+        name: the figure's, as rules and gates call it.
+        value: None where no sample has what it is made of.
+        n: how many samples it comes from; None for what is a count itself.
+        interval: where the true figure probably lies.
+        reason: why there is no interval.
+        axis: the ends between which it is drawn.
+
+    """
+
+    name: str
+    value: float | None
+    n: int | None
+    interval: Interval | None
+    reason: str | None
+    axis: Axis
+
+
+class Estimates:
+    """Tells what is known of a run's figures, by their names."""
+
+    def __init__(self, conclusion: Conclusion, rubric: Rubric) -> None:
+        self._summary = conclusion.summary
+        self._spreads = conclusion.spreads
+        self._rubric = rubric
+        self._counts: dict[str, int] = self._summary.get("n", {})
+        self._repeats: int = self._summary.get("repeats", {}).get("n", 1)
+        self._formulas = {figure.name: figure.formula for figure in rubric.figures}
+
+    def of(self, name: str) -> Estimate:
+        """Return what is known of one figure."""
+        value: float | None = self._summary.get(name)
+        n = self._counts.get(name)
+        axis = axis_of(name, self._rubric, value)
+        interval, reason = self._interval(name, value, n, axis)
+        return Estimate(name=name, value=value, n=n, interval=interval, reason=reason, axis=axis)
+
+    def spread(self, figure: str) -> FigureSpread | None:
+        """Return how a figure of the samples is spread over them."""
+        return None if self._spreads is None else self._spreads.figures.get(figure)
+
+    def _interval(
+        self, name: str, value: float | None, n: int | None, axis: Axis
+    ) -> tuple[Interval | None, str | None]:
+        if value is None or n == 0:
+            return None, "there are no values"
+        if n is None:
+            lowest = "the lowest of several means has none"
+            return None, lowest if name == LOWEST_MEAN else "it is a count"
+        formula = self._formulas.get(name)
+        if isinstance(formula, Share) or (formula is None and name in RATES):
+            # A share of all repeats is one of as many samples as there are in one of them.
+            alone = n / self._repeats
+            return wilson(value * alone, alone, LEVEL), None
+        source = self._source(name)
+        if source is None:
+            return None, "sums, extremes, percentiles and ratios have none here"
+        return self._of_mean(source, axis)
+
+    def _of_mean(self, source: str, axis: Axis) -> tuple[Interval | None, str | None]:
+        if self._spreads is None:
+            return None, OLDER
+        spread = self._spreads.figures.get(source)
+        if spread is None:
+            return None, f"the spread of {source} isn't kept"
+        return mean_interval(spread, axis)
+
+    def _source(self, name: str) -> str | None:
+        """Return the figure of the samples that a figure of the run is the mean of."""
+        formula = self._formulas.get(name)
+        if formula is not None:
+            return formula.of if isinstance(formula, Statistic) and formula.by == "mean" else None
+        if name == AGGREGATE_SCORE:
+            return SAMPLE_SCORE
+        return name.removesuffix(_MEAN) if name.endswith(_MEAN) else None
+
+
+def mean_interval(spread: FigureSpread, axis: Axis) -> tuple[Interval | None, str | None]:
+    """Return Student's interval of a mean, ``mean -+ t * sd / sqrt(n)``, or why there is none.
+
+    A mean can't lie beyond its scale, so the interval ends there: what is cut off held nothing.
+    """
+    n, sd = spread.independent, spread.sd
+    if n < _TWO:
+        return None, "one sample can't show how samples vary"
+    if sd is None:
+        return None, "the values are too large"
+    if sd == 0:
+        return None, "all values are the same, so they don't show how values vary"
+    half = t_quantile((1 + LEVEL) / 2, n - 1) * sd / n**0.5
+    low, high = spread.mean - half, spread.mean + half
+    if axis.bounded:
+        low, high = max(low, axis.low), min(high, axis.high)
+    return Interval(low=low, high=high, level=LEVEL, method="t"), None
+
+
+MOST_BINS: Final = 21
+
+_LABELS: Final = {
+    "latency_e2e_ms": "Latency, end to end",
+    "total_tokens": "Tokens a sample",
+    SAMPLE_SCORE: "Sample score",
+    JUDGE_SCORE: "The judge's score",
+}
+_PARTS: Final = (2, 5, 10, 20, 50, 100)
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of the run that is drawn into a distribution, such as its 95th percentile."""
+
+    name: str
+    label: str
+    value: float
+    n: int | None
+
+
+class Distribution(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure over the samples of a run.
+
+    Attributes:
+        name: the figure's.
+        label: the same for people.
+        unit: of its values; empty for scores.
+        n: how many samples have it.
+        mean: of them.
+        bins: low end, high end, count; both ends are the same where a bin is one score.
+        marks: figures of the run that lie in it.
+
+    """
+
+    name: str
+    label: str
+    unit: str
+    n: int
+    mean: float
+    bins: tuple[Bin, ...]
+    marks: tuple[Mark, ...] = ()
+
+
+def score_distributions(rubric: Rubric, estimates: Estimates) -> tuple[Distribution, ...]:
+    """Return how the scores are spread: the whole first, then every criterion."""
+    names = {
+        SAMPLE_SCORE: _LABELS[SAMPLE_SCORE],
+        rubric.overall_name: "Overall",
+        **{criterion.id: criterion.name for criterion in rubric.criteria},
+        JUDGE_SCORE: _LABELS[JUDGE_SCORE],
+    }
+    return _known(names, rubric, estimates)
+
+
+def measure_distributions(rubric: Rubric, estimates: Estimates) -> tuple[Distribution, ...]:
+    """Return how latency and tokens are spread, with the percentiles that the rubric names."""
+    return _known({name: _LABELS[name] for name in MEASURED}, rubric, estimates)
+
+
+def _known(names: dict[str, str], rubric: Rubric, estimates: Estimates) -> tuple[Distribution, ...]:
+    found = ((name, label, estimates.spread(name)) for name, label in names.items())
+    return tuple(
+        _distribution(name, label, spread, _marks(name, rubric, estimates))
+        for name, label, spread in found
+        if spread is not None
+    )
+
+
+def _distribution(
+    name: str, label: str, spread: FigureSpread, marks: tuple[Mark, ...]
+) -> Distribution:
+    return Distribution(
+        name=name,
+        label=label,
+        unit=UNITS.get(name, ""),
+        n=spread.n,
+        mean=spread.mean,
+        bins=_few(spread.bins),
+        marks=marks,
+    )
+
+
+def _marks(name: str, rubric: Rubric, estimates: Estimates) -> tuple[Mark, ...]:
+    marks: list[Mark] = []
+    for figure in rubric.figures:
+        formula = figure.formula
+        if isinstance(formula, Statistic) and formula.of == name and formula.by[0] == "p":
+            known = estimates.of(figure.name)
+            if known.value is not None:
+                mark = Mark(name=figure.name, label=formula.by, value=known.value, n=known.n)
+                marks.append(mark)
+    return tuple(sorted(marks, key=lambda mark: mark.value))
+
+
+def _few(bins: tuple[Bin, ...]) -> tuple[Bin, ...]:
+    """Put neighbours together until a chart has room for all."""
+    if len(bins) <= MOST_BINS:
+        return bins
+    step = next((part for part in _PARTS if len(bins) <= part * MOST_BINS), len(bins))
+    parts = [bins[at : at + step] for at in range(0, len(bins), step)]
+    return tuple((part[0][0], part[-1][1], sum(each[2] for each in part)) for part in parts)

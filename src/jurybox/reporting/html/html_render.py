@@ -1,0 +1,171 @@
+"""From a page's data to HTML; Jinja2 is loaded by nobody else."""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from jurybox.engine.records import RunRow
+from jurybox.engine.store_port import Store
+from jurybox.reporting.attention import Attention
+from jurybox.reporting.html.page import Calibrated, Extras, RunPage, run_page
+from jurybox.reporting.html.panels import position_of
+from jurybox.reporting.html.people import People, people_of
+from jurybox.reporting.html.sample_panels import cards, independence, order_figures, unstable_pairs
+from jurybox.reporting.jury_agreement import jury_agreement
+from jurybox.reporting.view import RunView
+from jurybox.rubric.model import Rubric
+
+if TYPE_CHECKING:
+    from jinja2 import BaseLoader, Environment, Template
+
+_PACKAGE: Final = "jurybox.reporting.html"
+_TEMPLATES: Final = "templates"
+STYLE: Final = "style.css"
+
+
+def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
+    """Return what renders pages: everything is escaped, and a name that isn't there is an error.
+
+    ``loaders`` are looked into before the templates of this room.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    from jurybox.reporting.html import charts
+    from jurybox.reporting.html.histograms import WHOLE
+    from jurybox.reporting.html.html_text import (
+        counted,
+        dollars,
+        moment,
+        percent,
+        prose,
+        seen,
+        span,
+        visible,
+        whole,
+    )
+    from jurybox.reporting.metric_text import exact, shown, signed
+
+    made = Environment(
+        # Whatever a template is called: what isn't escaped is a hole.
+        autoescape=True,
+        undefined=StrictUndefined,
+        loader=ChoiceLoader([*loaders, PackageLoader(_PACKAGE, _TEMPLATES)]),
+        finalize=_finalized,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters = cast("dict[str, Any]", made.filters)
+    filters |= {
+        "counted": counted,
+        "dollars": dollars,
+        "exact": exact,
+        "moment": moment,
+        "percent": percent,
+        "prose": prose,
+        "seen": seen,
+        "shown": shown,
+        "signed": signed,
+        "span": span,
+        "visible": visible,
+        "whole": whole,
+    }
+    cast("dict[str, Any]", made.globals)["charts"] = {
+        name: getattr(charts, name) for name in charts.__all__
+    } | {"whole": WHOLE}
+    return made
+
+
+def _finalized(value: object) -> object:
+    """Show what can't be seen in every text that no filter has looked at."""
+    from markupsafe import Markup
+
+    from jurybox.reporting.html.html_text import visible
+
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def style_sheet() -> str:
+    """Return the style sheet of all pages."""
+    path = resources.files(_PACKAGE) / _TEMPLATES / STYLE
+    return path.read_text(encoding="utf-8")
+
+
+def report_html(page: RunPage) -> str:
+    """Return a run's page as one file that asks for nothing else."""
+    from markupsafe import Markup
+
+    style = "\n" + style_sheet()
+    made = hashlib.sha256(style.encode()).digest()
+    return _own().render(
+        page=page,
+        sample_url=None,
+        style=Markup(style),  # noqa: S704 - our own file
+        style_hash=f"sha256-{base64.b64encode(made).decode()}",
+    )
+
+
+@cache
+def _own() -> "Template":
+    # Reading the templates takes longer than filling them in.
+    return environment().get_template("report.html")
+
+
+_NEVER: Final = (
+    "Never calibrated: how far these judges agree with people isn't known;"
+    " `jurybox calibrate` measures it."
+)
+_REVIEWED: Final = (
+    "Never calibrated on samples that people labelled beforehand; what their reviews of this run"
+    " say of its judges is below."
+)
+
+
+def html_report(
+    view: RunView,
+    rubric: Rubric,
+    attention: Attention,
+    run: RunRow,
+    store: Store,
+    more: Mapping[str, object],
+) -> str:
+    """Return the report on a run; ``more`` has its ``calibration`` and ``people``, where known.
+
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
+    people = _people(more.get("people"))
+    position = position_of(view, rubric)
+    # Responses that were scored one by one have no order.
+    ordered = position is not None and (position.stable is not None or not view.conclusion.spreads)
+    extras = Extras(
+        worst=cards(store, run, attention.worst),
+        slowest=cards(store, run, attention.slowest),
+        independence=independence(store, run),
+        calibration=_calibrated(more["calibration"], people) if "calibration" in more else None,
+        people=people,
+        jury_agreement=jury_agreement(store, run),
+        position=order_figures(store, run) if ordered else (),
+        unstable=unstable_pairs(store, run, attention.concerns),
+    )
+    return report_html(run_page(view, rubric, attention.concerns, extras=extras))
+
+
+def _calibrated(said: object, people: People | None) -> Calibrated:
+    """Return what ``show --json`` says of the calibration as a line."""
+    told = cast("Mapping[str, Any] | None", said)
+    if told is None:
+        known = people is not None and bool(people.against)
+        return Calibrated(line=_REVIEWED if known else _NEVER, holds=False)
+    if "trouble" in told:
+        return Calibrated(line=str(told["trouble"]), holds=False)
+    return Calibrated(line=str(told["text"]), holds=not told["stale"])
+
+
+def _people(said: object) -> People | None:
+    told = cast("Mapping[str, Any] | None", said)
+    return None if told is None else people_of(told)

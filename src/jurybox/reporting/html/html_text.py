@@ -1,0 +1,100 @@
+"""Texts of others on a page: bounded, isolated, and with nothing in them that can't be seen.
+
+What models and datasets say is never trusted: markup in it is shown as it was written, marks that
+would turn the direction of a line around or hide a part of it are shown as U+FFFD, and a text of a
+megabyte takes no more room than the page gives it.
+"""
+
+import re
+import unicodedata
+from typing import Final
+
+from markupsafe import Markup
+
+from jurybox.reporting.metric_text import MISSING, shown
+from jurybox.reporting.reasons import cut
+from jurybox.statistics.estimate import Interval
+
+NAME: Final = 80
+"""So many characters of a name are shown."""
+
+_TITLE: Final = 1000
+_SHORT: Final = 320
+_WHOLE: Final = 20_000
+# Scripts and emoji are joined by these two; they can't turn or hide anything.
+_JOINERS: Final = "\u200c\u200d"
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    """Return a text in which everything can be seen; its line breaks stay where they are wanted."""
+    if text.isprintable():
+        return text
+    kept = _JOINERS + ("\n" if lines else "")
+    return "".join(char if char.isprintable() or char in kept else _shown(char) for char in text)
+
+
+def _shown(char: str) -> str:
+    return " " if char in "\t\r\n" or unicodedata.category(char) == "Zs" else "\ufffd"
+
+
+def seen(text: object, most: int = NAME) -> Markup:
+    """Return a short text in one line; what was cut off can be seen by pointing at it."""
+    whole = str(text)
+    short = visible(cut(whole, most))
+    if len(whole) <= most:
+        return Markup("<bdi>{}</bdi>").format(short)
+    return Markup('<bdi title="{}">{}</bdi>').format(visible(cut(whole, _TITLE)), short)
+
+
+def prose(text: str) -> Markup:
+    """Return a text that may be long: its beginning, and the rest for who opens it."""
+    if len(text) <= _SHORT:
+        return whole(text)
+    return Markup('<details class="long"><summary><bdi>{}</bdi></summary>{}</details>').format(
+        visible(cut(text, _SHORT)), whole(text)
+    )
+
+
+def whole(text: str) -> Markup:
+    """Return all of a text up to a bound, with its lines; what is beyond it is counted."""
+    body = Markup('<div class="prose" dir="auto">{}</div>').format(
+        visible(text[:_WHOLE].replace("\r\n", "\n"), lines=True)
+    )
+    left = len(text) - _WHOLE
+    if left <= 0:
+        return body
+    return body + Markup('<p class="left-out">{} more characters are left out.</p>').format(
+        f"{left:,}"
+    )
+
+
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z", re.ASCII)
+
+
+def counted(count: int, what: str) -> str:
+    """Return a count of things: ``1 sample``, ``12,000 samples``."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def percent(share: float) -> str:
+    """Return a share in percent; all is said of all only, and nothing of nothing only."""
+    if 0 < share < 0.001:  # noqa: PLR2004 - what would be rounded to nothing
+        return "under 0.1%"
+    if 0.999 < share < 1:  # noqa: PLR2004 - what would be rounded to all
+        return "over 99.9%"
+    return f"{shown(round(100 * share, 1))}%"
+
+
+def moment(utc: str) -> str:
+    """Return a time to the minute: ``2026-03-01 09:14 UTC``."""
+    return f"{utc[:10]} {utc[11:16]} UTC" if _TIME.fullmatch(utc) else utc
+
+
+def span(interval: Interval | None) -> str:
+    """Return an interval."""
+    return MISSING if interval is None else f"{shown(interval.low)} to {shown(interval.high)}"
+
+
+def dollars(value: float | None) -> str:
+    """Return what something costs."""
+    return "unknown" if value is None else f"${value:,.4f}"

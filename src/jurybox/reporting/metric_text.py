@@ -1,0 +1,86 @@
+"""The figures of a run in a row, and numbers as people want to see them."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from jurybox.documents.numbers import show_number
+from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, SAMPLES, run_figures
+from jurybox.rubric.model import Rubric
+
+MISSING: Final = "-"
+_DECIMALS: Final = 4
+_COMPARED: Final = 6
+_LARGE: Final = 1000
+
+
+class RunFigure(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure of a run, and from how many samples it comes where that is counted."""
+
+    name: str
+    value: float | None
+    n: int | None
+
+
+def figures_of(summary: Mapping[str, Any], rubric: Rubric) -> tuple[RunFigure, ...]:
+    """Return the plain figures of a summary, without those of its repeats and scenarios.
+
+    The one that says most comes first, then those that the rubric defines, then the others.
+    """
+    counts: Mapping[str, int] = summary.get("n", {})
+    own = (figure.name for figure in rubric.figures)
+    usual = run_figures(
+        [criterion.id for criterion in rubric.criteria],
+        overall=rubric.overall_name,
+        components=bool(rubric.components),
+    )
+    names = dict.fromkeys((SAMPLES, key_figure(rubric), "pass_rate", *own, *usual, *summary))
+    return tuple(
+        RunFigure(name=name, value=summary[name], n=counts.get(name))
+        for name in names
+        if name in summary and isinstance(summary[name], int | float | None)
+    )
+
+
+def key_figure(rubric: Rubric) -> str:
+    """Return the name of the figure that says most about a run."""
+    return AGGREGATE_SCORE if rubric.components else f"{rubric.overall_name}_mean"
+
+
+def headline(summary: Mapping[str, Any], rubric: Rubric) -> str:
+    """Return the name of the figure that says how good a sample is as a whole.
+
+    Where nobody measured what ``sample_score`` is made of, no sample has one.
+    """
+    counts: Mapping[str, int] = summary.get("n", {})
+    return SAMPLE_SCORE if counts.get(AGGREGATE_SCORE) else rubric.overall_name
+
+
+def shown(value: float | None) -> str:
+    """Return a number for a table: whole ones in full, others to four decimals."""
+    if value is None:
+        return MISSING
+    rounded = round(value, 1 if abs(value) >= _LARGE else _DECIMALS)
+    # What is too small to be seen is still no zero.
+    return show_number(rounded) if rounded or not value else f"{value:.2g}"
+
+
+def exact(value: float | None) -> str:
+    """Return a number as it is held against a threshold: 0.84999 isn't shown as 0.85."""
+    return MISSING if value is None else show_number(round(value, _COMPARED))
+
+
+def difference(one: float | None, other: float | None) -> float | None:
+    """Return how much the second is above the first, where both are known.
+
+    Rounded, for 0.3 - 0.1 is 0.2 to everybody but a computer.
+    """
+    if one is None or other is None:
+        return None
+    return round(other - one, 9)
+
+
+def signed(value: float | None) -> str:
+    """Return a difference with its sign."""
+    return f"+{shown(value)}" if value is not None and value > 0 else shown(value)

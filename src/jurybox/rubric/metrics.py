@@ -1,0 +1,127 @@
+"""The figures that rules and gates may name, and the formulas of those a document adds."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from jurybox.errors import Unreadable
+from jurybox.rubric.conditions import LONGEST, Comparison
+
+MEASURES: Final = (
+    "latency_e2e_ms",
+    "latency_model_ms",
+    "input_tokens",
+    "output_tokens",
+    "total_tokens",
+    "token_efficiency_ratio",
+)
+"""What is measured of every sample."""
+
+RATES: Final = (
+    "pass_rate",
+    "unscored_rate",
+    "evaluator_error_rate",
+    "judge_fallback_rate",
+    "review_rate",
+    "safety_rate",
+    "unstable_rate",
+    "low_confidence_rate",
+    "timeout_rate",
+    "target_error_rate",
+)
+"""Shares of a run's samples that every rubric has."""
+
+SUMMARY_PARTS: Final = (
+    "n",
+    "unscored_votes",
+    "skipped_votes",
+    "evaluator_errors",
+    "winners",
+    "repeats",
+    "scenarios",
+    "samples_of_further_scenarios",
+    "demographics",
+    "samples_of_further_demographics",
+    "judge_score_mean",
+)
+"""What else stands beside the figures in a run's summary; no figure may be called so."""
+
+TOTAL_SCORE: Final = "total_score"
+SAMPLE_SCORE: Final = "sample_score"
+AGGREGATE_SCORE: Final = "aggregate_score"
+SAMPLES: Final = "samples"
+LOWEST_MEAN: Final = "lowest_criterion_mean"
+
+_STATISTIC = re.compile(r"(mean|sum|min|max|p[1-9][0-9]?)\s+of\s+([A-Za-z_][A-Za-z0-9_]*)")
+_SHARE = re.compile(r"share\s+of\s+(.+)")
+_RATIO = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s+per\s+(.+)")
+
+
+class Statistic(msgspec.Struct, frozen=True, kw_only=True, tag="statistic"):
+    """``mean of x``, ``sum of x``, ``min of x``, ``max of x`` or a percentile, ``p95 of x``."""
+
+    by: str
+    of: str
+
+    def __str__(self) -> str:
+        """Return the canonical text."""
+        return f"{self.by} of {self.of}"
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True, tag="share"):
+    """``share of x == 2``: the fraction of samples with a value for which it holds."""
+
+    where: Comparison
+
+    def __str__(self) -> str:
+        """Return the canonical text."""
+        return f"share of {self.where}"
+
+
+class Ratio(msgspec.Struct, frozen=True, kw_only=True, tag="ratio"):
+    """``y per x == 2``: the sum of y, divided by the number of samples for which it holds."""
+
+    of: str
+    where: Comparison
+
+    def __str__(self) -> str:
+        """Return the canonical text."""
+        return f"{self.of} per {self.where}"
+
+
+Formula = Statistic | Share | Ratio
+
+
+def parse_formula(written: str) -> Formula:
+    """Read the formula of a run's figure.
+
+    Raises:
+        Unreadable: the text has none of the forms.
+
+    """
+    text = written.strip() if len(written) <= LONGEST else ""
+    if match := _STATISTIC.fullmatch(text):
+        return Statistic(by=match[1], of=match[2])
+    if match := _SHARE.fullmatch(text):
+        return Share(where=Comparison.parse(match[1]))
+    if match := _RATIO.fullmatch(text):
+        return Ratio(of=match[1], where=Comparison.parse(match[2]))
+    raise Unreadable(
+        f"`{written}` is not a formula",
+        "use `mean of NAME` (or sum, min, max, p95), `share of NAME == 2` or `NAME per NAME == 2`",
+    )
+
+
+def sample_figures(criteria: Iterable[str], *, overall: str, components: bool) -> tuple[str, ...]:
+    """Return every name that a rule about one sample may use."""
+    extra = (SAMPLE_SCORE,) if components else ()
+    return (*criteria, overall, TOTAL_SCORE, *extra, *MEASURES)
+
+
+def run_figures(criteria: Iterable[str], *, overall: str, components: bool) -> tuple[str, ...]:
+    """Return every name that a rule about a run may use without the document declaring it."""
+    means = tuple(f"{name}_mean" for name in (*criteria, overall))
+    extra = (AGGREGATE_SCORE,) if components else ()
+    return (SAMPLES, *RATES, *means, LOWEST_MEAN, *extra)

@@ -1,0 +1,150 @@
+"""Why a run is decided as it is, in words: which figures, of which criteria, worst where (C12)."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from jurybox.documents.numbers import show_number
+from jurybox.rubric.conditions import Comparison
+from jurybox.rubric.metrics import LOWEST_MEAN
+from jurybox.rubric.model import Decision, Rubric
+
+Figures = Mapping[str, float | None]
+Groups = Mapping[str, Figures]
+
+_MEAN: Final = "_mean"
+_SHOWN: Final = 4
+_COMPARED: Final = 6
+_NAMED: Final = 6
+_WORDS: Final = {
+    "<": "below",
+    "<=": "at most",
+    ">": "above",
+    ">=": "at least",
+    "==": "which is",
+    "!=": "other than",
+}
+_LOW: Final = ("<", "<=")
+_HIGH: Final = (">", ">=")
+
+
+def decision_reasons(
+    rubric: Rubric, decision: Decision, figures: Figures, scenarios: Groups
+) -> tuple[str, ...]:
+    """Return what led to a decision; a decision for every other case has what it falls short of.
+
+    Some criterion is always named: where no condition is about one, the weakest.
+    """
+    telling = _Telling(rubric, figures, scenarios)
+    rules = (*decision.when_any, *decision.when_all)
+    if not rules:
+        return tuple(dict.fromkeys((*telling.missed(decision), *telling.weakest())))
+    held = [rule for rule in rules if rule.holds(figures.get(rule.name))]
+    lines = (*telling.held(held), *(() if telling.names_criterion(held) else telling.weakest()))
+    return tuple(dict.fromkeys(lines))
+
+
+class _Telling:
+    """Says what figures mean, with the scenario in which each is lowest."""
+
+    def __init__(self, rubric: Rubric, figures: Figures, scenarios: Groups) -> None:
+        self._rubric = rubric
+        self._figures = figures
+        self._scenarios = scenarios
+        self._means = tuple(f"{criterion.id}{_MEAN}" for criterion in rubric.criteria)
+        self._scores = {rubric.overall_name, *(criterion.id for criterion in rubric.criteria)}
+
+    def names_criterion(self, rules: Iterable[Comparison]) -> bool:
+        """Whether a comparison is about a criterion."""
+        return any(rule.name in (*self._means, LOWEST_MEAN) for rule in rules)
+
+    def held(self, rules: Iterable[Comparison]) -> Iterator[str]:
+        """Yield what comparisons that hold say, all those of one figure in one line.
+
+        The lowest mean is told by the criteria that it is of.
+        """
+        of_figure: dict[str, list[Comparison]] = {}
+        for rule in rules:
+            for name in self._about(rule):
+                of_figure.setdefault(name, []).append(rule)
+        for name, bounds in of_figure.items():
+            lowest = self._lowest_criterion() if name == LOWEST_MEAN else None
+            if lowest is None:
+                yield self._line(name, f", {_bounds(bounds)}", bounds)
+            else:
+                tail = f", and no criterion averages less: {_bounds(bounds)}"
+                yield self._line(lowest, tail, bounds)
+
+    def _about(self, rule: Comparison) -> Sequence[str]:
+        if rule.name != LOWEST_MEAN or rule.operator not in _LOW:
+            return (rule.name,)
+        return [name for name in self._means if rule.holds(self._figures.get(name))]
+
+    def missed(self, decision: Decision) -> Iterator[str]:
+        """Yield what the decisions above one would have needed."""
+        for each in self._rubric.decisions:
+            if each == decision:
+                return
+            for rule in each.when_all:
+                if not rule.holds(self._figures.get(rule.name)):
+                    wanted = f", and {each.decide} needs {_bounds([rule])}"
+                    yield self._line(rule.name, wanted, [rule])
+
+    def weakest(self) -> Iterator[str]:
+        """Yield the criterion that is lowest."""
+        lowest = self._lowest_criterion()
+        if lowest is not None:
+            yield f"the weakest criterion: {self._line(lowest, '', [])}"
+
+    def _lowest_criterion(self) -> str | None:
+        means = {
+            name: value for name in self._means if (value := self._figures.get(name)) is not None
+        }
+        return min(means, key=lambda name: means[name], default=None)
+
+    def _line(self, name: str, tail: str, rules: Sequence[Comparison]) -> str:
+        value = self._figures.get(name)
+        of_scores = name.removesuffix(_MEAN) in self._scores
+        subject = name.removesuffix(_MEAN) if of_scores else name
+        verb = "averages" if of_scores else "is"
+        shown = _shown(value, [rule.number for rule in rules])
+        good = any(rule.operator in _HIGH and rule.holds(value) for rule in rules)
+        word = "lowest" if good else "worst"
+        return f"{subject} {verb} {shown}{tail}{self._where(name, word) if of_scores else ''}"
+
+    def _where(self, name: str, word: str) -> str:
+        """Name the scenarios with the lowest mean, or say that it is the same in all of them."""
+        known = {
+            scenario: round(value, _COMPARED)
+            for scenario, figures in self._scenarios.items()
+            if (value := figures.get(name)) is not None
+        }
+        if not known:
+            return ""
+        lowest = min(known.values())
+        there = [scenario for scenario, value in known.items() if value == lowest]
+        if len(known) == 1:
+            return f"; in {there[0]}, the only scenario"
+        if len(there) == len(known):
+            return f"; the same in all scenarios ({_few(there)})"
+        return f"; {word} in {_few(there)} ({_shown(lowest, [])})"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _bounds(rules: Iterable[Comparison]) -> str:
+    """Return the bounds of comparisons, those in the same direction together."""
+    numbers: dict[str, dict[str, None]] = {}
+    for rule in rules:
+        numbers.setdefault(_WORDS[rule.operator], {})[show_number(rule.number)] = None
+    return " and ".join(f"{word} {' and '.join(each)}" for word, each in numbers.items())
+
+
+def _shown(value: float | None, bounds: Sequence[float]) -> str:
+    """Show a number shortly, but never as a bound that it misses."""
+    if value is None:
+        return "unknown"
+    short = round(value, _SHOWN)
+    return show_number(round(value, _COMPARED) if short in bounds else short)

@@ -1,0 +1,89 @@
+"""One sample from its row to its result, as a conversation without I/O.
+
+The system under test is asked first, where there is one, then the judges. The same flow driven over
+stored replies is how a run is resumed, audited and re-scored.
+"""
+
+from typing import Protocol
+
+import msgspec
+
+from jurybox.judging.evaluation_report import EvaluationReport
+from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import Flow
+from jurybox.judging.jury import jury
+from jurybox.judging.protocol import Judging
+from jurybox.sample import Response, Row, Timing
+from jurybox.scoring.rules import AutomatedReport, CompiledRules, score_by_rules
+from jurybox.scoring.sample_result import SampleResult, conclude
+
+
+class Asks(Protocol):
+    """The system under test as a run sees it: which request a row becomes."""
+
+    def request(self, row: Row) -> ModelRequest:
+        """Return what the system under test is asked."""
+        ...
+
+
+class Procedure(msgspec.Struct, frozen=True, kw_only=True):
+    """How every sample of a run is treated.
+
+    ``target`` is None where the dataset brings the responses, ``judges`` are none where the
+    rubric's own rules are all the judgement there is.
+    """
+
+    judging: Judging
+    judges: tuple[str, ...]
+    votes: int
+    target: Asks | None = None
+    rules: CompiledRules | None = None
+
+
+class Conducted(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one sample; the use of models isn't in its result yet."""
+
+    response: Response
+    report: EvaluationReport | None
+    automated: AutomatedReport | None
+    result: SampleResult
+
+
+def conduct(procedure: Procedure, row: Row) -> Flow[Conducted]:
+    """Have a response made, judge it, and conclude.
+
+    A system under test that timed out or failed is not judged (A7).
+    """
+    if procedure.target is None:
+        # The dataset was checked before the run: without a target every row has a response.
+        response = row.response or Response(text="", error="the row has no response")
+    else:
+        (outcome,) = yield (procedure.target.request(row),)
+        response = response_of(outcome)
+    sample = row.sample(response)
+    report, automated = None, None
+    if response.answered:
+        if procedure.rules is not None:
+            automated = score_by_rules(
+                procedure.rules, task=row.task, response=response.text, messages=row.messages
+            )
+        if procedure.judges:
+            report = yield from jury(procedure.judging, sample, procedure.judges, procedure.votes)
+    result = conclude(procedure.judging.rubric, row, sample, report, automated)
+    return Conducted(response=response, report=report, automated=automated, result=result)
+
+
+def response_of(outcome: Outcome) -> Response:
+    """Return the response that a system under test gave, with what it took."""
+    match outcome:
+        case ModelReply():
+            timing = Timing(
+                latency_e2e_ms=outcome.latency_ms,
+                latency_model_ms=outcome.latency_model_ms,
+                cached=outcome.cached,
+            )
+            return Response(text=outcome.text, timing=timing, usage=outcome.usage)
+        case Failure():
+            late = outcome.kind == "timeout"
+            timing = Timing(latency_e2e_ms=outcome.latency_ms, timed_out=late)
+            return Response(text="", timing=timing, error=f"{outcome.kind}: {outcome.message}")

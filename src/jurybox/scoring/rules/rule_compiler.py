@@ -1,0 +1,339 @@
+"""The rules of a rubric, prepared once: what to look for, and what each finding is worth.
+
+Every condition of every rule is about a *fact*: a phrase of a lexicon is in a text, a signal is
+present, a length lies in a range. Facts are numbered, and a rule has the facts that it needs and
+those that forbid it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from math import inf
+from typing import Final, NamedTuple
+
+from jurybox.documents.numbers import show_number
+from jurybox.rubric.model import Criterion, Rubric, weighted_mean
+from jurybox.rubric.rules import (
+    FAMILIES,
+    HEARD_LEXICONS,
+    SIGNAL_LEXICONS,
+    WORD_LISTS,
+    Adjustment,
+    Condition,
+    HasPhrase,
+    HasSignal,
+    Lexicon,
+    Rules,
+    SignalWithin,
+    Source,
+    Speaker,
+    WordCount,
+)
+from jurybox.scoring.rules.phrases import Group, Phrases
+from jurybox.scoring.rules.rule_report import CriterionScore, FiredRule
+from jurybox.scoring.rules.text_reader import Lists, NumericSignal, Signal
+from jurybox.scoring.rules.text_signals import KNOWN, NUMERIC, UNSAFE_CONTENT
+from jurybox.scoring.rules.words import Families, WordList
+
+DECIMALS: Final = 6
+"""A score is rounded before it meets a threshold (C10)."""
+_NO_FACT: Final = 0
+
+
+class AskedSignal(NamedTuple):
+    """A signal that a rule asks for; ``marks`` is the fact that its own phrases show."""
+
+    name: str
+    signal: Signal
+    fact: int
+    marks: int
+
+
+class AskedNumber(NamedTuple):
+    """A numeric signal that rules ask for, by some lexicons, with all ranges they ask about.
+
+    ``marks`` is the fact that its phrases show in the response, and ``heard`` and ``earlier`` are
+    those that they show in what the user says.
+    """
+
+    name: str
+    see: NumericSignal
+    lists: Lists
+    marks: int
+    heard: int
+    earlier: int
+    ranges: list[tuple[float, float, int]]
+
+    def facts(self, number: float) -> list[int]:
+        """Return the facts that a number shows."""
+        return [fact for low, high, fact in self.ranges if low <= number <= high]
+
+
+class AskedLength(NamedTuple):
+    """A number of words that a rule asks for."""
+
+    text: Speaker
+    low: float
+    high: float
+    fact: int
+
+
+class CompiledAdjustment(NamedTuple):
+    """An adjustment as it is reported, and its sets of facts: needed, and forbidden."""
+
+    fired: FiredRule
+    sets: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+
+class Scored(NamedTuple):
+    """A criterion's score without quotes, and for each rule that fired the facts that it needed."""
+
+    score: CriterionScore
+    needed: tuple[tuple[int, ...], ...]
+
+
+class Outcome(NamedTuple):
+    """What some facts make of a rubric."""
+
+    criteria: tuple[Scored, ...]
+    overall: float | None
+    band: str | None
+
+
+class CompiledCriterion(NamedTuple):
+    """The rules of one criterion."""
+
+    criterion: Criterion
+    base: float
+    adjustments: tuple[CompiledAdjustment, ...]
+
+    def score(self, facts: frozenset[int]) -> Scored:
+        """Return the score that some facts give."""
+        trace: list[FiredRule] = []
+        shown: list[tuple[int, ...]] = []
+        for fired, sets in self.adjustments:
+            holding = [
+                needed
+                for needed, forbidden in sets
+                if facts.issuperset(needed) and facts.isdisjoint(forbidden)
+            ]
+            if holding:
+                trace.append(fired)
+                shown.append(tuple(dict.fromkeys(fact for needed in holding for fact in needed)))
+        scale = self.criterion.scale
+        total = self.base + sum(rule.amount for rule in trace)
+        score = round(min(scale.high, max(scale.low, total)), DECIMALS)
+        level = self.criterion.band(score)
+        result = CriterionScore(
+            id=self.criterion.id,
+            score=score,
+            band=(level.label or None) if level else None,
+            base=self.base,
+            trace=tuple(trace),
+        )
+        return Scored(result, tuple(shown))
+
+
+class CompiledRules:
+    """All that scoring by a rubric's rules needs; made by ``compile_rules``."""
+
+    def __init__(
+        self, rubric: Rubric, criteria: tuple[CompiledCriterion, ...], facts: "_Facts"
+    ) -> None:
+        self.rubric = rubric
+        self._criteria = criteria
+        self.phrases = Phrases(facts.groups)
+        self.signals = tuple(facts.signals)
+        self.numbers = tuple(facts.numbers)
+        self.lengths = tuple(facts.lengths)
+        self.sources = facts.sources
+        self.reads_earlier = any(group.text == "earlier" for group in facts.groups)
+        self.scans = any(asked.name == UNSAFE_CONTENT for asked in facts.signals)
+        # The same few facts come again and again: without this a run by rules alone takes 30% more
+        # CPU time.
+        self.outcome = lru_cache(4096)(self._outcome)
+
+    def _outcome(self, facts: frozenset[int]) -> Outcome:
+        """Return what some facts make of the rubric."""
+        scored = tuple(criterion.score(facts) for criterion in self._criteria)
+        overall = overall_score(self.rubric, {each.score.id: each.score.score for each in scored})
+        band = None if overall is None else self.rubric.band(overall)
+        return Outcome(scored, overall, None if band is None else band.label)
+
+
+def overall_score(rubric: Rubric, scores: Mapping[str, float]) -> float | None:
+    """Return the weighted mean of each score's share of its scale (C7); None if one is missing."""
+    counting = [each for each in rubric.criteria if each.weight]
+    if any(each.id not in scores for each in counting):
+        return None
+    shares = (each.scale.share(scores[each.id]) for each in counting)
+    return round(weighted_mean(counting, shares), DECIMALS)
+
+
+def compile_rules(rubric: Rubric) -> CompiledRules | None:
+    """Prepare a rubric's rules; None where no criterion has any."""
+    ruled = [(each, each.rules) for each in rubric.criteria if each.rules is not None]
+    if not ruled:
+        return None
+    facts = _Facts()
+    criteria = tuple(_compile_criterion(*each, rubric.lexicons, facts) for each in ruled)
+    return CompiledRules(rubric, criteria, facts)
+
+
+def _compile_criterion(
+    criterion: Criterion, rules: Rules, shared: Sequence[Lexicon], facts: "_Facts"
+) -> CompiledCriterion:
+    lexicons = {lexicon.name: lexicon for lexicon in (*shared, *rules.lexicons)}
+    adjustments = tuple(
+        CompiledAdjustment(
+            FiredRule(
+                index=index,
+                rule=rule_text(adjustment),
+                why=adjustment.why,
+                amount=adjustment.add,
+            ),
+            tuple(facts.compile(conditions, lexicons) for conditions in adjustment.when),
+        )
+        for index, adjustment in enumerate(rules.adjustments)
+    )
+    return CompiledCriterion(criterion, rules.base, adjustments)
+
+
+class _Facts:
+    """The facts that rules ask for, each once however many rules ask for it."""
+
+    def __init__(self) -> None:
+        self.groups: list[Group] = []
+        self.signals: list[AskedSignal] = []
+        self.numbers: list[AskedNumber] = []
+        self.lengths: list[AskedLength] = []
+        self.sources: dict[int, tuple[Source, str]] = {}
+        """The text and the lexicon of the facts that phrases show."""
+        self._known: dict[object, int] = {}
+        self._asked: dict[object, AskedNumber] = {}
+        self._lists: dict[Lexicon, WordList] = {}
+
+    def compile(
+        self, conditions: Iterable[Condition], lexicons: dict[str, Lexicon]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the facts that a set of conditions needs, and those that forbid it."""
+        needed: list[int] = []
+        forbidden: list[int] = []
+        for condition in conditions:
+            match condition:
+                case HasPhrase(text=text, lexicon=named, present=present):
+                    listed = lexicons[named] if isinstance(named, str) else _in_place(named)
+                    fact = self._phrases(text, listed)
+                case HasSignal(signal=name, present=present):
+                    fact = self._signal(name)
+                case WordCount():
+                    fact, present = self._length(condition), True
+                case SignalWithin():
+                    fact, present = self._number(condition, lexicons), True
+            (needed if present else forbidden).append(fact)
+        return tuple(sorted(needed)), tuple(forbidden)
+
+    def _new(self, key: object) -> int:
+        fact = self._known[key] = len(self._known) + 1
+        return fact
+
+    def _phrases(self, text: Source, lexicon: Lexicon) -> int:
+        key = (text, lexicon)
+        if key in self._known:
+            return self._known[key]
+        fact = self._new(key)
+        self.groups.append(Group(fact, text, lexicon.phrases, lexicon.match))
+        self.sources[fact] = text, lexicon.name
+        return fact
+
+    def _signal(self, name: str) -> int:
+        if name in self._known:
+            return self._known[name]
+        fact, signal = self._new(name), KNOWN[name]
+        marks = self._new((name, "marks")) if signal.phrases else _NO_FACT
+        if marks:
+            self.groups.append(Group(marks, "response", signal.phrases, "whole-word"))
+        self.signals.append(AskedSignal(name, signal, fact, marks))
+        return fact
+
+    def _number(self, condition: SignalWithin, lexicons: dict[str, Lexicon]) -> int:
+        name = condition.signal
+        by = tuple(lexicons[each] for each in SIGNAL_LEXICONS.get(name, ()))
+        key = (condition, by)
+        if key in self._known:
+            return self._known[key]
+        fact = self._new(key)
+        asked = self._asked.get((name, by))
+        if asked is None:
+            asked = self._ask(name, by)
+            self._asked[name, by] = asked
+            self.numbers.append(asked)
+        asked.ranges.append((*_ends(condition), fact))
+        return fact
+
+    def _ask(self, name: str, by: tuple[Lexicon, ...]) -> AskedNumber:
+        words: list[WordList] = []
+        families: Families | None = None
+        marks = heard = earlier = _NO_FACT
+        for lexicon in by:  # of phrases, each signal has at most one
+            if lexicon.name in WORD_LISTS:
+                words.append(self._word_list(lexicon))
+            elif lexicon.name in FAMILIES:
+                families = Families(lexicon)
+            elif lexicon.name in HEARD_LEXICONS:
+                heard, earlier = self._marks(lexicon, "user"), self._marks(lexicon, "earlier")
+            else:
+                marks = self._marks(lexicon, "response")
+        lists = Lists(tuple(words), families=families)
+        return AskedNumber(name, NUMERIC[name], lists, marks, heard, earlier, [])
+
+    def _word_list(self, lexicon: Lexicon) -> WordList:
+        return self._lists.setdefault(lexicon, WordList(lexicon))
+
+    def _marks(self, lexicon: Lexicon, text: Source) -> int:
+        key = ("marks", text, lexicon)
+        if key in self._known:
+            return self._known[key]
+        marks = self._new(key)
+        self.groups.append(Group(marks, text, lexicon.phrases, lexicon.match))
+        return marks
+
+    def _length(self, length: WordCount) -> int:
+        if length in self._known:
+            return self._known[length]
+        fact = self._new(length)
+        self.lengths.append(AskedLength(length.text, *_ends(length), fact))
+        return fact
+
+
+def _ends(within: SignalWithin | WordCount) -> tuple[float, float]:
+    low = -inf if within.low is None else within.low
+    return low, inf if within.high is None else within.high
+
+
+def _in_place(phrases: tuple[str, ...]) -> Lexicon:
+    return Lexicon(name="", phrases=phrases)
+
+
+def rule_text(adjustment: Adjustment) -> str:
+    """Return an adjustment in the words of a document, on one line."""
+    direction = "add" if adjustment.add > 0 else "subtract"
+    sets = (" and ".join(map(_condition_text, each)) for each in adjustment.when)
+    return f"{direction} {show_number(abs(adjustment.add))} when {' or '.join(sets)}"
+
+
+def _condition_text(condition: Condition) -> str:
+    match condition:
+        case HasPhrase(text=text, lexicon=lexicon, present=present):
+            value = lexicon if isinstance(lexicon, str) else f"[{', '.join(lexicon)}]"
+            return f"{text}_{'has' if present else 'lacks'} {value}"
+        case HasSignal(signal=signal, present=present):
+            return f"{'signal' if present else 'no_signal'} {signal}"
+        case SignalWithin(signal=signal, low=low, high=high):
+            if low is None:
+                return f"{signal} <= {show_number(high or 0)}"
+            end = "" if high is None else f"..{show_number(high)}"
+            return f"{signal} {'>= ' if high is None else ''}{show_number(low)}{end}"
+        case WordCount(text=text, low=low, high=high):
+            if low is None:
+                return f"{text}_words <= {high}"
+            return f"{text}_words {f'>= {low}' if high is None else f'{low}-{high}'}"

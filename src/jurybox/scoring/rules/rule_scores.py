@@ -1,0 +1,158 @@
+"""Scoring a response by the rules of a rubric."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from jurybox.judging.safety import SafetyFinding, scan
+from jurybox.rubric.rules import Source, Speaker
+from jurybox.sample import Turn
+from jurybox.scoring.rules.case_folding import fold
+from jurybox.scoring.rules.phrases import IS_LETTER, Found
+from jurybox.scoring.rules.rule_compiler import DECIMALS, AskedNumber, CompiledRules
+from jurybox.scoring.rules.rule_report import (
+    MOST_QUOTES,
+    AutomatedReport,
+    CriterionScore,
+    FiredRule,
+    Quote,
+)
+from jurybox.scoring.rules.text_reader import Lists, Reading
+from jurybox.scoring.rules.words import Quoting
+
+WORDS: Final[dict[Speaker, str]] = {"response": "response_words", "user": "user_words"}
+_LONGEST_WORD = 40
+
+
+def score_by_rules(
+    compiled: CompiledRules,
+    *,
+    task: str,
+    response: str,
+    messages: Sequence[Turn] = (),
+    findings: Sequence[SafetyFinding] | None = None,
+    quotes: bool = True,
+) -> AutomatedReport:
+    """Score a response by rules alone: the same texts always get the same report.
+
+    ``task`` is the user's message and ``messages`` what was said before it. ``findings`` are those
+    of the safety scan of the response, where it has been made already. Without ``quotes`` the trace
+    has the rules that fired but not the words, and takes half the time.
+    """
+    if findings is None:
+        findings = scan(response) if compiled.scans else ()
+    evidence = _Evidence(compiled, Reading(fold(response), fold(task), messages, findings))
+    outcome = compiled.outcome(frozenset(evidence.facts))
+    return AutomatedReport(
+        criteria=tuple(
+            evidence.quote(*each) if quotes else each.score for each in outcome.criteria
+        ),
+        overall=outcome.overall,
+        band=outcome.band,
+        measures=evidence.measures,
+    )
+
+
+class _Evidence:
+    """The facts of one response, and the words that show them."""
+
+    def __init__(self, compiled: CompiledRules, reading: Reading) -> None:
+        self._compiled = compiled
+        self._reading = reading
+        find = compiled.phrases.find
+        self._found: dict[Source, Found] = {
+            "response": find(reading.response.text, "response"),
+            "user": find(reading.user.text, "user"),
+            "earlier": find(reading.earlier.text, "earlier") if compiled.reads_earlier else {},
+        }
+        sources = compiled.sources
+        self.facts = {fact for each in self._found.values() for fact in each if fact in sources}
+        self.measures: dict[str, int | float] = {}
+        self._signals: dict[int, str] = {}
+        """The name of the signal that shows a fact."""
+        self._quoting: dict[str, Quoting] = {}
+        """What quotes the words that a signal saw."""
+        self._quotes: dict[str, tuple[Quote, ...]] = {}
+        self._see_signals()
+        self._count_words()
+        self._see_numbers()
+
+    def _see_signals(self) -> None:
+        found = self._found["response"]
+        for name, signal, fact, marks in self._compiled.signals:
+            count, spans = signal.see(self._reading, found.get(marks, ()))
+            self.measures[name] = count
+            if count >= signal.least:
+                self.facts.add(fact)
+                self._signals[fact] = name
+                self._quoting[name] = partial(signal.quote, self._reading, spans)
+
+    def _count_words(self) -> None:
+        for text, low, high, fact in self._compiled.lengths:
+            if WORDS[text] not in self.measures:
+                self.measures[WORDS[text]] = self._reading.text(text).words
+            if low <= self.measures[WORDS[text]] <= high:
+                self.facts.add(fact)
+
+    def _see_numbers(self) -> None:
+        for asked in self._compiled.numbers:
+            number, quote = asked.see(self._reading, self._lists(asked))
+            if isinstance(number, float):
+                number = round(number, DECIMALS)
+            self.measures[asked.name] = number
+            shown = asked.facts(number)
+            self.facts.update(shown)
+            if quote is not None:
+                self._quoting[asked.name] = quote
+                for fact in shown:
+                    self._signals[fact] = asked.name
+
+    def _lists(self, asked: AskedNumber) -> Lists:
+        """Return the lexicons of a numeric signal with where its phrases were found."""
+        here, heard, earlier = self._found.values()
+        if hits := here.get(asked.marks) or heard.get(asked.heard):
+            return asked.lists._replace(hits=hits)
+        hits = earlier.get(asked.earlier)
+        return asked.lists._replace(earlier=hits) if hits else asked.lists
+
+    def quote(self, score: CriterionScore, needed: Sequence[tuple[int, ...]]) -> CriterionScore:
+        """Return a score with the words on which its rules fired."""
+        trace: list[FiredRule] = []
+        for rule, facts in zip(score.trace, needed, strict=True):
+            words: tuple[Quote, ...] = ()
+            for fact in facts:
+                words += self._quotes_of(fact)
+            trace.append(replace(rule, quotes=words) if words else rule)
+        return replace(score, trace=tuple(trace)) if trace else score
+
+    def _quotes_of(self, fact: int) -> tuple[Quote, ...]:
+        """Return the words that show a fact; of a number of words there are none."""
+        if fact in self._compiled.sources:
+            return self._quote_phrases(fact, *self._compiled.sources[fact])
+        name = self._signals.get(fact)
+        if name is None:
+            return ()
+        if name not in self._quotes:  # many rules may ask about one signal
+            self._quotes[name] = self._quoting[name](name)
+        return self._quotes[name]
+
+    def _quote_phrases(self, fact: int, text: Source, lexicon: str) -> tuple[Quote, ...]:
+        folded = self._reading.text(text)
+        quotes: tuple[Quote, ...] = ()
+        for _, start, end in self._found[text][fact][:MOST_QUOTES]:
+            first, last = folded.span(start, _word_end(folded.text, end))
+            words = folded.original[first:last]
+            quotes += (Quote(text=text, words=words, start=first, source=lexicon),)
+        return quotes
+
+
+def _word_end(text: str, end: int) -> int:
+    """Return where a word ends that a phrase ends within."""
+    if end == len(text) or not IS_LETTER[text[end]] or not IS_LETTER[text[end - 1]]:
+        return end
+    furthest = min(len(text), end + _LONGEST_WORD)
+    while end < furthest and IS_LETTER[text[end]]:
+        end += 1
+    return end

@@ -1,0 +1,167 @@
+"""The text signals (C9): what a rule can ask about beyond phrases and lengths.
+
+Each signal says how much of it there is, and quotes the first of it. A quote holds letters or
+marks, never a number or an address: what the safety scan would mask must not come in here.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+from jurybox.scoring.rules.case_folding import count_line_breaks
+from jurybox.scoring.rules.continuity import CONTINUITY
+from jurybox.scoring.rules.mood import MOOD
+from jurybox.scoring.rules.phrases import Hit
+from jurybox.scoring.rules.rule_report import MOST_QUOTES, Quote
+from jurybox.scoring.rules.speech import SPEECH
+from jurybox.scoring.rules.text_reader import NumericSignal, Reading, Seen, Signal, Span
+from jurybox.scoring.rules.topics import TOPICS
+
+_NOTHING: Final[Seen] = (0, ())
+
+
+# Formatting
+
+_MARKS = tuple("*#~|<>[]{}^`")
+_ITEM = re.compile(r"[ \t]*(?:[-+\u2022\u2023\u25e6\u25aa\u25cf]|[0-9]{1,3}[.)])(?=[ \t]+\S)")
+_OPENING = re.compile(r"(?<!\w)_+(?=[^\s_])")
+_CLOSING = re.compile(r"(?<=[^\s_])_+(?!\w)")
+
+
+def _see_formatting(reading: Reading, marks: Sequence[Hit]) -> Seen:
+    folded = reading.response
+    text = folded.original
+    if folded.one_line and not marks and "_" not in text and text[:1].isalpha():
+        return _NOTHING  # as most responses are
+    spans = [folded.span(start, end) for _, start, end in marks]
+    spans += _line_marks((text,) if folded.one_line else text.splitlines(keepends=True))
+    return len(spans), sorted(spans)[:MOST_QUOTES]
+
+
+def _line_marks(lines: Iterable[str]) -> Iterator[Span]:
+    """Yield where lines begin as an item of a list, and where they emphasise with underscores."""
+    place = 0
+    for line in lines:
+        if item := _ITEM.match(line):
+            yield place + item.start(), place + item.end()
+        # The first opening is enough: where nothing closes it, nothing closes a later one.
+        if "_" in line and (opening := _OPENING.search(line)):
+            closing = _CLOSING.search(line, opening.end())
+            if closing:
+                yield place + opening.start(), place + opening.end()
+        place += len(line)
+
+
+# Questions
+
+_LONGEST_WORD = 30
+# Neither the pause of "..." nor the point of an abbreviation ends a sentence.
+_STOP = re.compile(
+    r"\.(?=[\s\"')\]\u201d\u00bb])(?<!\.\.)"
+    r"(?<!\b[dms]r\.)(?<!\bmrs\.)(?<!\bms\.)(?<!\bst\.)(?<!\bvs\.)(?<!\b[ei]\.[eg]\.)"
+)
+
+
+def _see_question(reading: Reading, _: Sequence[Hit]) -> Seen:
+    text = reading.response.original
+    place = text.find("?")
+    if place < 0:
+        return _NOTHING
+    # With the word before it, if that is nothing but a word.
+    word = text[max(0, place - _LONGEST_WORD) : place].rpartition(" ")[2]
+    start = place - len(word) if word.isalpha() else place
+    return text.count("?"), ((start, place + 1),)
+
+
+def _see_helpful_question(reading: Reading, addressing: Sequence[Hit]) -> Seen:
+    folded = reading.response
+    if not addressing or "?" not in folded.text:
+        return _NOTHING
+    spans = _addressed(folded.text, addressing)
+    return len(spans), [folded.span(*span) for span in spans[:MOST_QUOTES]]
+
+
+def _addressed(text: str, addressing: Sequence[Hit]) -> list[Span]:
+    """Return, for each question that addresses the user, the first word that does."""
+    spans: list[Span] = []
+    reached = index = 0
+    question = text.find("?")
+    while question >= 0:
+        start = _sentence_start(text, reached, question)
+        while addressing[index][1] < start:
+            index += 1
+            if index == len(addressing):
+                return spans
+        if addressing[index][1] < question:
+            spans.append(addressing[index][1:])
+        reached = question + 1
+        question = text.find("?", reached)
+    return spans
+
+
+def _sentence_start(text: str, reached: int, question: int) -> int:
+    end = question
+    while end > reached and text[end - 1] == "!":  # "you did what!?"
+        end -= 1
+    start = max(reached, text.rfind("!", reached, end) + 1, text.rfind("\n", reached, end) + 1)
+    stop = text.rfind(".", start, end)
+    while stop >= 0 and _STOP.match(text, stop) is None:
+        stop = text.rfind(".", start, stop)
+    return max(start, stop + 1)
+
+
+# The rest
+
+UNSAFE_CONTENT: Final = "unsafe_content"
+
+
+def _see_line_breaks(reading: Reading, _: Sequence[Hit]) -> Seen:
+    folded = reading.response
+    return _NOTHING if folded.one_line else (count_line_breaks(folded.original), ())
+
+
+def _see_shared_words(reading: Reading, _: Sequence[Hit]) -> Seen:
+    """Words are what stands between spaces, as the companion's source compares them."""
+    response = reading.response
+    text = response.text if response.one_line else response.text.replace("\n", " ")
+    words = set(text.split())
+    shared = [word for word in dict.fromkeys(reading.user.text.split()) if word in words]
+    spaced = f" {text} "
+    places = ((spaced.index(f" {word} "), len(word)) for word in shared if _is_word(word))
+    quoted = [response.span(place, place + size) for place, size in islice(places, MOST_QUOTES)]
+    return len(shared), quoted
+
+
+def _is_word(word: str) -> bool:
+    return word.isalpha() or word.strip(".,:;!?\"'()").replace("'", "").isalpha()
+
+
+def _see_unsafe_content(reading: Reading, _: Sequence[Hit]) -> Seen:
+    return len(reading.findings), ()
+
+
+def _quote_findings(reading: Reading, _: Iterable[Span], name: str) -> tuple[Quote, ...]:
+    return tuple(
+        Quote(
+            text="response",
+            words=finding.quote.encode(errors="replace").decode(),  # half characters are no text
+            start=finding.start,
+            source=f"{name} ({finding.category})",
+        )
+        for finding in reading.findings[:MOST_QUOTES]
+    )
+
+
+KNOWN: Final[Mapping[str, Signal]] = {
+    "formatting": Signal(_see_formatting, phrases=_MARKS),
+    "question": Signal(_see_question),
+    "helpful_question": Signal(_see_helpful_question, phrases=("you", "your")),
+    "excessive_line_breaks": Signal(_see_line_breaks, least=3),
+    "shared_words": Signal(_see_shared_words),
+    UNSAFE_CONTENT: Signal(_see_unsafe_content, quote=_quote_findings),
+}
+"""All signals that ``jurybox.rubric.rules.SIGNALS`` declares."""
+
+NUMERIC: Final[Mapping[str, NumericSignal]] = {**MOOD, **TOPICS, **CONTINUITY, **SPEECH}
+"""All signals that ``jurybox.rubric.rules.NUMERIC_SIGNALS`` declares."""

@@ -1,0 +1,211 @@
+"""What a run keeps of one sample for its figures: scores, measures, pass or fail, flags."""
+
+import math
+from collections.abc import Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from jurybox.judging.evaluation_report import Confidence, EvaluationReport, ReviewReason
+from jurybox.judging.verdict import Side
+from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
+from jurybox.rubric.model import Component, Rubric
+from jurybox.sample import Row, Sample, Usage
+from jurybox.scoring.by_rules import whole_score
+from jurybox.scoring.measures import measures
+from jurybox.scoring.pass_rules import RuleOutcome, check_rules, decide, sample_figures
+from jurybox.scoring.rules import AutomatedReport, overall_score
+
+Role = Literal["target", "judge"]
+EvaluatorError = Literal["parse_error", "model_error"]
+
+DEMOGRAPHIC: Final = "demographic"
+"""The key of a row's metadata that says whom the sample speaks for."""
+
+_DECIMALS = 6
+
+
+class ModelUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How often a model was asked for one sample, and what it used.
+
+    ``unknown`` counts the replies that didn't say what they used, ``cached`` those that were paid
+    for by an earlier run and are not in ``usage``. ``versions`` are what the provider reported.
+    """
+
+    model: str
+    role: Role
+    calls: int = 0
+    cached: int = 0
+    failed: int = 0
+    unknown: int = 0
+    usage: Usage = Usage()
+    versions: tuple[str, ...] = ()
+
+
+class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The outcome of one sample in one repeat.
+
+    ``figures`` are the values that rules may name. Where the rubric's own rules score the response,
+    the judge's score stands beside them as ``judge_score`` and is never mixed in (C15).
+    ``passed`` is None where the rubric has no pass rules.
+    """
+
+    figures: dict[str, float | None]
+    components: dict[str, float | None] = {}
+    rules: tuple[RuleOutcome, ...] = ()
+    passed: bool | None = None
+    decision: str | None = None
+    evaluator_error: EvaluatorError | None = None
+    target_error: str | None = None
+    timed_out: bool = False
+    judged: bool = False
+    by_rules: bool = False
+    judge_score: float | None = None
+    judge_fallback: bool | None = None
+    votes_valid: int = 0
+    votes_requested: int = 0
+    votes_skipped: int = 0
+    confidence: Confidence | None = None
+    stable: bool | None = None
+    winner: Side | None = None
+    safety_flag: bool = False
+    needs_review: bool = False
+    review_reasons: tuple[ReviewReason, ...] = ()
+    scenario: str | None = None
+    demographic: str | None = None
+    """Whom the sample speaks for, where its row's metadata says so (C13)."""
+    uses: tuple[ModelUse, ...] = ()
+
+
+def conclude(
+    rubric: Rubric,
+    row: Row,
+    sample: Sample,
+    report: EvaluationReport | None,
+    automated: AutomatedReport | None,
+) -> SampleResult:
+    """Return what follows from a sample's responses, the jury's report and the rubric's rules."""
+    answered = sample.response.answered
+    figures, judge_score = _figures(rubric, sample, report, automated)
+    components = {
+        part.name: _component(rubric, part, figures) if answered else 0.0
+        for part in rubric.components
+    }
+    if components:
+        figures[SAMPLE_SCORE] = _sample_score(rubric, components)
+    error = _evaluator_error(report)
+    one = sample.response_b is None
+    rules = check_rules(rubric.pass_rules, figures) if one else ()
+    # Where the rubric's own rules give the scores, a judge that gave none takes nothing away.
+    by_rules = automated is not None and automated.overall is not None
+    scored = answered and (error is None or by_rules)
+    decision = decide(rubric.sample_decisions, figures) if one and scored else None
+    result = SampleResult(
+        figures=figures,
+        components=components,
+        rules=rules,
+        passed=_passed(rules, scored=scored, one=one),
+        decision=None if decision is None else decision.decide,
+        by_rules=by_rules,
+        evaluator_error=error,
+        target_error=None if answered else sample.response.error or "timed out",
+        timed_out=sample.response.timing.timed_out,
+        scenario=row.scenario,
+        demographic=_demographic(row),
+    )
+    if report is None:
+        return result
+    return msgspec.structs.replace(
+        result,
+        judged=True,
+        judge_score=judge_score,
+        judge_fallback=report.judge_fallback,
+        votes_valid=report.votes_valid,
+        votes_requested=report.votes_requested,
+        votes_skipped=report.votes_skipped,
+        confidence=report.confidence,
+        stable=report.stable,
+        winner=report.winner,
+        safety_flag=report.safety_flag,
+        needs_review=report.needs_review,
+        review_reasons=report.review_reasons,
+    )
+
+
+def _demographic(row: Row) -> str | None:
+    value = row.metadata.get(DEMOGRAPHIC)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _figures(
+    rubric: Rubric,
+    sample: Sample,
+    report: EvaluationReport | None,
+    automated: AutomatedReport | None,
+) -> tuple[dict[str, float | None], float | None]:
+    """Return the figures, and the judge's score where it only stands beside them."""
+    figures: dict[str, float | None] = {each.id: None for each in rubric.criteria}
+    figures[rubric.overall_name] = figures[TOTAL_SCORE] = None
+    judge_score = None
+    if not sample.response.answered:
+        figures |= _without_response(rubric)
+    elif automated is not None and automated.overall is not None:
+        scores = {each.id: each.score for each in automated.criteria}
+        figures |= scores
+        figures[rubric.overall_name] = automated.overall
+        figures[TOTAL_SCORE] = round(sum(scores.values()), _DECIMALS)
+        judge_score = None if report is None else whole_score(report)
+    elif report is not None:
+        figures |= sample_figures(rubric, report)
+    figures |= measures(sample.response)
+    return figures, judge_score
+
+
+def _without_response(rubric: Rubric) -> dict[str, float | None]:
+    """Return the scores of a sample that nobody answered; all of them make an overall one."""
+    scores: dict[str, float | None] = dict(rubric.without_response)
+    if len(scores) == len(rubric.criteria):
+        scores[rubric.overall_name] = overall_score(rubric, rubric.without_response)
+        scores[TOTAL_SCORE] = round(sum(rubric.without_response.values()), _DECIMALS)
+    return scores
+
+
+def _component(
+    rubric: Rubric, part: Component, figures: Mapping[str, float | None]
+) -> float | None:
+    """Return a part of the sample's score, from 0 to 1."""
+    value = figures.get(part.of)
+    if value is None:
+        return None
+    if part.full_until is not None:
+        return min(1.0, part.full_until / max(value, 1))
+    criterion = rubric.criterion(part.of)
+    return value if criterion is None else criterion.scale.share(value)
+
+
+def _sample_score(rubric: Rubric, components: Mapping[str, float | None]) -> float | None:
+    parts: list[float] = []
+    for part in rubric.components:
+        value = components[part.name]
+        if value is None:
+            return None
+        parts.append(part.weight * value)
+    return math.fsum(parts)
+
+
+def _evaluator_error(report: EvaluationReport | None) -> EvaluatorError | None:
+    """Say why a sample that was judged has no scores (A4)."""
+    if report is None or report.votes_valid:
+        return None
+    causes = {lost.cause for lost in report.lost_votes}
+    return "parse_error" if "defect" in causes else "model_error"
+
+
+def _passed(rules: tuple[RuleOutcome, ...], *, scored: bool, one: bool) -> bool | None:
+    if not one:
+        return None
+    if not scored:
+        return False
+    outcomes = [rule.passed for rule in rules]
+    # What wasn't measured is not known to hold, and only who is known to pass does (A5).
+    return all(outcome is True for outcome in outcomes) if outcomes else None

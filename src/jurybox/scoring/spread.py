@@ -1,0 +1,211 @@
+"""How the figures of a run are spread: what a chart of it needs, without reading a sample again.
+
+Bins are laid before the first value comes, so one pass is enough, and memory grows with the bins,
+not with the samples.
+"""
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Final
+
+import msgspec
+
+from jurybox.judging.evaluation_report import CONFIDENCES
+from jurybox.rubric.metrics import SAMPLE_SCORE
+from jurybox.rubric.model import Rubric
+from jurybox.rubric.scale import Scale
+from jurybox.scoring.sample_result import SampleResult
+from jurybox.scoring.tally import CHUNK, JUDGE_SCORE, Column
+
+Bin = tuple[float, float, int]
+
+MEASURED: Final = ("latency_e2e_ms", "total_tokens")
+"""The measures whose spread is kept, in bins that grow with the values."""
+
+_SHARE: Final = Scale(low=0.0, high=1.0, continuous=True)
+_MOST_SCORES: Final = 21
+_EQUAL_BINS: Final = 20
+# Ten bins for each power of ten, at numbers that can be read: Renard's series R10.
+_STEPS: Final = ("1", "1.25", "1.6", "2", "2.5", "3.2", "4", "5", "6.3", "8")
+_EDGES: Final = (0.0, *(float(f"{step}e{power}") for power in range(-3, 13) for step in _STEPS))
+
+
+class FigureSpread(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure over the samples of a run.
+
+    Attributes:
+        n: how many samples have it, in all repeats.
+        mean: of all of them.
+        sd: how far all of them spread about their mean, as ``sqrt(m / (m - 1) * v)`` with their
+            variance ``v`` about it and ``m`` as ``independent``: without repeats that is the sample
+            standard deviation. Repeats of a sample add to it whatever they differ by, and never
+            lend it their number. None with fewer than two independent values.
+        independent: on how many samples at least the values stand, for the repeats of a sample
+            aren't independent of each other: as many as in the repeat that has most of them.
+        bins: low end, high end and count of each bin, in order. Where both ends are the same the
+            bin is that one score: so it is on scales of at most 21 whole numbers, and a score
+            between two of them counts for the nearest. Other scores have 20 equal bins from end to
+            end of their scale; empty bins are there, too. Measures have ten bins for each power of
+            ten, from the lowest that is used to the highest. A bin has its low end in it, but not
+            its high end; only the last one of a scale has both.
+
+    """
+
+    n: int
+    mean: float
+    sd: float | None
+    independent: int
+    bins: tuple[Bin, ...]
+
+
+class RunSpreads(msgspec.Struct, frozen=True, kw_only=True):
+    """The spreads of a run's figures by name, and how sure its verdicts are.
+
+    Attributes:
+        figures: the criteria, the overall score, ``sample_score`` and ``judge_score`` where there
+            are any, latency and tokens; a figure that no sample has is left out.
+        confidence: how many samples with a valid vote are of low, moderate and high confidence.
+        stable: how many pairs have the same winner in both orders, or not: ``unstable``.
+        votes: how many were ``requested``, ``valid``, ``skipped`` and ``lost``.
+
+    """
+
+    figures: dict[str, FigureSpread]
+    confidence: dict[str, int]
+    stable: dict[str, int]
+    votes: dict[str, int]
+
+
+class SpreadTally:
+    """The spreads of a run as its samples come in."""
+
+    def __init__(self, rubric: Rubric) -> None:
+        scales = {each.id: each.scale for each in rubric.criteria} | {rubric.overall_name: _SHARE}
+        if rubric.components:
+            scales[SAMPLE_SCORE] = _SHARE
+        self._figures = {name: _Figure(_of_scale(scale)) for name, scale in scales.items()}
+        self._figures |= {name: _Figure(_Growing()) for name in MEASURED}
+        # What a judge says of the whole is its only criterion, or the overall score.
+        whole = rubric.criteria[0].scale if len(rubric.criteria) == 1 else _SHARE
+        self._judge = _Figure(_of_scale(whole))
+        self._confidence: dict[str, int] = dict.fromkeys(CONFIDENCES, 0)
+        self._stable = {"stable": 0, "unstable": 0}
+        self._samples = self._requested = self._valid = self._skipped = 0
+
+    def add(self, result: SampleResult, repeat: int) -> None:
+        """Add a sample of a repeat."""
+        for name, figure in self._figures.items():
+            value = result.figures.get(name)
+            if value is not None:
+                figure.add(value)
+                figure.repeats[repeat] += 1
+        if result.judge_score is not None:
+            self._judge.add(result.judge_score)
+            self._judge.repeats[repeat] += 1
+        if result.confidence is not None and result.votes_valid:
+            self._confidence[result.confidence] += 1
+        if result.stable is not None:
+            self._stable["stable" if result.stable else "unstable"] += 1
+        self._requested += result.votes_requested
+        self._valid += result.votes_valid
+        self._skipped += result.votes_skipped
+        self._samples += 1
+        if self._samples % CHUNK == 0:
+            for figure in (*self._figures.values(), self._judge):
+                figure.add_up()
+
+    def told(self) -> RunSpreads:
+        """Return the spreads of the samples so far."""
+        figures = {**self._figures, JUDGE_SCORE: self._judge}
+        told = {name: each.told() for name, each in figures.items()}
+        return RunSpreads(
+            figures={name: each for name, each in told.items() if each is not None},
+            confidence=dict(self._confidence),
+            stable=dict(self._stable),
+            votes={
+                "requested": self._requested,
+                "valid": self._valid,
+                "skipped": self._skipped,
+                "lost": self._requested - self._skipped - self._valid,
+            },
+        )
+
+
+class _Bins:
+    """Where a value belongs, and the bins of so many values."""
+
+    def __init__(
+        self, ends: tuple[tuple[float, float], ...], place: Callable[[float], int]
+    ) -> None:
+        self._ends = ends
+        self.place = place
+
+    def told(self, counts: Counter[int]) -> tuple[Bin, ...]:
+        """Return the bins."""
+        return tuple((low, high, counts[at]) for at, (low, high) in enumerate(self._ends))
+
+
+class _Growing(_Bins):
+    """Bins that grow with the values; what is beyond the last edge is in the last of them."""
+
+    def __init__(self) -> None:
+        last = len(_EDGES) - 2
+        super().__init__(
+            tuple(pairwise(_EDGES)),
+            lambda value: min(max(bisect_right(_EDGES, value) - 1, 0), last),
+        )
+
+    def told(self, counts: Counter[int]) -> tuple[Bin, ...]:
+        used = sorted(counts)
+        return super().told(counts)[used[0] : used[-1] + 1] if used else ()
+
+
+def _of_scale(scale: Scale) -> _Bins:
+    low, width = scale.low, scale.high - scale.low
+    if not scale.continuous and width < _MOST_SCORES:
+        last = int(width)
+        scores = [float(low + step) for step in range(last + 1)]
+        return _Bins(
+            tuple((score, score) for score in scores),
+            lambda value: min(max(math.floor(value - low + 0.5), 0), last),
+        )
+    edges = [low + width * step / _EQUAL_BINS for step in range(_EQUAL_BINS + 1)]
+    return _Bins(
+        tuple(pairwise(edges)),
+        # By the edges themselves, so that a value is never beside the bin that it is counted in.
+        lambda value: min(max(bisect_right(edges, value) - 1, 0), _EQUAL_BINS - 1),
+    )
+
+
+class _Figure(Column):
+    """One figure as its values come in."""
+
+    def __init__(self, bins: _Bins) -> None:
+        super().__init__()
+        self._bins = bins
+        self._counts: Counter[int] = Counter()
+        self.repeats: Counter[int] = Counter()
+        """How many values each repeat has."""
+
+    def add_up(self) -> None:
+        """Add up the values that came since the last time, and put them into their bins."""
+        self._counts.update(map(self._bins.place, self._fresh))
+        super().add_up()
+
+    def told(self) -> FigureSpread | None:
+        """Return the spread; None without a value."""
+        mean = self.statistic("mean")
+        if mean is None:
+            return None
+        independent = max(self.repeats.values())
+        variance = self.variance() if independent > 1 else None
+        return FigureSpread(
+            n=self.count,
+            mean=mean,
+            sd=None if variance is None else math.sqrt(variance * independent / (independent - 1)),
+            independent=independent,
+            bins=self._bins.told(self._counts),
+        )

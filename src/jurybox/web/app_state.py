@@ -1,0 +1,112 @@
+"""What every page is made from: the store, and what was computed from it before."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final, TypeVar, cast
+
+import msgspec
+from starlette.requests import HTTPConnection
+
+from jurybox.app.live_runs import LiveRuns
+from jurybox.engine.records import RunRow
+from jurybox.engine.store_port import Store
+from jurybox.reporting.compare_runs import Side, Wish, compare
+from jurybox.reporting.run_diff import RunDiff
+from jurybox.web.review_status import Standings
+
+T = TypeVar("T")
+_MAX_KEPT: Final = 64
+_CHANGED_SAMPLES: Final = 50
+"""How many changed samples a comparison lists."""
+
+
+def _silent(line: str) -> None:
+    del line
+
+
+class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the pages are served.
+
+    Attributes:
+        store: where the runs are.
+        store_name: how the store is called on the page, without a password.
+        names: the hosts by which the server is known; a request under another name is refused.
+        addresses: whether every IP address is one of its names too, where it listens on all.
+        port: where it listens; cookies are named by it.
+        token: what has to be shown to get in; None where only this machine gets this far.
+        say: takes a line for the user who started the server.
+
+    """
+
+    store: Store
+    store_name: str = "the store"
+    names: frozenset[str] = frozenset({"127.0.0.1", "localhost", "[::1]"})
+    addresses: bool = False
+    port: int = 0
+    token: str | None = None
+    say: Callable[[str], None] = _silent
+
+    def __repr__(self) -> str:
+        """Show nothing: there is a token in it."""
+        return "ServeSettings(...)"
+
+
+class _Kept:
+    """Something that is made once."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.made = False
+        self.value: object = None
+
+
+class Place:
+    """The store and what was computed from it; any thread may use it."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self.store = settings.store
+        self.store_name = settings.store_name
+        self.say = settings.say
+        self.guarded = settings.token is not None
+        self.live = LiveRuns(settings.store)
+        self.standings = Standings(settings.store)
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, ...], _Kept] = OrderedDict()
+
+    def kept(self, what: str, make: Callable[[], T], *runs: RunRow) -> T:
+        """Return what takes all samples of runs to make: once for runs that are finished."""
+        digests = [run.digest for run in runs if run.digest is not None]
+        if len(digests) < len(runs):
+            return make()
+        key = (what, *(run.id for run in runs), *digests)
+        with self._lock:
+            kept = self._kept.setdefault(key, _Kept())
+            self._kept.move_to_end(key)
+            while len(self._kept) > _MAX_KEPT:
+                self._kept.popitem(last=False)
+        # A second request waits for the first, and doesn't make it again.
+        with kept.lock:
+            if not kept.made:
+                kept.value = make()
+                kept.made = True
+            return cast("T", kept.value)
+
+    def comparison(self, one: RunRow, other: RunRow) -> RunDiff:
+        """Compare two runs.
+
+        Raises:
+            IncompleteError: what is stored can't be read.
+
+        """
+
+        def make() -> RunDiff:
+            a, b = (Side(row=row, view=self.live.view(row)) for row in (one, other))
+            return compare(self.store, a, b, Wish(limit=_CHANGED_SAMPLES))
+
+        return self.kept("comparison", make, one, other)
+
+
+def place_of(connection: HTTPConnection) -> Place:
+    """Return the place that a request is made to."""
+    return cast("Place", connection.app.state.place)

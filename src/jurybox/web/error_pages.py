@@ -1,0 +1,104 @@
+"""Answers to requests that can't be served: no more than a person needs to know."""
+
+import traceback
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Scope
+
+from jurybox.errors import IncompleteError, InputError
+from jurybox.web.app_state import place_of
+from jurybox.web.template_engine import json_response, page_response
+
+_WORDS: Final[Mapping[int, tuple[str, str]]] = {
+    400: ("the request can't be read", "check the address"),
+    401: ("this needs the token", "send it as `Authorization: Bearer`, or sign in"),
+    403: ("the request doesn't come from these pages", "load the page again and repeat it"),
+    404: ("there is no such page", "begin at the list of runs"),
+    405: ("that can't be done here", "use another method"),
+    408: ("the request came too slowly", "send it again"),
+    413: ("the request is too large", "send less"),
+    500: ("something went wrong here", "the server's own window says more"),
+    503: ("the store can't be read", "the server's own window says why"),
+}
+
+
+class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
+    """An answer that isn't what was asked for."""
+
+    def __init__(
+        self,
+        status: int,
+        problem: str = "",
+        hint: str = "",
+        where: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        usual = _WORDS.get(status, _WORDS[500])
+        super().__init__(problem or usual[0])
+        self.status = status
+        self.problem = problem or usual[0]
+        self.hint = hint or usual[1]
+        self.where = where
+        self.headers = headers or {}
+
+
+def is_api(scope: Scope) -> bool:
+    """Say whether a program is asking."""
+    path: str = scope["path"]
+    return path == "/api" or path.startswith("/api/")
+
+
+def answer_to(request: Request, error: Exception) -> Response:
+    """Return what is answered instead: JSON to a program, a page to a person."""
+    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.SEE_OTHER:
+        return Response(status_code=error.status_code, headers=error.headers)
+    refusal = _refusal(request, error)
+    if is_api(request.scope):
+        told = {"problem": refusal.problem, "hint": refusal.hint, "where": refusal.where}
+        response = json_response({"error": told}, refusal.status)
+    else:
+        data = {"refusal": refusal, "title": HTTPStatus(refusal.status).phrase}
+        response = page_response(request, "error.html", data, refusal.status)
+    response.headers.update(refusal.headers)
+    return response
+
+
+def _refusal(request: Request, error: Exception) -> Refusal:
+    match error:
+        case Refusal():
+            return error
+        case HTTPException():
+            return Refusal(error.status_code, headers=error.headers)
+        case RequestValidationError():
+            return _invalid(error)
+        case InputError():
+            return Refusal(400, error.problem, error.hint, error.where)
+        case IncompleteError():
+            # The message may hold paths of files, which only the owner of the server may see.
+            place_of(request).say(str(error))
+            return Refusal(503)
+        case _:
+            lines = traceback.format_exception(error)
+            place_of(request).say(f"a fault of ours: {type(error).__name__}: {error}")
+            for line in "".join(lines).splitlines():
+                place_of(request).say(f"  {line}")
+            return Refusal(500)
+
+
+def _invalid(error: RequestValidationError) -> Refusal:
+    first: dict[str, Any] = error.errors()[0]
+    part, *names = first["loc"]
+    if part == "path":
+        return Refusal(404)
+    return Refusal(400, first["msg"], "see /api/openapi.json", ".".join(map(str, names)))
+
+
+HANDLERS: Final[Mapping[Any, Any]] = dict.fromkeys(
+    (Refusal, HTTPException, RequestValidationError, InputError, IncompleteError), answer_to
+)

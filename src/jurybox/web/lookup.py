@@ -1,0 +1,50 @@
+"""What the address of a request names: the run and the sample, found before a page is made."""
+
+from typing import Annotated, Final
+
+from fastapi import Depends, Path
+
+from jurybox.engine.records import RunRow
+from jurybox.reporting.sample_record import Record, read_record
+from jurybox.web.app_state import Place, place_of
+from jurybox.web.error_pages import Refusal
+
+ANY_TEXT: Final = r"^[^\x00]*$"
+"""The pattern of a text: the one character that no store takes is refused."""
+LARGEST: Final = 2**53 - 1
+"""The largest number of a sample that JSON carries exactly."""
+
+PlaceOf = Annotated[Place, Depends(place_of)]
+Number = Annotated[int, Path(ge=0, le=LARGEST)]
+
+
+def known_run(place: Place, name: str) -> RunRow:
+    """Return a run by its whole id.
+
+    Raises:
+        Refusal: there is none.
+
+    """
+    row = place.store.run(name)
+    if row is None:
+        raise Refusal(404, "there is no such run", "`jurybox runs` lists them", name[:80])
+    return row
+
+
+def _run(
+    run: Annotated[str, Path(min_length=1, max_length=200, pattern=ANY_TEXT)], place: PlaceOf
+) -> RunRow:
+    return known_run(place, run)
+
+
+TheRun = Annotated[RunRow, Depends(_run)]
+
+
+def _record(run: TheRun, number: Number, place: PlaceOf) -> Record:
+    row = place.store.sample(run.id, number)
+    if row is None:
+        raise Refusal(404, "the run has no such sample", "look at the table of its samples")
+    return read_record(run, row, place.store.exchanges_of(run.id, row.number))
+
+
+TheRecord = Annotated[Record, Depends(_record)]

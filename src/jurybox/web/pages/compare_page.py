@@ -1,0 +1,89 @@
+"""Two runs side by side."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from jurybox.reporting.diff_words import (
+    cautions,
+    changes_beside,
+    conclusion,
+    count_line,
+    gained,
+    one_sided,
+    p_value,
+    places,
+    records_line,
+    verdicts,
+)
+from jurybox.reporting.run_diff import Change, RunDiff
+from jurybox.web.app_state import Place
+from jurybox.web.lookup import PlaceOf, known_run
+from jurybox.web.template_engine import page_response, segment
+
+_RUNS: Final = 100
+
+
+def compare_page(request: Request, place: PlaceOf, a: str = "", b: str = "") -> Response:
+    """Answer with a comparison, or with the question which runs are meant."""
+    names = (a, b)
+    data: dict[str, Any] = {
+        "title": "Compare",
+        "runs": [(row.id, row.suite) for row in place.store.runs(_RUNS)],
+        "names": names,
+        "diff": None,
+    }
+    if all(names):
+        data |= _data(place, names)
+    return page_response(request, "compare.html", data)
+
+
+def _data(place: Place, names: tuple[str, str]) -> dict[str, Any]:
+    diff = place.comparison(known_run(place, names[0]), known_run(place, names[1]))
+    counts = diff.counts
+    return {
+        "title": f"{diff.a.run_id} and {diff.b.run_id}",
+        "diff": diff,
+        "sides": (("A", diff.a), ("B", diff.b)),
+        "records": records_line(diff),
+        "cautions": list(cautions(diff)),
+        "conclusion": conclusion(diff),
+        "count_line": count_line(diff),
+        "left": counts.higher + counts.lower + counts.changed - len(diff.samples),
+        "one_sided": one_sided(diff.tested),
+        "changes": list(_changes(diff)),
+        "verdicts": list(verdicts(diff)),
+        "gained": gained,
+        "p_value": p_value,
+        "only": [
+            (name, places(count, listed))
+            for name, count, listed in (
+                ("A", counts.only_in_a, diff.only_in_a),
+                ("B", counts.only_in_b, diff.only_in_b),
+            )
+            if count
+        ],
+        "link": partial(_link, place),
+        "groupings": [
+            (name, groups)
+            for name, groups in (
+                ("Scenarios", diff.scenarios),
+                ("Demographics", diff.demographics),
+            )
+            if groups
+        ],
+    }
+
+
+def _changes(diff: RunDiff) -> Iterator[tuple[Change, Any, list[str]]]:
+    for change in diff.samples:
+        whole = next((each for each in change.figures if each.figure == diff.headline), None)
+        yield change, whole, list(changes_beside(change, diff.headline))
+
+
+def _link(place: Place, run: str, change: Change) -> str | None:
+    row = place.store.find_sample(run, change.id, change.repeat)
+    return None if row is None else f"/runs/{segment(run)}/samples/{row.number}"

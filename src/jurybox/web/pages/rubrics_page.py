@@ -1,0 +1,199 @@
+"""Rubrics: the documents that runs were judged by, and which versions of them were used."""
+
+import hashlib
+import re
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+
+from jurybox.engine.records import RunRow
+from jurybox.engine.store_port import Store
+from jurybox.errors import JuryboxError
+from jurybox.reporting.stored import plan_of
+from jurybox.rubric import parse_rubric
+from jurybox.web.error_pages import Refusal
+from jurybox.web.lookup import PlaceOf, TheRun
+from jurybox.web.page_text import CutText, cut_text
+from jurybox.web.template_engine import harmless, page_response, text_response
+
+_LOOKED_AT: Final = 2000
+_LONGEST: Final = 200_000
+# Beyond these a document is shown as it is written: to lay it out could take many seconds.
+_RENDERED: Final = 150_000
+_MOST_LINES: Final = 5_000
+_MOST_BRACKETS: Final = 500
+_MOST_MARKS: Final = 10_000
+_MOST_CELLS: Final = 20_000
+_MARKS: Final = re.compile(r"[*_`<&\\]")
+_RULE: Final = re.compile(r"^[ |:>-]*-[ |:>-]*$", re.MULTILINE)
+_FENCE: Final = "---"
+
+
+class Used(msgspec.Struct, frozen=True, kw_only=True):
+    """A version of a rubric, and the runs that it was used in, the newest first."""
+
+    rubric_id: str
+    title: str
+    version: str
+    sha256: str
+    runs: tuple[str, ...]
+    last_used: str
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """The versions of the rubrics of a store; ``looked_at`` runs were looked at, no more."""
+
+    versions: tuple[Used, ...]
+    looked_at: int
+    more: bool
+
+
+def rubric_history(store: Store) -> History:
+    """Return which versions of which rubrics the runs of a store used, the newest first.
+
+    Raises:
+        IncompleteError: the store is in trouble.
+
+    """
+    rows = store.runs(_LOOKED_AT + 1)
+    found: dict[tuple[str, str, str], Used] = {}
+    for row in rows[:_LOOKED_AT]:
+        named = _named(row)
+        if named is None:
+            continue  # one damaged run must not hide the others
+        rubric_id, title, version, sha256 = named
+        key = (rubric_id, version, sha256)
+        known = found.get(key)
+        if known is None:
+            found[key] = Used(
+                rubric_id=rubric_id,
+                title=title,
+                version=version,
+                sha256=sha256,
+                runs=(row.id,),
+                last_used=row.created_at,
+            )
+        else:
+            found[key] = msgspec.structs.replace(known, runs=(*known.runs, row.id))
+    return History(
+        versions=tuple(found.values()),
+        looked_at=min(len(rows), _LOOKED_AT),
+        more=len(rows) > _LOOKED_AT,
+    )
+
+
+def _named(row: RunRow) -> tuple[str, str, str, str] | None:
+    try:
+        document = plan_of(row).rubric
+        return _parsed(document.text, document.origin)
+    except JuryboxError:
+        return None
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, origin: str) -> tuple[str, str, str, str]:
+    rubric = parse_rubric(text, origin)
+    return rubric.id, rubric.title, rubric.version, rubric.sha256
+
+
+def rubrics_page(request: Request, place: PlaceOf) -> Response:
+    """Answer with the rubrics of the store."""
+    history = rubric_history(place.store)
+    return page_response(request, "rubrics.html", {"title": "Rubrics", "history": history})
+
+
+def rubric_page(request: Request, rubric: str, place: PlaceOf) -> Response:
+    """Answer with the newest version of a rubric that a run used, and with all others."""
+    history = rubric_history(place.store)
+    mine = [each for each in history.versions if each.rubric_id == rubric]
+    if not mine:
+        raise Refusal(404, "no run used such a rubric", "look at the list of rubrics", rubric[:80])
+    run = place.store.run(mine[0].runs[0])
+    if run is None:
+        raise Refusal(404)
+    return _answer(request, run, history)
+
+
+def rubric_of_run(request: Request, run: TheRun, place: PlaceOf) -> Response:
+    """Answer with the rubric that a run was judged by, in the words of then."""
+    return _answer(request, run, rubric_history(place.store))
+
+
+def rubric_text(run: TheRun) -> Response:
+    """Answer with the document itself."""
+    return text_response(plan_of(run).rubric.text)
+
+
+def _answer(request: Request, run: RunRow, history: History) -> Response:
+    document = plan_of(run).rubric
+    named = _named(run)
+    front, body = _parts(document.text)
+    rubric_id, title, version, sha256 = named or ("", document.origin, "", _digest(document.text))
+    data: dict[str, Any] = {
+        "title": f"Rubric {title[:80]}",
+        "run": run,
+        "rubric_id": rubric_id,
+        "heading": title,
+        "version": version,
+        "sha256": sha256,
+        "front": front,
+        "body": Markup(_rendered(body)) if _is_light(body) else None,  # noqa: S704 - without HTML
+        "plain": cut_text(body, _LONGEST),
+        "versions": [each for each in history.versions if each.rubric_id == rubric_id],
+        "history": history,
+    }
+    return page_response(request, "rubric.html", data)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()
+
+
+def _parts(text: str) -> tuple[CutText | None, str]:
+    """Return the front matter and the rest of a document."""
+    lines = text.split("\n")
+    if lines[0].strip() != _FENCE:
+        return None, text
+    for place, line in enumerate(lines[1:], start=1):
+        if line.strip() == _FENCE:
+            return cut_text("\n".join(lines[1:place])), "\n".join(lines[place + 1 :])
+    return None, text
+
+
+def _is_light(text: str) -> bool:
+    """Say whether a document can be laid out at once: links and wide tables take long."""
+    if len(text) > _RENDERED:
+        return False
+    lines = text.count("\n")
+    # A line below the rule of a table may have a cell for each of its columns.
+    columns = max((rule.count("|") for rule in _RULE.findall(text)), default=0)
+    return (
+        lines <= _MOST_LINES
+        and columns * lines <= _MOST_CELLS
+        and text.count("[") <= _MOST_BRACKETS
+        and len(_MARKS.findall(text)) <= _MOST_MARKS
+    )
+
+
+@lru_cache(maxsize=32)
+def _rendered(text: str) -> str:
+    """Return a document as HTML: what is HTML in it is shown, and no link leads anywhere."""
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["image"])
+    markdown.validateLink = _leads_nowhere
+    # The page has a heading of its own; those of the document stand below it.
+    tokens = markdown.parse(harmless(text))
+    for token in tokens:
+        if token.type in {"heading_open", "heading_close"}:
+            token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
+    # Once more: a letter may have been written as an entity.
+    return harmless(markdown.renderer.render(tokens, markdown.options, {}))
+
+
+def _leads_nowhere(url: str) -> bool:
+    del url
+    return False

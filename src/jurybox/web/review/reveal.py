@@ -1,0 +1,171 @@
+"""The judges' verdict beside the reviewer's own, and other people's, once they have scored."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from jurybox.app.review_cases import Revealed
+from jurybox.app.review_desk import ReviewDesk
+from jurybox.reporting.metric_text import shown
+from jurybox.review.reviews import Review, Verdict
+from jurybox.rubric.model import Rubric
+from jurybox.rubric.scale import Scale
+from jurybox.web.review.sample_view import Part
+
+_NOTHING: Final = "-"
+_UNTOLD: Final = "can't tell"
+_LATELY: Final = 50
+Answer = float | str | None
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """What everybody says of one criterion, or of the winner."""
+
+    title: str
+    mine: str
+    judge: str
+    others: tuple[str, ...]
+    said: str
+    apart: bool
+
+
+class Tally(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a reviewer and the judges said the same of a criterion lately."""
+
+    title: str
+    same: int
+    of: int
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reviewer is shown after they have scored."""
+
+    others: tuple[str, ...]
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...]
+    reasons: tuple[Part, ...]
+    comments: tuple[Part, ...]
+
+
+def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> Comparison:
+    """Return the verdicts side by side."""
+    judged = revealed.judged
+    everybody = (mine, *revealed.others)
+    pair = mine.verdict.is_pair
+    lines = (
+        _pair_lines(revealed, everybody, rubric)
+        if pair
+        else _score_lines(revealed, everybody, rubric)
+    )
+    return Comparison(
+        others=tuple(each.reviewer for each in revealed.others),
+        lines=tuple(lines),
+        notes=tuple(_notes(revealed, pair=pair)),
+        reasons=tuple(
+            Part(name=f"reason-{each.id}", title=each.name, text=judged.reasoning[each.id])
+            for each in rubric.criteria
+            if each.id in judged.reasoning
+        ),
+        comments=tuple(
+            Part(name="comment", title=each.reviewer, text=each.comment)
+            for each in everybody
+            if each.comment
+        ),
+    )
+
+
+def _score_lines(
+    revealed: Revealed, everybody: tuple[Review, ...], rubric: Rubric
+) -> Iterator[Line]:
+    for each in rubric.criteria:
+        name = each.id
+        answers = _answers(everybody, lambda said, name=name: said.scores.get(name))
+        yield _line(each.name, revealed.judged.scores.get(name), answers, each.scale)
+
+
+def _pair_lines(
+    revealed: Revealed, everybody: tuple[Review, ...], rubric: Rubric
+) -> Iterator[Line]:
+    judged = revealed.judged
+    yield _line("Winner", judged.winner, _answers(everybody, lambda said: said.winner))
+    for each in rubric.criteria:
+        name = each.id
+        if name in judged.preferences or any(name in one.verdict.preferences for one in everybody):
+            answers = _answers(everybody, lambda said, name=name: said.preferences.get(name))
+            line = _line(each.name, judged.preferences.get(name), answers)
+            # Who wasn't asked for it didn't say that they can't tell.
+            unsaid = name not in everybody[0].verdict.preferences
+            yield msgspec.structs.replace(line, mine=_NOTHING) if unsaid else line
+
+
+def _answers(
+    everybody: tuple[Review, ...], answer: Callable[[Verdict], Answer]
+) -> tuple[Answer, ...]:
+    return tuple(answer(each.verdict) for each in everybody)
+
+
+def _line(
+    title: str, judge: Answer, people: tuple[Answer, ...], scale: Scale | None = None
+) -> Line:
+    mine, *others = people
+    return Line(
+        title=title,
+        mine=_UNTOLD if mine is None else _shown(mine),
+        judge="no verdict" if judge is None else _shown(judge),
+        others=tuple(map(_shown, others)),
+        said=_difference(mine, judge, scale),
+        apart=judge is not None and mine is not None and judge != mine,
+    )
+
+
+def _difference(mine: Answer, judge: Answer, scale: Scale | None) -> str:
+    if mine is None or judge is None:
+        return _NOTHING
+    if mine == judge:
+        return "the same"
+    if scale is None or isinstance(mine, str) or isinstance(judge, str):
+        return "different"
+    apart = abs(judge - mine)
+    return f"the judge is {shown(apart)} {'higher' if judge > mine else 'lower'}"
+
+
+def _shown(answer: Answer) -> str:
+    if answer is None:
+        return _NOTHING
+    return answer if isinstance(answer, str) else shown(answer)
+
+
+def _notes(revealed: Revealed, *, pair: bool) -> Iterator[str]:
+    if pair and revealed.order == "BA":
+        yield "Names are the run's from here on: its response B was shown to you as A."
+    if revealed.judged.stable is False:
+        yield "The judge's winner changed with the order of the responses."
+    if revealed.judged.confidence is not None:
+        yield f"The judge's confidence is {revealed.judged.confidence}."
+    if revealed.judged.reasons:
+        yield f"Flagged as {', '.join(revealed.judged.reasons)}."
+
+
+def tallied(desk: ReviewDesk, reviewer: str) -> tuple[Tally, ...]:
+    """Return how often a reviewer and the judges said the same in the last blind reviews.
+
+    It is cheap, and no figure: those have a page of their own, with their intervals.
+
+    Raises:
+        IncompleteError: the run can't be read.
+
+    """
+    mine = [each for each in desk.reviews(blind=True) if each.reviewer == reviewer][-_LATELY:]
+    told = [(each.verdict, desk.stored(each.number).judged) for each in mine]
+    names = {each.id: each.name for each in desk.rubric.criteria}
+    found = [_tally("Winner", [(said.winner, judged.winner) for said, judged in told])]
+    for name, title in names.items():
+        scores = [(said.scores.get(name), judged.scores.get(name)) for said, judged in told]
+        found.append(_tally(title, scores))
+    return tuple(each for each in found if each.of)
+
+
+def _tally(title: str, answers: Sequence[tuple[Answer, Answer]]) -> Tally:
+    both = [(mine, judge) for mine, judge in answers if mine is not None and judge is not None]
+    return Tally(title=title, same=sum(mine == judge for mine, judge in both), of=len(both))

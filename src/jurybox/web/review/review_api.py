@@ -1,0 +1,205 @@
+"""Reviews for programs: the same desk, as JSON."""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from jurybox.app.review_cases import Case
+from jurybox.app.review_desk import Progress
+from jurybox.errors import InputError
+from jurybox.review.review_input import read_reviewer
+from jurybox.review.reviews import Circumstances, Order, Queue, Review, read_review
+from jurybox.sample import Turn
+from jurybox.web.error_pages import Refusal
+from jurybox.web.lookup import ANY_TEXT, LARGEST, PlaceOf, TheRun
+from jurybox.web.review.review_session import TheDesk
+from jurybox.web.run_api import REFUSED, answers
+from jurybox.web.template_engine import json_response
+
+router: Final = APIRouter(prefix="/api/runs/{run}", responses=REFUSED)
+Name = Annotated[str, Field(min_length=1, max_length=80, pattern=ANY_TEXT)]
+Number = Annotated[int, Field(ge=0, le=LARGEST)]
+
+
+class ShownResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A response to be judged; ``error`` is why there is none."""
+
+    text: str
+    error: str | None = None
+
+
+class AskedCriterion(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be scored, and from where to where; only whole numbers unless ``continuous``."""
+
+    id: str
+    name: str
+    definition: str
+    low: float
+    high: float
+    continuous: bool
+
+
+class ShownCase(msgspec.Struct, frozen=True, kw_only=True):
+    """A sample as a blind reviewer may see it.
+
+    Two responses come in an ``order`` that was drawn for the reviewer: give it back with a verdict
+    that names the first of them A.
+    """
+
+    number: int
+    id: str
+    repeat: int
+    task: str
+    context: str | None
+    reference: str | None
+    messages: tuple[Turn, ...]
+    responses: tuple[ShownResponse, ...]
+    order: Order
+    queue: Queue
+    blind: bool
+    criteria: tuple[AskedCriterion, ...]
+
+
+class NextCase(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes next, if anything, and how far people have come."""
+
+    case: ShownCase | None
+    progress: Progress
+
+
+class NextAsked(BaseModel, extra="forbid"):
+    """Whose turn it is, and where to continue."""
+
+    reviewer: Name
+    queue: Literal["flagged", "random"] = "flagged"
+    after: Number | None = Field(None, description="Continue after the sample with this number.")
+
+
+class GivenReview(BaseModel, extra="forbid", strict=True):
+    """A verdict: ``{"scores": {...}}``, or ``{"winner": "A"}`` with two responses."""
+
+    number: Number
+    reviewer: Name
+    verdict: dict[str, Any]
+    comment: str = ""
+    queue: Queue = "picked"
+    order: Order = "AB"
+
+
+class ToldReview(msgspec.Struct, frozen=True, kw_only=True):
+    """A review that stands; it names two responses as the run does."""
+
+    id: str
+    number: int
+    reviewer: str
+    created_at: str
+    verdict: dict[str, Any]
+    comment: str
+    queue: Queue
+    order: Order
+    blind: bool
+    record_sha256: str
+
+
+class Undoing(BaseModel, extra="forbid", strict=True):
+    """Whose newest review is taken back."""
+
+    reviewer: Name
+
+
+class Undone(msgspec.Struct, frozen=True, kw_only=True):
+    """Which review was taken back, and of which sample; null where there was none."""
+
+    withdrawn: str | None
+    number: int | None
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """Judges against people so far; null where nobody has reviewed."""
+
+    standing: dict[str, Any] | None
+
+
+@router.get("/review/next", responses=answers(NextCase))
+def next_case(asked: Annotated[NextAsked, Query()], desk: TheDesk) -> Response:
+    """Return the next sample that a reviewer hasn't reviewed, without the judges' verdict."""
+    try:
+        name = read_reviewer(asked.reviewer)
+    except InputError as error:
+        # The document can't say which letters a name may have, so that it isn't a bad request.
+        raise Refusal(404, error.problem, error.hint, error.where) from None
+    case = desk.next(name, kind=asked.queue, after=asked.after)
+    shown = None if case is None else _shown(case)
+    return json_response(NextCase(case=shown, progress=desk.progress(name)))
+
+
+@router.post("/reviews", responses=answers(ToldReview))
+def review(given: GivenReview, desk: TheDesk) -> Response:
+    """Add a review; one that the same person gave of the sample before is replaced."""
+    try:
+        desk.stored(given.number)
+    except InputError as error:
+        raise Refusal(404, error.problem, error.hint, "number") from None
+    shown = Circumstances(queue=given.queue, order=given.order)
+    row = desk.submit(given.number, given.reviewer, given.verdict, given.comment, shown=shown)
+    return json_response(_told(read_review(row)))
+
+
+@router.post("/reviews/undo", responses=answers(Undone))
+def undo_review(given: Undoing, desk: TheDesk) -> Response:
+    """Take back a reviewer's newest review."""
+    row = desk.undo(given.reviewer)
+    withdrawn, number = (None, None) if row is None else (row.of, row.number)
+    return json_response(Undone(withdrawn=withdrawn, number=number))
+
+
+@router.get("/agreement", responses=answers(Standing))
+def agreement(run: TheRun, place: PlaceOf) -> Response:
+    """Return the judges against people so far, people among themselves, corrected figures."""
+    found = place.standings.of(run)
+    return json_response(Standing(standing=None if found is None else found.as_data()))
+
+
+def _shown(case: Case) -> ShownCase:
+    return ShownCase(
+        number=case.number,
+        id=case.sample_id,
+        repeat=case.repeat,
+        task=case.task,
+        context=case.context,
+        reference=case.reference,
+        messages=case.messages,
+        responses=tuple(ShownResponse(text=each.text, error=each.error) for each in case.responses),
+        order=case.order,
+        queue=case.queue,
+        blind=case.blind,
+        criteria=tuple(
+            AskedCriterion(
+                id=each.id,
+                name=each.name,
+                definition=each.definition,
+                low=each.scale.low,
+                high=each.scale.high,
+                continuous=each.scale.continuous,
+            )
+            for each in case.criteria
+        ),
+    )
+
+
+def _told(review: Review) -> ToldReview:
+    return ToldReview(
+        id=review.id,
+        number=review.number,
+        reviewer=review.reviewer,
+        created_at=review.created_at,
+        verdict=review.verdict.as_data(),
+        comment=review.comment,
+        queue=review.shown.queue,
+        order=review.shown.order,
+        blind=review.shown.blind,
+        record_sha256=review.record_sha256,
+    )

@@ -1,0 +1,241 @@
+"""The pages of the review queue: who reviews, what comes next, what was said of it."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+import msgspec
+from fastapi import Query
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from jurybox.app.review_cases import Case
+from jurybox.engine.records import ReviewRow
+from jurybox.errors import InputError
+from jurybox.review.review_input import read_reviewer
+from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, read_review
+from jurybox.web.error_pages import Refusal
+from jurybox.web.lookup import LARGEST, Number, PlaceOf
+from jurybox.web.review.form import given_fields, given_verdict, pair_fields, score_fields
+from jurybox.web.review.reveal import compared, tallied
+from jurybox.web.review.review_session import (
+    REVIEWER,
+    STRAIGHT_ON,
+    TheDesk,
+    TheVisit,
+    Visit,
+    address,
+    queue_of,
+)
+from jurybox.web.review.sample_view import sheet_of
+from jurybox.web.security import form_of
+from jurybox.web.template_engine import page_response, text_response
+
+_CONFLICT: Final = 409
+
+
+def name_page(request: Request, desk: TheDesk) -> Response:
+    """Ask who reviews."""
+    return _ask_name(request, desk, request.session.get(REVIEWER, ""))
+
+
+def take_name(request: Request, desk: TheDesk) -> Response:
+    """Remember who reviews, and show the first sample."""
+    given = form_of(request).get("reviewer", "")
+    try:
+        request.session[REVIEWER] = read_reviewer(given)
+    except InputError as error:
+        return _ask_name(request, desk, given[:200], problem=f"{error.problem}; {error.hint}")
+    return RedirectResponse(address(desk, queue=queue_of(request)), 303)
+
+
+def take_pace(visit: TheVisit) -> Response:
+    """Remember whether to show the judges' verdict after each review, and stay where it was."""
+    visit.request.session[STRAIGHT_ON] = visit.form.get("straight") == "1"
+    number = visit.form.get("number", "")
+    return visit.go(f"/{number}" if number.isdecimal() else "")
+
+
+def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
+    """Show the judges against people, people among themselves, and what that makes of figures."""
+    data = {
+        "title": f"Agreement {desk.run.id}",
+        "run": desk.run,
+        "base": address(desk),
+        "standing": place.standings.of(desk.run),
+        "counts": Counter(each.reviewer for each in desk.reviews()),
+    }
+    return page_response(request, "review/agreement.html", data)
+
+
+def next_page(
+    visit: TheVisit,
+    after: Annotated[int | None, Query(ge=0, le=LARGEST)] = None,
+    said: str = "",
+) -> Response:
+    """Go to the next sample of the queue, or say that none is left."""
+    if visit.queue == "picked":
+        visit = msgspec.structs.replace(visit, queue="flagged")
+    case = visit.desk.next(visit.reviewer, kind=visit.queue, after=after)
+    if case is None:
+        return visit.page("done")
+    return visit.go(f"/{case.number}", **({"said": said} if said else {}))
+
+
+def case_page(visit: TheVisit, number: Number, again: str = "") -> Response:
+    """Show a sample to be scored."""
+    case = _case(visit, number)
+    if case.mine is not None and not again:
+        return visit.go(f"/{case.number}/judged", said="known")
+    return _form(visit, case, _given_before(visit, case))
+
+
+def submit(visit: TheVisit, number: Number) -> Response:
+    """Store what the reviewer says, and go on."""
+    case, form = _case(visit, number), visit.form
+    refused = _outdated(visit, case)
+    if refused is not None:
+        return refused
+    order = form.get("order", case.order)
+    shown = Circumstances(
+        queue=visit.queue,
+        order=order if order in ORDERS else case.order,
+        # Who picks a sample comes from its page, where the judges' verdict stands.
+        blind=visit.queue != "picked",
+    )
+    try:
+        verdict = given_verdict(form, visit.desk.rubric, pair=case.is_pair)
+        visit.desk.submit(
+            case.number, visit.reviewer, verdict, form.get("comment", ""), shown=shown
+        )
+    except InputError as error:
+        return _form(visit, case, form, problem=_told(visit, error), status=400)
+    if visit.goes_straight_on:
+        return visit.go(after=case.number, said="saved")
+    return visit.go(f"/{case.number}/judged", said="saved")
+
+
+def judged_page(visit: TheVisit, number: Number) -> Response:
+    """Show what the judges and others say of a sample that the reviewer has scored."""
+    case = _case(visit, number)
+    revealed = visit.desk.revealed(case.number, visit.reviewer) if case.mine is not None else None
+    if revealed is None or revealed.mine is None:
+        return visit.go(f"/{case.number}")
+    return visit.page(
+        "judged",
+        case=case,
+        compared=compared(revealed, revealed.mine, visit.desk.rubric),
+        tally=tallied(visit.desk, visit.reviewer),
+        next_link=visit.link(after=case.number),
+        again_link=visit.link(f"/{case.number}", again=1),
+    )
+
+
+def undo(visit: TheVisit) -> Response:
+    """Take the reviewer's newest review back, and show its sample again."""
+    mine = [each for each in visit.desk.reviews() if each.reviewer == visit.reviewer]
+    wanted = visit.form.get("last", "")
+    # A second click, or another window, must not take back one review more than was meant.
+    if mine and wanted and mine[-1].id != wanted:
+        problem = "that review isn't your last one any more"
+        raise Refusal(_CONFLICT, problem, "nothing was changed; go back to the queue")
+    row = visit.desk.undo(visit.reviewer)
+    if row is None:
+        return visit.go(said="nothing")
+    return visit.go(f"/{row.number}", said="undone")
+
+
+def text_page(visit: TheVisit, number: Number, part: str) -> Response:
+    """Show all of a text that was cut on the page."""
+    found = sheet_of(_case(visit, number)).part(part)
+    if found is None:
+        raise Refusal(404)
+    return text_response(found.text)
+
+
+def _ask_name(request: Request, desk: TheDesk, given: str, *, problem: str = "") -> Response:
+    data = {
+        "title": "Who reviews?",
+        "run": desk.run,
+        "base": address(desk),
+        "queue": queue_of(request),
+        "reviewer": given,
+        "known": desk.progress().reviewers,
+        "problem": problem,
+    }
+    return page_response(request, "review/name.html", data, 400 if problem else 200)
+
+
+def _case(visit: Visit, number: int) -> Case:
+    try:
+        return visit.desk.case(number, visit.reviewer, queue=visit.queue)
+    except InputError as error:
+        raise Refusal(404, error.problem, error.hint) from None
+
+
+def _form(
+    visit: Visit, case: Case, given: Mapping[str, str], *, problem: str = "", status: int = 200
+) -> Response:
+    fields = pair_fields if case.is_pair else score_fields
+    return visit.page(
+        "case",
+        status,
+        case=case,
+        sheet=sheet_of(case),
+        fields=fields(visit.desk.rubric),
+        given=given,
+        problem=problem,
+        basis=_basis(visit, case),
+        skip_link=visit.link(after=case.number),
+    )
+
+
+def _said(visit: Visit, case: Case) -> list[ReviewRow]:
+    rows = visit.desk.store.reviews_of(visit.desk.run.id, case.number)
+    return [row for row in rows if row.reviewer == visit.reviewer]
+
+
+def _basis(visit: Visit, case: Case) -> str:
+    """Return the last that the reviewer did about a sample: what a form is an answer to."""
+    said = _said(visit, case)
+    return said[-1].id if said else ""
+
+
+def _given_before(visit: Visit, case: Case) -> dict[str, str]:
+    """Return what the form holds when it opens: what the reviewer said, also if they took it back.
+
+    Whoever undoes wants to change one thing of many.
+    """
+    made = [row for row in _said(visit, case) if row.action == REVIEW]
+    if not made:
+        return {}
+    last = read_review(made[-1])
+    verdict = last.verdict.in_order(case.order).as_data()
+    return {**given_fields(verdict), "comment": last.comment}
+
+
+def _outdated(visit: Visit, case: Case) -> Response | None:
+    """Refuse a form that was overtaken; the same verdict sent twice is simply there."""
+    form = visit.form
+    opened_by = form.get("reviewer", visit.reviewer)
+    if opened_by != visit.reviewer:
+        problem = f"this page was opened by {opened_by}, and {visit.reviewer} reviews now"
+        raise Refusal(_CONFLICT, problem, "nothing was saved; go back to the queue")
+    if "basis" not in form or form["basis"] == _basis(visit, case):
+        return None
+    if case.mine is not None:
+        given = given_verdict(form, visit.desk.rubric, pair=case.is_pair)
+        same = case.mine.as_data() == given and case.comment == form.get("comment", "").strip()
+        if same:
+            return visit.go(f"/{case.number}/judged", said="known")
+        problem = "you have reviewed this sample already, in another window or before"
+        raise Refusal(_CONFLICT, problem, "nothing was changed; look at what you said before")
+    problem = "your review of this sample was taken back since this page was opened"
+    raise Refusal(_CONFLICT, problem, "nothing was saved; open the sample again")
+
+
+def _told(visit: Visit, error: InputError) -> str:
+    """Say what is wrong by the criterion's name, not by its id."""
+    found = visit.desk.rubric.criterion(error.where)
+    where = error.where if found is None else found.name
+    return f"{where}: {error.problem}; {error.hint}" if where else f"{error.problem}; {error.hint}"

@@ -1,0 +1,104 @@
+"""A reviewer at the desk of a run: who they are, which queue they work in, where they go next."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+from fastapi import Depends
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from jurybox.app.review_desk import ReviewDesk
+from jurybox.review.reviews import QUEUES, Queue
+from jurybox.web.lookup import PlaceOf, TheRun
+from jurybox.web.security import form_of
+from jurybox.web.template_engine import page_response, segment
+
+REVIEWER: Final = "reviewer"
+STRAIGHT_ON: Final = "straight_on"
+"""Of a session: who reviews, and whether they want the next sample at once."""
+TITLES: Final[Mapping[Queue, str]] = {"flagged": "Flagged", "random": "Random part"}
+_NOTICES: Final = {
+    "saved": "Saved.",
+    "undone": "Your last review is taken back; here is its sample again.",
+    "nothing": "There is no review of yours to take back.",
+    "known": "You have reviewed this sample already.",
+}
+
+
+def _desk(run: TheRun, place: PlaceOf) -> ReviewDesk:
+    return ReviewDesk(place.store, run)
+
+
+TheDesk = Annotated[ReviewDesk, Depends(_desk)]
+
+
+class Visit(msgspec.Struct, frozen=True, kw_only=True):
+    """A request of a reviewer."""
+
+    request: Request
+    desk: ReviewDesk
+    reviewer: str
+    queue: Queue
+
+    @property
+    def form(self) -> Mapping[str, str]:
+        """The fields that were sent."""
+        return form_of(self.request)
+
+    @property
+    def goes_straight_on(self) -> bool:
+        """Whether the reviewer wants the next sample at once, not the judge's verdict first."""
+        return bool(self.request.session.get(STRAIGHT_ON))
+
+    def link(self, path: str = "", **query: str | int) -> str:
+        """Return the address of a page of this desk, in the same queue."""
+        return address(self.desk, path, queue=self.queue, **query)
+
+    def go(self, path: str = "", **query: str | int) -> Response:
+        """Send the reviewer to a page of this desk."""
+        return RedirectResponse(self.link(path, **query), 303)
+
+    def page(self, name: str, status: int = 200, **data: Any) -> Response:  # noqa: ANN401
+        """Return a page of this desk."""
+        mine = [each for each in self.desk.reviews() if each.reviewer == self.reviewer]
+        shared = {
+            "title": f"Review {self.desk.run.id}",
+            "run": self.desk.run,
+            "base": address(self.desk),
+            "queue": self.queue,
+            "queues": [{"name": name, "title": title} for name, title in TITLES.items()],
+            "reviewer": self.reviewer,
+            "progress": self.desk.progress(self.reviewer),
+            "last": mine[-1].id if mine else "",
+            "straight": self.goes_straight_on,
+            "notice": _NOTICES.get(self.request.query_params.get("said", ""), ""),
+        }
+        return page_response(self.request, f"review/{name}.html", {**shared, **data}, status)
+
+
+def _visit(request: Request, desk: TheDesk) -> Visit:
+    """Return who visits; a reviewer without a name is asked for it first."""
+    queue = queue_of(request, "picked" if "number" in request.path_params else "flagged")
+    reviewer: str | None = request.session.get(REVIEWER)
+    if reviewer is None:
+        raise HTTPException(303, headers={"Location": address(desk, "/name", queue=queue)})
+    return Visit(request=request, desk=desk, reviewer=reviewer, queue=queue)
+
+
+TheVisit = Annotated[Visit, Depends(_visit)]
+
+
+def address(desk: ReviewDesk, path: str = "", **query: str | int) -> str:
+    """Return the address of a page of a desk."""
+    told = f"?{urlencode(query)}" if query else ""
+    return f"/runs/{segment(desk.run.id)}/review{path}{told}"
+
+
+def queue_of(request: Request, usual: Queue = "flagged") -> Queue:
+    """Return the queue that a form or an address names."""
+    form: Mapping[str, str] = form_of(request) if request.method == "POST" else {}
+    given = form.get("queue") or request.query_params.get("queue", "")
+    return given if given in QUEUES else usual

@@ -1,0 +1,72 @@
+"""A sample as the page shows it to somebody who scores it."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from jurybox.app.review_cases import Case
+from jurybox.sample import Response
+from jurybox.web.page_text import CutText, cut_text
+
+_SHOWN: Final = 20_000
+_MOST_TURNS: Final = 50
+_LONGEST_TROUBLE: Final = 500
+_TITLES: Final = {"context": "Context", "task": "Task", "reference": "Reference"}
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A text with its title; ``trouble`` says why there is none. ``name`` finds it again."""
+
+    name: str
+    title: str
+    text: str
+    trouble: str | None = None
+
+    @property
+    def cut(self) -> CutText:
+        """As much of the text as a page shows."""
+        return cut_text(self.text, _SHOWN)
+
+
+class Sheet(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is shown of a sample, in its order; ``further`` earlier messages are left out."""
+
+    further: int
+    parts: tuple[Part, ...]
+    responses: tuple[Part, ...]
+
+    def part(self, name: str) -> Part | None:
+        """Return a part by its name."""
+        return next((each for each in (*self.parts, *self.responses) if each.name == name), None)
+
+
+def sheet_of(case: Case) -> Sheet:
+    """Return what is shown of a case."""
+    return Sheet(
+        further=max(0, len(case.messages) - _MOST_TURNS),
+        parts=tuple(_parts(case)),
+        responses=tuple(_responses(case)),
+    )
+
+
+def _parts(case: Case) -> Iterator[Part]:
+    for place, turn in enumerate(case.messages[-_MOST_TURNS:]):
+        yield Part(name=f"turn-{place}", title=f"Earlier, {turn.role}", text=turn.content)
+    texts = {"context": case.context, "task": case.task, "reference": case.reference}
+    for name, text in texts.items():
+        if text is not None:
+            yield Part(name=name, title=_TITLES[name], text=text)
+
+
+def _responses(case: Case) -> Iterator[Part]:
+    letters = ("a", "b") if case.is_pair else ("",)
+    for letter, response in zip(letters, case.responses, strict=True):
+        name = f"response-{letter}" if letter else "response"
+        title = f"Response {letter.upper()}".strip()
+        trouble = None if response.answered else _trouble(response)
+        yield Part(name=name, title=title, text=response.text, trouble=trouble)
+
+
+def _trouble(response: Response) -> str:
+    return (response.error or "it came too late")[:_LONGEST_TROUBLE]

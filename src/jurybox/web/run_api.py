@@ -1,0 +1,272 @@
+"""The same data for programs, as JSON; the framework checks and describes what is asked."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from jurybox.app.calibrations import standing_as_data, standing_of
+from jurybox.app.live_runs import Progress
+from jurybox.engine.records import ReviewRow
+from jurybox.reporting.record import Shape
+from jurybox.reporting.run_list import ListedRun, listed_run
+from jurybox.reporting.sample_record import record_as_data
+from jurybox.reporting.stored import damaged, procedure_of, rubric_of
+from jurybox.scoring.sample_index import Facets, flag_names
+from jurybox.web.filters import Limit, ListFilter, Offset
+from jurybox.web.lookup import ANY_TEXT, PlaceOf, TheRecord, TheRun, known_run
+from jurybox.web.pages.rubrics_page import History, rubric_history
+from jurybox.web.template_engine import csrf_of, json_response
+
+_FIGURES: Final = msgspec.json.Decoder(dict[str, float])
+_COMPONENTS: Final[dict[str, Any]] = {}
+Json = dict[str, Any]
+
+
+class Why(BaseModel):
+    """What is wrong, how to fix it, and where it is; may be empty."""
+
+    problem: str
+    hint: str
+    where: str
+
+
+class Refused(BaseModel):
+    """The answer to a request that can't be served."""
+
+    error: Why
+
+
+REFUSED: Final[dict[int | str, Json]] = {
+    "4XX": {"model": Refused, "description": "The request is refused."},
+    "5XX": {"model": Refused, "description": "The store can't be read."},
+}
+router: Final = APIRouter(prefix="/api", responses=REFUSED)
+
+
+def answers(kind: Any) -> dict[int | str, Json]:  # noqa: ANN401 - any type that msgspec knows
+    """Describe the answer of an endpoint, for the document."""
+    # Two rooms may have a type of the same name.
+    own = kind.__name__
+    refs = f"#/components/schemas/{own}.{{name}}"
+    (schema,), components = msgspec.json.schema_components([kind], ref_template=refs)
+    _COMPONENTS.update({f"{own}.{name}": each for name, each in components.items()})
+    content = {"application/json": {"schema": schema}}
+    return {200: {"description": "The answer.", "content": content}}
+
+
+def described(document: Json) -> Json:
+    """Complete the framework's document with our own types, and with the token."""
+    document["components"]["schemas"] |= _COMPONENTS
+    document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    document["security"] = [{}, {"token": []}]
+    return document
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """What a write brings in ``X-Jurybox-CSRF``, with the cookie of the same answer."""
+
+    csrf: str
+
+
+class RunList(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs, the newest first; ``more`` says that there are older ones."""
+
+    runs: tuple[ListedRun, ...]
+    more: bool
+
+
+class RunData(msgspec.Struct, frozen=True, kw_only=True):
+    """A run; ``people`` and ``calibration`` are null where there are none. There is more in it."""
+
+    run_id: str
+    status: str
+    suite: str
+    summary: Json
+    gates: list[Json]
+    review: Json
+    planned: int
+    people: Json | None
+    calibration: Json | None
+
+
+class ReviewList(msgspec.Struct, frozen=True, kw_only=True):
+    """Reviews, in the order in which they were made."""
+
+    reviews: tuple[Json, ...]
+
+
+class ComparisonData(msgspec.Struct, frozen=True, kw_only=True):
+    """Two runs compared; of the samples that changed, the first 50. There is more in it."""
+
+    a: Json
+    b: Json
+    identical: bool | None
+    figures: list[Json]
+    tested: list[Json]
+    counts: Json
+    samples: list[Json]
+
+
+class FoundSample(msgspec.Struct, frozen=True, kw_only=True):
+    """A sample, as far as it is needed to choose one."""
+
+    number: int
+    id: str
+    repeat: int
+    flags: tuple[str, ...]
+    urgency: int
+    scenario: str | None
+    demographic: str | None
+    winner: str | None
+    figures: dict[str, float]
+
+
+class FoundSamples(msgspec.Struct, frozen=True, kw_only=True):
+    """Some of the samples that were asked for; ``total`` counts all of them."""
+
+    samples: tuple[FoundSample, ...]
+    total: int
+
+
+class SampleData(msgspec.Struct, frozen=True, kw_only=True):
+    """A sample. There is more in it: what `jurybox export` writes."""
+
+    run_id: str
+    number: int
+    id: str
+    repeat: int
+    task: str
+    record_sha256: str
+
+
+class Exchanges(msgspec.Struct, frozen=True, kw_only=True):
+    """What models were asked, and what they replied."""
+
+    exchanges: list[Json]
+
+
+class RunsAsked(BaseModel, extra="forbid"):
+    """Which part of the list of runs."""
+
+    offset: Offset = 0
+    limit: Limit = 50
+
+
+class ComparisonAsked(BaseModel, extra="forbid"):
+    """Which two runs."""
+
+    a: Annotated[str, Field(min_length=1, max_length=200, pattern=ANY_TEXT)]
+    b: Annotated[str, Field(min_length=1, max_length=200, pattern=ANY_TEXT)]
+
+
+@router.get("/session", responses=answers(Session))
+def session(request: Request) -> Response:
+    """Return what a write without the token has to bring in the header `X-Jurybox-CSRF`."""
+    return json_response(Session(csrf=csrf_of(request)))
+
+
+@router.get("/runs", responses=answers(RunList))
+def runs(asked: Annotated[RunsAsked, Query()], place: PlaceOf) -> Response:
+    """Return the runs of the store, the newest first."""
+    rows = place.store.runs(asked.offset + asked.limit + 1)[asked.offset :]
+    listed = tuple(listed_run(row, place.store) for row in rows[: asked.limit])
+    return json_response(RunList(runs=listed, more=len(rows) > asked.limit))
+
+
+@router.get("/runs/{run}", responses=answers(RunData))
+def run(run: TheRun, place: PlaceOf) -> Response:
+    """Return a run with its figures, gates and decision, as `jurybox show --json` prints it."""
+    view = place.live.view(run)
+    people = place.standings.of(run)
+    data = {
+        **view.as_data(),
+        "people": None if people is None else people.as_data(),
+        "calibration": standing_as_data(standing_of(view, place.store)),
+    }
+    return json_response(data)
+
+
+@router.get("/runs/{run}/progress", responses=answers(Progress))
+def progress(run: TheRun, place: PlaceOf) -> Response:
+    """Return how far a run has come; cheap enough to be asked every few seconds."""
+    return json_response(place.live.progress(run))
+
+
+@router.get("/runs/{run}/reviews", responses=answers(ReviewList))
+def reviews(run: TheRun, place: PlaceOf) -> Response:
+    """Return what people said of a run's samples, in the order in which they said it."""
+    rows = place.store.reviews(run.id)
+    return json_response(ReviewList(reviews=tuple(map(_review_data, rows))))
+
+
+@router.get("/comparison", responses=answers(ComparisonData))
+def comparison(asked: Annotated[ComparisonAsked, Query()], place: PlaceOf) -> Response:
+    """Return two runs compared, as `jurybox diff --json` prints it."""
+    one, other = known_run(place, asked.a), known_run(place, asked.b)
+    return json_response(place.comparison(one, other).as_data())
+
+
+@router.get("/rubrics", responses=answers(History))
+def rubrics(place: PlaceOf) -> Response:
+    """Return the versions of rubrics that the runs of the store were judged by."""
+    return json_response(rubric_history(place.store))
+
+
+@router.get("/runs/{run}/samples", responses=answers(FoundSamples))
+def samples(run: TheRun, asked: Annotated[ListFilter, Query()], place: PlaceOf) -> Response:
+    """Return the samples of a run that are asked for."""
+    query = asked.query(rubric_of(run).overall_name, offset=asked.offset, limit=asked.limit)
+    page = place.store.find_samples(run.id, query)
+    try:
+        found = FoundSamples(samples=tuple(map(_found, page.rows)), total=page.total)
+    except msgspec.DecodeError as error:
+        raise damaged(run, error) from None
+    return json_response(found)
+
+
+@router.get("/runs/{run}/samples/{number}", responses=answers(SampleData))
+def sample(run: TheRun, record: TheRecord) -> Response:
+    """Return a sample, as `jurybox export` writes it."""
+    procedure = procedure_of(run)
+    shape = Shape(procedure.judging.rubric, rules=procedure.rules is not None)
+    try:
+        data = shape.record(record.row)
+    except (msgspec.DecodeError, LookupError) as error:
+        raise damaged(run, error) from None
+    return json_response({"run_id": run.id, "number": record.row.number, **data})
+
+
+@router.get("/runs/{run}/samples/{number}/exchanges", responses=answers(Exchanges))
+def exchanges(run: TheRun, record: TheRecord) -> Response:
+    """Return what models were asked for a sample and what they replied, as it is stored."""
+    try:
+        data = {"exchanges": record_as_data(record, run)["exchanges"]}
+    except (msgspec.DecodeError, LookupError) as error:
+        raise damaged(run, error) from None
+    return json_response(data)
+
+
+def _review_data(row: ReviewRow) -> Json:
+    data: Json = msgspec.structs.asdict(row)
+    try:
+        return data | {"verdict": msgspec.json.decode(row.verdict)}
+    except msgspec.DecodeError:
+        return data
+
+
+def _found(row: Facets) -> FoundSample:
+    return FoundSample(
+        number=row.number,
+        id=row.sample_id,
+        repeat=row.repeat,
+        flags=flag_names(row.flags),
+        urgency=row.urgency,
+        scenario=row.scenario,
+        demographic=row.demographic,
+        winner=row.winner,
+        figures=_FIGURES.decode(row.figures),
+    )

@@ -1,0 +1,112 @@
+"""From a store to pages on an address, and to their end."""
+
+import asyncio
+import errno
+import ipaddress
+import secrets
+import socket
+from collections.abc import Callable, Iterable
+from typing import Any, Final, cast
+
+from fastapi import FastAPI
+from hypercorn.asyncio import serve as _answer  # pyright: ignore[reportUnknownVariableType]
+from hypercorn.config import Config
+
+from jurybox.errors import InputError
+from jurybox.settings import TOKEN
+
+_BACKLOG: Final = 128
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_SHORTEST: Final = 16
+_MAX_HEAD: Final = 32_768
+IDLE_SECONDS: Final = 10.0
+"""How long a connection may take to send the head of its next request."""
+_GOODBYE_SECONDS: Final = 1.0
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether an address can be reached from this machine only."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def known_names(host: str, more: Iterable[str]) -> tuple[frozenset[str], bool]:
+    """Return the names under which the server may be asked, and whether any address is one too."""
+    plain = host.strip("[]").lower()
+    name = f"[{plain}]" if ":" in plain else plain
+    try:
+        every = ipaddress.ip_address(plain).is_unspecified
+    except ValueError:
+        every = False
+    return _LOOPBACK | {name, *(each.lower() for each in more)}, every
+
+
+def choose_token(given: str | None) -> str:
+    """Return the token that is set, or a new one.
+
+    Raises:
+        InputError: the one that is set is easily guessed.
+
+    """
+    if given is None:
+        return secrets.token_urlsafe(32)
+    if len(given) < _SHORTEST:
+        raise InputError(f"it has less than {_SHORTEST} characters", "choose a longer one", TOKEN)
+    return given
+
+
+def open_port(host: str, port: int) -> socket.socket:
+    """Take a port of an address.
+
+    Raises:
+        InputError: another program has it, or it can't be had.
+
+    """
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        problem = f"no such address ({(error.strerror or str(error)).lower()})"
+        raise InputError(problem, "check --host", host) from None
+    try:
+        return socket.create_server(found[4], family=found[0], backlog=_BACKLOG)
+    except OSError as error:
+        problem = f"can't be used ({(error.strerror or str(error)).lower()})"
+        if error.errno == errno.EADDRINUSE:
+            problem = "another program uses it"
+        hint = "choose another, or port 0 for a free one"
+        raise InputError(problem, hint, f"{host}:{port}") from None
+
+
+def address_of(port: socket.socket) -> str:
+    """Return the address that is typed into a browser."""
+    host, number = port.getsockname()[:2]
+    return f"http://[{host}]:{number}/" if ":" in host else f"http://{host}:{number}/"
+
+
+async def serve(
+    app: FastAPI, port: socket.socket, ready: Callable[[], object], stopped: asyncio.Event
+) -> None:
+    """Report that it is ready, and answer until it is to stop."""
+    ready()
+    config = Config()
+    config.bind = [f"fd://{port.detach()}"]
+    # What it would log may hold parts of a request.
+    config.accesslog = config.errorlog = None
+    config.include_server_header = False
+    config.h11_max_incomplete_size = _MAX_HEAD
+    config.keep_alive_timeout = IDLE_SECONDS
+    config.graceful_timeout = _GOODBYE_SECONDS
+    serving = asyncio.ensure_future(
+        _answer(cast("Any", app), config, shutdown_trigger=stopped.wait, mode="asgi")
+    )
+    ending = asyncio.ensure_future(stopped.wait())
+    await asyncio.wait([serving, ending], return_when=asyncio.FIRST_COMPLETED)
+    # A page that takes longer is given up.
+    await asyncio.wait([serving], timeout=2 * _GOODBYE_SECONDS)
+    ending.cancel()
+    if serving.done():
+        serving.result()

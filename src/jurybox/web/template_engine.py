@@ -1,0 +1,100 @@
+"""From data to pages: one Jinja2 environment, in which every text is escaped."""
+
+import re
+import secrets
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+from jinja2 import Environment, PackageLoader
+from starlette.requests import Request
+from starlette.responses import Response
+
+from jurybox.reporting.html.html_render import environment as report_environment
+from jurybox.web.app_state import place_of
+
+# What a browser might obey or what turns the order of letters around; tabs and line ends are fine.
+_COMMANDS: Final = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+CSRF: Final = "csrf"
+"""The name, in a session, of the token that a form has to send back."""
+
+
+def harmless(value: Any) -> Any:  # noqa: ANN401 - whatever a template shows
+    """Return a text without what isn't seen but obeyed; anything else as it is."""
+    if type(value) is str:
+        return _COMMANDS.sub("\ufffd", value)
+    return value
+
+
+def segment(text: object) -> str:
+    """Return a text as one part of a path: a slash in an id doesn't make two of it."""
+    return quote(str(text), safe="")
+
+
+def moment(text: str | None) -> str:
+    """Return a stored time as people read it."""
+    return "" if text is None else text.partition(".")[0].replace("T", " ").removesuffix("Z")
+
+
+def count(value: int) -> str:
+    """Return a count with its thousands apart."""
+    return f"{value:,}"
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment that all pages are made in: the report's, with our own templates."""
+    made = report_environment([PackageLoader("jurybox.web", "templates")])
+    made.finalize = harmless
+    made.filters |= {"segment": segment, "moment": moment, "count": count}
+    return made
+
+
+def warm_up() -> None:
+    """Make ready what the first page would otherwise wait for: templates, and who draws charts."""
+    import_module("jurybox.statistics.intervals")
+    made = environment()
+    for name in made.list_templates(extensions=["html"]):
+        made.get_template(name)
+
+
+def csrf_of(request: Request) -> str:
+    """Return the token that the forms of this browser carry."""
+    session: dict[str, str] = request.scope.get("session", {})
+    return session.setdefault(CSRF, secrets.token_urlsafe())
+
+
+def page_response(
+    request: Request, name: str, data: Mapping[str, Any], status: int = 200
+) -> Response:
+    """Return a page."""
+    place = place_of(request)
+    text = (
+        environment()
+        .get_template(name)
+        .render(
+            csrf=csrf_of(request),
+            store_name=place.store_name,
+            guarded=place.guarded,
+            path=request.scope["path"],
+            **data,
+        )
+    )
+    body = text.encode(errors="replace")
+    return Response(body, status, media_type="text/html; charset=utf-8")
+
+
+def json_response(data: object, status: int = 200) -> Response:
+    """Return JSON."""
+    return Response(msgspec.json.encode(data), status, media_type="application/json")
+
+
+def text_response(text: str) -> Response:
+    """Return a text, whole and word for word, as nothing but text."""
+    body = text.encode(errors="replace")
+    return Response(body, media_type="text/plain; charset=utf-8")
