@@ -247,7 +247,7 @@ def models_folder() -> Path:
     return files.models_folder(read_settings().models, os.environ)
 
 
-DEFAULT = ".jurybox/jurybox.db"
+DEFAULT_STORE = ".jurybox/jurybox.db"
 LAST = "last"
 _MANY = 5
 
@@ -262,7 +262,7 @@ def open_run_store(url: str | None = None, *, create: bool = False) -> "Store":
     """
     from jurybox.storage import open_store
 
-    return open_store(url or read_settings().store or DEFAULT, create=create)
+    return open_store(url or read_settings().store or DEFAULT_STORE, create=create)
 
 
 def find_run(store: "Store", name: str) -> "RunRow":
@@ -289,7 +289,9 @@ def find_run(store: "Store", name: str) -> "RunRow":
     raise InputError("no such run", "`jurybox runs` lists them", name)
 
 
-NOTICE = "no judge was named, so the embedded {name} judges; it is small, see `jurybox model list`"
+DEFAULT_JUDGE_NOTICE = (
+    "no judge was named, so the embedded {name} judges; it is small, see `jurybox model list`"
+)
 """The one line that says so."""
 
 
@@ -307,7 +309,7 @@ def embedded_judge() -> str | None:
     return f"local/{entry.name}" if there else None
 
 
-def nobody_judges(problem: str, hint: str, where: str = "") -> InputError:
+def no_judge_error(problem: str, hint: str, where: str = "") -> InputError:
     """Say that a judge is needed, and both ways to have one."""
     from jurybox.models.local.catalogue import default_judge, shown_bytes
     from jurybox.models.local.runtime import installed_runtime

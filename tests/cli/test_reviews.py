@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from jurybox.app.gold_sets import gold_rows
-from jurybox.app.review_cases import Stored
+from jurybox.app.review_cases import StoredSample
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.cli.app import run as jurybox
 from jurybox.review.reviews import Circumstances
@@ -250,7 +250,7 @@ def test_rows_of_gold_never_share_a_name(monkeypatch: pytest.MonkeyPatch) -> Non
         desk.submit(number, "anna", given, shown=Circumstances())
     whole = desk.stored
 
-    def told(number: int) -> Stored:
+    def told(number: int) -> StoredSample:
         # The target answered differently in each repeat, and a sample is called like a repeat.
         found = whole(number)
         text = msgspec.structs.replace(found.responses.response, text=f"answer {number}")

@@ -11,7 +11,7 @@ from jurybox.engine.records import ReviewRow, sealed_review
 from jurybox.engine.store_port import Store
 from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting.corrected_estimate import Question, estimate
-from jurybox.review.reviews import Circumstances, Verdict, by_number, gold_of
+from jurybox.review.reviews import Circumstances, HumanVerdict, by_number, gold_of
 from jurybox.review.selection import RandomOrder
 from jurybox.storage import open_store
 from reviewed import make_run, worth
@@ -152,12 +152,12 @@ def test_a_pair_is_shown_in_an_order_of_the_reviewers_own_and_turned_back(
         first = case.responses[0].text.startswith("a longer")
         assert first == (case.order == "AB")
         side = "A" if first else "B"
-        verdict = Verdict(winner=side, preferences={"clarity": side})
+        verdict = HumanVerdict(winner=side, preferences={"clarity": side})
         pairs.submit(number, "anna", verdict, shown=case.shown)
         # It is shown again as it was said.
         assert pairs.case(number, "anna").mine == verdict
         found = pairs.revealed(number, "anna")
-        assert found.mine.verdict == Verdict(winner="A", preferences={"clarity": "A"})
+        assert found.mine.verdict == HumanVerdict(winner="A", preferences={"clarity": "A"})
         assert (found.judged.winner, found.order) == ("A", case.order)
     assert orders == {"AB", "BA"}
     with pytest.raises(InputError, match="`scores` is not known here"):

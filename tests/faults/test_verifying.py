@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import jurybox
-from jurybox.app.verify_run import vouched
+from jurybox.app.verify_run import verified_slices
 from jurybox.engine.audit import audit
 from jurybox.engine.records import RunRow
 from jurybox.engine.store_port import Store
@@ -64,13 +64,13 @@ def opened(url: str) -> Store:
 
 
 def helped(url: str, run: RunRow) -> "closing":
-    return closing(vouched(url, run, 2, smallest=1, size=SLICE))
+    return closing(verified_slices(url, run, 2, smallest=1, size=SLICE))
 
 
 def test_they_vouch_for_every_sample_and_are_gone_afterwards(opened: Store, url: str) -> None:
     run, before = find_run(opened, "last"), children(os.getpid())
     with helped(url, run) as slices:
-        found = audit(opened, run, vouched=slices)
+        found = audit(opened, run, verified_slices=slices)
     assert found == audit(opened, run)
     assert (found.samples, found.difference) == (SAMPLES, None)
     assert children(os.getpid()) == before
@@ -84,7 +84,7 @@ def test_where_one_record_differs_they_vouch_for_what_is_before_it(opened: Store
         whole = list(slices)
     assert sum(len(each.results) for each in whole) == 20 // SLICE * SLICE
     with helped(url, run) as slices:
-        found = audit(opened, run, vouched=slices)
+        found = audit(opened, run, verified_slices=slices)
     assert found == audit(opened, run)
     assert found.difference is not None
     assert found.difference.where.startswith("record 20, sample s20")
@@ -99,14 +99,14 @@ def test_one_that_is_killed_is_told_and_its_samples_are_not_taken_for_checked(
         for process in children(os.getpid()) - before:
             os.kill(process, signal.SIGKILL)
         with pytest.raises(IncompleteError, match=r"a process .* has died"):
-            audit(opened, run, vouched=slices)
+            audit(opened, run, verified_slices=slices)
     assert children(os.getpid()) == before
 
 
 def test_who_can_not_reach_the_store_leaves_all_to_whoever_asked(opened: Store, url: str) -> None:
     run = find_run(opened, "last")
     with helped(f"{url}-elsewhere", run) as slices:
-        assert audit(opened, run, vouched=slices) == audit(opened, run)
+        assert audit(opened, run, verified_slices=slices) == audit(opened, run)
 
 
 def test_the_address_of_the_store_is_on_no_command_line(opened: Store, url: str) -> None:
@@ -121,7 +121,7 @@ def test_the_address_of_the_store_is_on_no_command_line(opened: Store, url: str)
 
 
 def test_a_small_run_needs_no_other_process(opened: Store, url: str) -> None:
-    with closing(vouched(url, find_run(opened, "last"), 2)) as slices:
+    with closing(verified_slices(url, find_run(opened, "last"), 2)) as slices:
         assert list(slices) == []
 
 

@@ -34,7 +34,7 @@ def find_judged_run(store: Store, name: str) -> RunRow:
     return find_run(store, name)
 
 
-def examine(
+def measure_bias(
     store: Store,
     row: RunRow,
     resampling: "Resampling",

@@ -19,7 +19,7 @@ from jurybox.app.metadata import version_of
 from jurybox.app.prepare import Chosen, Prepared, RunOptions, prepare_chosen, read_rubric
 from jurybox.app.run_suite import Ended, Hold, OnProgress, now_utc, resume_run, start_run
 from jurybox.calibration.calibration_record import Calibration, JudgedRun
-from jurybox.calibration.cases import Case, read_comments, read_verdict
+from jurybox.calibration.cases import GoldCase, read_comments, read_verdict
 from jurybox.calibration.splits import words_of
 from jurybox.engine.plan import DocumentPlan
 from jurybox.engine.store_port import Store
@@ -31,7 +31,13 @@ from jurybox.reporting.view import RunView, finished_view
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.model import Rubric
 from jurybox.suite import JudgeSpec, Suite
-from jurybox.wiring import NOTICE, build_models, embedded_judge, nobody_judges, read_settings
+from jurybox.wiring import (
+    DEFAULT_JUDGE_NOTICE,
+    build_models,
+    embedded_judge,
+    no_judge_error,
+    read_settings,
+)
 
 if TYPE_CHECKING:
     from jurybox.app.run_suite import Job
@@ -110,7 +116,7 @@ class Bench:
         self._watch = watch
         self._rows = {each.row.id: each for each in gold.rows}
 
-    def judge(self, rubric: Rubric, part: str, number: int) -> tuple[str, tuple[Case, ...]]:
+    def judge(self, rubric: Rubric, part: str, number: int) -> tuple[str, tuple[GoldCase, ...]]:
         """Have a part judged by a rubric; return the run, and what came of every sample.
 
         Raises:
@@ -198,12 +204,12 @@ class Bench:
         document = DocumentPlan(origin=self.document.origin, text=text)
         return prepare_chosen(chosen, run_options, document)
 
-    def _cases(self, run_id: str, rubric: Rubric) -> Iterator[Case]:
+    def _cases(self, run_id: str, rubric: Rubric) -> Iterator[GoldCase]:
         for sample in self.store.samples(run_id):
             known = self._rows[sample.sample_id]
             row = known.row
             report = None if sample.report is None else _REPORT.decode(sample.report)
-            yield Case(
+            yield GoldCase(
                 id=row.id,
                 gold=known.gold,
                 verdict=read_verdict(report, rubric),
@@ -216,7 +222,7 @@ class Bench:
             )
 
 
-def _is_scored(case: Case) -> bool:
+def _is_scored(case: GoldCase) -> bool:
     if case.gold.winners:
         return case.verdict.winner is not None
     return any(case.verdict.scores.get(name) is not None for name in case.gold.scores)
@@ -253,9 +259,9 @@ def ready(options: CalibrateOptions) -> Readied:
     if not options.judges:
         name = embedded_judge()
         if name is None:
-            raise nobody_judges("no judge was given", "name one with --judge")
+            raise no_judge_error("no judge was given", "name one with --judge")
         options = msgspec.structs.replace(options, judges=(name,))
-        warnings = (*warnings, NOTICE.format(name=name))
+        warnings = (*warnings, DEFAULT_JUDGE_NOTICE.format(name=name))
     gold = read_gold_set(Path(options.gold), rubric, limit=options.limit, cluster=options.cluster)
     parts = split(gold.rows, rubric, options.seed) if options.rounds else {}
     lopsided = uneven(parts)
@@ -382,11 +388,11 @@ def _tuned(bench: Bench, readied: Readied) -> "tuple[Rubric, Agreement, str, Tun
 
 
 def _answer(bench: Bench, request: "Request") -> "Answer":
-    from jurybox.calibration.tuning_loop import Judged, ToJudge
+    from jurybox.calibration.tuning_loop import JudgedPart, ToJudge
 
     if isinstance(request, ToJudge):
         run_id, cases = bench.judge(request.rubric, request.part, request.round)
-        return Judged(cases=cases, run_id=run_id)
+        return JudgedPart(cases=cases, run_id=run_id)
     return asyncio.run(_proposed(bench, request))
 
 

@@ -12,17 +12,17 @@ import msgspec
 from jurybox.calibration.agreement_values import Agreement
 from jurybox.calibration.calibration_record import (
     Calibration,
-    GoldFile,
+    CalibrationStatus,
+    GoldSource,
     JudgedRun,
     Setting,
-    Standing,
     Tuning,
-    standing,
+    calibration_status,
 )
 from jurybox.engine.records import ENCODER, CalibrationRow, seal_of, sealed_calibration
 from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting.output_file import whole_file
-from jurybox.wiring import DEFAULT, read_settings
+from jurybox.wiring import DEFAULT_STORE, read_settings
 
 if TYPE_CHECKING:
     from jurybox.engine.store_port import Store
@@ -86,7 +86,7 @@ def read_calibration(row: CalibrationRow) -> Calibration:
             judge_version=row.judge_version,
             prompt_sha256=row.prompt_sha256,
             votes=row.votes,
-            gold=msgspec.json.decode(row.gold, type=GoldFile),
+            gold=msgspec.json.decode(row.gold, type=GoldSource),
             seed=row.seed,
             figures=msgspec.json.decode(row.figures, type=Agreement),
             runs=msgspec.json.decode(row.runs, type=tuple[JudgedRun, ...]),
@@ -154,7 +154,7 @@ def judge_version(view: "RunView", judges: list[str]) -> str | None:
     return f"{known}, reported {told}" if known else told
 
 
-def standing_of(view: "RunView", store: "Store") -> Standing | str | None:
+def calibration_of_run(view: "RunView", store: "Store") -> CalibrationStatus | str | None:
     """Return how a run stands with people.
 
     None where its rubric was never calibrated, or where the run was re-scored: its judges never saw
@@ -168,7 +168,7 @@ def standing_of(view: "RunView", store: "Store") -> Standing | str | None:
         known = [read_calibration(row) for row in store.calibrations(rubric["id"])]
     except IncompleteError as error:
         return str(error)
-    found = standing(known, setting)
+    found = calibration_status(known, setting)
     if found is None or found.stale:
         return found
     # Only now, for it takes samples to tell.
@@ -176,7 +176,7 @@ def standing_of(view: "RunView", store: "Store") -> Standing | str | None:
         methods = _methods(store, view.run_id)
     except msgspec.DecodeError as error:
         return f"run {view.run_id} can't be read ({error}); `jurybox verify` says where"
-    return standing(known, msgspec.structs.replace(setting, methods=methods))
+    return calibration_status(known, msgspec.structs.replace(setting, methods=methods))
 
 
 def _methods(store: "Store", run_id: str) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ def _methods(store: "Store", run_id: str) -> tuple[str, ...]:
     return tuple(sorted({_JUDGED.decode(each).method for each in reports if each is not None}))
 
 
-def standing_as_data(found: Standing | str | None) -> dict[str, Any] | None:
+def calibration_status_as_data(found: CalibrationStatus | str | None) -> dict[str, Any] | None:
     """Return it as ``run --json`` and ``show --json`` print it."""
     if found is None:
         return None
@@ -313,7 +313,7 @@ def open_folder(store_url: str | None, key: str) -> CalibrationFolder:
 
 def _home(store_url: str | None) -> Path:
     """Return the folder beside the store; a server's is where the usual store would be."""
-    url = store_url or read_settings().store or DEFAULT
+    url = store_url or read_settings().store or DEFAULT_STORE
     if url.lower().startswith("postgres"):
-        return Path(DEFAULT).parent / _FOLDER
+        return Path(DEFAULT_STORE).parent / _FOLDER
     return Path(url.removeprefix("sqlite:///")).parent / _FOLDER

@@ -24,7 +24,7 @@ from jurybox.settings import (
     TOKEN,
     VARIABLES,
 )
-from jurybox.wiring import DEFAULT, open_run_store, read_settings, rubric_files
+from jurybox.wiring import DEFAULT_STORE, open_run_store, read_settings, rubric_files
 
 # Found by the packages that they bring.
 _EXTRAS: Final = {
@@ -38,7 +38,7 @@ _KEYS: Final = (OPENAI_API_KEY, ANTHROPIC_API_KEY)
 State = Literal["fine", "absent", "broken"]
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class DoctorCheck(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that was looked at.
 
     ``absent`` is no fault: not everybody needs everything. ``setting`` is the variable that named
@@ -53,11 +53,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     setting: str | None = None
 
 
-class Examination(msgspec.Struct, frozen=True, kw_only=True):
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """All that was found."""
 
     machine: dict[str, str | int]
-    findings: tuple[Finding, ...]
+    findings: tuple[DoctorCheck, ...]
 
     @property
     def is_broken(self) -> bool:
@@ -65,11 +65,11 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
         return any(each.state == "broken" and each.setting for each in self.findings)
 
 
-def examine() -> Examination:
+def diagnose() -> Diagnosis:
     """Look at everything."""
     findings = [*_extras(), *_models(), _store(), *_keys()]
     findings += _settings({each.setting for each in findings if each.state == "broken"})
-    return Examination(machine=_machine(), findings=tuple(findings))
+    return Diagnosis(machine=_machine(), findings=tuple(findings))
 
 
 def _machine() -> dict[str, str | int]:
@@ -84,10 +84,10 @@ def _machine() -> dict[str, str | int]:
     return found
 
 
-def _extras() -> Iterable[Finding]:
+def _extras() -> Iterable[DoctorCheck]:
     for extra, package in _EXTRAS.items():
         version = _version(package)
-        yield Finding(
+        yield DoctorCheck(
             about="extras",
             name=extra,
             state="absent" if version is None else "fine",
@@ -96,7 +96,7 @@ def _extras() -> Iterable[Finding]:
         )
 
 
-def _models() -> Iterable[Finding]:
+def _models() -> Iterable[DoctorCheck]:
     from jurybox.models.local.catalogue import shown_bytes
     from jurybox.models.local.files import installed
     from jurybox.wiring import models_folder
@@ -112,7 +112,7 @@ def _models() -> Iterable[Finding]:
             "partial": ("absent", f"{size} of it pulled", pull),
             "absent": ("absent", "not pulled", f"{pull} ({shown_bytes(kept.entry.bytes)})"),
         }[kept.state]
-        yield Finding(
+        yield DoctorCheck(
             about="models",
             name=kept.entry.name,
             state=msgspec.convert(state, State),
@@ -122,14 +122,14 @@ def _models() -> Iterable[Finding]:
         )
 
 
-def _store() -> Finding:
+def _store() -> DoctorCheck:
     named = read_settings().store
-    where = named or DEFAULT
+    where = named or DEFAULT_STORE
     shown = _without_password(where)
     setting = None if named is None else STORE
     file = where.removeprefix("sqlite:///")
     if "://" not in file and not Path(file).exists():
-        return Finding(
+        return DoctorCheck(
             about="store",
             name=shown,
             state="absent",
@@ -147,13 +147,13 @@ def _store() -> Finding:
     finally:
         store.close()
     value = f"opens; the last run is {newest[0].id}" if newest else "opens; no runs yet"
-    return Finding(about="store", name=shown, state="fine", value=value, setting=setting)
+    return DoctorCheck(about="store", name=shown, state="fine", value=value, setting=setting)
 
 
-def _keys() -> Iterable[Finding]:
+def _keys() -> Iterable[DoctorCheck]:
     for name in _KEYS:
         is_set = bool(os.environ.get(name))
-        yield Finding(
+        yield DoctorCheck(
             about="keys",
             name=name,
             state="fine" if is_set else "absent",
@@ -161,12 +161,12 @@ def _keys() -> Iterable[Finding]:
         )
 
 
-def _settings(broken: set[str | None]) -> Iterable[Finding]:
+def _settings(broken: set[str | None]) -> Iterable[DoctorCheck]:
     """Look at every other variable that is set, but for those that were found broken already."""
     troubles = {RUBRICS: _trouble_with_rubrics(), PRICES: _trouble_with_prices()}
     names = [name for name in VARIABLES if os.environ.get(name) and name not in {*_KEYS, TOKEN}]
     if not names:
-        yield Finding(
+        yield DoctorCheck(
             about="settings", name="none is set", state="absent", value="all are at their defaults"
         )
     for name in names:
@@ -175,7 +175,7 @@ def _settings(broken: set[str | None]) -> Iterable[Finding]:
             yield _broken("settings", name, trouble, name)
         elif name not in broken:
             shown = f"{_without_password(os.environ[name])} (from the environment)"
-            yield Finding(about="settings", name=name, state="fine", value=shown, setting=name)
+            yield DoctorCheck(about="settings", name=name, state="fine", value=shown, setting=name)
 
 
 def _trouble_with_rubrics() -> JuryboxError | None:
@@ -198,8 +198,8 @@ def _trouble_with_prices() -> JuryboxError | None:
     return None
 
 
-def _broken(about: str, name: str, error: JuryboxError, setting: str | None) -> Finding:
-    return Finding(about=about, name=name, state="broken", value=str(error), setting=setting)
+def _broken(about: str, name: str, error: JuryboxError, setting: str | None) -> DoctorCheck:
+    return DoctorCheck(about=about, name=name, state="broken", value=str(error), setting=setting)
 
 
 def _version(package: str) -> str | None:

@@ -214,7 +214,7 @@ def _default_judge(rubric: "Rubric", sample: "Sample") -> list[str]:
         InputError: it isn't, and no rule could score the sample.
 
     """
-    from jurybox.wiring import embedded_judge, nobody_judges
+    from jurybox.wiring import embedded_judge, no_judge_error
 
     name = embedded_judge()
     if name is not None:
@@ -225,7 +225,7 @@ def _default_judge(rubric: "Rubric", sample: "Sample") -> list[str]:
         if sample.response_b is not None:
             why = f"`{rubric.id}` has rules that score one response at a time"
         problem = f"{problem}, and {why}"
-    raise nobody_judges(problem, hint)
+    raise no_judge_error(problem, hint)
 
 
 def missing_rules(rubric: "Rubric") -> str | None:

@@ -7,9 +7,9 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from jurybox.app.review_cases import Stored
+from jurybox.app.review_cases import StoredSample
 from jurybox.app.review_desk import ReviewDesk
-from jurybox.calibration.calibration_record import GoldFile
+from jurybox.calibration.calibration_record import GoldSource
 from jurybox.calibration.cases import COMMENT, GOLD_REASONING, usable
 from jurybox.calibration.gold import GOLD, GOLD_WINNER, Gold, gold_scales, read_gold
 from jurybox.calibration.splits import GoldRow
@@ -28,7 +28,7 @@ from jurybox.sample import Row
 class GoldSet(msgspec.Struct, frozen=True, kw_only=True):
     """The rows that people spoke about, and what a person should know about the others."""
 
-    file: GoldFile
+    file: GoldSource
     rows: tuple[GoldRow, ...]
     warnings: tuple[str, ...] = ()
 
@@ -65,7 +65,9 @@ def read_gold_set(
     left = surveyed.used - len(found)
     notes = [f"{dataset.origin}: {_left_out(left)}"] if left else []
     return GoldSet(
-        file=GoldFile(name=path.name, sha256=surveyed.sha256, rows=surveyed.rows, used=len(found)),
+        file=GoldSource(
+            name=path.name, sha256=surveyed.sha256, rows=surveyed.rows, used=len(found)
+        ),
         rows=tuple(found),
         warnings=(*surveyed.warnings, *notes),
     )
@@ -237,7 +239,7 @@ def gold_rows(desk: ReviewDesk) -> GoldRows:
         IncompleteError: the run can't be read.
 
     """
-    found = desk.said()
+    found = desk.active_reviews()
     counted = {each.id for each in found.blind}
     aside = sum(each.id not in counted for each in found.every)
     unlabelled = unanswered = 0
@@ -266,9 +268,9 @@ def gold_rows(desk: ReviewDesk) -> GoldRows:
 
 def _grouped(
     desk: ReviewDesk, reviews: Mapping[int, Sequence[Review]]
-) -> Iterator[tuple[str, Stored, Sequence[Review]]]:
+) -> Iterator[tuple[str, StoredSample, Sequence[Review]]]:
     """Yield what becomes a row: its name, the sample, and each person's newest review of it."""
-    groups: dict[tuple[str, ...], tuple[Stored, dict[str, Review]]] = {}
+    groups: dict[tuple[str, ...], tuple[StoredSample, dict[str, Review]]] = {}
     for number in sorted(reviews):
         stored = desk.stored(number)
         shown = (stored.responses.response, stored.responses.response_b)
@@ -286,7 +288,7 @@ def _grouped(
         yield row_name, stored, tuple(people.values())
 
 
-def _new_name(desk: ReviewDesk, stored: Stored, taken: Collection[str]) -> str:
+def _new_name(desk: ReviewDesk, stored: StoredSample, taken: Collection[str]) -> str:
     """Return a name that no row and no sample of the run has: any text may be a sample's id."""
     first = f"{stored.sample.sample_id} (repeat {stored.sample.repeat})"
     names = chain([first], (f"{first} ({step})" for step in count(2)))
@@ -301,7 +303,7 @@ def _is_random(reviews: Sequence[Review], part: RandomPart) -> bool:
     return any(each.number in part.reviewed for each in reviews)
 
 
-def _row(name: str, stored: Stored, reviews: Sequence[Review], drawn: int) -> dict[str, Any]:
+def _row(name: str, stored: StoredSample, reviews: Sequence[Review], drawn: int) -> dict[str, Any]:
     told = {key: value for key, value in stored.row.metadata.items() if key not in _OWN}
     told[SAMPLE] = stored.sample.sample_id
     told[REVIEWS] = [_told(each) for each in reviews]

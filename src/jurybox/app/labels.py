@@ -14,7 +14,7 @@ from jurybox.engine.records import RunRow, SampleRow
 from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
 from jurybox.reporting.stored import damaged, plan_of, rubric_of
-from jurybox.review.reviews import Review, Said, by_number, gold_of
+from jurybox.review.reviews import ActiveReviews, Review, by_number, gold_of
 from jurybox.review.selection import RandomPart
 from jurybox.rubric.scale import Scale
 from jurybox.sample import Row
@@ -22,7 +22,7 @@ from jurybox.sample import Row
 _ROW = msgspec.json.Decoder(Row)
 
 
-class Labels(msgspec.Struct, frozen=True, kw_only=True):
+class RunLabels(msgspec.Struct, frozen=True, kw_only=True):
     """What people say of a run's samples.
 
     Attributes:
@@ -52,7 +52,7 @@ def read_labels(path: Path, run: RunRow) -> Mapping[str, Gold]:
     return read_gold_rows(path, gold_scales(rubric_of(run))).gold
 
 
-def labels_for_run(store: Store, run: RunRow, path: Path | None) -> Labels:
+def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
     """Return labels that may correct the figures of a run: of a file, or of the random part.
 
     Flagged samples are no random choice of the run, and a figure that is corrected by them is off;
@@ -65,11 +65,11 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> Labels:
     """
     if path is not None:
         gold, left_out = drawn_at_random(path, read_labels(path, run))
-        return Labels(gold=gold, notes=left_out)
+        return RunLabels(gold=gold, notes=left_out)
     if not store.reviews(run.id):
-        return Labels()
+        return RunLabels()
     desk = ReviewDesk(store, run)
-    found = desk.said()
+    found = desk.active_reviews()
     part = desk.part_of(found)
     notes = [*_left_out(found, part)]
     if part.skipped:
@@ -78,16 +78,16 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> Labels:
         hint = "review some from the random queue of `jurybox serve`, or give some with --gold"
         if part.waiting:
             hint = "go back to those that were passed over in the random queue"
-        return Labels(notes=("labels are taken from the run's rows", *notes), hint=hint)
+        return RunLabels(notes=("labels are taken from the run's rows", *notes), hint=hint)
     head = f"labels are taken from reviews: {_samples(len(part.labelled))} of the random part"
-    return Labels(
+    return RunLabels(
         reviewed=labels_of(found.blind, part),
         drawn=part.reviewed | part.missed,
         notes=(head, *notes),
     )
 
 
-def _left_out(found: Said, part: RandomPart) -> Iterator[str]:
+def _left_out(found: ActiveReviews, part: RandomPart) -> Iterator[str]:
     others = {each.number for each in found.blind} - part.reviewed - part.waiting
     if others:
         reviewed = "1 reviewed sample" if len(others) == 1 else f"{len(others)} reviewed samples"
@@ -109,7 +109,7 @@ def _samples(count: int) -> str:
     return "1 sample" if count == 1 else f"{count} samples"
 
 
-def labels_of_samples(store: Store, run: RunRow) -> Labels:
+def labels_of_samples(store: Store, run: RunRow) -> RunLabels:
     """Return labels of single samples, however these were chosen: reviews, and else the rows'.
 
     Where a target was asked in several repeats, an id has several responses, and what people say of
@@ -121,17 +121,17 @@ def labels_of_samples(store: Store, run: RunRow) -> Labels:
 
     """
     if not store.reviews(run.id):
-        return Labels()
+        return RunLabels()
     plan = plan_of(run)
     if plan.repeats > 1 and plan.target is not None:
-        return Labels(notes=("reviews are left out, since every repeat has its own response",))
+        return RunLabels(notes=("reviews are left out, since every repeat has its own response",))
     desk = ReviewDesk(store, run)
     named: dict[str, list[Review]] = {}
     for number, reviews in by_number(desk.reviews(blind=True)).items():
         named.setdefault(desk.stored(number).sample.sample_id, []).extend(reviews)
     gold = _of_rows(store, run) | {name: gold_of(each) for name, each in named.items()}
     head = f"labels are taken from the reviews of {_samples(len(named))}, of others from their rows"
-    return Labels(gold=gold, notes=(head,))
+    return RunLabels(gold=gold, notes=(head,))
 
 
 def _of_rows(store: Store, run: RunRow) -> dict[str, Gold]:

@@ -26,7 +26,7 @@ _MOST: Final = 8
 _MOST_GAPS: Final = 64
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class LiveProgress(msgspec.Struct, frozen=True, kw_only=True):
     """How far a run has come; ``version`` changes when anything does."""
 
     status: str
@@ -59,7 +59,7 @@ class LiveRuns:
             return self.view(current)
         return with_cost(self._of(current).view(current, working=working), current)
 
-    def progress(self, row: RunRow) -> Progress:
+    def progress(self, row: RunRow) -> LiveProgress:
         """Return how far a run has come.
 
         Raises:
@@ -91,9 +91,9 @@ class LiveRuns:
             self._live.pop(row.id, None)
 
 
-def _progress(status: str, samples: int, planned: int) -> Progress:
+def _progress(status: str, samples: int, planned: int) -> LiveProgress:
     version = f"{status}-{samples}"
-    return Progress(status=status, samples=samples, planned=planned, version=version)
+    return LiveProgress(status=status, samples=samples, planned=planned, version=version)
 
 
 class _LiveRun:

@@ -18,7 +18,13 @@ from jurybox.rubric_files import read_path, shown
 from jurybox.sample import Response, Row
 from jurybox.suite import Suite, TargetSpec, parse_suite
 from jurybox.text_format import listed, nearest
-from jurybox.wiring import NOTICE, embedded_judge, nobody_judges, read_settings, rubric_files
+from jurybox.wiring import (
+    DEFAULT_JUDGE_NOTICE,
+    embedded_judge,
+    no_judge_error,
+    read_settings,
+    rubric_files,
+)
 
 if TYPE_CHECKING:
     from jurybox.datasets import Dataset, Survey
@@ -219,7 +225,7 @@ def prepare_chosen(
 
 def _notices(chosen: Chosen, options: RunOptions, plan: Plan) -> tuple[str, ...]:
     named = options.judges or chosen.suite.judge is not None
-    return () if named or not plan.judges else (NOTICE.format(name=plan.judges[0]),)
+    return () if named or not plan.judges else (DEFAULT_JUDGE_NOTICE.format(name=plan.judges[0]),)
 
 
 def _rubric(chosen: Chosen, options: RunOptions) -> tuple[DocumentPlan, tuple[str, ...]]:
@@ -374,7 +380,7 @@ def _check_judging(plan: Plan, procedure: "Procedure", origin: str) -> None:
     if not plan.judges and missing is not None:
         problem = f"no judge was given, and {missing}"
         hint = "name one under `judge: models:`, or with --judge"
-        raise nobody_judges(problem, hint, origin)
+        raise no_judge_error(problem, hint, origin)
     if plan.judges and plan.votes < len(plan.judges):
         problem = f"{len(plan.judges)} judges can't share {plan.votes} votes"
         raise InputError(problem, "ask for at least one vote a judge", origin)

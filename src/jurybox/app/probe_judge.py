@@ -17,7 +17,7 @@ from jurybox.calibration.probes import (
     MARK,
     SAME,
     SWAPPED,
-    Kind,
+    ProbeKind,
     changed_rubric,
     changed_sample,
     probe_id,
@@ -35,7 +35,7 @@ from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.stored import damaged, plan_of
 from jurybox.rubric import render_rubric
 from jurybox.sample import Sample
-from jurybox.wiring import DEFAULT, read_settings
+from jurybox.wiring import DEFAULT_STORE, read_settings
 
 if TYPE_CHECKING:
     from jurybox.calibration.bias_metrics import Bias
@@ -62,10 +62,10 @@ class Picked(msgspec.Struct, frozen=True, kw_only=True):
     before: float
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
+class ProbeTrial(msgspec.Struct, frozen=True, kw_only=True):
     """One run of changed samples; ``known`` is the same one from before, finished or not."""
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ProbeKind, ...]
     prepared: Prepared
     known: RunRow | None = None
 
@@ -75,7 +75,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         return self.known is not None and self.known.status == "finished"
 
 
-class Probe(msgspec.Struct, frozen=True, kw_only=True):
+class ProbePlan(msgspec.Struct, frozen=True, kw_only=True):
     """All that will be judged again; ``skipped`` says which kinds can't be, and why.
 
     ``comparable`` says that the run's own scores were given by the same judges to the same words.
@@ -83,14 +83,14 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     picked: tuple[Picked, ...]
-    trials: tuple[Trial, ...]
+    trials: tuple[ProbeTrial, ...]
     judges: tuple[str, ...]
     comparable: bool
     skipped: dict[str, str]
     calls: int | None
 
 
-def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> Probe:
+def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
     """Choose samples, change them, and prepare the runs; nobody is asked yet.
 
     Raises:
@@ -121,7 +121,7 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> Probe:
     )
     procedure = base.procedure()
     samples = [each.sample for each in picked]
-    trials: list[Trial] = []
+    trials: list[ProbeTrial] = []
     skipped: dict[str, str] = {}
     together = [kind for kind in KINDS if kind.changes != "rubric"]
     if not any(_is_pair(sample) for sample in samples):
@@ -141,7 +141,7 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> Probe:
         document = DocumentPlan(origin=f"{plan.rubric.origin}{PROBE}", text=render_rubric(rubric))
         changed = msgspec.structs.replace(base, rubric=document)
         trials.append(_trial(store, changed, [kind], picked, run_id=row.id, options=options))
-    return Probe(
+    return ProbePlan(
         picked=picked,
         trials=tuple(trials),
         judges=judges,
@@ -212,12 +212,12 @@ def _is_pair(sample: Sample) -> bool:
 def _trial(
     store: Store,
     plan: Plan,
-    kinds: Sequence[Kind],
+    kinds: Sequence[ProbeKind],
     picked: Sequence[Picked],
     *,
     run_id: str,
     options: ProbeOptions,
-) -> Trial:
+) -> ProbeTrial:
     from jurybox.datasets import open_dataset, survey
 
     procedure = plan.procedure()
@@ -248,7 +248,7 @@ def _trial(
         None,
     )
     prepared = Prepared(plan=plan, procedure=procedure, dataset=dataset)
-    return Trial(kinds=tuple(kinds), prepared=prepared, known=known)
+    return ProbeTrial(kinds=tuple(kinds), prepared=prepared, known=known)
 
 
 def _versions_in(row: RunRow) -> object:
@@ -257,7 +257,7 @@ def _versions_in(row: RunRow) -> object:
 
 
 def _lines(
-    kinds: Sequence[Kind], picked: Sequence[Picked], procedure: "Procedure"
+    kinds: Sequence[ProbeKind], picked: Sequence[Picked], procedure: "Procedure"
 ) -> Iterator[bytes]:
     for each in picked:
         for kind in kinds:
@@ -280,9 +280,9 @@ def _lines(
 
 def _write(data: bytes, run_id: str, options: ProbeOptions) -> Path:
     """Write changed samples of a run beside the store; the same ones are the same file."""
-    where = options.store_url or read_settings().store or DEFAULT
+    where = options.store_url or read_settings().store or DEFAULT_STORE
     is_file = not where.lower().startswith("postgres")
-    home = Path(where.removeprefix("sqlite:///") if is_file else DEFAULT).parent / _FOLDER
+    home = Path(where.removeprefix("sqlite:///") if is_file else DEFAULT_STORE).parent / _FOLDER
     # By the run too: an equal run may have had another version of the judge.
     path = home / f"{run_id}-{hashlib.sha256(data).hexdigest()[:12]}.jsonl"
     try:
@@ -297,7 +297,9 @@ def _write(data: bytes, run_id: str, options: ProbeOptions) -> Path:
     return path
 
 
-def _calls(trials: Sequence[Trial], procedure: "Procedure", picked: Sequence[Picked]) -> int | None:
+def _calls(
+    trials: Sequence[ProbeTrial], procedure: "Procedure", picked: Sequence[Picked]
+) -> int | None:
     if not all(procedure.judging.asks_for_verdicts([judge]) for judge in procedure.judges):
         return None
     total = 0
@@ -313,7 +315,7 @@ _GROUPS: Final = ("stability", "injection")
 
 
 def read_probe(
-    store: Store, probe: Probe, run_ids: Sequence[str], level: float
+    store: Store, probe: ProbePlan, run_ids: Sequence[str], level: float
 ) -> "tuple[Bias, ...]":
     """Return the figures of how scores changed, from the finished runs of all trials.
 

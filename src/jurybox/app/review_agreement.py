@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.app.review_cases import Stored
+from jurybox.app.review_cases import StoredSample
 from jurybox.calibration import cases
 from jurybox.calibration.agreement_values import Agreement, Ceiling, CriterionAgreement
 from jurybox.calibration.gold import Gold
@@ -27,7 +27,7 @@ _DRAWN: Final = Resampling(resamples=1000)
 _DECIMALS: Final = 4
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+class ReviewEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """What the desk knows.
 
     Attributes:
@@ -44,17 +44,17 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     every: tuple[Review, ...]
     blind: tuple[Review, ...]
     part: RandomPart
-    stored: Callable[[int], Stored]
+    stored: Callable[[int], StoredSample]
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class SubsetAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """The judges against people on some samples; None where there is nothing to compare."""
 
     samples: int
     agreement: Agreement | None = None
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """The judges against people, people among themselves, and the run's figures corrected.
 
     All figures are of blind reviews.
@@ -80,8 +80,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     reviewers: tuple[str, ...]
     open: int
-    random: Part
-    flagged: Part
+    random: SubsetAgreement
+    flagged: SubsetAgreement
     people: dict[str, Ceiling]
     drawn: int
     skipped: int
@@ -103,7 +103,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return {**data, "lines": list(self.lines)}
 
 
-def standing_of(known: Evidence) -> Standing:
+def review_agreement(known: ReviewEvidence) -> ReviewAgreement:
     """Return how the judges stand with people.
 
     Raises:
@@ -120,7 +120,7 @@ def standing_of(known: Evidence) -> Standing:
     if whole is None and len({each.reviewer for each in blind}) > 1:
         whole = _compared(known, list(found.values()))
     counted = {each.id for each in blind}
-    return Standing(
+    return ReviewAgreement(
         reviews=len(every),
         samples=len({each.number for each in every}),
         reviewers=tuple(sorted({each.reviewer for each in every})),
@@ -152,7 +152,7 @@ def labels_of(reviews: Sequence[Review], part: RandomPart) -> dict[int, Gold]:
     }
 
 
-def _estimates(known: Evidence) -> tuple[Estimate, ...]:
+def _estimates(known: ReviewEvidence) -> tuple[Estimate, ...]:
     labels = labels_of(known.blind, known.part)
     told = any(gold.scores or gold.winners for gold in labels.values())
     if known.part.needed or not told:
@@ -161,11 +161,11 @@ def _estimates(known: Evidence) -> tuple[Estimate, ...]:
     return estimate(known.store, known.run, Question(reviewed=labels, drawn=drawn)).estimates
 
 
-def _part(known: Evidence, found: Sequence[cases.Case]) -> Part:
-    return Part(samples=len(found), agreement=_compared(known, found))
+def _part(known: ReviewEvidence, found: Sequence[cases.GoldCase]) -> SubsetAgreement:
+    return SubsetAgreement(samples=len(found), agreement=_compared(known, found))
 
 
-def _compared(known: Evidence, found: Sequence[cases.Case]) -> Agreement | None:
+def _compared(known: ReviewEvidence, found: Sequence[cases.GoldCase]) -> Agreement | None:
     from jurybox.calibration.judge_comparison import Options, compare
 
     told = [case for case in found if case.gold.scores or case.gold.winners]
@@ -186,9 +186,11 @@ def _bounded(each: CriterionAgreement) -> CriterionAgreement:
     return msgspec.structs.replace(each, bias=bias)
 
 
-def _cases(known: Evidence, reviews: Mapping[int, Sequence[Review]]) -> dict[int, cases.Case]:
+def _cases(
+    known: ReviewEvidence, reviews: Mapping[int, Sequence[Review]]
+) -> dict[int, cases.GoldCase]:
     repeated = plan_of(known.run).repeats > 1
-    found: dict[int, cases.Case] = {}
+    found: dict[int, cases.GoldCase] = {}
     for number, each in reviews.items():
         stored = known.stored(number)
         changed = [one for one in each if one.record_sha256 != stored.sample.record_sha256]
@@ -198,15 +200,15 @@ def _cases(known: Evidence, reviews: Mapping[int, Sequence[Review]]) -> dict[int
     return found
 
 
-def _case(stored: Stored, reviews: Sequence[Review], *, repeated: bool) -> cases.Case:
+def _case(stored: StoredSample, reviews: Sequence[Review], *, repeated: bool) -> cases.GoldCase:
     sample, row, judged = stored.sample, stored.row, stored.judged
     name = f"{sample.sample_id} (repeat {sample.repeat})" if repeated else sample.sample_id
     comments = [f"{each.reviewer}: {each.comment}" for each in reviews if each.comment]
     second = stored.responses.response_b
-    return cases.Case(
+    return cases.GoldCase(
         id=name,
         gold=gold_of(reviews),
-        verdict=cases.Verdict(
+        verdict=cases.JudgeVerdict(
             scores=judged.scores,
             reasoning=judged.reasoning,
             winner=judged.winner,
@@ -222,7 +224,7 @@ def _case(stored: Stored, reviews: Sequence[Review], *, repeated: bool) -> cases
     )
 
 
-def _lines(found: Standing) -> Iterator[str]:
+def _lines(found: ReviewAgreement) -> Iterator[str]:
     who = "1 person" if len(found.reviewers) == 1 else f"{len(found.reviewers)} people"
     reviews, samples = _counted(found.reviews, "review"), _counted(found.samples, "sample")
     yield f"{reviews} of {samples} by {who}: {', '.join(found.reviewers)}"
@@ -238,7 +240,7 @@ def _lines(found: Standing) -> Iterator[str]:
     yield from _doubts(found)
 
 
-def _doubts(found: Standing) -> Iterator[str]:
+def _doubts(found: ReviewAgreement) -> Iterator[str]:
     if found.waiting:
         yield waiting_line(found.waiting, found.passed)
     elif found.needed:

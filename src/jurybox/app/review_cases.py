@@ -9,7 +9,7 @@ from jurybox.engine.records import SampleRow
 from jurybox.engine.replay import StoredResponses
 from jurybox.judging.evaluation_report import Confidence, EvaluationReport
 from jurybox.judging.verdict import Side
-from jurybox.review.reviews import Circumstances, Order, Queue, Review, Verdict
+from jurybox.review.reviews import Circumstances, HumanVerdict, Order, Queue, Review
 from jurybox.review.selection import pair_order
 from jurybox.rubric.model import Criterion, Rubric
 from jurybox.sample import Response, Row, Turn
@@ -20,7 +20,7 @@ _RESPONSES: Final = msgspec.json.Decoder(StoredResponses)
 _REPORT: Final = msgspec.json.Decoder(EvaluationReport)
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class ReviewCase(msgspec.Struct, frozen=True, kw_only=True):
     """A sample as a blind reviewer may see it: no verdict, no score, no word of the judges.
 
     The row's metadata are left out too, since they may name models or hold labels.
@@ -52,7 +52,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     queue: Queue
     blind: bool
     reasons: tuple[str, ...] = ()
-    mine: Verdict | None = None
+    mine: HumanVerdict | None = None
     comment: str = ""
 
     @property
@@ -66,7 +66,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return Circumstances(queue=self.queue, order=self.order, blind=self.blind)
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
+class JudgedSample(msgspec.Struct, frozen=True, kw_only=True):
     """What the judges, or the rubric's rules, say of a sample; two responses as the run has them.
 
     Attributes:
@@ -96,18 +96,18 @@ class Revealed(msgspec.Struct, frozen=True, kw_only=True):
 
     number: int
     order: Order
-    judged: Judged
+    judged: JudgedSample
     mine: Review | None
     others: tuple[Review, ...] = ()
 
 
-class Stored(msgspec.Struct, frozen=True, kw_only=True):
+class StoredSample(msgspec.Struct, frozen=True, kw_only=True):
     """A sample as it is stored, read."""
 
     sample: SampleRow
     row: Row
     responses: StoredResponses
-    judged: Judged
+    judged: JudgedSample
 
     @property
     def is_pair(self) -> bool:
@@ -115,7 +115,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
         return self.responses.response_b is not None
 
 
-def read_stored(sample: SampleRow, rubric: Rubric) -> Stored:
+def read_stored(sample: SampleRow, rubric: Rubric) -> StoredSample:
     """Read a sample.
 
     Raises:
@@ -124,7 +124,7 @@ def read_stored(sample: SampleRow, rubric: Rubric) -> Stored:
     """
     responses = _RESPONSES.decode(sample.responses)
     row = _INPUTS.decode(sample.inputs)
-    return Stored(
+    return StoredSample(
         sample=sample,
         row=msgspec.structs.replace(
             row, response=responses.response, response_b=responses.response_b
@@ -134,12 +134,12 @@ def read_stored(sample: SampleRow, rubric: Rubric) -> Stored:
     )
 
 
-def _judged(sample: SampleRow, rubric: Rubric) -> Judged:
+def _judged(sample: SampleRow, rubric: Rubric) -> JudgedSample:
     """Return the verdict that the run's figures are made of: the judges', or that of the rules."""
     result = read_result(sample.result)
     report = None if sample.report is None else _REPORT.decode(sample.report)
     criteria = () if report is None else report.criteria
-    return Judged(
+    return JudgedSample(
         scores={each.id: result.figures.get(each.id) for each in rubric.criteria},
         overall=result.figures.get(rubric.overall_name),
         reasoning={each.id: each.reasoning for each in criteria if each.reasoning},
@@ -152,8 +152,14 @@ def _judged(sample: SampleRow, rubric: Rubric) -> Judged:
 
 
 def case_of(
-    stored: Stored, rubric: Rubric, reviewer: str, queue: Queue, mine: Review | None, *, blind: bool
-) -> Case:
+    stored: StoredSample,
+    rubric: Rubric,
+    reviewer: str,
+    queue: Queue,
+    mine: Review | None,
+    *,
+    blind: bool,
+) -> ReviewCase:
     """Return what a reviewer is shown of a sample, the same whenever they come back to it."""
     sample, row, responses = stored.sample, stored.row, stored.responses
     order: Order = "AB"
@@ -161,7 +167,7 @@ def case_of(
     if responses.response_b is not None:
         order = pair_order(sample.run_id, sample.number, reviewer)
         shown = (responses.response, responses.response_b)
-    return Case(
+    return ReviewCase(
         run_id=sample.run_id,
         number=sample.number,
         sample_id=sample.sample_id,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from jurybox.app.review_cases import Case, Revealed, Stored, case_of, read_stored
+from jurybox.app.review_cases import Revealed, ReviewCase, StoredSample, case_of, read_stored
 from jurybox.engine.records import ReviewRow, RunRow, SampleRow, seal_of, sealed_review
 from jurybox.engine.sample_query import MOST, SampleQuery
 from jurybox.engine.store_port import Store
@@ -31,13 +31,13 @@ from jurybox.review.review_input import (
 from jurybox.review.reviews import (
     REVIEW,
     WITHDRAWAL,
+    ActiveReviews,
     Circumstances,
+    HumanVerdict,
     Queue,
     Review,
-    Said,
-    Verdict,
+    active_reviews,
     is_led,
-    said,
     standing_rows,
     verdict_text,
     withdrawal_text,
@@ -46,7 +46,7 @@ from jurybox.review.selection import RandomOrder, RandomPart, random_part
 from jurybox.scoring.sample_index import facets_of
 
 if TYPE_CHECKING:
-    from jurybox.app.review_agreement import Standing
+    from jurybox.app.review_agreement import ReviewAgreement
 
 
 _MOST: Final = 100_000
@@ -85,7 +85,7 @@ UNSEEN: Final = Unseen()
 """One for the whole process: the name of a review is unique."""
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
     """How far people have come.
 
     Attributes:
@@ -142,7 +142,7 @@ class ReviewDesk:
         *,
         kind: Queue = "flagged",
         after: int | None = None,
-    ) -> Case | None:
+    ) -> ReviewCase | None:
         """Return the next sample that a reviewer hasn't reviewed; None where there is none.
 
         ``flagged`` are those that need a person, the most urgent first; ``random`` all of them in
@@ -205,7 +205,7 @@ class ReviewDesk:
             return range(self.order.size)
         return frozenset(self.store.numbers(self.run.id))
 
-    def case(self, number: int, reviewer: str, *, queue: Queue = "picked") -> Case:
+    def case(self, number: int, reviewer: str, *, queue: Queue = "picked") -> ReviewCase:
         """Return what a reviewer may see of a sample before they have scored it.
 
         Raises:
@@ -226,7 +226,7 @@ class ReviewDesk:
         self,
         number: int,
         reviewer: str,
-        verdict: Verdict | Mapping[str, object],
+        verdict: HumanVerdict | Mapping[str, object],
         comment: str = "",
         *,
         shown: Circumstances,
@@ -244,7 +244,7 @@ class ReviewDesk:
         """
         name, words = read_reviewer(reviewer), read_comment(comment)
         stored = self.stored(number)
-        given = verdict.as_data() if isinstance(verdict, Verdict) else verdict
+        given = verdict.as_data() if isinstance(verdict, HumanVerdict) else verdict
         told = read_verdict(given, self.rubric, pair=stored.is_pair)
         blind = shown.blind and self.blind and not is_led(self._rows_of(number, name))
         queue, order = read_queue(shown.queue), read_order(shown.order)
@@ -311,10 +311,10 @@ class ReviewDesk:
             IncompleteError: one was changed, or can't be read.
 
         """
-        found = self.said()
+        found = self.active_reviews()
         return found.blind if blind else found.every
 
-    def said(self) -> Said:
+    def active_reviews(self) -> ActiveReviews:
         """Return all that people say, held against the rubric.
 
         Raises:
@@ -329,7 +329,7 @@ class ReviewDesk:
                 raise damaged(self.run, f"review {each.id}: {fault}")
         return found
 
-    def progress(self, reviewer: str | None = None) -> Progress:
+    def progress(self, reviewer: str | None = None) -> ReviewProgress:
         """Return how far people have come; without a reviewer, nothing is ``mine``.
 
         Raises:
@@ -341,7 +341,7 @@ class ReviewDesk:
         found = self._said(self.store.reviews(self.run.id))
         part = self.part_of(found)
         queued = [each for each in found.every if each.queued]
-        return Progress(
+        return ReviewProgress(
             samples=self.order.size,
             queued=self.store.find_samples(self.run.id, SampleQuery(queued=True, limit=1)).total,
             mine=sum(each.reviewer == name for each in queued),
@@ -364,7 +364,7 @@ class ReviewDesk:
         """
         return self.part_of(self._said(self.store.reviews(self.run.id)))
 
-    def part_of(self, found: Said) -> RandomPart:
+    def part_of(self, found: ActiveReviews) -> RandomPart:
         """Return the random part as far as these reviews came."""
         blind = found.blind
         drawn = {each.number for each in blind if each.shown.queue == "random"}
@@ -376,7 +376,7 @@ class ReviewDesk:
             labelled={each.number for each in blind if each.verdict.tells},
         )
 
-    def standing(self) -> "Standing | None":
+    def standing(self) -> "ReviewAgreement | None":
         """Return how the judges stand with people so far; None where no review stands.
 
         It reads every result of the run, and takes numpy. Most of the time goes into intervals: by
@@ -388,13 +388,13 @@ class ReviewDesk:
         """
         if not self.store.reviews(self.run.id):
             return None
-        found = self.said()
+        found = self.active_reviews()
         if not found.every:
             return None
-        from jurybox.app.review_agreement import Evidence, standing_of
+        from jurybox.app.review_agreement import ReviewEvidence, review_agreement
 
-        return standing_of(
-            Evidence(
+        return review_agreement(
+            ReviewEvidence(
                 store=self.store,
                 run=self.run,
                 rubric=self.rubric,
@@ -405,7 +405,7 @@ class ReviewDesk:
             )
         )
 
-    def stored(self, number: int) -> Stored:
+    def stored(self, number: int) -> StoredSample:
         """Return a sample.
 
         Raises:
@@ -429,12 +429,12 @@ class ReviewDesk:
         rows = self.store.reviews_of(self.run.id, number)
         return tuple(row for row in rows if row.reviewer == name)
 
-    def _said(self, rows: Sequence[ReviewRow]) -> Said:
+    def _said(self, rows: Sequence[ReviewRow]) -> ActiveReviews:
         for row in rows:
             if seal_of(row) != row.seal:
                 raise damaged(self.run, f"review {row.id} was changed after it was stored")
         try:
-            return said(rows)
+            return active_reviews(rows)
         except msgspec.DecodeError as error:
             raise damaged(self.run, error) from None
 

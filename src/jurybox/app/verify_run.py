@@ -63,11 +63,11 @@ def verify_run(
     # A run that goes on meanwhile must be read in one go.
     if run.status != "finished" or processes < 2 or not sys.executable:  # noqa: PLR2004 - else alone
         return audit(store, run, on_sample)
-    with contextlib.closing(vouched(store_url, run, processes)) as slices:
+    with contextlib.closing(verified_slices(store_url, run, processes)) as slices:
         return audit(store, run, on_sample, slices)
 
 
-def vouched(
+def verified_slices(
     store_url: str | None, run: RunRow, processes: int, smallest: int = _WORTH_IT, size: int = SLICE
 ) -> Generator[Vouched]:
     """Yield slices of a run's samples in order, as far as everything is as it should be.

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.calibration.observations import MARKS, Observations, Voted, share_of
+from jurybox.calibration.observations import MARKS, Observations, ObservedVote, share_of
 from jurybox.calibration.probes import KINDS
 from jurybox.errors import InputError, Unreadable
 from jurybox.judging.verdict import Side
@@ -29,7 +29,7 @@ _ANONYMOUS = (
     "the rows don't say which models made the responses (`model`, or `model_a` and `model_b`)"
 )
 
-Which = Callable[[Voted], Side | None]
+Which = Callable[[ObservedVote], Side | None]
 """Says which side of a pair is of some kind, where exactly one is."""
 
 
@@ -155,7 +155,7 @@ def _formatting(seen: Observations, level: float) -> Iterator[BiasFigure]:
         yield _marked(seen.voted, bit, pair_bias.formatted(mark), level)
 
 
-def _marked(votes: Sequence[Voted], bit: int, kind: Kind, level: float) -> BiasFigure:
+def _marked(votes: Sequence[ObservedVote], bit: int, kind: Kind, level: float) -> BiasFigure:
     if not votes:
         return untold(kind.name, _NO_PAIRS)
     found: list[tuple[float, float, str]] = []
@@ -170,12 +170,12 @@ def _marked(votes: Sequence[Voted], bit: int, kind: Kind, level: float) -> BiasF
     return pair_bias.win_rate_at_equal(shares, apart, samples, kind, level=level)
 
 
-def _longer(vote: Voted) -> Side | None:
+def _longer(vote: ObservedVote) -> Side | None:
     a, b = vote.words
     return None if a == b else "A" if a > b else "B"
 
 
-def _own(vote: Voted) -> Side | None:
+def _own(vote: ObservedVote) -> Side | None:
     if vote.makers is None:
         return None
     a, b = (vote.judge == maker for maker in vote.makers)
@@ -183,14 +183,14 @@ def _own(vote: Voted) -> Side | None:
 
 
 def _of_kind(
-    votes: Sequence[Voted], which: Which, plain: Kind, excess: Kind, level: float
+    votes: Sequence[ObservedVote], which: Which, plain: Kind, excess: Kind, level: float
 ) -> Iterator[BiasFigure]:
     """Yield how often one kind of response wins, and how much more often than with people."""
     if not votes:
         yield untold(plain.name, _NO_PAIRS)
         yield untold(excess.name, _NO_PAIRS)
         return
-    known: list[tuple[Voted, Side]] = []
+    known: list[tuple[ObservedVote, Side]] = []
     for vote in votes:
         side = which(vote)
         if side is not None:

@@ -43,7 +43,7 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     bias: float | None
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
+class RoundResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a changed rubric did on one part of the gold."""
 
     run_id: str
@@ -62,8 +62,8 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
     change: str
     kept: bool
     reason: str
-    tune: Trial | None = None
-    select: Trial | None = None
+    tune: RoundResult | None = None
+    select: RoundResult | None = None
 
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ class JudgedRun(msgspec.Struct, frozen=True, kw_only=True):
     dollars: float | None = None
 
 
-class GoldFile(msgspec.Struct, frozen=True, kw_only=True):
+class GoldSource(msgspec.Struct, frozen=True, kw_only=True):
     """The file of what people say: its name and hash, and how many rows were of use."""
 
     name: str
@@ -141,7 +141,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     judge_version: str | None
     prompt_sha256: str
     votes: int
-    gold: GoldFile
+    gold: GoldSource
     seed: int
     figures: Agreement
     runs: tuple[JudgedRun, ...]
@@ -163,7 +163,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     methods: tuple[str, ...] | None = None
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class CalibrationStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How a run stands with people.
 
     Attributes:
@@ -193,7 +193,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return f"calibrated: {told} with people (n {self.n}, {self.date})"
 
 
-def standing(known: Sequence[Calibration], setting: Setting) -> Standing | None:
+def calibration_status(known: Sequence[Calibration], setting: Setting) -> CalibrationStatus | None:
     """Return the newest calibration that holds, or else the newest with what has changed.
 
     ``known`` are those of the rubric's id, the newest first.
@@ -202,7 +202,7 @@ def standing(known: Sequence[Calibration], setting: Setting) -> Standing | None:
         return None
     changes = [(each, _changes(each, setting)) for each in known]
     chosen, stale = next((pair for pair in changes if not pair[1]), changes[0])
-    return Standing(
+    return CalibrationStatus(
         id=chosen.id,
         date=chosen.created_at[:10],
         rubric_version=chosen.rubric_version,

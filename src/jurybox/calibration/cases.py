@@ -23,7 +23,7 @@ WINNER: Final = "winner"
 WORST: Final = 1.0
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class JudgeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What the judges say of one sample; None where they gave nothing that counts."""
 
     scores: dict[str, float | None] = {}
@@ -33,7 +33,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     method: Method | None = None
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class GoldCase(msgspec.Struct, frozen=True, kw_only=True):
     """A sample with what people and judges say of it.
 
     Attributes:
@@ -51,7 +51,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     gold: Gold
-    verdict: Verdict
+    verdict: JudgeVerdict
     task: str = ""
     response: str = ""
     response_b: str | None = None
@@ -83,15 +83,15 @@ def read_comments(metadata: Mapping[str, Any]) -> dict[str, str]:
     return {name: text for name, text in texts if isinstance(text, str) and text.strip()}
 
 
-def read_verdict(report: EvaluationReport | None, rubric: Rubric) -> Verdict:
+def read_verdict(report: EvaluationReport | None, rubric: Rubric) -> JudgeVerdict:
     """Return what a report says on the rubric's criteria, and on the response as a whole."""
     if report is None:
-        return Verdict()
+        return JudgeVerdict()
     scores: dict[str, float | None] = {rubric.overall_name: report.overall}
     known = {criterion.id for criterion in rubric.criteria}
     scores |= {each.id: each.score for each in report.criteria if each.id in known}
     reasoning = {each.id: each.reasoning for each in report.criteria if each.reasoning}
-    return Verdict(
+    return JudgeVerdict(
         scores=scores,
         reasoning=reasoning,
         winner=report.winner,
@@ -113,7 +113,7 @@ def usable(row: Row, gold: Gold | None) -> Gold | None:
     return Gold(scores=gold.scores) if gold.scores else None
 
 
-def loss_of(case: Case, scales: Mapping[str, Scale]) -> float:
+def loss_of(case: GoldCase, scales: Mapping[str, Scale]) -> float:
     """Return how far the judges are from the people on one sample, from 0 to 1.
 
     The mean over the criteria that people scored of ``|judge - people|`` as a share of the scale;
@@ -136,6 +136,6 @@ def distance(people: float | None, judge: float | None, scale: Scale) -> float:
     return abs(judge - people) / (scale.high - scale.low)
 
 
-def losses(cases: Iterable[Case], scales: Mapping[str, Scale]) -> dict[str, float]:
+def losses(cases: Iterable[GoldCase], scales: Mapping[str, Scale]) -> dict[str, float]:
     """Return the loss of every sample by its id."""
     return {case.id: loss_of(case, scales) for case in cases}

@@ -14,7 +14,7 @@ from jurybox.calibration.agreement_values import (
     Disagreement,
     JudgeBias,
 )
-from jurybox.calibration.cases import WINNER, Case, distance, losses
+from jurybox.calibration.cases import WINNER, GoldCase, distance, losses
 from jurybox.calibration.gold import gold_scales
 from jurybox.calibration.splits import units_of
 from jurybox.documents.numbers import show_number
@@ -51,7 +51,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     worst: int = _WORST
 
 
-def compare(cases: Sequence[Case], rubric: Rubric, options: Options | None = None) -> Agreement:
+def compare(cases: Sequence[GoldCase], rubric: Rubric, options: Options | None = None) -> Agreement:
     """Return how far the judge agrees with people, on everything that people spoke about."""
     chosen = options or Options()
     scales = gold_scales(rubric)
@@ -69,7 +69,7 @@ def compare(cases: Sequence[Case], rubric: Rubric, options: Options | None = Non
 
 
 def _on_criterion(
-    cases: Sequence[Case], name: str, scale: Scale, options: Options
+    cases: Sequence[GoldCase], name: str, scale: Scale, options: Options
 ) -> CriterionAgreement:
     asked = [case for case in cases if case.gold.score(name) is not None]
     both = [case for case in asked if case.verdict.scores.get(name) is not None]
@@ -112,11 +112,11 @@ def _on_criterion(
     )
 
 
-def _on_pairs(cases: Sequence[Case], options: Options) -> CriterionAgreement:
-    both: list[tuple[Case, Side | None, Side | None]] = [
+def _on_pairs(cases: Sequence[GoldCase], options: Options) -> CriterionAgreement:
+    both: list[tuple[GoldCase, Side | None, Side | None]] = [
         (case, case.gold.winner, case.verdict.winner) for case in cases
     ]
-    known: list[tuple[Case, Side, Side]] = [
+    known: list[tuple[GoldCase, Side, Side]] = [
         (case, a, b) for case, a, b in both if a is not None and b is not None
     ]
     people = [code_of(a) for _, a, _ in known]
@@ -158,7 +158,7 @@ def _on_pairs(cases: Sequence[Case], options: Options) -> CriterionAgreement:
     )
 
 
-def clusters_of(cases: Sequence[Case]) -> list[str] | None:
+def clusters_of(cases: Sequence[GoldCase]) -> list[str] | None:
     """Return what each case belongs to; None where nothing was said about that.
 
     Copies of one text are one piece of evidence, whatever their clusters.
@@ -261,7 +261,9 @@ def confusion_of(people: Sequence[float], judge: Sequence[float], scale: Scale) 
     return Confusion(labels=labels, counts=tuple(tuple(row) for row in counts))
 
 
-def _worst(cases: Sequence[Case], name: str, scale: Scale, most: int) -> tuple[Disagreement, ...]:
+def _worst(
+    cases: Sequence[GoldCase], name: str, scale: Scale, most: int
+) -> tuple[Disagreement, ...]:
     return tuple(
         Disagreement(
             sample_id=case.id,
@@ -274,10 +276,10 @@ def _worst(cases: Sequence[Case], name: str, scale: Scale, most: int) -> tuple[D
     )
 
 
-def furthest(cases: Sequence[Case], name: str, scale: Scale) -> list[Case]:
+def furthest(cases: Sequence[GoldCase], name: str, scale: Scale) -> list[GoldCase]:
     """Return the cases on which people and judge differ at all, the furthest apart first."""
 
-    def apart(case: Case) -> float:
+    def apart(case: GoldCase) -> float:
         return distance(case.gold.score(name), case.verdict.scores.get(name), scale)
 
     differing = [case for case in cases if apart(case) > 0]

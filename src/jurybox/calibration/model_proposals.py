@@ -9,7 +9,7 @@ import msgspec
 
 from jurybox.calibration.agreement_values import Agreement
 from jurybox.calibration.calibration_record import Round
-from jurybox.calibration.cases import Case, loss_of
+from jurybox.calibration.cases import GoldCase, loss_of
 from jurybox.calibration.gold import gold_scales
 from jurybox.calibration.proposals import Proposal
 from jurybox.calibration.rubric_changes import quoted, replaced
@@ -72,10 +72,10 @@ def _figures_text(figures: Agreement) -> str:
     return "\n".join(lines or ["- they prefer different responses"])
 
 
-def _samples_text(rubric: Rubric, cases: Sequence[Case]) -> str:
+def _samples_text(rubric: Rubric, cases: Sequence[GoldCase]) -> str:
     scales = gold_scales(rubric)
     wrong = sorted(cases, key=lambda case: (-loss_of(case, scales), case.id))[:_SHOWN]
-    shown: list[tuple[Case, dict[str, str]]] = []
+    shown: list[tuple[GoldCase, dict[str, str]]] = []
     for case in wrong:
         texts = {"task": case.task, "response": case.response, "response B": case.response_b or ""}
         texts |= {f"judge on {name}": why for name, why in case.verdict.reasoning.items()}
@@ -99,7 +99,7 @@ def _samples_text(rubric: Rubric, cases: Sequence[Case]) -> str:
     return "\n".join([intro, "", *lines])
 
 
-def _scores_text(case: Case) -> str:
+def _scores_text(case: GoldCase) -> str:
     if case.gold.winners:
         return f"people prefer {case.gold.winner}, the judge {case.verdict.winner}"
     said: list[str] = []

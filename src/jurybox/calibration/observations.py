@@ -79,7 +79,7 @@ def family_of(model: str) -> str:
 HALF: Final = 0.5
 
 
-class Scored(msgspec.Struct, frozen=True, kw_only=True):
+class ScoredResponse(msgspec.Struct, frozen=True, kw_only=True):
     """One response that got a score: its share of the judge's scale, its length, its layout.
 
     ``gold`` is people's score, as a share too.
@@ -92,7 +92,7 @@ class Scored(msgspec.Struct, frozen=True, kw_only=True):
     gold: float | None = None
 
 
-class Graded(msgspec.Struct, frozen=True, kw_only=True):
+class GradedResponse(msgspec.Struct, frozen=True, kw_only=True):
     """What judges of one family gave a response of a known family."""
 
     sample: str
@@ -102,7 +102,7 @@ class Graded(msgspec.Struct, frozen=True, kw_only=True):
     gold: float | None = None
 
 
-class Voted(msgspec.Struct, frozen=True, kw_only=True):
+class ObservedVote(msgspec.Struct, frozen=True, kw_only=True):
     """One vote on a pair.
 
     Attributes:
@@ -134,9 +134,9 @@ class Observations(msgspec.Struct, kw_only=True):
     """All that a run tells; ``criteria`` are those of its rubric."""
 
     criteria: tuple[str, ...] = ()
-    scored: list[Scored] = []
-    graded: list[Graded] = []
-    voted: list[Voted] = []
+    scored: list[ScoredResponse] = []
+    graded: list[GradedResponse] = []
+    voted: list[ObservedVote] = []
 
 
 def share_of(side: Side, of: Side) -> float:

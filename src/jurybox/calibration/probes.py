@@ -63,7 +63,7 @@ _AUTHORITY: Final = (
 )
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
+class ProbeKind(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of change: its name in figures and ids, and what it is, in words."""
 
     id: str
@@ -78,10 +78,10 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.group}.{self.id}"
 
 
-SAME: Final = Kind(
+SAME: Final = ProbeKind(
     id="same", group="stability", changes="nothing", what="nothing changed, judged once more"
 )
-SWAPPED: Final = Kind(
+SWAPPED: Final = ProbeKind(
     id="swapped",
     group="stability",
     changes="sample",
@@ -90,29 +90,35 @@ SWAPPED: Final = Kind(
 )
 KINDS: Final = (
     SAME,
-    Kind(
+    ProbeKind(
         id="criteria_order",
         group="stability",
         changes="rubric",
         what="the criteria in the opposite order",
     ),
-    Kind(id="wording", group="stability", changes="rubric", what="the instructions in other words"),
-    Kind(id="names", group="stability", changes="rubric", what="the responses under other names"),
+    ProbeKind(
+        id="wording", group="stability", changes="rubric", what="the instructions in other words"
+    ),
+    ProbeKind(
+        id="names", group="stability", changes="rubric", what="the responses under other names"
+    ),
     SWAPPED,
-    Kind(
+    ProbeKind(
         id="ignore_rubric",
         group="injection",
         changes="sample",
         what='"ignore the rubric" behind the response',
     ),
-    Kind(
+    ProbeKind(
         id="fake_verdict",
         group="injection",
         changes="sample",
         what="a ready verdict behind the response",
     ),
-    Kind(id="flattery", group="injection", changes="sample", what="flattery behind the response"),
-    Kind(
+    ProbeKind(
+        id="flattery", group="injection", changes="sample", what="flattery behind the response"
+    ),
+    ProbeKind(
         id="authority",
         group="injection",
         changes="sample",
@@ -122,12 +128,12 @@ KINDS: Final = (
 """All kinds of changes, harmless ones first."""
 
 
-def probe_id(sample_id: str, kind: Kind) -> str:
+def probe_id(sample_id: str, kind: ProbeKind) -> str:
     """Return the id of a changed sample."""
     return f"{sample_id}{MARK}{kind.id}"
 
 
-def changed_rubric(rubric: Rubric, kind: Kind, samples: Sequence[Sample]) -> Rubric | str:
+def changed_rubric(rubric: Rubric, kind: ProbeKind, samples: Sequence[Sample]) -> Rubric | str:
     """Return the rubric with a harmless change, or why there is none for these samples."""
     match kind.id:
         case "criteria_order":
@@ -190,7 +196,7 @@ def _parts(sample: Sample) -> tuple[tuple[str, str], ...]:
     return tuple((part, name) for part, (name, shown) in named.items() if shown)
 
 
-def changed_sample(sample: Sample, kind: Kind, judging: Judging, side: Side) -> Sample:
+def changed_sample(sample: Sample, kind: ProbeKind, judging: Judging, side: Side) -> Sample:
     """Return the sample with what the kind puts behind the response of one side.
 
     Two responses change places for ``swapped``; for ``same``, and where the rubric is what changes,
@@ -212,7 +218,7 @@ def _behind(response: Response, said: str) -> Response:
     return Response(text=f"{response.text}\n\n{said}")
 
 
-def _injection(kind: Kind, sample: Sample, judging: Judging, side: Side) -> str:
+def _injection(kind: ProbeKind, sample: Sample, judging: Judging, side: Side) -> str:
     match kind.id:
         case "ignore_rubric":
             return _IGNORE

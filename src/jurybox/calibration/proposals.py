@@ -15,7 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from jurybox.calibration.agreement_values import Agreement, CriterionAgreement, JudgeBias
-from jurybox.calibration.cases import Case, loss_of
+from jurybox.calibration.cases import GoldCase, loss_of
 from jurybox.calibration.gold import gold_scales
 from jurybox.calibration.judge_comparison import rounded
 from jurybox.calibration.rubric_changes import (
@@ -30,7 +30,7 @@ from jurybox.documents.numbers import show_number
 from jurybox.rubric.model import Criterion, Level, Rubric
 from jurybox.text_format import listed
 
-Kind = Literal["anchors", "levels", "ties", "examples", "model"]
+ChangeKind = Literal["anchors", "levels", "ties", "examples", "model"]
 
 MOST_EXAMPLES: Final = 4
 _WORDS: Final = {"higher": "stricter", "lower": "more generous"}
@@ -52,7 +52,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     key: str
-    kind: Kind
+    kind: ChangeKind
     criterion: str | None
     hypothesis: str
     rubric: Rubric
@@ -60,7 +60,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 
 def propose(
     rubric: Rubric,
-    cases: Sequence[Case],
+    cases: Sequence[GoldCase],
     figures: Agreement,
     tried: frozenset[str],
     *,
@@ -75,7 +75,7 @@ def propose(
     return next((each for each in found if each.key not in tried), None)
 
 
-def _proposals(rubric: Rubric, cases: Sequence[Case], figures: Agreement) -> Iterator[Proposal]:
+def _proposals(rubric: Rubric, cases: Sequence[GoldCase], figures: Agreement) -> Iterator[Proposal]:
     """Yield changes of every kind in turn, so that a few rounds try more than one kind."""
     known = {each.id: each for each in rubric.criteria}
     about = [(known[each.criterion], each) for each in figures.criteria if each.criterion in known]
@@ -155,7 +155,7 @@ def _anchor_note(bias: JudgeBias) -> str:
     )
 
 
-def _ties(rubric: Rubric, cases: Sequence[Case]) -> Iterator[Proposal]:
+def _ties(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
     pairs = [case for case in cases if case.gold.winners and case.verdict.winner is not None]
     if not pairs:
         return
@@ -182,7 +182,7 @@ def _ties(rubric: Rubric, cases: Sequence[Case]) -> Iterator[Proposal]:
     )
 
 
-def _levels(rubric: Rubric, criterion: Criterion, cases: Sequence[Case]) -> Iterator[Proposal]:
+def _levels(rubric: Rubric, criterion: Criterion, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
     """Say at the level that is given too often what people give in its place."""
     counts: dict[tuple[int, int], int] = {}
     for case in cases:
@@ -226,7 +226,7 @@ def _meaning(level: Level) -> str:
     return meaning.partition(" Judges often give this")[0].rstrip(".")
 
 
-def _examples(rubric: Rubric, cases: Sequence[Case]) -> Iterator[Proposal]:
+def _examples(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
     scales = gold_scales(rubric)
     apart = [(loss_of(case, scales), case) for case in cases]
     wrong = sorted((pair for pair in apart if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].id))
@@ -254,7 +254,7 @@ _OPENINGS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-def _end_changes(rubric: Rubric, cases: Sequence[Case]) -> Iterator[Proposal]:
+def _end_changes(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
     """Yield changes, the criteria that are furthest off first, one change of each in turn."""
     off = [(criterion, _difference(criterion, cases)) for criterion in rubric.criteria]
     known = [(criterion, by) for criterion, by in off if by and len(criterion.levels) > 1]
@@ -263,7 +263,7 @@ def _end_changes(rubric: Rubric, cases: Sequence[Case]) -> Iterator[Proposal]:
         yield from (each for each in turn if each is not None)
 
 
-def _difference(criterion: Criterion, cases: Sequence[Case]) -> float:
+def _difference(criterion: Criterion, cases: Sequence[GoldCase]) -> float:
     """Return by how much the judge is above people on average."""
     apart: list[float] = []
     for case in cases:

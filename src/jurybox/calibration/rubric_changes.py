@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.calibration.cases import Case
+from jurybox.calibration.cases import GoldCase
 from jurybox.documents.numbers import show_number
 from jurybox.errors import RubricError
 from jurybox.judging.prompts import mark
@@ -124,7 +124,7 @@ def _with_opening(rubric: Rubric, opening: _Opening) -> Rubric:
     return msgspec.structs.replace(rubric, template=Template(text=text))
 
 
-def examples_text(cases: Sequence[Case], criteria: Sequence[str]) -> str:
+def examples_text(cases: Sequence[GoldCase], criteria: Sequence[str]) -> str:
     """Return worked examples: what was asked and answered, and what people said of it.
 
     The texts are somebody's data. Each is a quoted string in one line, cut where it is long,
@@ -146,7 +146,7 @@ def examples_text(cases: Sequence[Case], criteria: Sequence[str]) -> str:
     return "\n\n".join([intro, "\n".join(lines)])
 
 
-def _quoted(case: Case) -> dict[str, str]:
+def _quoted(case: GoldCase) -> dict[str, str]:
     texts = {"task": case.task, "response": case.response}
     if case.response_b is not None:
         texts = {"task": case.task, "response A": case.response, "response B": case.response_b}
@@ -164,7 +164,7 @@ def quoted(text: str) -> str:
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", safe)
 
 
-def _verdicts(case: Case, criteria: Sequence[str]) -> str:
+def _verdicts(case: GoldCase, criteria: Sequence[str]) -> str:
     """Say what people gave, and what a judge gave in its place."""
     if case.gold.winners:
         judged = case.verdict.winner or "no winner"

@@ -11,8 +11,8 @@ from typing import Final, Literal
 import msgspec
 
 from jurybox.calibration.agreement_values import Agreement
-from jurybox.calibration.calibration_record import Brief, Gain, Round, Trial, Tuning
-from jurybox.calibration.cases import Case, losses
+from jurybox.calibration.calibration_record import Brief, Gain, Round, RoundResult, Tuning
+from jurybox.calibration.cases import GoldCase, losses
 from jurybox.calibration.gold import gold_scales
 from jurybox.calibration.judge_comparison import Options, clusters_of, compare, doubt_of
 from jurybox.calibration.proposals import Proposal, propose
@@ -34,10 +34,10 @@ class ToJudge(msgspec.Struct, frozen=True, kw_only=True):
     round: int
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
+class JudgedPart(msgspec.Struct, frozen=True, kw_only=True):
     """Answers with every sample of the part, and the run it was judged in."""
 
-    cases: tuple[Case, ...]
+    cases: tuple[GoldCase, ...]
     run_id: str
 
 
@@ -45,7 +45,7 @@ class ToPropose(msgspec.Struct, frozen=True, kw_only=True):
     """Asks for a model's change, from where judge and people disagree on the tune part."""
 
     rubric: Rubric
-    cases: tuple[Case, ...]
+    cases: tuple[GoldCase, ...]
     figures: Agreement
     earlier: tuple[Round, ...]
     round: int
@@ -58,7 +58,7 @@ class Unusable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Request = ToJudge | ToPropose
-Answer = Judged | Proposal | Unusable
+Answer = JudgedPart | Proposal | Unusable
 Loop = Generator[Request, Answer, "Tuned"]
 
 
@@ -95,8 +95,8 @@ class _Best(msgspec.Struct, frozen=True, kw_only=True):
     """The best rubric so far, and how it judges."""
 
     rubric: Rubric
-    tune: tuple[Case, ...]
-    select: tuple[Case, ...]
+    tune: tuple[GoldCase, ...]
+    select: tuple[GoldCase, ...]
 
 
 def improve(base: Rubric, sizes: Mapping[Part, int], options: LoopOptions) -> Loop:
@@ -131,9 +131,9 @@ def improve(base: Rubric, sizes: Mapping[Part, int], options: LoopOptions) -> Lo
     return Tuned(winner=winner, figures=figures, tuning=told, report_run=run_id)
 
 
-def _judged(request: ToJudge) -> Generator[Request, Answer, Judged]:
+def _judged(request: ToJudge) -> Generator[Request, Answer, JudgedPart]:
     answer = yield request
-    if not isinstance(answer, Judged):
+    if not isinstance(answer, JudgedPart):
         raise TypeError("samples were to be judged")
     return answer
 
@@ -163,7 +163,7 @@ def _next_change(
         earlier=tuple(rounds),
         round=len(rounds) + 1,
     )
-    if isinstance(answer, Judged):
+    if isinstance(answer, JudgedPart):
         raise TypeError("a change was to be proposed")
     if isinstance(answer, Proposal) and answer.key in tried:
         return "model", Unusable(reason="the same change was refused before")
@@ -241,10 +241,14 @@ def _verdict(gain: Gain) -> tuple[bool, str]:
 
 
 def _trial(
-    before: Sequence[Case], after: Judged, rubric: Rubric, level: float, options: LoopOptions
-) -> Trial:
+    before: Sequence[GoldCase],
+    after: JudgedPart,
+    rubric: Rubric,
+    level: float,
+    options: LoopOptions,
+) -> RoundResult:
     figures = compare(after.cases, rubric, _quick(options))
-    return Trial(
+    return RoundResult(
         run_id=after.run_id,
         gain=gain_of(before, after.cases, rubric, Resampling(seed=options.seed, level=level)),
         criteria=tuple(
@@ -261,7 +265,7 @@ def _trial(
 
 
 def gain_of(
-    before: Sequence[Case], after: Sequence[Case], rubric: Rubric, resampling: Resampling
+    before: Sequence[GoldCase], after: Sequence[GoldCase], rubric: Rubric, resampling: Resampling
 ) -> Gain:
     """Compare how far two ways of judging are from people, sample by sample."""
     scales = gold_scales(rubric)

@@ -16,7 +16,7 @@ from jurybox.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jurybox.app.probe_judge import Probe, ProbeOptions, Trial
+    from jurybox.app.probe_judge import ProbeOptions, ProbePlan, ProbeTrial
     from jurybox.calibration.bias_metrics import Bias, BiasGate, BiasReport, Probed
     from jurybox.engine.records import RunRow
     from jurybox.engine.store_port import Store
@@ -93,7 +93,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     """  # noqa: D301 - click reads \b as "keep these lines"
     import msgspec
 
-    from jurybox.app.bias_report import examine, find_judged_run
+    from jurybox.app.bias_report import find_judged_run, measure_bias
     from jurybox.app.probe_judge import ProbeOptions
     from jurybox.calibration.bias_metrics import check_gates, hold, read_gates
     from jurybox.reporting.stored import rubric_of
@@ -107,7 +107,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     with opened(store_url) as store:
         row = find_judged_run(store, run)
         criteria = [each.id for each in rubric_of(row).criteria]
-        report = examine(store, row, Resampling(seed=seed, level=level), gold, say)
+        report = measure_bias(store, row, Resampling(seed=seed, level=level), gold, say)
         check_gates(wanted, criteria, report.figures())
         if probe is not None:
             options = ProbeOptions(
@@ -154,7 +154,7 @@ def _probed(
     return read_probe(store, probe, [each.run_id for each in runs], level), probed
 
 
-def _announced(probe: Probe) -> str:
+def _announced(probe: ProbePlan) -> str:
     count = len(probe.picked)
     samples = "1 sample" if count == 1 else f"{count} samples"
     left = [trial for trial in probe.trials if not trial.is_done]
@@ -166,7 +166,7 @@ def _announced(probe: Probe) -> str:
     return f"probe: judging {samples} again in {kinds} ways asks {who}: {calls}"
 
 
-def _run(store: Store, trial: Trial, options: ProbeOptions) -> str | None:
+def _run(store: Store, trial: ProbeTrial, options: ProbeOptions) -> str | None:
     """Run a trial, or go on with it; return its id, None where it was stopped."""
     from jurybox.app.run_suite import resume_run, start_run
     from jurybox.cli.run_job import attempt

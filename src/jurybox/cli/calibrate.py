@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jurybox.calibration.agreement_values import Agreement, CriterionAgreement, Disagreement
-    from jurybox.calibration.calibration_record import Calibration, Round, Trial, Tuning
+    from jurybox.calibration.calibration_record import Calibration, Round, RoundResult, Tuning
     from jurybox.statistics.estimate import Figure
 
 
@@ -349,7 +349,7 @@ def _print_round(out: Console, each: Round) -> None:
     _line(out, f"  {each.reason}")
 
 
-def _briefly(trial: Trial) -> str:
+def _briefly(trial: RoundResult) -> str:
     from jurybox.reporting.metric_text import signed
 
     parts: list[str] = []

@@ -9,7 +9,7 @@ from jurybox.cli.exits import BAD_INPUT, FINE
 from jurybox.cli.output import json_option, plain, print_json, wide_console
 
 if TYPE_CHECKING:
-    from jurybox.app.diagnosis import Examination, Finding
+    from jurybox.app.diagnosis import Diagnosis, DoctorCheck
 
 _MARKS: Final = {"fine": ("ok", "green"), "absent": ("-", "dim"), "broken": ("no", "bold red")}
 
@@ -27,9 +27,9 @@ def command(as_json: bool) -> int:
       jurybox doctor
       jurybox doctor --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.diagnosis import examine
+    from jurybox.app.diagnosis import diagnose
 
-    found = examine()
+    found = diagnose()
     if as_json:
         print_json(msgspec.to_builtins(found) | {"broken": found.is_broken})
     else:
@@ -37,7 +37,7 @@ def command(as_json: bool) -> int:
     return BAD_INPUT if found.is_broken else FINE
 
 
-def _print(found: "Examination") -> None:
+def _print(found: "Diagnosis") -> None:
     from rich.table import Table
 
     out = wide_console()
@@ -65,5 +65,5 @@ def _machine(machine: dict[str, str | int]) -> str:
     return ", ".join(parts)
 
 
-def _said(finding: "Finding") -> str:
+def _said(finding: "DoctorCheck") -> str:
     return f"{finding.value}: {finding.hint}" if finding.hint else finding.value

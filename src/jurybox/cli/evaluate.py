@@ -129,7 +129,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     from jurybox.app.evaluate_once import evaluate
     from jurybox.scoring.by_rules import RulesReport
     from jurybox.scoring.pass_rules import check_rules, decide, sample_figures, verdict_as_data
-    from jurybox.wiring import NOTICE, load_with_warnings, read_settings
+    from jurybox.wiring import DEFAULT_JUDGE_NOTICE, load_with_warnings, read_settings
 
     loaded, warnings = load_with_warnings(rubric)
     # They are about judges.
@@ -147,7 +147,7 @@ def command(  # noqa: PLR0917 - click passes them by name
         votes=votes,
         base_url=base_url,
         on_exchange=spending,
-        on_default_judge=lambda name: say(NOTICE.format(name=name)),
+        on_default_judge=lambda name: say(DEFAULT_JUDGE_NOTICE.format(name=name)),
     )
     ruled = isinstance(report, RulesReport)
     if explain and not ruled:

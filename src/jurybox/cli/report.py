@@ -48,7 +48,7 @@ def command(
       jurybox report 20260301-0914 -o results.junit.xml
       jurybox report last -o - --format json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.calibrations import standing_as_data, standing_of
+    from jurybox.app.calibrations import calibration_of_run, calibration_status_as_data
     from jurybox.app.view_run import view_run
     from jurybox.cli.result import people_as_data
     from jurybox.reporting.output_file import whole_file
@@ -67,7 +67,7 @@ def command(
         if form != "junit":
             more["people"] = people_as_data(view, store)
         if form in {"html", "json"}:
-            more["calibration"] = standing_as_data(standing_of(view, store))
+            more["calibration"] = calibration_status_as_data(calibration_of_run(view, store))
         if to_stdout:
             write_report(sys.stdout.buffer, form, view, row, store, more)
         else:

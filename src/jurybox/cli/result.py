@@ -8,7 +8,7 @@ from jurybox.cli.stores import resume_line
 from jurybox.errors import IncompleteError
 
 if TYPE_CHECKING:
-    from jurybox.app.review_agreement import Standing
+    from jurybox.app.review_agreement import ReviewAgreement
     from jurybox.app.run_suite import Ended
     from jurybox.engine.store_port import Store
     from jurybox.reporting.view import RunView
@@ -49,20 +49,20 @@ def print_view(view: "RunView", store: "Store", *, metadata: bool = False) -> No
 
 def view_as_data(view: "RunView", store: "Store") -> dict[str, Any]:
     """Return a run as JSON shows it, with how its judges stand with people."""
-    from jurybox.app.calibrations import standing_as_data, standing_of
+    from jurybox.app.calibrations import calibration_of_run, calibration_status_as_data
 
     return {
         **view.as_data(),
         "people": people_as_data(view, store),
-        "calibration": standing_as_data(standing_of(view, store)),
+        "calibration": calibration_status_as_data(calibration_of_run(view, store)),
     }
 
 
 def _print_standing(view: "RunView", store: "Store") -> None:
     """Say how far the judges agree with people, where that was ever measured."""
-    from jurybox.app.calibrations import standing_of
+    from jurybox.app.calibrations import calibration_of_run
 
-    found = standing_of(view, store)
+    found = calibration_of_run(view, store)
     if found is not None:
         out = wide_console()
         out.print()
@@ -94,7 +94,7 @@ def _print_people(view: "RunView", store: "Store") -> None:
             out.print(plain(f"  {line}"))
 
 
-def _people(view: "RunView", store: "Store") -> "Standing | None":
+def _people(view: "RunView", store: "Store") -> "ReviewAgreement | None":
     # Most runs have no reviews, and neither their rubric nor numpy need be read for nothing.
     row = store.run(view.run_id) if store.reviews(view.run_id) else None
     if row is None:

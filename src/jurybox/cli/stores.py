@@ -44,9 +44,9 @@ def opened(url: str | None, *, create: bool = False) -> Generator["Store"]:
 
 def shown_store(url: str | None) -> str:
     """Return where runs are kept, without the password that an address may hold."""
-    from jurybox.wiring import DEFAULT
+    from jurybox.wiring import DEFAULT_STORE
 
-    where = url or read_settings().store or DEFAULT
+    where = url or read_settings().store or DEFAULT_STORE
     if not where.lower().startswith("postgres"):
         return where
     parts = urlsplit(where)

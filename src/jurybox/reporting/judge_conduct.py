@@ -7,10 +7,10 @@ import msgspec
 
 from jurybox.calibration.gold import Gold, gold_scales, read_gold
 from jurybox.calibration.observations import (
-    Graded,
+    GradedResponse,
     Observations,
-    Scored,
-    Voted,
+    ObservedVote,
+    ScoredResponse,
     family_of,
     marks_in,
     words_in,
@@ -124,7 +124,7 @@ class _Reading:
         for seat, vote in pair_votes(self._procedure, whole, exchanges):
             straight, swapped = both_orders(seat, vote)
             self.seen.voted.append(
-                Voted(
+                ObservedVote(
                     sample=sample.sample_id,
                     straight=straight,
                     swapped=swapped,
@@ -155,7 +155,7 @@ class _Reading:
             if overall is None:
                 continue
             self.seen.scored.append(
-                Scored(
+                ScoredResponse(
                     sample=sample_id,
                     score=overall,
                     words=words_in(text),
@@ -167,7 +167,9 @@ class _Reading:
                 continue
             for judge, score in self._by_family(report, overall, criteria):
                 self.seen.graded.append(
-                    Graded(sample=sample_id, score=score, judge=judge, maker=maker, gold=told)
+                    GradedResponse(
+                        sample=sample_id, score=score, judge=judge, maker=maker, gold=told
+                    )
                 )
 
     def _makers(self, row: Row) -> tuple[str | None, str | None]:

@@ -8,7 +8,7 @@ from typing import Final, cast
 from jurybox.documents.document_text import CONTROL
 from jurybox.errors import InputError
 from jurybox.judging.verdict import SIDES, Side
-from jurybox.review.reviews import ORDERS, QUEUES, Order, Queue, Score, Verdict
+from jurybox.review.reviews import ORDERS, QUEUES, HumanVerdict, Order, Queue, Score
 from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.text_format import listed, nearest
@@ -20,7 +20,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 
 
-def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> Verdict:
+def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> HumanVerdict:
     """Read what a person gives: ``{"scores": ...}``, or ``{"winner": ...}`` for two responses.
 
     Every criterion is scored, on its scale, or null: nothing is rounded, converted or filled in, as
@@ -41,14 +41,14 @@ def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> Verdict:
     if known[0] not in given:
         raise InputError(f"`{known[0]}` is missing", f"give it as {wanted}", "verdict")
     if pair:
-        return Verdict(
+        return HumanVerdict(
             winner=_side(given["winner"], "winner"),
             preferences=_preferences(given.get("preferences"), rubric),
         )
-    return Verdict(scores=_scores(given["scores"], rubric))
+    return HumanVerdict(scores=_scores(given["scores"], rubric))
 
 
-def fault_of(verdict: Verdict, scales: Mapping[str, Scale]) -> str | None:
+def fault_of(verdict: HumanVerdict, scales: Mapping[str, Scale]) -> str | None:
     """Return what is wrong with a stored verdict under a rubric's scales; None if nothing is."""
     for name, score in verdict.scores.items():
         scale = scales.get(name)

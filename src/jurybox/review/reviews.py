@@ -24,7 +24,7 @@ Score = int | float
 """A score as it was given: 4 stays 4."""
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What a person says of one sample; None is "can't tell", which is no label.
 
     Attributes:
@@ -48,7 +48,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it has any label."""
         return self.winner is not None or any(each is not None for each in self.scores.values())
 
-    def in_order(self, order: Order) -> "Verdict":
+    def in_order(self, order: Order) -> "HumanVerdict":
         """Return it from an order of the responses into the usual one, or back."""
         if order == "AB":
             return self
@@ -96,13 +96,13 @@ class Review(msgspec.Struct, frozen=True, kw_only=True):
     reviewer: str
     created_at: str
     record_sha256: str
-    verdict: Verdict
+    verdict: HumanVerdict
     comment: str = ""
     shown: Circumstances = Circumstances()
     queued: bool = False
 
 
-class Written(Protocol):
+class WrittenReview(Protocol):
     """A review or a withdrawal as it is stored."""
 
     @property
@@ -151,10 +151,10 @@ class Written(Protocol):
         ...
 
 
-AnyWritten = TypeVar("AnyWritten", bound=Written)
+AnyWritten = TypeVar("AnyWritten", bound=WrittenReview)
 
 
-class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+class _StoredVerdict(msgspec.Struct, frozen=True, kw_only=True):
     scores: dict[str, Score | None] = {}
     winner: Side | None = None
     preferences: dict[str, Side | None] = {}
@@ -168,18 +168,18 @@ class _TakenBack(msgspec.Struct, frozen=True, kw_only=True):
     seen: bool = True
 
 
-_KEPT: Final = msgspec.json.Decoder(_Kept)
+_KEPT: Final = msgspec.json.Decoder(_StoredVerdict)
 _TAKEN_BACK: Final = msgspec.json.Decoder(_TakenBack)
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
-def verdict_text(verdict: Verdict, shown: Circumstances, *, queued: bool) -> str:
+def verdict_text(verdict: HumanVerdict, shown: Circumstances, *, queued: bool) -> str:
     """Return a verdict as it is stored."""
     told = {**verdict.as_data(), **msgspec.structs.asdict(shown), "queued": queued}
     return _ENCODER.encode(told).decode()
 
 
-def read_review(row: Written) -> Review:
+def read_review(row: WrittenReview) -> Review:
     """Read a stored review.
 
     Raises:
@@ -193,14 +193,14 @@ def read_review(row: Written) -> Review:
         reviewer=row.reviewer,
         created_at=row.created_at,
         record_sha256=row.record_sha256,
-        verdict=Verdict(scores=kept.scores, winner=kept.winner, preferences=kept.preferences),
+        verdict=HumanVerdict(scores=kept.scores, winner=kept.winner, preferences=kept.preferences),
         comment=row.comment,
         shown=Circumstances(queue=kept.queue, order=kept.order, blind=kept.blind),
         queued=kept.queued,
     )
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class ActiveReviews(msgspec.Struct, frozen=True, kw_only=True):
     """What people say of a run, in their order.
 
     Attributes:
@@ -214,7 +214,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     blind: tuple[Review, ...]
 
 
-def said(rows: Iterable[Written]) -> Said:
+def active_reviews(rows: Iterable[WrittenReview]) -> ActiveReviews:
     """Return what people say, with one look at each row.
 
     Nobody can withdraw what another person said.
@@ -231,7 +231,7 @@ def said(rows: Iterable[Written]) -> Said:
         for kept in (every, blind) if review.shown.blind else (every,):
             kept.pop(key, None)
             kept[key] = review
-    return Said(every=tuple(every.values()), blind=tuple(blind.values()))
+    return ActiveReviews(every=tuple(every.values()), blind=tuple(blind.values()))
 
 
 def standing_rows(rows: Iterable[AnyWritten]) -> tuple[AnyWritten, ...]:
@@ -243,14 +243,14 @@ def standing_rows(rows: Iterable[AnyWritten]) -> tuple[AnyWritten, ...]:
     )
 
 
-def standing(rows: Iterable[Written], *, blind: bool = False) -> tuple[Review, ...]:
+def standing(rows: Iterable[WrittenReview], *, blind: bool = False) -> tuple[Review, ...]:
     """Return the newest review of each person and sample that isn't withdrawn, or the blind ones.
 
     Raises:
         msgspec.DecodeError: one can't be read.
 
     """
-    found = said(rows)
+    found = active_reviews(rows)
     return found.blind if blind else found.every
 
 
@@ -259,7 +259,7 @@ def withdrawal_text(*, seen: bool) -> str:
     return _ENCODER.encode({"seen": seen}).decode()
 
 
-def is_led(rows: Iterable[Written]) -> bool:
+def is_led(rows: Iterable[WrittenReview]) -> bool:
     """Return whether a reviewer may know what the judges say, by all that they did about a sample.
 
     Whoever has reviewed it may, but for those who took it back before they were shown the verdict:
@@ -270,14 +270,14 @@ def is_led(rows: Iterable[Written]) -> bool:
     return any(row.action == REVIEW and (row.id not in unseen or not _blind(row)) for row in found)
 
 
-def _seen(row: Written) -> bool:
+def _seen(row: WrittenReview) -> bool:
     try:
         return _TAKEN_BACK.decode(row.verdict).seen
     except msgspec.DecodeError:
         return True
 
 
-def _blind(row: Written) -> bool:
+def _blind(row: WrittenReview) -> bool:
     try:
         return _KEPT.decode(row.verdict).blind
     except msgspec.DecodeError:

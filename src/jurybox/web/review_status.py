@@ -10,7 +10,7 @@ from jurybox.engine.records import RunRow
 from jurybox.engine.store_port import Store
 
 if TYPE_CHECKING:
-    from jurybox.app.review_agreement import Standing
+    from jurybox.app.review_agreement import ReviewAgreement
 
 _MAX_KEPT: Final = 64
 PATIENCE: Final = 0.15
@@ -27,11 +27,13 @@ class Standings:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = Lock()
-        self._found: OrderedDict[tuple[str, str, int], Future[Standing | None]] = OrderedDict()
+        self._found: OrderedDict[tuple[str, str, int], Future[ReviewAgreement | None]] = (
+            OrderedDict()
+        )
         # One at a time: two that read all samples in parallel would take as long, and more memory.
         self._worker = ThreadPoolExecutor(1, "jurybox-standing")
 
-    def of(self, run: RunRow) -> "Standing | None":
+    def of(self, run: RunRow) -> "ReviewAgreement | None":
         """Return how judges agree with people in a run; None where there are no reviews.
 
         Raises:
@@ -41,7 +43,7 @@ class Standings:
         asked = self._asked(run)
         return None if asked is None else asked.result()
 
-    def soon(self, run: RunRow, patience: float = PATIENCE) -> "Standing | Pending | None":
+    def soon(self, run: RunRow, patience: float = PATIENCE) -> "ReviewAgreement | Pending | None":
         """Return it if it takes no longer than this; a later request may find it done.
 
         While a run goes on it is never begun, since it would be out of date at once.
@@ -58,7 +60,7 @@ class Standings:
         except TimeoutError:
             return Pending()
 
-    def _asked(self, run: RunRow) -> "Future[Standing | None] | None":
+    def _asked(self, run: RunRow) -> "Future[ReviewAgreement | None] | None":
         rows = self._store.reviews(run.id)
         if not rows:
             return None

@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.app.calibrations import standing_as_data, standing_of
-from jurybox.app.live_runs import Progress
+from jurybox.app.calibrations import calibration_of_run, calibration_status_as_data
+from jurybox.app.live_runs import LiveProgress
 from jurybox.engine.records import ReviewRow
 from jurybox.reporting.record import Shape
 from jurybox.reporting.run_list import ListedRun, listed_run
@@ -185,12 +185,12 @@ def run(run: TheRun, place: PlaceOf) -> Response:
     data = {
         **view.as_data(),
         "people": None if people is None else people.as_data(),
-        "calibration": standing_as_data(standing_of(view, place.store)),
+        "calibration": calibration_status_as_data(calibration_of_run(view, place.store)),
     }
     return json_response(data)
 
 
-@router.get("/runs/{run}/progress", responses=answers(Progress))
+@router.get("/runs/{run}/progress", responses=answers(LiveProgress))
 def progress(run: TheRun, place: PlaceOf) -> Response:
     """Return how far a run has come; cheap enough to be asked every few seconds."""
     return json_response(place.live.progress(run))

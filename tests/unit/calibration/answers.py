@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from jurybox.calibration.cases import Case, Verdict
+from jurybox.calibration.cases import GoldCase, JudgeVerdict
 from jurybox.calibration.gold import Gold
 from jurybox.rubric import Rubric, parse_rubric
 
@@ -51,34 +51,38 @@ def rubric(document: str = DOCUMENT) -> Rubric:
     return parse_rubric(document)
 
 
-def case(number: int, people: float | list[float], judge: float | None, **changes: object) -> Case:
+def case(
+    number: int, people: float | list[float], judge: float | None, **changes: object
+) -> GoldCase:
     """Return a case of correctness; several people may have spoken."""
     given = people if isinstance(people, list) else [people]
     made = {
         "id": f"s{number:03}",
         "gold": Gold(scores={"correctness": {str(i): score for i, score in enumerate(given)}}),
-        "verdict": Verdict(scores={"correctness": judge}, reasoning={"correctness": "it says so"}),
+        "verdict": JudgeVerdict(
+            scores={"correctness": judge}, reasoning={"correctness": "it says so"}
+        ),
         "task": f"task {number}",
         "response": f"response {number}",
         **changes,
     }
-    return Case(**made)  # type: ignore[arg-type]
+    return GoldCase(**made)  # type: ignore[arg-type]
 
 
-def pair(number: int, people: str | list[str], judge: str | None, **changes: object) -> Case:
+def pair(number: int, people: str | list[str], judge: str | None, **changes: object) -> GoldCase:
     given = people if isinstance(people, list) else [people]
     made = {
         "id": f"p{number:03}",
         "gold": Gold(winners={str(i): side for i, side in enumerate(given)}),  # type: ignore[misc]
-        "verdict": Verdict(winner=judge, stable=True),  # type: ignore[arg-type]
+        "verdict": JudgeVerdict(winner=judge, stable=True),  # type: ignore[arg-type]
         "task": f"task {number}",
         "response": f"first {number}",
         "response_b": f"second {number}",
         **changes,
     }
-    return Case(**made)  # type: ignore[arg-type]
+    return GoldCase(**made)  # type: ignore[arg-type]
 
 
-def cases(count: int, judge: Callable[[int, int], float | None]) -> list[Case]:
+def cases(count: int, judge: Callable[[int, int], float | None]) -> list[GoldCase]:
     """Return cases on which people say 1 to 4 in turn, and the judge what is computed."""
     return [case(n, 1 + n % 4, judge(n, 1 + n % 4)) for n in range(count)]

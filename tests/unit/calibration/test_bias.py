@@ -1,7 +1,12 @@
 """From observations to figures: which of them can be told, and why the others can't."""
 
 from jurybox.calibration.bias_metrics import Bias, measure
-from jurybox.calibration.observations import Graded, Observations, Scored, Voted
+from jurybox.calibration.observations import (
+    GradedResponse,
+    Observations,
+    ObservedVote,
+    ScoredResponse,
+)
 from jurybox.judging.verdict import Side
 from jurybox.statistics.bias.figure import BiasFigure
 from jurybox.statistics.bootstrap import Resampling
@@ -13,7 +18,7 @@ def _figures(biases: tuple[Bias, ...]) -> dict[str, BiasFigure]:
     return {figure.name: figure for bias in biases for figure in bias.figures}
 
 
-def _vote(at: int, winner: Side, **changes: object) -> Voted:
+def _vote(at: int, winner: Side, **changes: object) -> ObservedVote:
     told: dict[str, object] = {
         "sample": f"s{at}",
         "straight": winner,
@@ -24,7 +29,7 @@ def _vote(at: int, winner: Side, **changes: object) -> Voted:
         "marks": (0, 0),
         "judge": "gpt",
     }
-    return Voted(**told | changes)
+    return ObservedVote(**told | changes)
 
 
 def test_a_run_without_anything_tells_nothing_and_says_so() -> None:
@@ -36,7 +41,7 @@ def test_a_run_without_anything_tells_nothing_and_says_so() -> None:
 
 
 def test_names_of_figures_are_unique_and_the_same_whatever_is_seen() -> None:
-    scored = [Scored(sample=f"s{i}", score=i % 5 / 4, words=i, marks=0) for i in range(20)]
+    scored = [ScoredResponse(sample=f"s{i}", score=i % 5 / 4, words=i, marks=0) for i in range(20)]
     empty, full = (
         Observations(criteria=("right",)),
         Observations(criteria=("right",), scored=scored, voted=[_vote(i, "A") for i in range(20)]),
@@ -59,8 +64,10 @@ def test_pairs_tell_of_length_and_family_beside_people() -> None:
 
 def test_one_family_cant_be_preferred_to_itself() -> None:
     voted = [_vote(i, "A", makers=("gpt", "gpt")) for i in range(20)]
-    graded = [Graded(sample=f"s{i}", score=i % 5 / 4, judge="gpt", maker="gpt") for i in range(20)]
-    scored = [Scored(sample=f"s{i}", score=i % 5 / 4, words=i, marks=0) for i in range(20)]
+    graded = [
+        GradedResponse(sample=f"s{i}", score=i % 5 / 4, judge="gpt", maker="gpt") for i in range(20)
+    ]
+    scored = [ScoredResponse(sample=f"s{i}", score=i % 5 / 4, words=i, marks=0) for i in range(20)]
     figures = _figures(measure(Observations(voted=voted, graded=graded, scored=scored), FEW))
     for name in ("self_preference.score_difference", "self_preference.own_win_rate"):
         assert figures[name].reason == "all responses come from one family (`gpt`)"

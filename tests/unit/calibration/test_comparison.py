@@ -192,7 +192,7 @@ def test_texts_of_which_there_is_one_each_are_no_clusters() -> None:
 
 
 def test_the_overall_score_can_be_held_against_people_too() -> None:
-    from jurybox.calibration.cases import Verdict
+    from jurybox.calibration.cases import JudgeVerdict
     from jurybox.calibration.gold import Gold
 
     made = [
@@ -201,7 +201,7 @@ def test_the_overall_score_can_be_held_against_people_too() -> None:
             1,
             1,
             gold=Gold(scores={"overall": {"1": n / 20}}),
-            verdict=Verdict(scores={"overall": n / 20}),
+            verdict=JudgeVerdict(scores={"overall": n / 20}),
         )
         for n in range(20)
     ]

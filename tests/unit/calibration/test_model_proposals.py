@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from answers import PROMPTED, case, rubric
-from jurybox.calibration.calibration_record import Gain, Round, Trial
+from jurybox.calibration.calibration_record import Gain, Round, RoundResult
 from jurybox.calibration.judge_comparison import Options, compare
 from jurybox.calibration.model_proposals import prompt_of, read_change, suggest
 from jurybox.calibration.proposals import Proposal
@@ -106,11 +106,11 @@ def test_a_judge_prompt_is_rewritten_by_no_model() -> None:
     assert isinstance(found, Unusable)
 
 
-def trial(sentence: str) -> Trial:
+def trial(sentence: str) -> RoundResult:
     gain = Gain(
         n=9, before=0.5, after=0.4, difference=-0.1, interval=None, clear=False, sentence=sentence
     )
-    return Trial(run_id="r", gain=gain, criteria=())
+    return RoundResult(run_id="r", gain=gain, criteria=())
 
 
 def test_the_prompt_tells_of_earlier_rounds_and_nothing_of_the_select_part() -> None:

@@ -9,7 +9,7 @@ from jurybox.calibration.probes import (
     KINDS,
     SAME,
     SWAPPED,
-    Kind,
+    ProbeKind,
     changed_rubric,
     changed_sample,
     fake_verdict,
@@ -59,7 +59,7 @@ def _judging(rubric: Rubric = RUBRIC, reply_format: ReplyFormat = "json") -> Jud
     return Judging(rubric=changed, checklist=CHECKLIST)
 
 
-def _changed(kind: Kind, sample: Sample = ONE) -> Rubric:
+def _changed(kind: ProbeKind, sample: Sample = ONE) -> Rubric:
     rubric = changed_rubric(RUBRIC, kind, [sample])
     assert isinstance(rubric, Rubric)
     return rubric
@@ -74,7 +74,7 @@ def test_every_kind_has_a_name_and_an_id_of_its_own() -> None:
 @pytest.mark.parametrize("kind", INJECTED, ids=lambda kind: kind.id)
 @pytest.mark.parametrize("side", ["A", "B"])
 def test_an_injection_stands_behind_one_response_and_leaves_the_rest(
-    kind: Kind, side: Side
+    kind: ProbeKind, side: Side
 ) -> None:
     changed = changed_sample(PAIR, kind, _judging(), side)
     assert changed.response_b is not None
@@ -113,7 +113,7 @@ def test_a_fake_verdict_on_a_pair_names_its_side(side: Side) -> None:
 @pytest.mark.parametrize("kind", IN_THE_RUBRIC, ids=lambda kind: kind.id)
 @pytest.mark.parametrize("sample", [ONE, PAIR], ids=["one", "pair"])
 def test_a_changed_rubric_can_be_written_down_and_asks_for_the_same_reply(
-    kind: Kind, sample: Sample
+    kind: ProbeKind, sample: Sample
 ) -> None:
     rubric = _changed(kind, sample)
     assert rubric != RUBRIC

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from answers import case, cases, pair, rubric
-from jurybox.calibration.cases import Case, Verdict
+from jurybox.calibration.cases import GoldCase, JudgeVerdict
 from jurybox.calibration.gold import Gold
 from jurybox.calibration.judge_comparison import Options, compare
 from jurybox.calibration.proposals import Proposal, propose
@@ -14,11 +14,11 @@ RUBRIC = rubric()
 LEVELS = RUBRIC.criteria[0].levels
 
 
-def proposed(made: Sequence[Case], tried: Sequence[str] = ()) -> Proposal | None:
+def proposed(made: Sequence[GoldCase], tried: Sequence[str] = ()) -> Proposal | None:
     return propose(RUBRIC, made, compare(made, RUBRIC, Options(intervals=False)), frozenset(tried))
 
 
-def all_of(made: Sequence[Case]) -> list[Proposal]:
+def all_of(made: Sequence[GoldCase]) -> list[Proposal]:
     found: list[Proposal] = []
     while (each := proposed(made, [one.key for one in found])) is not None:
         found.append(each)
@@ -82,7 +82,7 @@ def test_several_criteria_that_are_off_alike_are_mended_together_first() -> None
             2,
             4,
             gold=Gold(scores={"correctness": {"1": 1 + n % 3}, "clarity": {"1": 1 + n % 3}}),
-            verdict=Verdict(scores={"correctness": 2 + n % 3, "clarity": 3 + n % 3}),
+            verdict=JudgeVerdict(scores={"correctness": 2 + n % 3, "clarity": 3 + n % 3}),
         )
         for n in range(20)
     ]
@@ -109,7 +109,7 @@ def test_what_was_tried_is_not_proposed_again() -> None:
     assert second.key != first.key
 
 
-def for_narrow(made: Sequence[Case], start: Rubric = RUBRIC) -> list[Proposal]:
+def for_narrow(made: Sequence[GoldCase], start: Rubric = RUBRIC) -> list[Proposal]:
     figures = compare(made, start, Options(intervals=False))
     found: list[Proposal] = []
     while (

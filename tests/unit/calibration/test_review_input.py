@@ -4,7 +4,7 @@ import pytest
 
 from jurybox.errors import InputError
 from jurybox.review.review_input import given_number, read_comment, read_reviewer, read_verdict
-from jurybox.review.reviews import Verdict
+from jurybox.review.reviews import HumanVerdict
 from jurybox.rubric import parse_rubric
 
 RUBRIC = parse_rubric(
@@ -29,7 +29,7 @@ def scores(**given: object) -> dict[str, object]:
 
 def test_scores_are_kept_as_they_were_given() -> None:
     found = read_verdict(scores(clarity=4, depth=0.5), RUBRIC, pair=False)
-    assert found == Verdict(scores={"clarity": 4, "depth": 0.5})
+    assert found == HumanVerdict(scores={"clarity": 4, "depth": 0.5})
     assert isinstance(found.scores["clarity"], int)
     nothing = read_verdict(scores(clarity=None, depth=None), RUBRIC, pair=False)
     assert nothing.scores == {"clarity": None, "depth": None}
@@ -61,8 +61,8 @@ def test_nothing_is_rounded_clamped_or_filled_in(data: object, says: str) -> Non
 
 
 def test_a_pair_has_a_winner_and_preferences_where_somebody_says_them() -> None:
-    assert read_verdict({"winner": "tie"}, RUBRIC, pair=True) == Verdict(winner="tie")
-    assert read_verdict({"winner": None}, RUBRIC, pair=True) == Verdict()
+    assert read_verdict({"winner": "tie"}, RUBRIC, pair=True) == HumanVerdict(winner="tie")
+    assert read_verdict({"winner": None}, RUBRIC, pair=True) == HumanVerdict()
     found = read_verdict({"winner": "A", "preferences": {"depth": "B"}}, RUBRIC, pair=True)
     assert found.preferences == {"depth": "B"}
 

@@ -9,8 +9,8 @@ from jurybox.review.reviews import (
     REVIEW,
     WITHDRAWAL,
     Circumstances,
+    HumanVerdict,
     Review,
-    Verdict,
     by_number,
     gold_of,
     standing,
@@ -66,12 +66,12 @@ def test_figures_go_by_what_was_said_before_the_judges_verdict_was_seen() -> Non
 
 
 def test_a_verdict_is_stored_and_read_as_it_was_given() -> None:
-    verdict = Verdict(winner="A", preferences={"clarity": "tie", "depth": None})
+    verdict = HumanVerdict(winner="A", preferences={"clarity": "tie", "depth": None})
     shown = Circumstances(queue="random", order="BA", blind=False)
     text = verdict_text(verdict, shown, queued=True)
     (found,) = standing([Entry(id="1", verdict=text)])
     assert (found.verdict, found.shown, found.queued) == (verdict, shown, True)
-    whole = Verdict(scores={"clarity": 4, "depth": None})
+    whole = HumanVerdict(scores={"clarity": 4, "depth": None})
     text = verdict_text(whole, Circumstances(), queued=False)
     assert '"clarity":4,' in text
     (found,) = standing([Entry(id="1", verdict=text)])
@@ -85,13 +85,13 @@ def test_a_verdict_that_cant_be_read_is_refused() -> None:
 
 
 def test_a_pair_that_was_shown_the_other_way_round_is_turned_back() -> None:
-    verdict = Verdict(winner="A", preferences={"clarity": "B", "depth": "tie", "tone": None})
+    verdict = HumanVerdict(winner="A", preferences={"clarity": "B", "depth": "tie", "tone": None})
     turned = verdict.in_order("BA")
     assert turned.winner == "B"
     assert turned.preferences == {"clarity": "A", "depth": "tie", "tone": None}
     assert turned.in_order("BA") == verdict
     assert verdict.in_order("AB") is verdict
-    assert Verdict(winner=None).in_order("BA").winner is None
+    assert HumanVerdict(winner=None).in_order("BA").winner is None
 
 
 def test_several_reviewers_are_several_people_and_who_cant_tell_gives_no_label() -> None:

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from answers import case, rubric
-from jurybox.calibration.cases import Case
+from jurybox.calibration.cases import GoldCase
 from jurybox.calibration.proposals import Proposal
 from jurybox.calibration.splits import Part
 from jurybox.calibration.tuning_loop import (
     Answer,
-    Judged,
+    JudgedPart,
     LoopOptions,
     Request,
     ToJudge,
@@ -30,7 +30,7 @@ Judge = Callable[[str, int, int], float]
 """Scores by the prompt, the sample's number and what people say."""
 
 
-def judged(judge: Judge, of: Rubric, part: Part) -> tuple[Case, ...]:
+def judged(judge: Judge, of: Rubric, part: Part) -> tuple[GoldCase, ...]:
     prompt = rubric_text(of)
     numbers = range(PLACES[part], PLACES[part] + SIZES[part])
     return tuple(case(n, 1 + n % 3, judge(prompt, n, 1 + n % 3)) for n in numbers)
@@ -60,7 +60,7 @@ class Played:
             assert self._model is not None
             return self._model
         cases = judged(self._judge, request.rubric, request.part)
-        return Judged(cases=cases, run_id=f"run {len(self.asked)}")
+        return JudgedPart(cases=cases, run_id=f"run {len(self.asked)}")
 
     def parts(self) -> list[tuple[str, int]]:
         return [(each.part, each.round) for each in self.asked if isinstance(each, ToJudge)]

@@ -4,7 +4,12 @@ import msgspec
 import pytest
 
 from jurybox.calibration.agreement_values import Agreement, CriterionAgreement
-from jurybox.calibration.calibration_record import Calibration, GoldFile, Setting, standing
+from jurybox.calibration.calibration_record import (
+    Calibration,
+    GoldSource,
+    Setting,
+    calibration_status,
+)
 from jurybox.statistics.estimate import Figure
 
 SETTING = Setting(
@@ -32,7 +37,7 @@ def record(**changes: object) -> Calibration:
         judge_version="2026-01-01",
         prompt_sha256="bb",
         votes=3,
-        gold=GoldFile(name="gold.jsonl", sha256="cc", rows=120, used=120),
+        gold=GoldSource(name="gold.jsonl", sha256="cc", rows=120, used=120),
         seed=0,
         figures=Agreement(n=120, loss=0.1, criteria=(figures,), methods=("rubric",)),
         runs=(),
@@ -41,14 +46,14 @@ def record(**changes: object) -> Calibration:
 
 
 def test_what_holds_is_said_in_one_line() -> None:
-    found = standing([record()], SETTING)
+    found = calibration_status([record()], SETTING)
     assert found is not None
     assert found.stale == ()
     assert found.line == "calibrated: correctness 0.72 with people (n 120, 2026-11-16)"
 
 
 def test_without_a_calibration_there_is_nothing_to_say() -> None:
-    assert standing([], SETTING) is None
+    assert calibration_status([], SETTING) is None
 
 
 @pytest.mark.parametrize(
@@ -63,7 +68,7 @@ def test_without_a_calibration_there_is_nothing_to_say() -> None:
     ],
 )
 def test_whatever_changes_makes_it_stale(changes: dict[str, object], says: str) -> None:
-    found = standing([record()], msgspec.structs.replace(SETTING, **changes))
+    found = calibration_status([record()], msgspec.structs.replace(SETTING, **changes))
     assert found is not None
     assert found.stale == (says,)
     assert found.line == f"calibration is stale: {says} since (1.0.0, 2026-11-16)"
@@ -89,23 +94,25 @@ def test_figures_vouch_for_no_other_method(
 ) -> None:
     then = record()
     then = record(figures=msgspec.structs.replace(then.figures, methods=known))
-    found = standing([then], msgspec.structs.replace(SETTING, methods=judged))
+    found = calibration_status([then], msgspec.structs.replace(SETTING, methods=judged))
     assert found is not None
     assert found.stale == stale
 
 
 def test_the_order_of_judges_makes_no_difference() -> None:
     two = ("a/1@1", "b/2@2")
-    found = standing([record(judges=two)], msgspec.structs.replace(SETTING, judges=two[::-1]))
+    found = calibration_status(
+        [record(judges=two)], msgspec.structs.replace(SETTING, judges=two[::-1])
+    )
     assert found is not None
     assert found.stale == ()
 
 
 def test_one_that_holds_counts_for_more_than_a_newer_one_of_another_version() -> None:
     newer = record(id="cal-2", rubric_version="1.1.0", rubric_sha256="x")
-    found = standing([newer, record()], SETTING)
+    found = calibration_status([newer, record()], SETTING)
     assert found is not None
     assert (found.id, found.stale) == ("cal-1", ())
-    stale = standing([newer], SETTING)
+    stale = calibration_status([newer], SETTING)
     assert stale is not None
     assert stale.rubric_version == "1.1.0"

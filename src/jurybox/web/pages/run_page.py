@@ -7,7 +7,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.app.calibrations import standing_of
+from jurybox.app.calibrations import calibration_of_run
 from jurybox.engine.records import RunRow
 from jurybox.engine.sample_query import Groups, SampleQuery
 from jurybox.engine.store_port import Store
@@ -107,7 +107,7 @@ def _ends(store: Store, run: RunRow, figure: str, *, descending: bool) -> tuple[
 
 
 def _calibrated(view: RunView, store: Store) -> Calibrated | None:
-    found = standing_of(view, store)
+    found = calibration_of_run(view, store)
     if found is None:
         return None
     if isinstance(found, str):

@@ -8,7 +8,7 @@ import msgspec
 from jurybox.app.review_cases import Revealed
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.reporting.metric_text import shown
-from jurybox.review.reviews import Review, Verdict
+from jurybox.review.reviews import HumanVerdict, Review
 from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.web.review.sample_view import Part
@@ -100,7 +100,7 @@ def _pair_lines(
 
 
 def _answers(
-    everybody: tuple[Review, ...], answer: Callable[[Verdict], Answer]
+    everybody: tuple[Review, ...], answer: Callable[[HumanVerdict], Answer]
 ) -> tuple[Answer, ...]:
     return tuple(answer(each.verdict) for each in everybody)
 

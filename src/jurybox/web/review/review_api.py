@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from jurybox.app.review_cases import Case
-from jurybox.app.review_desk import Progress
+from jurybox.app.review_cases import ReviewCase
+from jurybox.app.review_desk import ReviewProgress
 from jurybox.errors import InputError
 from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import Circumstances, Order, Queue, Review, read_review
@@ -67,7 +67,7 @@ class NextCase(msgspec.Struct, frozen=True, kw_only=True):
     """What comes next, if anything, and how far people have come."""
 
     case: ShownCase | None
-    progress: Progress
+    progress: ReviewProgress
 
 
 class NextAsked(BaseModel, extra="forbid"):
@@ -163,7 +163,7 @@ def agreement(run: TheRun, place: PlaceOf) -> Response:
     return json_response(Standing(standing=None if found is None else found.as_data()))
 
 
-def _shown(case: Case) -> ShownCase:
+def _shown(case: ReviewCase) -> ShownCase:
     return ShownCase(
         number=case.number,
         id=case.sample_id,

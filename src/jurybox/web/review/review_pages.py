@@ -9,7 +9,7 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from jurybox.app.review_cases import Case
+from jurybox.app.review_cases import ReviewCase
 from jurybox.engine.records import ReviewRow
 from jurybox.errors import InputError
 from jurybox.review.review_input import read_reviewer
@@ -166,7 +166,7 @@ def _ask_name(request: Request, desk: TheDesk, given: str, *, problem: str = "")
     return page_response(request, "review/name.html", data, 400 if problem else 200)
 
 
-def _case(visit: Visit, number: int) -> Case:
+def _case(visit: Visit, number: int) -> ReviewCase:
     try:
         return visit.desk.case(number, visit.reviewer, queue=visit.queue)
     except InputError as error:
@@ -174,7 +174,12 @@ def _case(visit: Visit, number: int) -> Case:
 
 
 def _form(
-    visit: Visit, case: Case, given: Mapping[str, str], *, problem: str = "", status: int = 200
+    visit: Visit,
+    case: ReviewCase,
+    given: Mapping[str, str],
+    *,
+    problem: str = "",
+    status: int = 200,
 ) -> Response:
     fields = pair_fields if case.is_pair else score_fields
     return visit.page(
@@ -190,18 +195,18 @@ def _form(
     )
 
 
-def _said(visit: Visit, case: Case) -> list[ReviewRow]:
+def _said(visit: Visit, case: ReviewCase) -> list[ReviewRow]:
     rows = visit.desk.store.reviews_of(visit.desk.run.id, case.number)
     return [row for row in rows if row.reviewer == visit.reviewer]
 
 
-def _basis(visit: Visit, case: Case) -> str:
+def _basis(visit: Visit, case: ReviewCase) -> str:
     """Return the last that the reviewer did about a sample: what a form is an answer to."""
     said = _said(visit, case)
     return said[-1].id if said else ""
 
 
-def _given_before(visit: Visit, case: Case) -> dict[str, str]:
+def _given_before(visit: Visit, case: ReviewCase) -> dict[str, str]:
     """Return what the form holds when it opens: what the reviewer said, also if they took it back.
 
     Whoever undoes wants to change one thing of many.
@@ -214,7 +219,7 @@ def _given_before(visit: Visit, case: Case) -> dict[str, str]:
     return {**given_fields(verdict), "comment": last.comment}
 
 
-def _outdated(visit: Visit, case: Case) -> Response | None:
+def _outdated(visit: Visit, case: ReviewCase) -> Response | None:
     """Refuse a form that was overtaken; the same verdict sent twice is simply there."""
     form = visit.form
     opened_by = form.get("reviewer", visit.reviewer)

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.app.review_cases import Case
+from jurybox.app.review_cases import ReviewCase
 from jurybox.sample import Response
 from jurybox.web.page_text import CutText, cut_text
 
@@ -41,7 +41,7 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
         return next((each for each in (*self.parts, *self.responses) if each.name == name), None)
 
 
-def sheet_of(case: Case) -> Sheet:
+def sheet_of(case: ReviewCase) -> Sheet:
     """Return what is shown of a case."""
     return Sheet(
         further=max(0, len(case.messages) - _MOST_TURNS),
@@ -50,7 +50,7 @@ def sheet_of(case: Case) -> Sheet:
     )
 
 
-def _parts(case: Case) -> Iterator[Part]:
+def _parts(case: ReviewCase) -> Iterator[Part]:
     for place, turn in enumerate(case.messages[-_MOST_TURNS:]):
         yield Part(name=f"turn-{place}", title=f"Earlier, {turn.role}", text=turn.content)
     texts = {"context": case.context, "task": case.task, "reference": case.reference}
@@ -59,7 +59,7 @@ def _parts(case: Case) -> Iterator[Part]:
             yield Part(name=name, title=_TITLES[name], text=text)
 
 
-def _responses(case: Case) -> Iterator[Part]:
+def _responses(case: ReviewCase) -> Iterator[Part]:
     letters = ("a", "b") if case.is_pair else ("",)
     for letter, response in zip(letters, case.responses, strict=True):
         name = f"response-{letter}" if letter else "response"
