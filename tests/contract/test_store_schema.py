@@ -9,7 +9,7 @@ import pytest
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage import schema, statements
 from jurybox.storage.database import Database, Session, reading, writing
-from jurybox.storage.open_store import _database, open_database
+from jurybox.storage.store_url import _database, open_database
 from jurybox.storage.schema import require_tables
 from jurybox.storage.sqlite import SqliteDatabase
 from jurybox.storage.store import SqlStore
