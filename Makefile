@@ -1,10 +1,13 @@
 # Everything runs from .venv, which the first target that needs it makes; nothing has to be activated.
+# `make demo` has a small environment of its own, .venv-demo, without the development tools.
 
 PYTHON ?= python3
 VENV := .venv
+DEMO_VENV := .venv-demo
 BIN := $(VENV)/bin
 # Named for the interpreter, so that asking for another one re-makes the environment.
 READY := $(VENV)/.ready-$(subst /,_,$(PYTHON))
+DEMO_READY := $(DEMO_VENV)/.ready-$(subst /,_,$(PYTHON))
 
 # pyright would otherwise ask a registry for a newer release of itself on every run.
 PYRIGHT := PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
@@ -16,15 +19,15 @@ PYRIGHT := PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Set up and run the main job on bundled data, without any key
-	@scripts/demo
+demo: $(DEMO_READY) ## Set up and run the main job on bundled data, without any key
+	@PATH="$(CURDIR)/$(DEMO_VENV)/bin:$$PATH" scripts/demo
 
-# Tests have no network, so the real models that they use are fetched before.
+# Tests have no network, so the real models that they use are fetched first.
 SMALL_MODEL := smollm2-135m-instruct-q4_1
 JUDGE_MODEL := qwen2.5-coder-1.5b-instruct-q4_k_m
 pull = $(BIN)/jurybox model path $(1) >/dev/null 2>&1 || $(BIN)/jurybox model pull $(1)
 
-# Pictures of the pages, to be looked at: light, dark, in a narrow window.
+# Screenshots of the pages for people to look at: light, dark, in a narrow window.
 SCREENSHOTS := .cache/screenshots
 
 test: $(READY) ## Run the test-suite in parallel
@@ -62,16 +65,20 @@ bench-judge: $(READY) ## Measure how often the embedded judge is right (fetches 
 	@$(BIN)/python benchmarks/judge.py
 	@$(BIN)/python benchmarks/judge_variants.py
 
-picture: $(READY) ## Draw the picture in README.md anew
+picture: $(READY) ## Make the pictures in README.md again
 	@$(BIN)/python scripts/picture.py
 
-lock: ## Choose the newest dependencies and write requirements.lock
+lock: ## Choose the newest dependencies and write the lock files
 	@scripts/lock "$(PYTHON)"
 
 clean: ## Remove everything that was made here
-	@rm -rf $(VENV) .cache .jurybox/demo build dist
+	@rm -rf $(VENV) $(DEMO_VENV) .cache .jurybox/demo build dist
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml requirements.lock
 	@scripts/setup "$(PYTHON)" $(VENV)
+	@touch $@
+
+$(DEMO_READY): pyproject.toml requirements-demo.lock
+	@scripts/setup "$(PYTHON)" $(DEMO_VENV) requirements-demo.lock
 	@touch $@

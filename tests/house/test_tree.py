@@ -12,6 +12,7 @@ MODULES = sorted((ROOT / "src").rglob("*.py"))
 
 LONGEST_MODULE = 500
 NAMES_THAT_SAY_NOTHING = {"base", "common", "helper", "helpers", "manager", "misc", "util", "utils"}
+LOCKS = ["requirements.lock", "requirements-demo.lock"]
 SECOND_LOCKS = {"Pipfile.lock", "pdm.lock", "poetry.lock", "uv.lock"}
 
 # An address would tie an installation to one registry, or to the machine that made the lock.
@@ -32,11 +33,11 @@ def tracked_files() -> list[Path]:
     return [Path(name) for name in listing.stdout.decode().split("\0") if name]
 
 
-def test_there_is_one_lock() -> None:
+def test_no_other_tool_has_a_lock() -> None:
     assert [path for path in tracked_files() if path.name in SECOND_LOCKS] == []
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "pyproject.toml"])
+@pytest.mark.parametrize("name", [*LOCKS, "pyproject.toml"])
 def test_no_registry_is_named(name: str) -> None:
     lines = (ROOT / name).read_text().splitlines()
     assert [line for line in lines if ADDRESS.search(line)] == []
@@ -58,9 +59,19 @@ def test_an_address_is_recognised(line: str) -> None:
     assert ADDRESS.search(line)
 
 
-def test_every_locked_package_has_a_hash() -> None:
-    text = (ROOT / "requirements.lock").read_text()
-    packages = re.split(r"^(?=\w)", text, flags=re.MULTILINE)[1:]
+def locked_packages(lock: str) -> list[str]:
+    return re.split(r"^(?=\w)", (ROOT / lock).read_text(), flags=re.MULTILINE)[1:]
+
+
+def test_the_demo_runs_the_releases_that_the_tests_run() -> None:
+    tested = {package.split()[0] for package in locked_packages("requirements.lock")}
+    shown = {package.split()[0] for package in locked_packages("requirements-demo.lock")}
+    assert shown < tested
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_locked_package_has_a_hash(lock: str) -> None:
+    packages = locked_packages(lock)
     assert packages
     assert [package.split()[0] for package in packages if "--hash=sha256:" not in package] == []
 

@@ -18,7 +18,7 @@ def open_store(url: str, *, create: bool = True, patience: float = PATIENCE) -> 
         IncompleteError: it is damaged, locked, read-only, out of space or out of reach.
 
     """
-    from jurybox.storage.store_url import open_database
     from jurybox.storage.store import SqlStore
+    from jurybox.storage.store_url import open_database
 
     return SqlStore(open_database(url, create=create, patience=patience))

@@ -10,6 +10,7 @@ from jurybox.cli.output import json_option, print_json, say
 
 _FOLDER: Final = ".jurybox/demo"
 NO_MODEL: Final = "none"
+_JUDGED_BY_MODEL: Final = 3  # a model on two cores takes about 20 seconds per answer
 
 
 @click.command("demo")
@@ -22,14 +23,13 @@ NO_MODEL: Final = "none"
 )
 @json_option
 def command(folder: str, model: str | None, as_json: bool) -> int:
-    """Show jurybox at work, without a key: scores by rules, a judged suite, and a judge's bias.
+    """Show jurybox at work, without a key: scores by rules, a judged suite, a judge's bias.
 
     First what needs no model: replies scored by a rubric's rules, and six answers judged by their
-    words. Then, where the embedded model is on this machine, the same answers judged by it, and
-    three pairs compared in both orders, so that its bias for one place can be seen. What is judged,
-    the store of the runs and report.html are left in FOLDER, .jurybox/demo unless it is named. The
-    answers have faults on purpose, so a gate that doesn't hold is no failure here: the exit code is
-    0, and 3 when the demo was stopped.
+    words. Then, if the embedded model is on this machine, it judges three of the answers and
+    compares a pair in both orders, which shows its position bias. The suite, the store of the runs
+    and report.html are left in FOLDER (default: .jurybox/demo). The answers have faults on purpose,
+    so a failed gate is no failure here: the exit code is 0, or 3 if the demo was stopped.
 
     \b
     Examples:
@@ -49,7 +49,7 @@ def command(folder: str, model: str | None, as_json: bool) -> int:
     runs = [stage.judged(BY_WORDS, view)]
     pairs = None
     if wanted is not None and runs[0].stopped is None:
-        runs.append(stage.judged(wanted, view))
+        runs.append(stage.judged(wanted, view, limit=_JUDGED_BY_MODEL))
         if runs[-1].stopped is None:
             pairs = compare_pairs(wanted, view.pair)
     report = stage.report(runs[-1])

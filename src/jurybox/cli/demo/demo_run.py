@@ -157,15 +157,15 @@ class Stage:
         self._url = str(folder / _STORE)
         _write(folder)
 
-    def judged(self, judge: str, audience: Audience) -> Judged:
-        """Have the answers judged, store the run, and tell what came of it.
+    def judged(self, judge: str, audience: Audience, *, limit: int | None = None) -> Judged:
+        """Judge the answers, or the first ``limit``, store the run and show the result.
 
         Raises:
             InputError: the judge can't be used.
             IncompleteError: the store is in trouble.
 
         """
-        prepared = prepare(self._folder / SUITE, RunOptions(judges=(judge,)))
+        prepared = prepare(self._folder / SUITE, RunOptions(judges=(judge,), limit=limit))
         audience.begin(judge)
         with opened(self._url, create=True) as store, displayed() as display:
 

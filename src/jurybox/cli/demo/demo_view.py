@@ -63,8 +63,8 @@ class Shown:
             _head("Words: six answers, named for what they are, judged by the words they share.")
             click.echo(f"$ jurybox run {SUITE} --judge {BY_WORDS}")
         else:
-            _head(f"A real model on this machine, {judge}, judges the same answers.")
-            click.echo(f"$ jurybox run {SUITE}")
+            _head(f"A real model on this machine, {judge}, judges three of the answers.")
+            click.echo(f"$ jurybox run {SUITE} --limit 3")
 
     def run(self, judged: Judged) -> None:
         """Show what a judge made of the answers, beside what words alone made of them."""
