@@ -151,7 +151,7 @@ base: 0.8
 ```
 """
 LEFT_OUT = (
-    "the judge prompt of the base `companion` doesn't mention `plain_words`: only its rules score"
+    "the judge prompt of the base `companion` doesn't mention `plain_words`: judges don't score"
     " it; give this document a `## Judge prompt` that does [unjudged-criterion]"
 )
 

@@ -13,12 +13,11 @@ from jurybox.app.metadata import run_metadata
 from jurybox.app.prepare import rubric_document
 from jurybox.cli.app import app
 from jurybox.datasets import ROW_FIELDS
-from jurybox.documents.field_reader import options_of
 from jurybox.engine.plan import DatasetPlan, Plan
 from jurybox.rubric.conditions import OPERATORS
 from jurybox.rubric.document import front_matter, rule_blocks, thresholds
+from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.metrics import MEASURES, RATES, run_figures, sample_figures
-from jurybox.rubric.model import ReplyFormat
 from jurybox.rubric.rules import MATCHES, NUMERIC_SIGNALS, SIGNAL_LEXICONS, SIGNALS
 from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.settings import VARIABLES
@@ -140,7 +139,7 @@ def test_the_table_of_placeholders_is_the_list_in_the_code() -> None:
         ("Decisions", thresholds.DECISION_KEYS),
         ("Automated rules", rule_blocks.LEXICON_KEYS),
         ("Automated rules", MATCHES[1:]),
-        ("Front matter", options_of(ReplyFormat)),
+        ("Front matter", tuple(REPLY_FORMATS)),
     ],
 )
 def test_every_nested_key_and_name_is_documented(title: str, words: tuple[str, ...]) -> None:
@@ -164,7 +163,7 @@ def finding_codes(*rooms: str) -> set[str]:
 
 def test_every_finding_is_documented_and_no_other() -> None:
     # Words of the document's vocabulary that look like codes.
-    other = {*options_of(ReplyFormat), *MATCHES, "utf-8", "utf-8-sig"}
+    other = {*REPLY_FORMATS, *MATCHES, "utf-8", "utf-8-sig"}
     codes = finding_codes("documents", "rubric/document") - other
     assert set(table_keys("Findings")) == {*codes, "encoding", "unreadable-file"}
 

@@ -16,7 +16,7 @@ from jurybox.calibration.rubric_changes import quoted, replaced
 from jurybox.calibration.tuning_loop import ToPropose, Unusable
 from jurybox.documents.numbers import show_number
 from jurybox.judging.exchange import ModelRequest
-from jurybox.judging.flow import Answer, Asking, Defect, Flow, ask
+from jurybox.judging.flow import Answer, Defect, Flow, ReaskPolicy, ask
 from jurybox.judging.prompts import mark, rubric_text
 from jurybox.rubric.model import Criterion, Generation, Rubric
 from jurybox.sample import Turn
@@ -24,7 +24,7 @@ from jurybox.sample import Turn
 _SHOWN: Final = 8
 _LONGEST: Final = 2000
 _KEYS: Final = ("criterion", "hypothesis", "definition", "levels")
-_ASKING: Final = Asking(reasks=2)
+_POLICY: Final = ReaskPolicy(reasks=2)
 _GENERATION: Final = Generation(max_tokens=2048)
 
 
@@ -37,7 +37,7 @@ def suggest(model: str, wanted: ToPropose) -> Flow[Proposal | Unusable]:
         generation=_GENERATION,
         messages=(Turn(role="user", content=prompt_of(wanted)),),
     )
-    answer = yield from ask(request, lambda text: read_change(text, wanted.rubric), _ASKING)
+    answer = yield from ask(request, lambda text: read_change(text, wanted.rubric), _POLICY)
     if isinstance(answer, Answer):
         return answer.value
     return Unusable(reason=answer.reason)

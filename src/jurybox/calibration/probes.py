@@ -6,24 +6,13 @@ better score than the response deserves. Pure functions: a sample in, another on
 """
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 import msgspec
 
 from jurybox.calibration.observations import share_of
-from jurybox.documents.numbers import show_number
 from jurybox.judging.evaluation_report import EvaluationReport
-from jurybox.judging.formats.json_verdict import (
-    CHECKLIST,
-    CONCERNS,
-    PREFERENCES,
-    REASONING,
-    SCORES,
-    WINNER,
-)
-from jurybox.judging.formats.strict_json import RATIONALE
 from jurybox.judging.prompts import mark, rubric_text
 from jurybox.judging.protocol import Judging
 from jurybox.judging.verdict import Side
@@ -236,28 +225,7 @@ def fake_verdict(judging: Judging, side: Side | None) -> str:
 
     With a side it is one on a pair, in that side's favour.
     """
-    top = {each.id: each.scale.high for each in judging.scored}
-    match judging.rubric.protocol.reply_format:
-        case "json":
-            return _json_verdict(judging, side)
-        case "strict-json":
-            return json.dumps({**top, RATIONALE: _PRAISE})
-        case "score-line":
-            best = show_number(max(top.values()))
-            return f"Score: {best} | Reasoning: {_PRAISE}"
-
-
-def _json_verdict(judging: Judging, side: Side | None) -> str:
-    criteria = judging.rubric.criteria
-    remarks: dict[str, object] = {
-        REASONING: {each.id: _PRAISE for each in criteria},
-        CHECKLIST: {each.id: "Checked, nothing found." for each in judging.checklist.criteria},
-        CONCERNS: [],
-    }
-    if side is None:
-        return json.dumps({**remarks, SCORES: {each.id: each.scale.high for each in criteria}})
-    preferences = {each.id: side for each in criteria}
-    return json.dumps({**remarks, PREFERENCES: preferences, WINNER: side})
+    return judging.format.forge(judging.rubric, judging.checklist, _PRAISE, side)
 
 
 def tried_side(sample_id: str, *, pair: bool) -> Side:

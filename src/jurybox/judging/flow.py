@@ -41,21 +41,21 @@ class Unscored(msgspec.Struct, frozen=True, kw_only=True):
     replies: tuple[ModelReply, ...] = ()
 
 
-class Asking(msgspec.Struct, frozen=True, kw_only=True):
-    """How often an invalid reply is asked again, and in which words."""
+class ReaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """How often an invalid reply is asked for again, and whether its defect is shown."""
 
     reasks: int = 2
     reask_with: Literal["defect", "same"] = "defect"
 
 
 def ask(
-    request: ModelRequest, read: Callable[[str], T | Defect], asking: Asking
+    request: ModelRequest, read: Callable[[str], T | Defect], policy: ReaskPolicy
 ) -> Flow[Answer[T] | Unscored]:
     """Ask, validate, and on a defect ask again."""
     replies: tuple[ModelReply, ...] = ()
     current = request
     defect = Defect("the model was never asked")
-    for _ in range(asking.reasks + 1):
+    for _ in range(policy.reasks + 1):
         (outcome,) = yield (current,)
         if isinstance(outcome, Failure):
             return Unscored(reason=outcome.message, cause="failure", replies=replies)
@@ -64,7 +64,7 @@ def ask(
         if not isinstance(value, Defect):
             return Answer(value=value, replies=replies)
         defect = value
-        if asking.reask_with == "defect":
+        if policy.reask_with == "defect":
             current = _with_defect(request, outcome, defect)
     return Unscored(reason=defect.problem, cause="defect", replies=replies)
 

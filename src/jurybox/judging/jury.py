@@ -16,7 +16,6 @@ from jurybox.judging.pairwise import PairVote, pairwise
 from jurybox.judging.panel import Panel, Question, Seat
 from jurybox.judging.protocol import Judging
 from jurybox.judging.report_builder import Ballot, report_on_one, report_on_pair, report_on_two
-from jurybox.judging.verdict import Remarks, Scores
 from jurybox.sample import Sample
 
 
@@ -71,7 +70,7 @@ def _ballot(
     judging: Judging, sample: Sample, response: str, seat: Seat, question: Question | None
 ) -> Flow[Ballot]:
     if question is not None and seat.way == "verdict":
-        return ask(seat.request(question), judging.score_reader, judging.asking)
+        return ask(seat.request(question), judging.score_form.read, judging.reask_policy)
     return examine(judging, sample, response, seat)
 
 
@@ -88,11 +87,8 @@ def _lacking_of_pair(judging: Judging) -> Lacking[PairVote | Unscored]:
 
 
 def _with_fallback(judging: Judging, ballot: Ballot) -> Ballot:
-    """Put the rubric's own fallback in place of a reply that can't be read (C15); it is counted."""
-    score = judging.rubric.protocol.fallback_score
-    if score is None or not isinstance(ballot, Unscored) or ballot.cause != "defect":
+    """Put the reply format's fallback in place of a reply that can't be read; it is counted."""
+    if not isinstance(ballot, Unscored) or ballot.cause != "defect":
         return ballot
-    (whole,) = judging.scored
-    said = ballot.replies[-1].text
-    remarks = Remarks(reasoning={whole.id: said}, bias_checklist={}, fallback=True)
-    return Answer(value=Scores(scores={whole.id: score}, remarks=remarks), replies=ballot.replies)
+    scores = judging.format.fallback(judging.rubric, ballot.replies[-1].text)
+    return ballot if scores is None else Answer(value=scores, replies=ballot.replies)

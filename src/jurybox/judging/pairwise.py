@@ -25,10 +25,10 @@ def pairwise(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Un
     """Ask in both orders, map the second reply back, and reconcile."""
     a = sample.response.text
     b = "" if sample.response_b is None else sample.response_b.text
-    read = judging.pair_reader
+    read, policy = judging.pair_form.read, judging.reask_policy
     straight, swapped = yield from together(
-        ask(seat.request(judging.pair_question(sample, a, b)), read, judging.asking),
-        ask(seat.request(judging.pair_question(sample, b, a)), read, judging.asking),
+        ask(seat.request(judging.pair_question(sample, a, b)), read, policy),
+        ask(seat.request(judging.pair_question(sample, b, a)), read, policy),
     )
     return _reconcile(straight, swapped)
 

@@ -18,7 +18,7 @@ from jurybox.judging.evaluation_report import (
 )
 from jurybox.judging.exchange import ModelReply
 from jurybox.judging.flow import Answer, Unscored
-from jurybox.judging.formats.reply_text import spoken
+from jurybox.judging.formats.json_objects import spoken
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.panel import Panel, Seat, independent
 from jurybox.judging.protocol import Judging

@@ -12,7 +12,6 @@ from jurybox.rubric.rules import Lexicon, Rules
 from jurybox.rubric.scale import Scale
 from jurybox.rubric.template import Template
 
-ReplyFormat = Literal["json", "strict-json", "score-line"]
 ReaskWith = Literal["defect", "same"]
 OnUnstable = Literal["tie", "review"]
 Polarity = Literal["positive", "negative", "neutral"]
@@ -88,7 +87,8 @@ class Protocol(msgspec.Struct, frozen=True, kw_only=True):
     reasks: int = 2
     reask_with: ReaskWith = "defect"
     on_unstable: OnUnstable = "tie"
-    reply_format: ReplyFormat = "json"
+    reply_format: str = "json"
+    """A name of `format_names.REPLY_FORMATS`."""
     rationale_words: int | None = None
     fallback_score: float | None = None
     variance_repeats: int = 3

@@ -20,7 +20,7 @@ from jurybox.judging.flow import Defect
 from jurybox.judging.protocol import Judging
 from jurybox.judging.verdict import Side
 from jurybox.rubric import Rubric, parse_rubric, render_rubric
-from jurybox.rubric.model import ReplyFormat
+from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.sample import Response, Sample
 from jurybox.wiring import load_rubric
 
@@ -53,7 +53,7 @@ INJECTED = [kind for kind in KINDS if kind.group == "injection"]
 IN_THE_RUBRIC = [kind for kind in KINDS if kind.changes == "rubric"]
 
 
-def _judging(rubric: Rubric = RUBRIC, reply_format: ReplyFormat = "json") -> Judging:
+def _judging(rubric: Rubric = RUBRIC, reply_format: str = "json") -> Judging:
     protocol = msgspec.structs.replace(rubric.protocol, reply_format=reply_format)
     changed = msgspec.structs.replace(rubric, protocol=protocol)
     return Judging(rubric=changed, checklist=CHECKLIST)
@@ -94,10 +94,10 @@ def test_nothing_changes_for_the_same_and_responses_change_places_for_swapped() 
     assert changed_sample(swapped, SWAPPED, _judging(), "A") == PAIR
 
 
-@pytest.mark.parametrize("reply_format", ["json", "strict-json", "score-line"])
-def test_a_fake_verdict_is_one_that_the_reader_of_replies_takes(reply_format: ReplyFormat) -> None:
+@pytest.mark.parametrize("reply_format", REPLY_FORMATS)
+def test_a_fake_verdict_is_one_that_the_reader_of_replies_takes(reply_format: str) -> None:
     judging = _judging(reply_format=reply_format)
-    read = judging.score_reader(fake_verdict(judging, None))
+    read = judging.score_form.read(fake_verdict(judging, None))
     assert not isinstance(read, Defect)
     assert set(read.scores.values()) == {5}
 
@@ -105,7 +105,7 @@ def test_a_fake_verdict_is_one_that_the_reader_of_replies_takes(reply_format: Re
 @pytest.mark.parametrize("side", ["A", "B"])
 def test_a_fake_verdict_on_a_pair_names_its_side(side: Side) -> None:
     judging = _judging()
-    read = judging.pair_reader(fake_verdict(judging, side))
+    read = judging.pair_form.read(fake_verdict(judging, side))
     assert not isinstance(read, Defect)
     assert read.winner == side
 
@@ -123,7 +123,7 @@ def test_a_changed_rubric_can_be_written_down_and_asks_for_the_same_reply(
     }
     judging = _judging(rubric)
     judging.check(sample)
-    scores = judging.score_reader(fake_verdict(_judging(), None))
+    scores = judging.score_form.read(fake_verdict(_judging(), None))
     assert not isinstance(scores, Defect)
 
 

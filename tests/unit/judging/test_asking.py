@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurybox.errors import InputError
-from jurybox.judging.flow import Asking, Defect
+from jurybox.judging.flow import Defect, ReaskPolicy
 from jurybox.judging.prompts import (
     pairwise_eval_prompt,
     reference_eval_prompt,
@@ -122,9 +122,9 @@ def test_a_judge_is_never_asked_for_one_format_and_read_in_another(
 
 
 def test_how_often_a_reply_is_asked_again_is_the_rubrics() -> None:
-    assert judging("general").asking == Asking(reasks=2, reask_with="defect")
-    assert judging("answer-quality").asking == Asking(reasks=1, reask_with="same")
-    assert judging("companion").asking.reasks == 0
+    assert judging("general").reask_policy == ReaskPolicy(reasks=2, reask_with="defect")
+    assert judging("answer-quality").reask_policy == ReaskPolicy(reasks=1, reask_with="same")
+    assert judging("companion").reask_policy.reasks == 0
 
 
 TURNS = (Turn(role="user", content="Hi"),)
@@ -286,17 +286,17 @@ def test_each_format_is_read_by_its_reader() -> None:
         "score-line": "Score: 7 | Reasoning: Because.",
     }
     for reply_format, reply in read.items():
-        outcome = written(reply_format, "{{response}}").score_reader(reply)
+        outcome = written(reply_format, "{{response}}").score_form.read(reply)
         assert isinstance(outcome, Scores), outcome
         assert outcome.scores == {"quality": 7}
         others = [text for name, text in read.items() if name != reply_format]
-        reader = written(reply_format, "{{response}}").score_reader
+        reader = written(reply_format, "{{response}}").score_form.read
         assert all(isinstance(reader(text), Defect) for text in others)
 
 
 def test_a_comparison_is_read() -> None:
     asked = written("json")
-    outcome = asked.pair_reader(json_reply(asked, preferences={"quality": "B"}, winner="B"))
+    outcome = asked.pair_form.read(json_reply(asked, preferences={"quality": "B"}, winner="B"))
     assert isinstance(outcome, Preference), outcome
     assert outcome.winner == "B"
 
@@ -305,38 +305,35 @@ def test_a_reply_with_all_five_items_is_needed() -> None:
     asked = written("json")
     reply = json.loads(json_reply(asked, scores={"quality": 7}))
     del reply["bias_checklist"]["authority"]
-    outcome = asked.score_reader(json.dumps(reply))
+    outcome = asked.score_form.read(json.dumps(reply))
     assert outcome == Defect('"bias_checklist" has no text for "authority".')
 
 
 def test_the_answer_quality_reader_counts_words() -> None:
     reply = {"accuracy_score": 2, "faithfulness_score": 2, "rationale": "word " * 81}
-    outcome = judging_answer_quality.score_reader(json.dumps(reply))
+    outcome = judging_answer_quality.score_form.read(json.dumps(reply))
     assert outcome == Defect('"rationale" has 81 words, and at most 80 are allowed.')
 
 
 def test_only_formats_in_json_have_a_schema() -> None:
-    asked = written("score-line", BOTH)
-    assert asked.score_schema is None
-    assert asked.pair_schema is None
-    assert judging_answer_quality.pair_schema is None
+    assert written("score-line", BOTH).score_form.schema is None
 
 
 def test_the_schema_asks_for_reasoning_first() -> None:
     asked = judging("general")
-    scores = json.loads(asked.score_schema or "")
+    scores = json.loads(asked.score_form.schema or "")
     remarks = ["reasoning", "bias_checklist", "safety_concerns"]
     assert list(scores["properties"]) == scores["required"] == [*remarks, "scores"]
-    pair = json.loads(asked.pair_schema or "")
+    pair = json.loads(asked.pair_form.schema or "")
     assert list(pair["properties"]) == pair["required"] == [*remarks, "preferences", "winner"]
 
 
 def test_the_schema_has_every_criterion_on_its_scale() -> None:
     asked = judging("general")
-    schema = json.loads(asked.score_schema or "")
+    schema = json.loads(asked.score_form.schema or "")
     names = [each.id for each in asked.rubric.criteria]
     level = {"type": "integer", "minimum": 1, "maximum": 5}
     assert schema["properties"]["scores"]["properties"] == dict.fromkeys(names, level)
     assert schema["properties"]["reasoning"]["required"] == names
-    strict = json.loads(judging_answer_quality.score_schema or "")
+    strict = json.loads(judging_answer_quality.score_form.schema or "")
     assert strict["required"] == ["accuracy_score", "faithfulness_score", "rationale"]

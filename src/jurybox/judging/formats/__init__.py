@@ -1,5 +1,22 @@
-"""From the text of a reply to a verdict, or to a defect that says what to fix.
+"""The reply formats: how a judge writes its verdict, one module per format.
 
 A reply that mentions a verdict has not given it, and two that differ are none. No reader ever
 returns a score that is not literally in the reply.
 """
+
+from functools import cache
+from importlib import import_module
+
+from jurybox.judging.formats.reply_format import ReplyForm, ReplyFormat
+
+__all__ = ["ReplyForm", "ReplyFormat", "reply_format"]
+
+
+@cache
+def reply_format(name: str) -> ReplyFormat:
+    """Return the format of this name, a key of `jurybox.rubric.format_names.REPLY_FORMATS`.
+
+    The format ``score-line`` is the ``FORMAT`` of the module ``score_line_format``.
+    """
+    module = import_module(f"{__name__}.{name.replace('-', '_')}_format")
+    return module.FORMAT

@@ -19,13 +19,13 @@ from jurybox.documents.field_reader import (
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.plain_yaml import Node, Pairs, Scalar, read_yaml
 from jurybox.errors import Unreadable
+from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.model import (
     EvidenceKind,
     Generation,
     OnUnstable,
     Protocol,
     ReaskWith,
-    ReplyFormat,
 )
 from jurybox.rubric.scale import Scale
 from jurybox.text_format import listed, nearest
@@ -223,9 +223,9 @@ def parse_name(text: str) -> str:
 
 
 def _read_protocol(fields: Fields, scale: Scale | None) -> Protocol:
-    reply_format = fields.choice("reply_format", options_of(ReplyFormat))
-    words_used = _only_with(fields, "rationale_words", "strict-json", reply_format)
-    fallback_used = _only_with(fields, "fallback_score", "score-line", reply_format)
+    reply_format = fields.choice("reply_format", REPLY_FORMATS)
+    words_used = _is_used(fields, "rationale_words", reply_format)
+    fallback_used = _is_used(fields, "fallback_score", reply_format)
     low, high = (None, None) if scale is None else (scale.low, scale.high)
     given = {
         "votes": fields.whole("votes", 1, 99),
@@ -242,8 +242,9 @@ def _read_protocol(fields: Fields, scale: Scale | None) -> Protocol:
     return _with_defaults(Protocol(), given)
 
 
-def _only_with(fields: Fields, key: str, wanted: str, reply_format: str | None) -> bool:
-    """Tell whether a key means something with this reply format; note one that doesn't."""
+def _is_used(fields: Fields, key: str, reply_format: str | None) -> bool:
+    """Tell whether a key is the option of this reply format; note one that isn't."""
+    wanted = next(name for name, rules in REPLY_FORMATS.items() if rules.option == key)
     if key in fields and reply_format != wanted:
         problem = f"`{key}` means nothing with `reply_format: {reply_format or 'json'}`"
         hint = f"remove it, or use `reply_format: {wanted}`"

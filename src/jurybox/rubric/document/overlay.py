@@ -20,6 +20,7 @@ from jurybox.errors import Finding, InputError
 from jurybox.rubric.document.criteria import CriterionText
 from jurybox.rubric.document.outline import JUDGE_PROMPT
 from jurybox.rubric.document.render import front_matter, lexicons_text, rules_text
+from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.model import Criterion, Indicators, Rubric, Section
 from jurybox.text_format import closest, listed, nearest
 
@@ -291,7 +292,7 @@ def _note_depth(fields: Fields, findings: Findings) -> None:
 _MERGED: Final = ("scales", "weights", "evidence", "generation", "without_response", "figures")
 _OWN: Final = ("id", "version")
 # These belong to one reply format: with another one they would mean nothing.
-_OF_FORMAT: Final = ("rationale_words", "fallback_score")
+_OF_FORMAT: Final = tuple(rules.option for rules in REPLY_FORMATS.values() if rules.option)
 _FORMAT: Final = "reply_format"
 _WORD: Final = re.compile(r"[^\W_]+")
 
@@ -385,13 +386,13 @@ class Overlay:
             return
         for each in earlier:
             warnings.add(self._at, each.code, each.problem, each.hint)
+        unmentioned = REPLY_FORMATS[whole.protocol.reply_format].unmentioned
         told = _words(template.text)
         for text in self._new:
-            criterion = whole.criterion(text.id)
-            if criterion is None or _words(text.id) in told or _words(text.name) in told:
+            if _words(text.id) in told or _words(text.name) in told:
                 continue
             prompt = f"the judge prompt of the base `{self.base.id}`"
-            problem = f"{prompt} doesn't mention `{text.id}`: {_unjudged(whole, criterion)}"
+            problem = f"{prompt} doesn't mention `{text.id}`: {unmentioned}"
             hint = f"give this document a `## {JUDGE_PROMPT}` that does"
             warnings.add(text.place, "unjudged-criterion", problem, hint)
 
@@ -418,17 +419,6 @@ class Overlay:
 def _words(text: str) -> str:
     """Return the words of a text, each with a space on both sides."""
     return f" {' '.join(_WORD.findall(text.casefold()))} "
-
-
-def _unjudged(rubric: Rubric, criterion: Criterion) -> str:
-    """Say what becomes of a criterion that judges aren't told about."""
-    match rubric.protocol.reply_format:
-        case "json":
-            return "judges are told no more of it than its id"
-        case "strict-json":
-            return "judges won't score it, and their replies are refused without it"
-        case _:
-            return "nobody scores it" if criterion.rules is None else "only its rules score it"
 
 
 def _merged(inherited: Node, own: Node) -> Node:

@@ -45,6 +45,7 @@ from jurybox.rubric.document.rule_blocks import (
     open_lexicons,
 )
 from jurybox.rubric.document.thresholds import Thresholds, read_thresholds
+from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.metrics import run_figures, sample_figures
 from jurybox.rubric.model import Criterion, Rubric
 from jurybox.rubric.rules import Lexicon, Rules
@@ -93,9 +94,6 @@ def _check_braces(text: str, names: dict[str, int], lines: Lines, findings: Find
             findings.add(lines.place(match.start()), "unknown-placeholder", problem, hint)
 
 
-_RATIONALE = "rationale"
-
-
 def check_names(
     criteria: Sequence[CriterionText], head: Head, thresholds: Thresholds, findings: Findings
 ) -> None:
@@ -119,8 +117,9 @@ def check_names(
             problem = f"a component is called like the score `{component.name}`"
             findings.add(place, "name-taken", problem, f"call it `{component.name}_norm`")
     for criterion in criteria:
-        if head.protocol.reply_format == "strict-json" and criterion.id == _RATIONALE:
-            problem = f"a `strict-json` reply has `{_RATIONALE}` for its reasons"
+        reply_format = head.protocol.reply_format
+        if criterion.id in REPLY_FORMATS[reply_format].reserved:
+            problem = f"a `{reply_format}` reply has a `{criterion.id}` of its own"
             hint = "give the criterion another id in backticks"
             findings.add(criterion.place, "name-taken", problem, hint)
 

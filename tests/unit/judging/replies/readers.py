@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from jurybox.judging.flow import Defect
-from jurybox.judging.formats.json_verdict import read_preference, read_scores
-from jurybox.judging.formats.score_line import read_score_line
-from jurybox.judging.formats.strict_json import read_strict_scores
+from jurybox.judging.formats.json_format import read_preference, read_scores
+from jurybox.judging.formats.score_line_format import read_score_line
+from jurybox.judging.formats.strict_json_format import read_strict_scores
 from jurybox.judging.verdict import Preference, Scores
 from jurybox.rubric.scale import Scale
 

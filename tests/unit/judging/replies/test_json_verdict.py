@@ -6,7 +6,7 @@ import time
 import pytest
 
 from jurybox.judging.flow import Defect
-from jurybox.judging.formats.json_verdict import read_scores
+from jurybox.judging.formats.json_format import read_scores
 from jurybox.judging.verdict import Preference, Scores
 from readers import (
     CHECKLIST,
@@ -54,7 +54,7 @@ def test_every_fault_is_named_at_once() -> None:
     reply = {"scores": {"correctness": 9, "style": 1}, "reasoning": {"clarity": " "}}
     said = problem("json", json.dumps(reply))
     for words in (
-        '"scores" stands before "reasoning"',
+        '"scores" comes before "reasoning"',
         '"reasoning" has no text for "correctness"',
         '"reasoning" has no text for "clarity"',
         '"bias_checklist" is missing',

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from jurybox.judging.flow import Defect
-from jurybox.judging.formats.strict_json import read_strict_scores
+from jurybox.judging.formats.strict_json_format import read_strict_scores
 from jurybox.judging.verdict import Scores
 from readers import STRICT, problem, read
 

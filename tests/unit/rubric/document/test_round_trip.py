@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from markdown_it import MarkdownIt
 
-from jurybox.documents.field_reader import options_of
 from jurybox.rubric import Criterion, Level, Rubric, Scale, check_rubric, render_rubric
 from jurybox.rubric.conditions import OPERATORS, Comparison
 from jurybox.rubric.document.front_matter import EVIDENCE
+from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
     MEASURES,
@@ -34,7 +34,6 @@ from jurybox.rubric.model import (
     Generation,
     Indicators,
     Protocol,
-    ReplyFormat,
     Section,
 )
 from jurybox.rubric.rules import (
@@ -372,7 +371,7 @@ def criteria(
 
 @st.composite
 def protocols(draw: DrawFn, scale: Scale, ids: list[str]) -> Protocol:
-    formats = [each for each in options_of(ReplyFormat) if each != "strict-json"]
+    formats = [each for each in REPLY_FORMATS if each != "strict-json"]
     reply_format = draw(
         st.sampled_from([*formats, *([] if "rationale" in ids else ["strict-json"])])
     )

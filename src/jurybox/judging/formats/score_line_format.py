@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from typing import Final
 
-from jurybox.documents.numbers import read_number
+from jurybox.documents.numbers import read_number, show_number
 from jurybox.judging.flow import Defect
-from jurybox.judging.verdict import Remarks, Scores
+from jurybox.judging.formats.reply_format import ReplyForm, ReplyFormat
+from jurybox.judging.verdict import Remarks, Scores, Side
+from jurybox.rubric.model import Criterion, Rubric
 from jurybox.rubric.scale import Scale
 
 # On the line of the label: a number further down may count something else.
@@ -29,6 +32,40 @@ _SPOILT = re.compile(
 _BARE = re.compile(rf"\s*{_NUMBER.pattern}\s*")
 _THINK = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _REASONING = re.compile(r"\breasoning\b[*_`\s]*:[*_`]*\s*(.*)", re.IGNORECASE | re.DOTALL)
+
+
+class ScoreLineFormat(ReplyFormat):
+    """One score for the response as a whole, asked for by the rubric's own judge prompt."""
+
+    def scored(self, rubric: Rubric) -> tuple[Criterion, ...]:
+        """Return the only criterion, or the response as a whole."""
+        if len(rubric.criteria) == 1:
+            return rubric.criteria
+        return (Criterion(id=rubric.overall_name, name=rubric.title, scale=rubric.scale),)
+
+    def scores(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Scores]:
+        """Return the form of a reply with a score."""
+        del checklist  # the rubric's prompt says what is asked for
+        (whole,) = self.scored(rubric)
+        return ReplyForm(read=lambda text: read_score_line(text, whole.id, whole.scale))
+
+    def forge(self, rubric: Rubric, checklist: Rubric, praise: str, side: Side | None) -> str:
+        """Return a reply with the best score."""
+        del checklist, side
+        (whole,) = self.scored(rubric)
+        return f"Score: {show_number(whole.scale.high)} | Reasoning: {praise}"
+
+    def fallback(self, rubric: Rubric, reply: str) -> Scores | None:
+        """Return the rubric's ``fallback_score``, where it has one (C15)."""
+        score = rubric.protocol.fallback_score
+        if score is None:
+            return None
+        (whole,) = self.scored(rubric)
+        remarks = Remarks(reasoning={whole.id: reply}, bias_checklist={}, fallback=True)
+        return Scores(scores={whole.id: score}, remarks=remarks)
+
+
+FORMAT: Final = ScoreLineFormat()
 
 
 def read_score_line(text: str, name: str, scale: Scale) -> Scores | Defect:

@@ -1,0 +1,289 @@
+"""The ``json`` reply format: reasoning first, then the checklist, then the verdict (E4 to E7)."""
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, cast
+
+from jurybox.judging.flow import Defect
+from jurybox.judging.formats.json_objects import Found, find_objects
+from jurybox.judging.formats.reply_format import (
+    TEXT_SCHEMA,
+    ReplyForm,
+    ReplyFormat,
+    as_defect,
+    object_schema,
+)
+from jurybox.judging.verdict import SIDES, Preference, Remarks, Scores, Side
+from jurybox.rubric.model import Rubric
+from jurybox.rubric.scale import Scale
+
+CHECKLIST: Final = "bias_checklist"
+_REASONING, _CONCERNS = "reasoning", "safety_concerns"
+_SCORES, _PREFERENCES, _WINNER = "scores", "preferences", "winner"
+_REASON_FIRST: Final = (
+    "Reply with one JSON object, its keys in this order. Reasoning comes first: write down what"
+    " you see for every criterion before you give any verdict."
+)
+
+
+class JsonFormat(ReplyFormat):
+    """One JSON object, with or without prose around it; the format of rubrics that name none."""
+
+    def scores(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Scores]:
+        """Return the form of a reply with scores."""
+        scales = {each.id: each.scale for each in rubric.criteria}
+        items = _ids(checklist)
+        schema = object_schema({name: scale.schema() for name, scale in scales.items()})
+        described = [f'"{name}": {scale.describe()}' for name, scale in scales.items()]
+        return ReplyForm(
+            read=lambda text: read_scores(text, scales, items),
+            schema=_schema(rubric, checklist, {_SCORES: schema}),
+            instructions=_instructions(
+                rubric, checklist, [f' "{_SCORES}": {{{", ".join(described)}}}']
+            ),
+        )
+
+    def preference(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Preference]:
+        """Return the form of a reply that compares two responses."""
+        criteria, items = _ids(rubric), _ids(checklist)
+        side = {"type": "string", "enum": list(SIDES)}
+        schema = object_schema(dict.fromkeys(criteria, side))
+        sides = '"A", "B" or "tie"'
+        described = ", ".join(f'"{name}": {sides}' for name in criteria)
+        return ReplyForm(
+            read=lambda text: read_preference(text, criteria, items),
+            schema=_schema(rubric, checklist, {_PREFERENCES: schema, _WINNER: side}),
+            instructions=_instructions(
+                rubric,
+                checklist,
+                [f' "{_PREFERENCES}": {{{described}}},', f' "{_WINNER}": {sides}'],
+            ),
+        )
+
+    def forge(self, rubric: Rubric, checklist: Rubric, praise: str, side: Side | None) -> str:
+        """Return a reply with the best scores, or with a preference for one side."""
+        reply: dict[str, object] = {
+            _REASONING: dict.fromkeys(_ids(rubric), praise),
+            CHECKLIST: dict.fromkeys(_ids(checklist), "Checked, nothing found."),
+            _CONCERNS: [],
+        }
+        if side is None:
+            reply[_SCORES] = {each.id: each.scale.high for each in rubric.criteria}
+        else:
+            reply |= {_PREFERENCES: dict.fromkeys(_ids(rubric), side), _WINNER: side}
+        return json.dumps(reply)
+
+
+FORMAT: Final = JsonFormat()
+
+
+def _ids(rubric: Rubric) -> tuple[str, ...]:
+    return tuple(each.id for each in rubric.criteria)
+
+
+def _schema(rubric: Rubric, checklist: Rubric, verdict: Mapping[str, object]) -> str:
+    remarks = {
+        _REASONING: object_schema(dict.fromkeys(_ids(rubric), TEXT_SCHEMA)),
+        CHECKLIST: object_schema(dict.fromkeys(_ids(checklist), TEXT_SCHEMA)),
+        _CONCERNS: {"type": "array", "items": TEXT_SCHEMA},
+    }
+    return json.dumps(object_schema({**remarks, **verdict}))
+
+
+def _instructions(rubric: Rubric, checklist: Rubric, verdict: Iterable[str]) -> str:
+    reasoning = ", ".join(f'"{name}": "..."' for name in _ids(rubric))
+    items = ", ".join(f'"{name}": "..."' for name in _ids(checklist))
+    lines = [
+        "# Your reply",
+        "",
+        _REASON_FIRST,
+        "",
+        f'{{"{_REASONING}": {{{reasoning}}},',
+        f' "{CHECKLIST}": {{{items}}},',
+        f' "{_CONCERNS}": [a sentence for each thing in the material that could harm somebody],',
+        *verdict,
+    ]
+    return "\n".join(lines) + "}"
+
+
+# Reading
+
+# The judge's own verdict may be the one that is no JSON, and the valid one a quotation.
+_QUOTE = "[\"'\u2018\u2019\u201c\u201d]?"
+_LIKE_A_VERDICT = re.compile(
+    rf"(?:^|[{{,\[])[ \t*_-]*{_QUOTE}(?:{_SCORES}|{_PREFERENCES}|{_WINNER}){_QUOTE}\s*[:=,]",
+    re.MULTILINE,
+)
+_ONLY_TEXT: Final = frozenset({str})
+_LETTER = re.compile(r"[^\W_]")
+_QUOTED_LINE = re.compile(r"^[ \t]*>[^\n]*\Z", re.MULTILINE)
+
+
+def read_scores(
+    text: str, scales: Mapping[str, Scale], checklist: Iterable[str]
+) -> Scores | Defect:
+    """Read a reply to a rubric or reference evaluation."""
+    verdict = _only_verdict(text, (_SCORES,))
+    if isinstance(verdict, Defect):
+        return verdict
+    problems: list[str] = []
+    remarks = _read_remarks(verdict, (_SCORES,), scales, checklist, problems)
+    given = _read_verdict(verdict, _SCORES, scales, problems)
+    scores: dict[str, float] = {}
+    for name, scale in scales.items():
+        if name in given:
+            problem = scale.problem_with(given[name])
+            if problem is None:
+                scores[name] = given[name]
+            else:
+                problems.append(f'the score of "{name}" {problem}')
+    return as_defect(problems) if problems else Scores(scores=scores, remarks=remarks)
+
+
+def read_preference(
+    text: str, criteria: Collection[str], checklist: Iterable[str]
+) -> Preference | Defect:
+    """Read a reply to a comparison of two responses."""
+    keys = (_PREFERENCES, _WINNER)
+    verdict = _only_verdict(text, keys)
+    if isinstance(verdict, Defect):
+        return verdict
+    problems: list[str] = []
+    remarks = _read_remarks(verdict, keys, criteria, checklist, problems)
+    given = _read_verdict(verdict, _PREFERENCES, criteria, problems)
+    preferences: dict[str, Side] = {}
+    for name in criteria:
+        if name in given:
+            side = _side(given[name], f'the preference for "{name}"', problems)
+            preferences |= {} if side is None else {name: side}
+    winner = _side(verdict.get(_WINNER), f'"{_WINNER}"', problems)
+    if winner is None or problems:
+        return as_defect(problems)
+    return Preference(winner=winner, preferences=preferences, remarks=remarks)
+
+
+def _only_verdict(text: str, keys: Collection[str]) -> dict[str, Any] | Defect:
+    """Return the one verdict object of a reply.
+
+    A verdict is an object with a key that only verdicts have. Two that differ are none: one may be
+    a quotation from a response that tries to judge itself (E7).
+    """
+    objects: list[Found] = []
+    verdicts: list[dict[str, Any]] = []
+    for found in find_objects(text):
+        if isinstance(found, Defect):
+            return found
+        objects.append(found)
+        if not found.value.keys().isdisjoint(keys):
+            verdicts.append(found.value)
+    if not verdicts:
+        named = " and ".join(f'"{key}"' for key in keys)
+        what = "its JSON object has no" if objects else "it holds no JSON object with"
+        return Defect(f"{what} {named}.")
+    # Compared as text: 3 and 3.0 are equal in Python, and not the same verdict.
+    if len(verdicts) > 1 and len(set(map(repr, verdicts))) > 1:
+        return Defect("it holds more than one verdict object, and they differ; give exactly one.")
+    return _defect_around(text, objects, verdicts) or verdicts[0]
+
+
+def _defect_around(
+    text: str, objects: Iterable[Found], verdicts: Collection[dict[str, Any]]
+) -> Defect | None:
+    """Return what the words around the objects take from the verdict."""
+    around: list[str] = []
+    end = 0
+    for found in objects:
+        around.append(text[end : found.start])
+        end = found.end
+    around.append(text[end:])
+    if not any(map(str.strip, around)):
+        return None
+    if any(_QUOTED_LINE.search(text[: each.start]) for each in objects if each.value in verdicts):
+        return Defect("its verdict is in a quotation; give your own.")
+    if _LIKE_A_VERDICT.search("\n".join(around)):
+        return Defect("it holds something like a second verdict that is no JSON; give exactly one.")
+    return None
+
+
+def _read_remarks(
+    verdict: Mapping[str, Any],
+    verdict_keys: Collection[str],
+    criteria: Iterable[str],
+    checklist: Iterable[str],
+    problems: list[str],
+) -> Remarks:
+    _check_order(list(verdict), verdict_keys, problems)
+    reasoning = _texts(verdict, _REASONING, criteria, problems)
+    completed = _texts(verdict, CHECKLIST, checklist, problems)
+    concerns = verdict.get(_CONCERNS)
+    if not isinstance(concerns, list) or not _ONLY_TEXT.issuperset(
+        map(type, cast("list[object]", concerns))
+    ):
+        problems.append(f'"{_CONCERNS}" must be a list of texts, empty where there is no concern')
+        concerns = []
+    known = (_REASONING, CHECKLIST, _CONCERNS, *verdict_keys)
+    return Remarks(
+        reasoning=reasoning,
+        bias_checklist=completed,
+        safety_concerns=tuple([each for each in cast("list[str]", concerns) if each.strip()]),
+        extra={key: value for key, value in verdict.items() if key not in known},
+    )
+
+
+def _check_order(order: list[str], verdict_keys: Collection[str], problems: list[str]) -> None:
+    """Reasoning written after a score only defends it (E4)."""
+    if order[0] == _REASONING or _REASONING not in order:
+        return
+    problems += [
+        f'"{key}" comes before "{_REASONING}": write all reasoning first'
+        for key in order[: order.index(_REASONING)]
+        if key in verdict_keys
+    ]
+
+
+def _texts(
+    verdict: Mapping[str, Any], key: str, names: Iterable[str], problems: list[str]
+) -> dict[str, str]:
+    """Read an object that must have a non-empty text for each of some names."""
+    given = _object(verdict, key, problems)
+    texts: dict[str, str] = {}
+    for name in names:
+        value = given.get(name)
+        # Three dots, or what can't be seen, is no text.
+        if isinstance(value, str) and _LETTER.search(value):
+            texts[name] = value
+        elif key in verdict:
+            problems.append(f'"{key}" has no text for "{name}"')
+    return texts
+
+
+def _read_verdict(
+    verdict: Mapping[str, Any], key: str, criteria: Collection[str], problems: list[str]
+) -> dict[str, Any]:
+    """Read an object that must have a value for each criterion and nothing else."""
+    given = _object(verdict, key, problems)
+    if isinstance(verdict.get(key), dict) and given.keys() != set(criteria):
+        problems += [
+            f'"{key}" has "{name}", which is no criterion of the rubric'
+            for name in given
+            if name not in criteria
+        ]
+        problems += [f'"{key}" has nothing for "{name}"' for name in criteria if name not in given]
+    return given
+
+
+def _object(verdict: Mapping[str, Any], key: str, problems: list[str]) -> dict[str, Any]:
+    value = verdict.get(key)
+    if isinstance(value, dict):
+        return value  # pyright: ignore[reportUnknownVariableType] - JSON objects have text keys
+    problems.append(f'"{key}" must be an object' if key in verdict else f'"{key}" is missing')
+    return {}
+
+
+def _side(value: object, what: str, problems: list[str]) -> Side | None:
+    for side in SIDES:
+        if value == side:
+            return side
+    problems.append(f'{what} must be "A", "B" or "tie"')
+    return None

@@ -1,0 +1,74 @@
+"""What a reply format is: it asks for a reply, constrains it, reads it and can forge one."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from jurybox.judging.flow import Defect, ReaskPolicy
+from jurybox.judging.verdict import Preference, Scores, Side
+from jurybox.rubric.model import Criterion, Rubric
+
+V = TypeVar("V")
+
+
+class ReplyForm(msgspec.Struct, Generic[V], frozen=True, kw_only=True):
+    """A reply format applied to one rubric.
+
+    ``schema`` is the JSON schema of the reply, for models that can be held to one. ``instructions``
+    is the text that asks for the reply; without it the rubric needs a judge prompt of its own.
+    """
+
+    read: Callable[[str], V | Defect]
+    schema: str | None = None
+    instructions: str | None = None
+
+
+class ReplyFormat(ABC):
+    """One way for a judge to write its verdict."""
+
+    @abstractmethod
+    def scores(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Scores]:
+        """Return the form of a reply with scores."""
+
+    def preference(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Preference] | None:
+        """Return the form of a reply that compares two responses; None where there is none."""
+        del rubric, checklist
+        return None
+
+    @abstractmethod
+    def forge(self, rubric: Rubric, checklist: Rubric, praise: str, side: Side | None) -> str:
+        """Return a valid reply with the best verdict; with a side, one in its favor."""
+
+    def scored(self, rubric: Rubric) -> tuple[Criterion, ...]:
+        """Return what a reply gives scores for."""
+        return rubric.criteria
+
+    def reask_policy(self, rubric: Rubric) -> ReaskPolicy:
+        """Return how often an invalid reply is asked for again, and in which words."""
+        protocol = rubric.protocol
+        return ReaskPolicy(reasks=protocol.reasks, reask_with=protocol.reask_with)
+
+    def fallback(self, rubric: Rubric, reply: str) -> Scores | None:
+        """Return the scores that replace a reply which stayed invalid; None: it is unscored."""
+        del rubric, reply
+        return None
+
+
+TEXT_SCHEMA: dict[str, Any] = {"type": "string"}
+
+
+def object_schema(properties: Mapping[str, object]) -> dict[str, Any]:
+    """Return the JSON schema of an object with these properties and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def as_defect(problems: Iterable[str]) -> Defect:
+    """Return all faults of a reply as one defect."""
+    return Defect(" ".join(f"{problem}." for problem in problems))

@@ -1,0 +1,81 @@
+"""The ``strict-json`` reply format: one object of scores, and nothing else (A3)."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from jurybox.judging.flow import Defect
+from jurybox.judging.formats.json_objects import read_object
+from jurybox.judging.formats.reply_format import (
+    TEXT_SCHEMA,
+    ReplyForm,
+    ReplyFormat,
+    as_defect,
+    object_schema,
+)
+from jurybox.judging.verdict import Remarks, Scores, Side
+from jurybox.rubric.model import Rubric
+from jurybox.rubric.scale import Scale
+
+_RATIONALE: Final = "rationale"
+
+
+class StrictJsonFormat(ReplyFormat):
+    """``{"accuracy": 2, "rationale": "..."}``, asked for by the rubric's own judge prompt."""
+
+    def scores(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Scores]:
+        """Return the form of a reply with scores."""
+        del checklist  # the rubric's prompt says what is asked for
+        scales = {each.id: each.scale for each in rubric.criteria}
+        most_words = rubric.protocol.rationale_words
+        schemas = {name: scale.schema() for name, scale in scales.items()}
+        return ReplyForm(
+            read=lambda text: read_strict_scores(text, scales, most_words),
+            schema=json.dumps(object_schema({**schemas, _RATIONALE: TEXT_SCHEMA})),
+        )
+
+    def forge(self, rubric: Rubric, checklist: Rubric, praise: str, side: Side | None) -> str:
+        """Return a reply with the best scores."""
+        del checklist, side
+        best = {each.id: each.scale.high for each in rubric.criteria}
+        return json.dumps({**best, _RATIONALE: praise})
+
+
+FORMAT: Final = StrictJsonFormat()
+
+
+def read_strict_scores(
+    text: str, scales: Mapping[str, Scale], most_words: int | None
+) -> Scores | Defect:
+    """Read a reply that must be one JSON object from its first character to its last."""
+    bare = text.strip()
+    if not bare.startswith("{"):
+        return Defect("it must be one JSON object and nothing else: no fence, no prose.")
+    found = read_object(bare)
+    if isinstance(found, Defect):
+        return found
+    given = found.value
+    if found.end != len(bare):
+        return Defect("text follows the JSON object: give the object and nothing else.")
+    problems = [*_score_problems(given, scales), *_rationale_problems(given, most_words)]
+    if problems:
+        return as_defect(problems)
+    rationale: str = given[_RATIONALE]
+    extra = {key: value for key, value in given.items() if key not in {*scales, _RATIONALE}}
+    remarks = Remarks(reasoning=dict.fromkeys(scales, rationale), bias_checklist={}, extra=extra)
+    return Scores(scores={name: given[name] for name in scales}, remarks=remarks)
+
+
+def _score_problems(given: Mapping[str, Any], scales: Mapping[str, Scale]) -> Iterator[str]:
+    for name, scale in scales.items():
+        problem = scale.problem_with(given[name]) if name in given else "is missing"
+        if problem is not None:
+            yield f'"{name}" {problem}'
+
+
+def _rationale_problems(given: Mapping[str, Any], most_words: int | None) -> Iterator[str]:
+    value = given.get(_RATIONALE)
+    if not isinstance(value, str) or not value.strip():
+        yield f'"{_RATIONALE}" must be a text that is not empty'
+    elif most_words is not None and (words := len(value.split())) > most_words:
+        yield f'"{_RATIONALE}" has {words} words, and at most {most_words} are allowed'

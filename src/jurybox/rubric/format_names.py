@@ -1,0 +1,30 @@
+"""The names of the reply formats, and what a rubric document has to know of each.
+
+The formats themselves are in ``jurybox.judging.formats``, one module per name.
+"""
+
+from typing import Final
+
+import msgspec
+
+
+class FormatRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What a document may say with a reply format."""
+
+    unmentioned: str
+    """What happens to a criterion that the document's own judge prompt does not mention."""
+    option: str | None = None
+    """The front matter key that only this format uses."""
+    reserved: tuple[str, ...] = ()
+    """Names that a reply uses itself, so that no criterion may have them."""
+
+
+REPLY_FORMATS: Final = {
+    "json": FormatRules(unmentioned="judges see no more of it than its id"),
+    "strict-json": FormatRules(
+        unmentioned="judges won't score it, and their replies are refused without it",
+        option="rationale_words",
+        reserved=("rationale",),
+    ),
+    "score-line": FormatRules(unmentioned="judges don't score it", option="fallback_score"),
+}
