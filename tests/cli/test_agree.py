@@ -38,14 +38,7 @@ def test_json_has_the_fields_that_are_promised(started: Jurybox) -> None:
     assert (done.code, done.err) == (0, "")
     (criterion,) = done.json["criteria"]
     found: dict[str, Any] = criterion
-    assert list(found)[:6] == [
-        "criterion",
-        "n_items",
-        "raters",
-        "alpha",
-        "fleiss_kappa",
-        "pairs",
-    ]
+    assert found.keys() >= {"criterion", "n_items", "raters", "alpha", "fleiss_kappa", "pairs"}
     assert found["criterion"] is None
     assert found["n_items"] == 12
     assert found["raters"] == ["anna", "ben", "judge"]
@@ -58,7 +51,7 @@ def test_json_has_the_fields_that_are_promised(started: Jurybox) -> None:
     pair = found["pairs"][0]
     figures = ["exact", "kappa", "kappa_linear", "kappa_quadratic"]
     figures += ["spearman", "kendall", "pearson"]
-    assert list(pair)[:10] == ["raters", "n", *figures, "interval"]
+    assert list(pair)[:9] == ["raters", "n", *figures]
     assert (pair["n"], pair["exact"]) == (12, 7 / 12)
     assert set(pair["interval"]) >= set(figures)
     assert set(pair["interval"]["kappa"]) == {"low", "high", "level", "method"}
@@ -211,7 +204,7 @@ def test_few_items_are_nothing_to_rely_on_however_high_alpha_is(jurybox: Jurybox
 def test_full_agreement_without_an_interval_is_not_called_reliable(jurybox: Jurybox) -> None:
     sentence = said(jurybox, [1, 2, 3, 4, 5] * 3, [1, 2, 3, 4, 5] * 3)
     assert "rely" not in sentence
-    assert "how sure that is can't be told" in sentence
+    assert "too little variation" in sentence
 
 
 def test_the_words_go_by_the_low_end_of_the_interval(jurybox: Jurybox) -> None:

@@ -157,7 +157,7 @@ def test_a_judge_that_prefers_the_first_place_is_told_so(
     done = started("bias", runs["first"])
     assert done.code == 0, done.err
     assert "The response shown first wins 100% (86% to 100%) of the decided calls" in done.out
-    assert "the judge favours the first place" in done.out
+    assert "the judge favors the first place" in done.out
     assert "stays the same in 0% (0% to 18%) of the votes" in done.out
     figures = _figures(started("bias", runs["first"], "--json").json)
     assert figures["position.first_place_win_rate"]["n"] == 40
@@ -170,7 +170,7 @@ def test_e8_a_judge_that_sticks_to_its_winner_has_no_position_bias(
 ) -> None:
     figures = _figures(jurybox("bias", runs["fair"], "--json", "--level", "0.9").json)
     assert figures["position.first_place_win_rate"]["value"] == 0.5
-    assert "No position bias can be told" in figures["position.first_place_win_rate"]["sentence"]
+    assert "no significant position bias" in figures["position.first_place_win_rate"]["sentence"]
     assert figures["position.swap_consistency"]["value"] == 1
     assert figures["position.swap_consistency"]["interval"]["level"] == 0.9
     assert figures["verbosity.longer_win_excess"]["value"] == 0
@@ -318,5 +318,5 @@ def test_judges_of_a_mixed_jury_that_favour_their_own_are_told_so(
     # Own responses get 5 of 5 and 4 of 5, others 3 and 3: half and a quarter of the scale more.
     assert found["value"] == pytest.approx(0.375)
     assert found["n"] == 32
-    assert "the judge favours its own family" in found["sentence"]
+    assert "the judge favors its own family" in found["sentence"]
     assert figures["self_preference.score_difference_given_gold"]["value"] is not None

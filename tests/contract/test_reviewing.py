@@ -10,7 +10,7 @@ from jurybox.engine.audit import audit
 from jurybox.engine.records import ReviewRow, sealed_review
 from jurybox.engine.store_port import Store
 from jurybox.errors import IncompleteError, InputError
-from jurybox.reporting.corrected_estimate import Question, estimate
+from jurybox.reporting.corrected_estimate import CorrectionRequest, estimate
 from jurybox.review.reviews import Circumstances, HumanVerdict, by_number, gold_of
 from jurybox.review.selection import RandomOrder
 from jurybox.storage import open_store
@@ -497,7 +497,7 @@ def test_a_run_that_goes_on_isnt_said_to_have_a_label_for_every_sample(desk: Rev
         desk.run, status="running", plan=msgspec.json.encode(document).decode()
     )
     reviewed = {number: gold_of(each) for number, each in by_number(desk.reviews()).items()}
-    found = estimate(desk.store, begun, Question(reviewed=reviewed))
+    found = estimate(desk.store, begun, CorrectionRequest(reviewed=reviewed))
     assert "every sample that is there so far (30 of 60) has a label" in (
         found.estimates[0].mean.sentence
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jurybox.statistics.bias.position import first_place_win_rate, swap_consistency
+from jurybox.statistics.position_bias import first_place_win_rate, swap_consistency
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
 FILE = Path(os.environ.get("JURYBOX_DATA") or BESIDE) / "llmbar_runs.jsonl"
@@ -50,7 +50,7 @@ def test_e8_judges_known_for_their_position_bias_are_told_so() -> None:
     found = sentences["CaseStudy/Base_10", "ChatGPT-0301", "Metrics_Reference"]
     assert found.value is not None
     assert found.value > 0.9
-    assert found.sentence.endswith("the judge favours the first place.")
+    assert found.sentence.endswith("the judge favors the first place.")
 
 
 def test_every_first_place_rate_follows_from_its_inconsistent_verdicts() -> None:

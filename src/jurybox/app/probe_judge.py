@@ -327,22 +327,22 @@ def read_probe(
 
     """
     from jurybox.calibration.bias_metrics import Bias
-    from jurybox.statistics.bias.figure import BiasFigure, untold
-    from jurybox.statistics.bias.stability import FIGURES, Alteration, changes
+    from jurybox.statistics.bias_metric import BiasMetric, unmeasured
+    from jurybox.statistics.stability import STABILITY_METRICS, Alteration, changes
 
     sides: dict[str, Side] = {each.sample.id: each.side for each in probe.picked}
     after = _after(store, run_ids, sides)
     before = {each.sample.id: each.before for each in probe.picked}
     if not probe.comparable:
         before = after.get(SAME.id, {})
-    figures: dict[str, list[BiasFigure]] = {group: [] for group in _GROUPS}
+    figures: dict[str, list[BiasMetric]] = {group: [] for group in _GROUPS}
     for kind in KINDS:
         reason = probe.skipped.get(kind.id)
         if kind is SAME and not probe.comparable:
             reason = "the run's scores are of other judges or words; this is the baseline instead"
         if reason is not None:
-            names = (f"{kind.name}.{figure}" for figure in FIGURES)
-            figures[kind.group] += [untold(name, reason) for name in names]
+            names = (f"{kind.name}.{figure}" for figure in STABILITY_METRICS)
+            figures[kind.group] += [unmeasured(name, reason) for name in names]
             continue
         given = after.get(kind.id, {})
         both = [name for name in given if name in before]

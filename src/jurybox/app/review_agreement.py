@@ -12,14 +12,19 @@ from jurybox.calibration.gold import Gold
 from jurybox.calibration.splits import words_of
 from jurybox.engine.records import RunRow
 from jurybox.engine.store_port import Store
-from jurybox.reporting.corrected_estimate import Estimate, Question, estimate, within
+from jurybox.reporting.corrected_estimate import (
+    CorrectedMetric,
+    CorrectionRequest,
+    estimate,
+    within,
+)
 from jurybox.reporting.metric_text import shown
 from jurybox.reporting.stored import damaged, plan_of
 from jurybox.review.reviews import Review, by_number, gold_of
 from jurybox.review.selection import FEWEST, RandomPart
 from jurybox.rubric.model import Rubric
 from jurybox.statistics.bootstrap import Resampling
-from jurybox.statistics.estimate import Figure
+from jurybox.statistics.estimates import Estimate
 
 # Half as many draws as elsewhere: this is computed whenever somebody looks, and the ends of an
 # interval hardly move.
@@ -90,7 +95,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
     passed: int = 0
     by_rules: bool = False
-    estimates: tuple[Estimate, ...] = ()
+    estimates: tuple[CorrectedMetric, ...] = ()
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -152,13 +157,15 @@ def labels_of(reviews: Sequence[Review], part: RandomPart) -> dict[int, Gold]:
     }
 
 
-def _estimates(known: ReviewEvidence) -> tuple[Estimate, ...]:
+def _estimates(known: ReviewEvidence) -> tuple[CorrectedMetric, ...]:
     labels = labels_of(known.blind, known.part)
     told = any(gold.scores or gold.winners for gold in labels.values())
     if known.part.needed or not told:
         return ()
     drawn = known.part.reviewed | known.part.missed
-    return estimate(known.store, known.run, Question(reviewed=labels, drawn=drawn)).estimates
+    return estimate(
+        known.store, known.run, CorrectionRequest(reviewed=labels, drawn=drawn)
+    ).estimates
 
 
 def _part(known: ReviewEvidence, found: Sequence[cases.GoldCase]) -> SubsetAgreement:
@@ -181,7 +188,7 @@ def _bounded(each: CriterionAgreement) -> CriterionAgreement:
     if bias is None or scale is None:
         return each
     span = scale[1] - scale[0]
-    cut = within(Figure(value=bias.value, n=each.n, interval=bias.interval), -span, span)
+    cut = within(Estimate(value=bias.value, n=each.n, interval=bias.interval), -span, span)
     bias = msgspec.structs.replace(bias, interval=cut.interval)
     return msgspec.structs.replace(each, bias=bias)
 
@@ -273,7 +280,7 @@ def waiting_line(waiting: int, passed: int) -> str:
 def _agreement(each: CriterionAgreement, *, by_rules: bool) -> str:
     told = _joined(_same(each.exact.value), f"kappa {_ranged(each.kappa)}")
     if each.bias is not None and each.bias.value is not None:
-        bias = Figure(value=each.bias.value, n=each.n, interval=each.bias.interval)
+        bias = Estimate(value=each.bias.value, n=each.n, interval=each.bias.interval)
         minus = "rules minus people" if by_rules else "judge minus people"
         told = f"{told}, {minus} {_ranged(bias, told=True)}"
     return f"{each.criterion}: {told} {_count(each.n)}"
@@ -291,7 +298,7 @@ def _count(n: int) -> str:
     return f"(n {n}, too few to rely on)" if n < FEWEST else f"(n {n})"
 
 
-def _ranged(figure: Figure, *, told: bool = False) -> str:
+def _ranged(figure: Estimate, *, told: bool = False) -> str:
     """Return a figure with its interval, and how that was made where it isn't as one expects."""
     if figure.value is None:
         return "unknown" if figure.reason is None else f"unknown ({figure.reason})"

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from jurybox.statistics.estimate import Figure, Interval
+from jurybox.statistics.estimates import Estimate, Interval
 
 
 class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
     exact: float | None
     kappa: float | None
     judge_kappa: float | None
-    alpha: Figure
+    alpha: Estimate
 
 
 class Confusion(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,9 +79,9 @@ class CriterionAgreement(msgspec.Struct, frozen=True, kw_only=True):
     scale: tuple[float, float] | None
     n: int
     unscored: int
-    exact: Figure
-    kappa: Figure
-    spearman: Figure | None = None
+    exact: Estimate
+    kappa: Estimate
+    spearman: Estimate | None = None
     bias: JudgeBias | None = None
     error: float | None = None
     unstable: int | None = None

@@ -11,11 +11,11 @@ from jurybox.calibration.probes import KINDS
 from jurybox.errors import InputError, Unreadable
 from jurybox.judging.verdict import Side
 from jurybox.rubric.conditions import Comparison
-from jurybox.statistics.bias import pair_bias, position, verbosity
-from jurybox.statistics.bias.figure import BiasFigure, untold
-from jurybox.statistics.bias.pair_bias import Kind
-from jurybox.statistics.bias.stability import FIGURES
+from jurybox.statistics import pair_bias, position_bias, verbosity_bias
+from jurybox.statistics.bias_metric import BiasMetric, unmeasured
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
+from jurybox.statistics.pair_bias import ResponseKind
+from jurybox.statistics.stability import STABILITY_METRICS
 from jurybox.text_format import nearest
 
 _HUNDRED = 100
@@ -37,7 +37,7 @@ class Bias(msgspec.Struct, frozen=True, kw_only=True):
     """One way in which a judge may be moved, and its figures."""
 
     bias: str
-    figures: tuple[BiasFigure, ...]
+    figures: tuple[BiasMetric, ...]
 
 
 def measure(seen: Observations, resampling: Resampling = DEFAULT) -> tuple[Bias, ...]:
@@ -51,38 +51,39 @@ def measure(seen: Observations, resampling: Resampling = DEFAULT) -> tuple[Bias,
     )
 
 
-def _position(seen: Observations, level: float) -> Iterator[BiasFigure]:
+def _position(seen: Observations, level: float) -> Iterator[BiasMetric]:
     if not seen.voted:
-        names = (position.FIRST_PLACE, position.CONSISTENCY)
-        flips = (f"{position.FLIPS}.{name}" for name in seen.criteria)
-        yield from (untold(name, _NO_PAIRS) for name in (*names, *flips))
+        names = (position_bias.FIRST_PLACE, position_bias.CONSISTENCY)
+        flips = (f"{position_bias.FLIPS}.{name}" for name in seen.criteria)
+        yield from (unmeasured(name, _NO_PAIRS) for name in (*names, *flips))
         return
     straight = [vote.straight for vote in seen.voted]
     swapped = [vote.swapped for vote in seen.voted]
     samples = [vote.sample for vote in seen.voted]
-    yield position.first_place_win_rate(straight, swapped, samples, level=level)
-    yield position.swap_consistency(straight, swapped, samples, level=level)
+    yield position_bias.first_place_win_rate(straight, swapped, samples, level=level)
+    yield position_bias.swap_consistency(straight, swapped, samples, level=level)
     kept: dict[str, list[bool]] = {name: [] for name in seen.criteria}
     whose: dict[str, list[str]] = {name: [] for name in seen.criteria}
     for vote in seen.voted:
-        for name, stayed in vote.kept.items():
-            kept.setdefault(name, []).append(stayed)
+        for name, same in vote.kept.items():
+            kept.setdefault(name, []).append(same)
             whose.setdefault(name, []).append(vote.sample)
-    yield from position.flips(kept, whose, level=level)
+    for name, stayed in kept.items():
+        yield position_bias.flip_rate(name, stayed, whose[name], level=level)
 
 
-def _verbosity(seen: Observations, resampling: Resampling) -> Iterator[BiasFigure]:
+def _verbosity(seen: Observations, resampling: Resampling) -> Iterator[BiasMetric]:
     rows = seen.scored
     if rows:
         samples = [each.sample for each in rows]
         scores, words = [each.score for each in rows], [each.words for each in rows]
-        yield from verbosity.score_by_length(scores, words, samples, resampling=resampling)
+        yield from verbosity_bias.score_by_length(scores, words, samples, resampling=resampling)
     else:
-        yield untold(verbosity.CORRELATION, _NO_SCORES)
-        yield untold(verbosity.SLOPE, _NO_SCORES)
+        yield unmeasured(verbosity_bias.CORRELATION, _NO_SCORES)
+        yield unmeasured(verbosity_bias.SLOPE, _NO_SCORES)
     known = [(each, each.gold) for each in rows if each.gold is not None]
     if known:
-        yield from verbosity.score_by_length_given_gold(
+        yield from verbosity_bias.score_by_length_given_gold(
             [each.score for each, _ in known],
             [each.words for each, _ in known],
             [gold for _, gold in known],
@@ -91,18 +92,18 @@ def _verbosity(seen: Observations, resampling: Resampling) -> Iterator[BiasFigur
         )
     else:
         why = _NO_GOLD if rows else _NO_SCORES
-        yield untold(verbosity.GIVEN_GOLD, why)
-        yield untold(verbosity.SLOPE_GIVEN_GOLD, why)
+        yield unmeasured(verbosity_bias.GIVEN_GOLD, why)
+        yield unmeasured(verbosity_bias.SLOPE_GIVEN_GOLD, why)
     yield from _of_kind(
-        seen.voted, _longer, verbosity.LONGER, verbosity.LONGER_EXCESS, resampling.level
+        seen.voted, _longer, verbosity_bias.LONGER, verbosity_bias.LONGER_EXCESS, resampling.level
     )
 
 
-def _self_preference(seen: Observations, level: float) -> Iterator[BiasFigure]:
+def _self_preference(seen: Observations, level: float) -> Iterator[BiasMetric]:
     why = _NO_SCORES if not seen.scored else _one_family({each.maker for each in seen.graded})
     if why is not None:
-        yield untold(pair_bias.OWN_DIFFERENCE, why)
-        yield untold(pair_bias.OWN_DIFFERENCE_GIVEN_GOLD, why)
+        yield unmeasured(pair_bias.OWN_DIFFERENCE, why)
+        yield unmeasured(pair_bias.OWN_DIFFERENCE_GIVEN_GOLD, why)
     else:
         yield pair_bias.own_against_others(
             [each.score for each in seen.graded],
@@ -116,7 +117,7 @@ def _self_preference(seen: Observations, level: float) -> Iterator[BiasFigure]:
     makers = {maker for vote in seen.voted for maker in vote.makers or ()}
     why = _one_family(makers) if seen.voted else None
     if why is not None:
-        yield from (untold(kind.name, why) for kind in kinds)
+        yield from (unmeasured(kind.name, why) for kind in kinds)
     else:
         yield from _of_kind(seen.voted, _own, *kinds, level)
 
@@ -129,10 +130,10 @@ def _one_family(makers: set[str]) -> str | None:
     return None
 
 
-def _beyond_people(seen: Observations, level: float) -> BiasFigure:
+def _beyond_people(seen: Observations, level: float) -> BiasMetric:
     known = [(each, each.gold) for each in seen.graded if each.gold is not None]
     if not known:
-        return untold(pair_bias.OWN_DIFFERENCE_GIVEN_GOLD, _NO_GOLD)
+        return unmeasured(pair_bias.OWN_DIFFERENCE_GIVEN_GOLD, _NO_GOLD)
     return pair_bias.own_against_others(
         [each.score - gold for each, gold in known],
         [each.judge == each.maker for each, _ in known],
@@ -143,7 +144,7 @@ def _beyond_people(seen: Observations, level: float) -> BiasFigure:
     )
 
 
-def _formatting(seen: Observations, level: float) -> Iterator[BiasFigure]:
+def _formatting(seen: Observations, level: float) -> Iterator[BiasMetric]:
     samples = [each.sample for each in seen.scored]
     scores, words = [each.score for each in seen.scored], [each.words for each in seen.scored]
     for bit, mark in enumerate(MARKS):
@@ -151,13 +152,15 @@ def _formatting(seen: Observations, level: float) -> Iterator[BiasFigure]:
             has = [bool(each.marks >> bit & 1) for each in seen.scored]
             yield pair_bias.difference_by_mark(mark, scores, has, words, samples, level=level)
         else:
-            yield untold(pair_bias.difference_name(mark), _NO_SCORES)
+            yield unmeasured(pair_bias.difference_name(mark), _NO_SCORES)
         yield _marked(seen.voted, bit, pair_bias.formatted(mark), level)
 
 
-def _marked(votes: Sequence[ObservedVote], bit: int, kind: Kind, level: float) -> BiasFigure:
+def _marked(
+    votes: Sequence[ObservedVote], bit: int, kind: ResponseKind, level: float
+) -> BiasMetric:
     if not votes:
-        return untold(kind.name, _NO_PAIRS)
+        return unmeasured(kind.name, _NO_PAIRS)
     found: list[tuple[float, float, str]] = []
     for vote in votes:
         a, b = (bool(marks >> bit & 1) for marks in vote.marks)
@@ -183,12 +186,16 @@ def _own(vote: ObservedVote) -> Side | None:
 
 
 def _of_kind(
-    votes: Sequence[ObservedVote], which: Which, plain: Kind, excess: Kind, level: float
-) -> Iterator[BiasFigure]:
+    votes: Sequence[ObservedVote],
+    which: Which,
+    plain: ResponseKind,
+    excess: ResponseKind,
+    level: float,
+) -> Iterator[BiasMetric]:
     """Yield how often one kind of response wins, and how much more often than with people."""
     if not votes:
-        yield untold(plain.name, _NO_PAIRS)
-        yield untold(excess.name, _NO_PAIRS)
+        yield unmeasured(plain.name, _NO_PAIRS)
+        yield unmeasured(excess.name, _NO_PAIRS)
         return
     known: list[tuple[ObservedVote, Side]] = []
     for vote in votes:
@@ -198,7 +205,7 @@ def _of_kind(
     shares = [share_of(vote.winner, side) for vote, side in known]
     yield pair_bias.win_rate(shares, [vote.sample for vote, _ in known], plain, level=level)
     if not any(vote.gold for vote in votes):
-        yield untold(excess.name, _NO_GOLD)
+        yield unmeasured(excess.name, _NO_GOLD)
         return
     judged = [
         (share_of(vote.winner, side), share_of(vote.gold, side), vote.sample)
@@ -265,7 +272,7 @@ class BiasReport(msgspec.Struct, frozen=True, kw_only=True):
         """Whether all gates hold."""
         return all(gate.passed for gate in self.gates)
 
-    def figures(self) -> dict[str, BiasFigure]:
+    def figures(self) -> dict[str, BiasMetric]:
         """Return all figures by their names."""
         return {figure.name: figure for bias in self.biases for figure in bias.figures}
 
@@ -316,10 +323,10 @@ def check_gates(gates: Sequence[Comparison], criteria: Iterable[str], known: Ite
 
 def probe_names() -> tuple[str, ...]:
     """Return the names of all figures that need samples to be judged again."""
-    return tuple(f"{kind.name}.{figure}" for kind in KINDS for figure in FIGURES)
+    return tuple(f"{kind.name}.{figure}" for kind in KINDS for figure in STABILITY_METRICS)
 
 
-def hold(gates: Sequence[Comparison], figures: Mapping[str, BiasFigure]) -> tuple[BiasGate, ...]:
+def hold(gates: Sequence[Comparison], figures: Mapping[str, BiasMetric]) -> tuple[BiasGate, ...]:
     """Hold figures against gates; a figure that isn't known holds none."""
     held: list[BiasGate] = []
     for gate in gates:

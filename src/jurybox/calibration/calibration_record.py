@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.calibration.agreement_values import Agreement
 from jurybox.documents.numbers import show_number
-from jurybox.statistics.estimate import Interval
+from jurybox.statistics.estimates import Interval
 
 
 class Gain(msgspec.Struct, frozen=True, kw_only=True):

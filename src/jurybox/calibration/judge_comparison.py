@@ -21,11 +21,10 @@ from jurybox.documents.numbers import show_number
 from jurybox.judging.verdict import SIDES, Side
 from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import Scale
-from jurybox.statistics.agreement.many_raters import Ratings, agree_all
-from jurybox.statistics.agreement.two_raters import PairAgreement, agree
+from jurybox.statistics.agreement import PairAgreement, Ratings, agree, agree_all
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
-from jurybox.statistics.estimate import Figure
-from jurybox.statistics.paired.paired_comparison import PairedComparison, compare_paired
+from jurybox.statistics.estimates import Estimate
+from jurybox.statistics.paired_comparison import PairedComparison, compare_paired
 
 SIDE_SCALE: Final = Scale(low=0, high=len(SIDES) - 1)
 """Sides as numbers, for figures that only ask whether two are the same."""
@@ -88,7 +87,7 @@ def _on_criterion(
     )
     exact = near["exact"]
     if scale.continuous:
-        exact = Figure(value=None, n=len(both), reason=_CONTINUOUS)
+        exact = Estimate(value=None, n=len(both), reason=_CONTINUOUS)
     apart = [abs(a - b) for a, b in zip(judge, people, strict=True)]
     return CriterionAgreement(
         criterion=name,
@@ -334,7 +333,7 @@ def ceiling_of(
         exact=_weighted_mean(pairs, lambda each: each["exact"].value),
         kappa=_weighted_mean(pairs, lambda each: each[kappa].value),
         judge_kappa=_weighted_mean(with_judge, lambda each: each[kappa].value),
-        alpha=whole.alpha[kind],
+        alpha=whole[f"alpha_{kind}"],
     )
 
 

@@ -21,7 +21,7 @@ from jurybox.calibration.splits import PARTS, Part
 from jurybox.rubric import render_rubric
 from jurybox.rubric.model import Rubric
 from jurybox.statistics.bootstrap import Resampling
-from jurybox.statistics.paired.paired_comparison import PairedComparison, compare_paired
+from jurybox.statistics.paired_comparison import PairedComparison, compare_paired
 
 _BINARY: Final = frozenset({0.0, 1.0})
 

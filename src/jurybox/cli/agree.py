@@ -16,19 +16,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jurybox.rubric.scale import Scale
-    from jurybox.statistics.agreement.many_raters import PanelAgreement, RaterPair
-    from jurybox.statistics.estimate import Figure
+    from jurybox.statistics.agreement import PanelAgreement
+    from jurybox.statistics.estimates import Estimate
 
 _ENDS: Final = re.compile(r"\s*(-?[0-9.]+)\s*(?:\.\.|-|\u2013)\s*(-?[0-9.]+?)\s*")
-_PAIR: Final = (
-    "exact",
-    "kappa",
-    "kappa_linear",
-    "kappa_quadratic",
-    "spearman",
-    "kendall",
-    "pearson",
-)
 
 
 @click.command("agree")
@@ -56,11 +47,11 @@ def command(  # noqa: PLR0917 - click passes them by name
     seed: int,
     as_json: bool,
 ) -> None:
-    """Tell how far raters agree, by criterion: all of them together, and each with each.
+    """Measure how far raters agree, by criterion: all of them together, and each with each.
 
     A row is {"item": ID, "rater": NAME, "score": NUMBER, "criterion": NAME}; the criterion may be
-    left out, and a score of null is a rating that is missing. `-` reads standard input. The figures
-    are exact agreement, Cohen's kappa (plain, linear, quadratic), Spearman, Kendall, Pearson,
+    left out, and a score of null is a missing rating. `-` reads standard input. The statistics are
+    exact agreement, Cohen's kappa (plain, linear, quadratic), Spearman, Kendall, Pearson,
     Krippendorff's alpha, Fleiss' kappa, Gwet's AC1 and AC2, and intraclass correlations, with
     intervals. Weights are those of the whole scale, not of the scores that happen to occur.
 
@@ -75,7 +66,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     scale = _declared(scale_text, continuous=continuous)
     read = read_ratings(ratings, scale)
     # Slow to import, so after everything that may be refused.
-    from jurybox.statistics.agreement.many_raters import agree_all
+    from jurybox.statistics.agreement import agree_all
     from jurybox.statistics.bootstrap import Resampling
 
     drawn = Resampling(resamples=resamples, seed=seed, level=level)
@@ -109,61 +100,44 @@ def _declared(text: str, *, continuous: bool) -> "Scale":
 
 
 def _criterion(panel: "PanelAgreement") -> dict[str, Any]:
-    together = {
-        **{f"alpha_{name}": figure for name, figure in panel.alpha.items()},
-        "fleiss_kappa": panel.fleiss_kappa,
-        "ac1": panel.ac1,
-        "ac2": panel.ac2,
-        **panel.icc,
-    }
-    return {
+    from jurybox.statistics.agreement import PANEL_STATISTICS
+
+    data: dict[str, Any] = {
         "criterion": panel.criterion,
         "n_items": panel.n_items,
-        "raters": panel.raters,
-        "alpha": {name: figure.value for name, figure in panel.alpha.items()},
-        "fleiss_kappa": panel.fleiss_kappa.value,
-        "pairs": [_pair(pair) for pair in panel.pairs],
-        "ac1": panel.ac1.value,
-        "ac2": panel.ac2.value,
-        "icc": {name.removeprefix("icc_"): figure.value for name, figure in panel.icc.items()},
-        "n_ratings": panel.n_ratings,
         "n_paired": panel.n_paired,
-        "interval": {name: figure.interval for name, figure in together.items()},
-        "reasons": _reasons(together),
-        "notes": panel.notes,
+        "n_ratings": panel.n_ratings,
+        "raters": panel.raters,
     }
-
-
-def _pair(pair: "RaterPair") -> dict[str, Any]:
-    figures = pair.agreement.figures
+    for each in PANEL_STATISTICS:
+        place = data.setdefault(each.group, {}) if each.group else data
+        place[each.name.removeprefix(f"{each.group}_")] = panel[each.name].value
     return {
-        "raters": pair.raters,
-        "n": pair.agreement.n,
-        **{name: figures[name].value for name in _PAIR},
-        "interval": {name: figure.interval for name, figure in figures.items()},
-        "ac1": figures["ac1"].value,
-        "ac2": figures["ac2"].value,
-        "reasons": _reasons(figures),
-        "note": pair.agreement.note,
+        **data,
+        **_details(panel.estimates),
+        "notes": panel.notes,
+        "pairs": [
+            {
+                "raters": pair.raters,
+                "n": pair.agreement.n,
+                **{name: each.value for name, each in pair.agreement.estimates.items()},
+                **_details(pair.agreement.estimates),
+                "note": pair.agreement.note,
+            }
+            for pair in panel.pairs
+        ],
     }
 
 
-def _reasons(figures: "Mapping[str, Figure]") -> dict[str, str]:
-    return {name: each.reason for name, each in figures.items() if each.reason is not None}
+def _details(estimates: "Mapping[str, Estimate]") -> dict[str, Any]:
+    return {
+        "interval": {name: each.interval for name, each in estimates.items()},
+        "reasons": {name: each.reason for name, each in estimates.items() if each.reason},
+    }
 
 
 _MOST_PAIRS: Final = 40
 _TWO: Final = 2
-_FIGURES: Final = (
-    ("exact", "exact"),
-    ("kappa", "kappa"),
-    ("kappa_linear", "linear"),
-    ("kappa_quadratic", "quadratic"),
-    ("spearman", "Spearman"),
-    ("kendall", "Kendall"),
-    ("pearson", "Pearson"),
-    ("ac1", "AC1"),
-)
 _MEANING: Final = (
     "Kappa, alpha and AC1: 1 is full agreement, 0 is what guessing gives. Correlations: 1 is the "
     "same order, whatever the level. Where scores are labels without an order, only exact "
@@ -175,7 +149,7 @@ _TENTATIVE: Final = 0.667
 
 
 def print_agreement(panels: "Sequence[PanelAgreement]", scale: "Scale", level: float) -> None:
-    """Print the figures of every criterion, and what they mean."""
+    """Print the statistics of every criterion, and what they mean."""
     out = wide_console()
     for panel in panels:
         name = "ratings" if panel.criterion is None else panel.criterion
@@ -206,22 +180,21 @@ def _sentence(panel: "PanelAgreement", scale: "Scale") -> str:
     """Say in words how far the raters agree, by the alpha that suits the scale."""
     kind = "interval" if scale.continuous else "ordinal"
     kind = "nominal" if not scale.continuous and scale.high - scale.low < _TWO else kind
-    figure = panel.alpha[kind]
-    if figure.value is None:
-        return f"How far the raters agree can't be told: {figure.reason}."
-    sure = "" if figure.interval is None else f" ({_ends(figure)})"
-    return f"Krippendorff's alpha ({kind}) is {figure.value:.3f}{sure}: {_words(figure)}."
+    alpha = panel[f"alpha_{kind}"]
+    if alpha.value is None:
+        return f"How far the raters agree is not measurable: {alpha.reason}."
+    ends = "" if alpha.interval is None else f" ({_ends(alpha)})"
+    return f"Krippendorff's alpha ({kind}) is {alpha.value:.3f}{ends}: {_words(alpha)}."
 
 
-def _words(figure: "Figure") -> str:
-    """Judge alpha by what it is at least, not by the value that was seen."""
-    from jurybox.statistics.agreement.draws import FEWEST
+def _words(alpha: "Estimate") -> str:
+    """Judge alpha by the lower end of its interval, not by its value."""
+    from jurybox.statistics.pattern_draws import FEWEST_DRAWN
 
-    value, around = figure.value or 0.0, figure.interval
+    value, around = alpha.value or 0.0, alpha.interval
     if around is None:
-        few = figure.n < FEWEST
-        why = "too few items to rely on any value"
-        return why if few else f"how sure that is can't be told, there is {figure.reason}"
+        few = alpha.n < FEWEST_DRAWN
+        return "too few items to rely on any value" if few else f"there is {alpha.reason}"
     if around.low >= _RELIABLE:
         return "high enough to rely on"
     if around.low >= _TENTATIVE:
@@ -233,35 +206,34 @@ def _words(figure: "Figure") -> str:
 
 
 def _notes(panel: "PanelAgreement") -> Iterator[str]:
+    from jurybox.statistics.agreement import PAIR_STATISTICS
+
     yield from panel.notes
     for pair in panel.pairs[:_MOST_PAIRS]:
         names = " and ".join(pair.raters)
         if pair.agreement.note is not None:
             yield f"{names}: {pair.agreement.note}"
         reasons: dict[str, list[str]] = {}
-        for name, heading in _FIGURES:
-            figure = pair.agreement.figures[name]
-            if figure.value is None and figure.reason is not None:
-                reasons.setdefault(figure.reason, []).append(heading)
+        for each in PAIR_STATISTICS:
+            found = pair.agreement[each.name]
+            if each.heading and found.value is None and found.reason is not None:
+                reasons.setdefault(found.reason, []).append(each.heading)
         for reason, headings in reasons.items():
             yield f"{names}: no {', '.join(headings)}: {reason}"
 
 
 def _together(panel: "PanelAgreement", level: float) -> "Table":
+    from jurybox.statistics.agreement import PANEL_STATISTICS
+
     table = _table(("all raters", "value", f"{100 * level:g}% interval", "items"))
-    rows = [
-        *((f"alpha, {name}", figure) for name, figure in panel.alpha.items()),
-        ("Fleiss' kappa", panel.fleiss_kappa),
-        ("AC1", panel.ac1),
-        ("AC2, quadratic", panel.ac2),
-        ("ICC(2,1)", panel.icc["icc_2_1"]),
-        ("ICC(3,1)", panel.icc["icc_3_1"]),
-    ]
-    for name, figure in rows:
-        if figure.value is None:
-            cells = (name, "-", f"none: {figure.reason}", f"{figure.n:,}")
+    for each in PANEL_STATISTICS:
+        found = panel[each.name]
+        if not each.heading:
+            continue
+        if found.value is None:
+            cells = (each.heading, "-", f"none: {found.reason}", f"{found.n:,}")
         else:
-            cells = (name, f"{figure.value:.3f}", _ends(figure), f"{figure.n:,}")
+            cells = (each.heading, f"{found.value:.3f}", _ends(found), f"{found.n:,}")
         table.add_row(*map(plain, cells))
     return table
 
@@ -269,13 +241,16 @@ def _together(panel: "PanelAgreement", level: float) -> "Table":
 def _print_pairs(out: "Console", panel: "PanelAgreement") -> None:
     if not panel.pairs:
         return
-    table = _table(("pair", "items", *(heading for _, heading in _FIGURES)))
+    from jurybox.statistics.agreement import PAIR_STATISTICS
+
+    shown = [each for each in PAIR_STATISTICS if each.heading]
+    table = _table(("pair", "items", *(each.heading for each in shown)))
     for pair in panel.pairs[:_MOST_PAIRS]:
-        figures = [pair.agreement.figures[name] for name, _ in _FIGURES]
-        values = ["-" if each.value is None else f"{each.value:.3f}" for each in figures]
+        found = [pair.agreement[each.name] for each in shown]
+        values = ["-" if each.value is None else f"{each.value:.3f}" for each in found]
         first = (" | ".join(pair.raters), f"{pair.agreement.n:,}", *values)
         table.add_row(*map(plain, first))
-        ends = ("", "", *(_ends(each) if each.interval else "" for each in figures))
+        ends = ("", "", *(_ends(each) if each.interval else "" for each in found))
         table.add_row(*(plain(each, style="dim") for each in ends))
     out.print(table)
     left = len(panel.pairs) - _MOST_PAIRS
@@ -284,8 +259,8 @@ def _print_pairs(out: "Console", panel: "PanelAgreement") -> None:
     out.print()
 
 
-def _ends(figure: "Figure") -> str:
-    around = figure.interval
+def _ends(estimate: "Estimate") -> str:
+    around = estimate.interval
     return "-" if around is None else f"{around.low:.3f} to {around.high:.3f}"
 
 
@@ -294,7 +269,6 @@ def _table(headings: Sequence[str]) -> "Table":
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
-        side = "right" if heading in {"value", "items"} or heading[0].isupper() else "left"
-        side = "right" if heading in {name for _, name in _FIGURES} else side
+        side = "left" if heading in {"pair", "all raters"} or "interval" in heading else "right"
         table.add_column(plain(heading), overflow="fold", justify=side)
     return table

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jurybox.calibration.bias_metrics import Bias, BiasGate, BiasReport, Probed
     from jurybox.engine.records import RunRow
     from jurybox.engine.store_port import Store
-    from jurybox.statistics.bias.figure import BiasFigure
+    from jurybox.statistics.bias_metric import BiasMetric
 
 
 @click.command("bias")
@@ -82,7 +82,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     With --probe some samples are judged again, unchanged, with harmless changes and with injected
     ones; how many calls that takes is said before, and what was judged again once is never paid
     for twice. Every figure has an interval and a sentence. The exit code is 1 when a gate doesn't
-    hold; a figure that can't be told holds none.
+    hold; a metric that is not measurable fails them.
 
     \b
     Examples:
@@ -192,7 +192,7 @@ def _run(store: Store, trial: ProbeTrial, options: ProbeOptions) -> str | None:
 _HEADINGS: Final = {
     "position": "position: does the place decide?",
     "verbosity": "verbosity: does length pay?",
-    "self_preference": "self-preference: does the judge favour its own family?",
+    "self_preference": "self-preference: does the judge favor its own family?",
     "formatting": "formatting: does layout pay?",
     "stability": "stability: do harmless changes matter?",
     "injection": "injection: can a response talk the judge round?",
@@ -227,12 +227,12 @@ def _print_bias(bias: Bias) -> None:
         if not _is_detail(figure):
             out.print(plain(f"  {figure.sentence}"))
     for reason, names in _untold(bias):
-        out.print(plain(f"  can't be told: {reason} ({', '.join(names)})", style="dim"))
+        out.print(plain(f"  not measurable: {reason} ({', '.join(names)})", style="dim"))
     if told:
         out.print(_figures(told))
 
 
-def _is_detail(figure: BiasFigure) -> bool:
+def _is_detail(figure: BiasMetric) -> bool:
     """Tell whether a figure's sentence says what another one's says already."""
     return figure.name.startswith(("stability.", "injection.")) and not figure.name.endswith(
         ".change"
@@ -249,7 +249,7 @@ def _untold(bias: Bias) -> Iterator[tuple[str, list[str]]]:
     yield from reasons.items()
 
 
-def _figures(figures: list[BiasFigure]) -> Table:
+def _figures(figures: list[BiasMetric]) -> Table:
     from rich.table import Table
 
     from jurybox.reporting.metric_text import shown

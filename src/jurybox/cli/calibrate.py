@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from jurybox.calibration.agreement_values import Agreement, CriterionAgreement, Disagreement
     from jurybox.calibration.calibration_record import Calibration, Round, RoundResult, Tuning
-    from jurybox.statistics.estimate import Figure
+    from jurybox.statistics.estimates import Estimate
 
 
 @click.command("calibrate")
@@ -359,7 +359,7 @@ def _briefly(trial: RoundResult) -> str:
     return f"run {trial.run_id}: {'; '.join(parts)}"
 
 
-def _value(figure: Figure) -> str:
+def _value(figure: Estimate) -> str:
     return _number(figure.value)
 
 
@@ -367,6 +367,6 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _ends(figure: Figure) -> str:
+def _ends(figure: Estimate) -> str:
     found = figure.interval
     return "" if found is None else f"{found.low:.2f} to {found.high:.2f}"

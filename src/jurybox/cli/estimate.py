@@ -13,9 +13,9 @@ from jurybox.cli.stores import opened, run_argument, store_option
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jurybox.reporting.corrected_estimate import Estimate, Estimates
+    from jurybox.reporting.corrected_estimate import CorrectedMetric, RunCorrections
     from jurybox.statistics.corrected import CorrectedRate
-    from jurybox.statistics.estimate import Figure
+    from jurybox.statistics.estimates import Estimate
 
 _MISSING: Final = "-"
 
@@ -63,7 +63,7 @@ def command(
       jurybox estimate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.labels import labels_for_run
-    from jurybox.reporting.corrected_estimate import Question, estimate
+    from jurybox.reporting.corrected_estimate import CorrectionRequest, estimate
     from jurybox.wiring import find_run
 
     with opened(store_url) as store:
@@ -71,7 +71,7 @@ def command(
         labels = labels_for_run(store, row, gold_file)
         for note in labels.notes:
             say(note)
-        question = Question(
+        question = CorrectionRequest(
             gold=labels.gold,
             reviewed=labels.reviewed,
             drawn=labels.drawn,
@@ -88,7 +88,7 @@ def command(
         _print(found)
 
 
-def _cautions(found: "Estimates") -> Iterator[str]:
+def _cautions(found: "RunCorrections") -> Iterator[str]:
     if found.strangers:
         what = "1 label is of a sample" if found.strangers == 1 else f"{found.strangers} labels are"
         samples = "" if found.strangers == 1 else " of samples"
@@ -100,7 +100,7 @@ def _cautions(found: "Estimates") -> Iterator[str]:
             yield f"{each.figure}: {each.unscored} labelled {what} no figure of the {whose}"
 
 
-def _print(found: "Estimates") -> None:
+def _print(found: "RunCorrections") -> None:
     out = wide_console()
     head = f"run {found.run_id}  {found.samples:,} samples, {found.labelled:,} of them with labels"
     out.print(plain(head, style="bold"))
@@ -111,7 +111,7 @@ def _print(found: "Estimates") -> None:
             out.print(plain(f"{each.figure}  {_rate(each.rate)}", style="dim"))
 
 
-def _table(found: "Estimates") -> "Table":
+def _table(found: "RunCorrections") -> "Table":
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -124,7 +124,7 @@ def _table(found: "Estimates") -> "Table":
     return table
 
 
-def _cells(each: "Estimate") -> Iterator[str]:
+def _cells(each: "CorrectedMetric") -> Iterator[str]:
     from jurybox.reporting.metric_text import shown
 
     mean = each.mean
@@ -134,7 +134,7 @@ def _cells(each: "Estimate") -> Iterator[str]:
     yield shown(mean.labels_to_halve)
 
 
-def _ranged(figure: "Figure") -> str:
+def _ranged(figure: "Estimate") -> str:
     from jurybox.reporting.metric_text import shown
 
     if figure.value is None:
@@ -151,7 +151,7 @@ def _rate(rate: "CorrectedRate") -> str:
     return f"by sensitivity and specificity: {_ranged(rate.corrected)} ({right})"
 
 
-def _as_data(found: "Estimates", level: float) -> dict[str, Any]:
+def _as_data(found: "RunCorrections", level: float) -> dict[str, Any]:
     import msgspec
 
     data: dict[str, Any] = msgspec.to_builtins(found)

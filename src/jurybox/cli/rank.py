@@ -13,8 +13,8 @@ from jurybox.cli.output import json_option, plain, print_json, wide_console
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jurybox.statistics.estimate import Interval
-    from jurybox.statistics.ranking.bradley_terry import RankedModel, Ranking, StrengthDifference
+    from jurybox.statistics.estimates import Interval
+    from jurybox.statistics.model_ranking import RankedModel, Ranking, StrengthDifference
 
 _MOST_IN_MATRIX: Final = 12
 _MOST_LINES: Final = 20
@@ -40,7 +40,7 @@ def command(verdicts: Path, level: float, as_json: bool) -> None:
       jurybox rank verdicts.jsonl --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.datasets.verdicts import read_verdicts
-    from jurybox.statistics.ranking.bradley_terry import rank
+    from jurybox.statistics.model_ranking import rank
 
     read = read_verdicts(verdicts)
     ranking = rank(read.rows, level=level)
@@ -111,30 +111,30 @@ def _ends(interval: "Interval") -> str:
 
 
 def _sentences(ranking: "Ranking") -> Iterator[str]:
-    """Say of neighbours whether they can be told apart, and which majorities go round."""
+    """Say which neighbors differ significantly, and which majorities form a cycle."""
     between = {(each.a, each.b): each for each in ranking.differences}
     known = [model.name for model in ranking.models if model.strength is not None]
-    neighbours = [
+    neighbors = [
         between.get((one, other)) or between.get((other, one))
         for one, other in itertools.pairwise(known)
     ]
-    lines = [_sentence(each) for each in neighbours if each is not None]
+    lines = [_sentence(each) for each in neighbors if each is not None]
     yield from lines[:_MOST_LINES]
     if len(lines) > _MOST_LINES:
-        yield f"{len(lines) - _MOST_LINES} more pairs of neighbours are in --json"
+        yield f"{len(lines) - _MOST_LINES} more pairs of neighbors are in --json"
     for cycle in ranking.cycles[:_MOST_LINES]:
-        yield f"circle: {' beats '.join((*cycle, cycle[0]))}"
+        yield f"cycle: {' beats '.join((*cycle, cycle[0]))}"
     if len(ranking.cycles) > _MOST_LINES:
-        yield f"{len(ranking.cycles) - _MOST_LINES} more circles are in --json"
+        yield f"{len(ranking.cycles) - _MOST_LINES} more cycles are in --json"
 
 
 def _sentence(each: "StrengthDifference") -> str:
     if each.interval is None:
-        return f"{each.a} and {each.b} can't be told apart: there is no interval"
+        return f"{each.a} and {each.b} do not differ significantly: there is no interval"
     basis = f"{each.difference:.3f}, {100 * each.interval.level:g}% interval {_ends(each.interval)}"
-    if each.told_apart:
+    if each.significant:
         return f"{each.a} is ranked above {each.b} (difference {basis})"
-    return f"{each.a} and {each.b} can't be told apart (difference {basis})"
+    return f"{each.a} and {each.b} do not differ significantly (difference {basis})"
 
 
 def _matrix(ranking: "Ranking") -> "Table":

@@ -12,7 +12,7 @@ from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.numbers import show_number
 from jurybox.errors import InputError
 from jurybox.rubric.scale import Scale
-from jurybox.statistics.agreement.many_raters import Ratings
+from jurybox.statistics.agreement import Ratings
 from jurybox.text_format import closest, printable
 
 FIELDS: Final = ("item", "rater", "score", "criterion")

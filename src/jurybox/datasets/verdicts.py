@@ -12,10 +12,10 @@ from jurybox.datasets.row_reader import Record
 from jurybox.datasets.source import open_or_stdin
 from jurybox.documents.findings import Findings, Place
 from jurybox.errors import InputError
-from jurybox.statistics.ranking.pair_counts import Outcome, PairVerdict
+from jurybox.statistics.pair_verdicts import PairVerdict, WinningSide
 from jurybox.text_format import printable
 
-_SIDES: Final[dict[str, Outcome]] = {
+_SIDES: Final[dict[str, WinningSide]] = {
     "a": "a",
     "model_a": "a",
     "b": "b",
@@ -127,7 +127,7 @@ def _names(record: Record) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def _winner(record: Record, names: list[str]) -> Outcome | None:
+def _winner(record: Record, names: list[str]) -> WinningSide | None:
     if "winner" not in record:
         raise Refused("missing", "the row has no `winner`", _MEND)
     winner = record["winner"]
@@ -143,12 +143,14 @@ def _winner(record: Record, names: list[str]) -> Outcome | None:
     return meant.pop()
 
 
-def _outcomes(winner: object, names: list[str]) -> set[Outcome]:
+def _outcomes(winner: object, names: list[str]) -> set[WinningSide]:
     """Return all that a winner may mean; a model may be called `b` and stand on the other side."""
     if not isinstance(winner, str):
         return set()
-    sides: tuple[Outcome, Outcome] = ("a", "b")
-    meant: set[Outcome] = {side for side, name in zip(sides, names, strict=True) if winner == name}
+    sides: tuple[WinningSide, WinningSide] = ("a", "b")
+    meant: set[WinningSide] = {
+        side for side, name in zip(sides, names, strict=True) if winner == name
+    }
     side = _SIDES.get(winner.strip().lower())
     if side is not None:
         meant.add(side)

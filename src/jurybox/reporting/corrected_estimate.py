@@ -25,13 +25,13 @@ from jurybox.scoring.sample_result import SampleResult
 from jurybox.statistics.corrected import (
     CorrectedMean,
     CorrectedRate,
-    Labels,
+    LabeledScores,
     corrected_mean,
     corrected_rate,
-    labels,
-    sentence,
+    correction_sentence,
+    labeled_scores,
 )
-from jurybox.statistics.estimate import Figure
+from jurybox.statistics.estimates import Estimate
 
 _ROW: Final = msgspec.json.Decoder(Row)
 
@@ -39,7 +39,7 @@ Key = str | int
 """What tells samples: their ids, or with reviews their numbers."""
 
 
-class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+class CorrectedMetric(msgspec.Struct, frozen=True, kw_only=True):
     """One figure: what the judge says, what people say, and both together.
 
     ``unscored`` counts labelled samples that the judge gave no figure, ``missing`` those of the
@@ -54,7 +54,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     missing: int = 0
 
 
-class Estimates(msgspec.Struct, frozen=True, kw_only=True):
+class RunCorrections(msgspec.Struct, frozen=True, kw_only=True):
     """All figures of a run that people have labels for.
 
     ``strangers`` counts labels whose samples the run doesn't have; ``by_rules`` says that no judge
@@ -65,11 +65,11 @@ class Estimates(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     labelled: int
     strangers: int
-    estimates: tuple[Estimate, ...]
+    estimates: tuple[CorrectedMetric, ...]
     by_rules: bool = False
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class CorrectionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """How a run is corrected.
 
     Attributes:
@@ -91,7 +91,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     level: float = 0.95
 
 
-def estimate(store: Store, run: RunRow, question: Question) -> Estimates:
+def estimate(store: Store, run: RunRow, question: CorrectionRequest) -> RunCorrections:
     """Correct every figure of a run that people have labels for.
 
     Repeats of a sample are one: their mean. Reviews are of a response, though, so that with these
@@ -122,7 +122,7 @@ def estimate(store: Store, run: RunRow, question: Question) -> Estimates:
         _shown(each, rubric, by_rules=by_rules)
         for each in _estimates(rubric, reading, question, planned)
     )
-    return Estimates(
+    return RunCorrections(
         run_id=run.id,
         samples=len(reading.seen),
         labelled=len(reading.gold),
@@ -160,7 +160,7 @@ class _Reading(Protocol):
 class _ById:
     """Samples by their ids, their repeats as one."""
 
-    def __init__(self, rubric: Rubric, question: Question) -> None:
+    def __init__(self, rubric: Rubric, question: CorrectionRequest) -> None:
         self._scales = gold_scales(rubric)
         self._question = question
         self.clustering = Clustering(question.cluster)
@@ -217,7 +217,7 @@ _TOLD: Final = msgspec.json.Decoder(_Told)
 class _ByNumber:
     """Samples by their numbers: reviews are of one response, so every repeat is for itself."""
 
-    def __init__(self, run: RunRow, question: Question) -> None:
+    def __init__(self, run: RunRow, question: CorrectionRequest) -> None:
         self._plan = plan_of(run)
         self._names = tuple(gold_scales(rubric_of(run)))
         self._labels = question.reviewed or {}
@@ -253,8 +253,8 @@ class _ByNumber:
 
 
 def _estimates(
-    rubric: Rubric, reading: _Reading, question: Question, planned: int
-) -> Iterator[Estimate]:
+    rubric: Rubric, reading: _Reading, question: CorrectionRequest, planned: int
+) -> Iterator[CorrectedMetric]:
     for name in (*gold_scales(rubric), POINTS_OF_B):
         said = {key: _said(rubric, gold, name) for key, gold in reading.gold.items()}
         people = {key: value for key, value in said.items() if value is not None}
@@ -272,7 +272,7 @@ def _estimates(
             mean = _all_labelled(mean, reading, people, question, planned)
         elif too_many_missing(missing, len(asked)):
             mean, rate = _refused(mean, missing, len(asked)), None
-        yield Estimate(
+        yield CorrectedMetric(
             figure=name,
             mean=mean,
             rate=rate,
@@ -287,9 +287,9 @@ def _data(
     judge: Mapping[Key, float],
     both: Sequence[Key],
     rest: Sequence[Key],
-) -> Labels:
+) -> LabeledScores:
     clustered = bool(both or rest) and reading.cluster(next(iter((*both, *rest)))) is not None
-    return labels(
+    return labeled_scores(
         [people[key] for key in both],
         [judge[key] for key in both],
         [judge[key] for key in rest],
@@ -302,7 +302,7 @@ def _all_labelled(
     mean: CorrectedMean,
     reading: _Reading,
     people: Mapping[Key, float],
-    question: Question,
+    question: CorrectionRequest,
     planned: int,
 ) -> CorrectedMean:
     """Return people's own figure, which is also of the samples that the judge gave none."""
@@ -317,7 +317,7 @@ def _all_labelled(
     return msgspec.structs.replace(
         mean,
         human=own,
-        corrected=Figure(value=None, n=mean.corrected.n),
+        corrected=Estimate(value=None, n=mean.corrected.n),
         clusters=None if mean.clusters is None else len({reading.cluster(key) for key in keys}),
         reason=reason,
     )
@@ -331,7 +331,7 @@ def _refused(mean: CorrectedMean, missing: int, drawn: int) -> CorrectedMean:
     )
     return msgspec.structs.replace(
         mean,
-        corrected=Figure(value=None, n=mean.corrected.n),
+        corrected=Estimate(value=None, n=mean.corrected.n),
         tuning=None,
         effective_labels=None,
         labels_to_halve=None,
@@ -339,7 +339,7 @@ def _refused(mean: CorrectedMean, missing: int, drawn: int) -> CorrectedMean:
     )
 
 
-def _shown(each: Estimate, rubric: Rubric, *, by_rules: bool) -> Estimate:
+def _shown(each: CorrectedMetric, rubric: Rubric, *, by_rules: bool) -> CorrectedMetric:
     """Return it with ends that the scale has, and in words."""
     scale = gold_scales(rubric).get(each.figure, Scale(low=0, high=1, continuous=True))
     mean = each.mean
@@ -349,7 +349,7 @@ def _shown(each: Estimate, rubric: Rubric, *, by_rules: bool) -> Estimate:
         human=within(mean.human, scale.low, scale.high),
         corrected=within(mean.corrected, scale.low, scale.high),
     )
-    said = sentence(mean)
+    said = correction_sentence(mean)
     own = mean.human
     if mean.reason is not None and mean.reason.startswith("every ") and own.value is not None:
         made = own.interval
@@ -362,7 +362,7 @@ def _shown(each: Estimate, rubric: Rubric, *, by_rules: bool) -> Estimate:
     return msgspec.structs.replace(each, mean=msgspec.structs.replace(mean, sentence=said))
 
 
-def within(figure: Figure, low: float, high: float) -> Figure:
+def within(figure: Estimate, low: float, high: float) -> Estimate:
     """Return a figure whose interval ends where the scale does: nothing can lie beyond."""
     made = figure.interval
     if made is None or low <= made.low <= made.high <= high:
@@ -389,7 +389,7 @@ def _said(rubric: Rubric, gold: Gold, name: str) -> float | None:
     return overall_score(rubric, known)
 
 
-def _rate(data: Labels, level: float) -> CorrectedRate | None:
+def _rate(data: LabeledScores, level: float) -> CorrectedRate | None:
     if data.clusters is not None or not data.binary:
         return None
     return corrected_rate(data, level=level)

@@ -15,7 +15,7 @@ from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.model import Rubric
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
-from jurybox.statistics.paired.paired_comparison import PairedComparison, adjusted, compare_paired
+from jurybox.statistics.paired_comparison import PairedComparison, adjusted, compare_paired
 
 Wanted = Literal["higher", "lower", "neither"]
 """Which way is better."""

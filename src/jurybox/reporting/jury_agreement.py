@@ -12,7 +12,7 @@ from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.judging.verdict import Side
 from jurybox.reporting.stored import damaged, plan_of, procedure_of
 from jurybox.scoring.evaluate_sample import Procedure
-from jurybox.statistics.estimate import Interval
+from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import wilson
 
 _REPORT: Final = msgspec.json.Decoder(EvaluationReport)

@@ -1,6 +1,4 @@
-"""What a judge's figures are worth: agreement, intervals, comparisons, rankings, corrections.
+"""Agreement, intervals, comparisons, rankings, corrections and biases of judges.
 
-Every result is a frozen value that carries what it was computed from, how many items that were,
-and, where one can be given, its interval. Everything here is a pure function of its arguments:
-chance enters only by a seed.
+Pure functions of their arguments: randomness enters only by a seed.
 """

@@ -1,8 +1,7 @@
-"""Intervals by resampling: bias-corrected and accelerated (BCa), over rows or whole clusters.
+"""Bias-corrected and accelerated (BCa) bootstrap intervals.
 
-The data are drawn anew from themselves, with replacement, and the figure is computed for every
-draw. BCa then takes other quantiles of these figures than 2.5% and 97.5%, namely those that make
-up for a bias of the figure (``z0``) and for a spread that changes with its value (``a``).
+BCa takes other quantiles of the resampled values than 2.5% and 97.5%, namely those that make up for
+a bias of the statistic (``z0``) and for a spread that changes with its value (``a``).
 
 Reference: B. Efron (1987), "Better bootstrap confidence intervals", Journal of the American
 Statistical Association 82, 171-185; B. Efron and R. Tibshirani (1993), "An Introduction to the
@@ -14,35 +13,26 @@ from typing import Final
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from jurybox.statistics.distributions import normal_cdf, normal_quantile
-from jurybox.statistics.estimate import Interval
+from jurybox.statistics.estimates import Interval
+from jurybox.statistics.intervals import Values
 
-Values = NDArray[np.float64]
-
-# Figures of the same rows in another order differ in the last digits.
+# Statistics of the same rows in another order differ in the last digits.
 _SAME: Final = 1e-12
-# With more undefined draws than this, the defined ones are no fair picture of the figure.
+# With more undefined draws than this, the defined ones no longer represent the statistic.
 _UNDEFINED: Final = 0.05
 
 
 class Resampling(msgspec.Struct, frozen=True, kw_only=True):
-    """How data are drawn anew.
-
-    Attributes:
-        resamples: how many draws.
-        seed: of the generator; the same seed gives the same interval.
-        level: how often intervals made like this shall cover the true figure.
-
-    """
+    """How often data are drawn anew, with which seed, and the level of the interval."""
 
     resamples: int = 2000
     seed: int = 0
     level: float = 0.95
 
     def __post_init__(self) -> None:
-        """Refuse what gives no interval."""
+        """Refuse values that give no interval."""
         if self.resamples < 1:
             raise ValueError(f"{self.resamples} resamples; at least 1 is needed")
         if not 0 < self.level < 1:
@@ -61,24 +51,23 @@ def bca(
     resampling: Resampling = DEFAULT,
     unit: str = "rows",
 ) -> Interval | None:
-    """Return the BCa interval of a figure, from those of draws of its rows.
+    """Return the BCa interval of a statistic, from its values for draws of the rows.
 
-    There is none (``None``) where nothing can be said by resampling: every draw gives the same
-    figure (all raters agree on all items, say: that is a matter for another kind of interval, not
-    certainty); or more than 5% of the draws leave the figure undefined. Fewer undefined draws are
-    left out and counted in the interval's ``method``.
+    ``None`` where resampling can't give one: every draw gives the same value (which is no
+    certainty), or more than 5% of the draws leave it undefined. Fewer undefined draws are left out
+    and counted in the interval's ``method``.
 
     With ``G`` the standard normal distribution and ``z`` its quantile, the ends are the quantiles
     ``G(z0 + (z0 + z) / (1 - a (z0 + z)))`` of the draws, where ``z0`` is the normal quantile of
-    the share of draws below the figure (equal ones count half) and
+    the share of draws below the value (equal ones count half) and
     ``a = sum(d^3) / (6 sum(d^2)^1.5)`` over the differences ``d`` between the mean of the
-    leave-one-out figures and each of them.
+    leave-one-out values and each of them.
 
     Args:
-        value: the figure of all rows.
-        drawn: the figures of the draws; NaN where undefined.
-        left_out: the figures without one row (or cluster, or group of rows) each.
-        weights: how many rows each of ``left_out`` stands for, where equal rows share one figure.
+        value: the statistic of all rows.
+        drawn: its values for the draws; NaN where undefined.
+        left_out: its values without one row (or cluster, or group of rows) each.
+        weights: how many rows each of ``left_out`` represents, where equal rows share one value.
         resampling: the level; draws were made as it says.
         unit: what was drawn, for the method's name.
 
@@ -104,21 +93,18 @@ def bca(
 
 
 def acceleration(left_out: Values, weights: Values | None = None) -> float:
-    """Return ``a``, a sixth of the skewness of the leave-one-out figures; 0 where they are equal.
-
-    Undefined ones (NaN) are left out: a figure that hangs on one row is undefined in a third of
-    the draws, and has no interval anyway.
-    """
+    """Return ``a``, a sixth of the skewness of the leave-one-out values; 0 where they are equal."""
+    # Undefined ones are left out: a value that depends on one row has no interval anyway.
     known = ~np.isnan(left_out)
     if not known.any():
         return 0.0
-    figures = left_out[known]
-    mass = np.ones(len(figures)) if weights is None else weights[known]
+    values = left_out[known]
+    mass = np.ones(len(values)) if weights is None else weights[known]
     if not mass.sum():
         return 0.0
-    apart = np.average(figures, weights=mass) - figures
+    apart = np.average(values, weights=mass) - values
     spread = float(np.sum(mass * apart**2))
-    scale = float(np.max(np.abs(figures), initial=0.0))
+    scale = float(np.max(np.abs(values), initial=0.0))
     if spread <= (_SAME * max(scale, 1e-300)) ** 2:
         return 0.0
     return float(np.sum(mass * apart**3)) / (6 * spread**1.5)
@@ -128,7 +114,7 @@ def _ends(z0: float, a: float, level: float) -> tuple[float, float]:
     shares: list[float] = []
     for side in ((1 - level) / 2, (1 + level) / 2):
         z = z0 + normal_quantile(side)
-        # Past its pole the formula turns round; there the end is the outermost draw.
+        # Past its pole the formula turns around; there the end is the outermost draw.
         below = 1 - a * z
         shares.append(normal_cdf(z0 + z / below) if below > 0 else float(z > 0))
     return shares[0], shares[1]

@@ -1,44 +1,37 @@
-"""A judge's figures corrected by labels of people: a mean (PPI++), a rate (Rogan and Gladen)."""
+"""A judge's metrics corrected by labels of people: a mean (PPI++), a rate (Rogan and Gladen)."""
 
 from collections.abc import Hashable, Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from jurybox.statistics.distributions import normal_quantile, t_quantile
-from jurybox.statistics.estimate import Figure, Interval
-from jurybox.statistics.intervals import codes_of, mean_of, proportion, wilson
+from jurybox.statistics.estimates import Estimate, Interval
+from jurybox.statistics.intervals import Values, codes_of, mean_of, proportion, wilson
+
+FEWEST_LABELS: Final = 10
+"""With fewer (or fewer independent) labels, the judge's errors are unknown."""
+
+_ERRORS_KNOWN: Final = 5
 
 
 class CorrectedMean(msgspec.Struct, frozen=True, kw_only=True):
     """A mean that the judge gives on all samples and people on some.
 
-    Attributes:
-        judge: what the judge alone says, over all samples; its interval knows nothing of the
-            judge's errors.
-        human: what people alone say, over the labelled samples.
-        corrected: both together; no figure where the labels are too few.
-        tuning: how far the judge is trusted: 0 leaves it out, 1 takes it at its word (lambda).
-        bias: the judge's mean less people's, on the labelled samples.
-        clusters: how many independent groups the labelled samples form, where that was said.
-        effective_labels: how many labels people would need to be as sure without the judge.
-        labels_to_halve: how many more labels would make the corrected interval half as wide;
-            ``None`` where no number of labels on these samples would, and with clusters, where it
-            depends on which samples are labelled.
-        reason: why a figure is missing, in words.
-        sentence: all that in plain words.
-
+    ``judge`` is over all samples, and its interval ignores the judge's errors; ``human`` is over
+    the labeled ones; ``corrected`` combines both and has no value where the labels are too few.
     """
 
-    judge: Figure
-    human: Figure
-    corrected: Figure
-    tuning: float | None = None
-    bias: float | None = None
-    clusters: int | None = None
-    effective_labels: float | None = None
+    judge: Estimate
+    human: Estimate
+    corrected: Estimate
+    tuning: float | None = None  # lambda: 0 ignores the judge, 1 trusts it fully
+    bias: float | None = None  # the judge's mean minus people's, on the labeled samples
+    clusters: int | None = None  # independent groups of labeled samples, where given
+    effective_labels: float | None = None  # labels that would be as precise without the judge
+    # More labels that would halve the corrected interval; None where none would, and with
+    # clusters, where it depends on which samples are labeled.
     labels_to_halve: int | None = None
     reason: str | None = None
     sentence: str = ""
@@ -47,64 +40,39 @@ class CorrectedMean(msgspec.Struct, frozen=True, kw_only=True):
 class CorrectedRate(msgspec.Struct, frozen=True, kw_only=True):
     """A rate corrected by how often the judge is right on yes and on no.
 
-    Attributes:
-        apparent: the judge's rate on the samples without labels.
-        sensitivity: how often the judge says yes where people do.
-        specificity: how often the judge says no where people do.
-        corrected: the corrected rate, between 0 and 1.
-        unclipped: the formula's value where it lies outside of 0 and 1.
-        reason: why there is none, in words.
-
+    ``apparent`` is the judge's rate on the samples without labels; ``unclipped`` is the formula's
+    value where it lies outside of 0 and 1.
     """
 
-    apparent: Figure
-    sensitivity: Figure
-    specificity: Figure
-    corrected: Figure
+    apparent: Estimate
+    sensitivity: Estimate
+    specificity: Estimate
+    corrected: Estimate
     unclipped: float | None = None
     reason: str | None = None
 
 
-def sentence(made: CorrectedMean) -> str:
-    """Return what the correction says, for people."""
+def correction_sentence(made: CorrectedMean) -> str:
+    """Return the correction in words."""
     alone = "" if made.judge.value is None else f"the judge alone says {made.judge.value:.4g}"
     value, interval = made.corrected.value, made.corrected.interval
     if value is None or interval is None:
         return f"nothing is corrected: {made.reason}" + (f"; {alone}" if alone else "")
-    said = f"corrected by {made.human.n:,} labels it is {value:.4g} ({_ends(interval)}); {alone}"
+    ends = f"{100 * interval.level:g}% interval {interval.low:.4g} to {interval.high:.4g}"
+    text = f"corrected by {made.human.n:,} labels it is {value:.4g} ({ends}); {alone}"
     if made.judge.value is not None and not interval.low <= made.judge.value <= interval.high:
-        said += ", which the labels contradict"
+        text += ", which the labels contradict"
     if made.effective_labels is not None:
-        said += f"; with the judge, the labels are worth {made.effective_labels:,.0f}"
+        text += f"; with the judge, the labels are worth {made.effective_labels:,.0f}"
     if made.clusters is not None:
-        return said
+        return text
     if made.labels_to_halve is None:
-        return f"{said}; more labels on these samples can't halve the interval"
-    return f"{said}; {made.labels_to_halve:,} more would halve the interval"
+        return f"{text}; more labels on these samples can't halve the interval"
+    return f"{text}; {made.labels_to_halve:,} more would halve the interval"
 
 
-def _ends(interval: Interval) -> str:
-    return f"{100 * interval.level:g}% interval {interval.low:.4g} to {interval.high:.4g}"
-
-
-Values = NDArray[np.float64]
-
-_ERRORS_KNOWN: Final = 5
-FEWEST_LABELS: Final = 10
-"""With fewer (or fewer independent) labels, nobody knows how wrong the judge is."""
-
-
-class Labels(msgspec.Struct, frozen=True, kw_only=True):
-    """The data of a correction.
-
-    Attributes:
-        human: people's figures of the labelled samples.
-        judge: the judge's figures of the same samples, in the same order.
-        rest: the judge's figures of all other samples.
-        clusters: what each labelled sample belongs to, where samples are not independent.
-        rest_clusters: the same of the others.
-
-    """
+class LabeledScores(msgspec.Struct, frozen=True, kw_only=True):
+    """People's and the judge's values of labeled samples, and the judge's of the ``rest``."""
 
     human: Values
     judge: Values
@@ -114,35 +82,35 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def binary(self) -> bool:
-        """Whether all figures are 0 or 1."""
+        """Whether all values are 0 or 1."""
         return all(np.isin(part, (0.0, 1.0)).all() for part in (self.human, self.judge, self.rest))
 
 
-def labels(
+def labeled_scores(
     human: Sequence[float] | Values,
     judge: Sequence[float] | Values,
     rest: Sequence[float] | Values,
     *,
     clusters: Sequence[Hashable] | None = None,
     rest_clusters: Sequence[Hashable] | None = None,
-) -> Labels:
+) -> LabeledScores:
     """Return checked data.
 
     Raises:
-        ValueError: lengths don't fit, a figure isn't finite, or only one part has clusters.
+        ValueError: lengths don't fit, a value isn't finite, or only one part has clusters.
 
     """
     parts = [np.asarray(part, dtype=np.float64) for part in (human, judge, rest)]
     if len(parts[0]) != len(parts[1]):
-        raise ValueError(f"{len(parts[0])} labels for {len(parts[1])} figures of the judge")
+        raise ValueError(f"{len(parts[0])} labels for {len(parts[1])} values of the judge")
     if not all(np.isfinite(part).all() for part in parts):
-        raise ValueError("a figure isn't finite; leave samples without one out")
+        raise ValueError("a value isn't finite; leave out samples without one")
     if (clusters is None) != (rest_clusters is None):
         raise ValueError("clusters are needed of all samples or of none")
     named = (len(clusters or ()), len(rest_clusters or ()))
     if clusters is not None and named != (len(parts[0]), len(parts[2])):
         raise ValueError("there must be a cluster for each sample")
-    return Labels(
+    return LabeledScores(
         human=parts[0],
         judge=parts[1],
         rest=parts[2],
@@ -151,16 +119,16 @@ def labels(
     )
 
 
-def corrected_mean(data: Labels, *, level: float = 0.95) -> CorrectedMean:
+def corrected_mean(data: LabeledScores, *, level: float = 0.95) -> CorrectedMean:
     """Correct the judge's mean by people's labels.
 
-    With n labelled samples (people's ``y``, the judge's ``f``) and N others (``g``), it is
+    With n labeled samples (people's ``y``, the judge's ``f``) and N others (``g``), it is
     ``mean(y) + t (mean(g) - mean(f))`` with ``t = cov(y, f) / ((1 + n/N) var(f and g))`` between
-    0 and 1: unbiased whatever the judge does, and never less sure than labels alone but by chance.
-    Its variance is ``var(y - t f) / n + t^2 var(g) / N``; with clusters, the sum of squares of
-    each cluster's part in it. The interval takes Student's t on the labels (or their clusters)
+    0 and 1: unbiased whatever the judge does, and never less precise than labels alone but by
+    chance. Its variance is ``var(y - t f) / n + t^2 var(g) / N``; with clusters, the sum of squares
+    of each cluster's part in it. The interval takes Student's t on the labels (or their clusters)
     less one. Where the judge was wrong on fewer than five labels, and for yes or no always, one
-    more of either error, as large as the figures go, is imagined in that variance, so that a judge
+    more of either error, as large as the values go, is imagined in that variance, so that a judge
     who was right on every label isn't taken for infallible. Labels must be drawn at random from all
     samples.
 
@@ -173,21 +141,21 @@ def corrected_mean(data: Labels, *, level: float = 0.95) -> CorrectedMean:
     everything = np.concatenate([data.judge, data.rest])
     joined = None if data.clusters is None else (*data.clusters, *(data.rest_clusters or ()))
     known = CorrectedMean(
-        judge=_figure(everything, joined, level),
-        human=_figure(data.human, data.clusters, level),
-        corrected=Figure(value=None, interval=None, n=n + more),
+        judge=_mean_or_rate(everything, joined, level),
+        human=_mean_or_rate(data.human, data.clusters, level),
+        corrected=Estimate(value=None, n=n + more),
         bias=float(data.judge.mean() - data.human.mean()) if n else None,
         clusters=None if data.clusters is None else len(set(data.clusters)),
     )
     reason = _refusal(data)
     if reason is not None:
-        return _worded(msgspec.structs.replace(known, reason=reason))
+        return _with_sentence(msgspec.structs.replace(known, reason=reason))
     tuning = _tuning(data)
     value = float(data.human.mean() + tuning * (data.rest.mean() - data.judge.mean()))
     variance = _variance(data, tuning)
     if variance <= 0:
-        reason = "people and the judge gave all samples the same figure: there is no spread"
-        return _worded(msgspec.structs.replace(known, reason=reason))
+        reason = "people and the judge gave all samples the same value: there is no spread"
+        return _with_sentence(msgspec.structs.replace(known, reason=reason))
     degrees = (n if data.clusters is None else len(set(data.clusters))) - 1
     half = t_quantile((1 + level) / 2, degrees) * float(np.sqrt(variance))
     low, high = value - half, value + half
@@ -197,34 +165,33 @@ def corrected_mean(data: Labels, *, level: float = 0.95) -> CorrectedMean:
     interval = Interval(low=low, high=high, level=level, method=method)
     made = msgspec.structs.replace(
         known,
-        corrected=Figure(value=value, interval=interval, n=n + more),
+        corrected=Estimate(value=value, interval=interval, n=n + more),
         tuning=tuning,
         effective_labels=n * _variance(data, 0.0) / variance,
         labels_to_halve=_to_halve(data) if data.clusters is None else None,
     )
-    return _worded(made)
+    return _with_sentence(made)
 
 
-def _refusal(data: Labels) -> str | None:
+def _refusal(data: LabeledScores) -> str | None:
     """Return why nothing can be corrected."""
     n = len(data.human)
     if n < FEWEST_LABELS:
-        return too_few(n)
+        return _too_few_labels(n)
     if data.clusters is not None and len(set(data.clusters)) < FEWEST_LABELS:
         found = len(set(data.clusters))
         return f"the labels come from {found} clusters; {FEWEST_LABELS} are needed"
     if not len(data.rest):
-        return "every sample has a label: people's own figure needs no correction"
+        return "every sample has a label: people's own value needs no correction"
     return None
 
 
-def too_few(n: int) -> str:
-    """Say that so many labels are too few."""
+def _too_few_labels(n: int) -> str:
     found = "1 label is" if n == 1 else f"{n} labels are"
     return f"{found} too few to know the judge's errors; {FEWEST_LABELS} are needed"
 
 
-def _tuning(data: Labels) -> float:
+def _tuning(data: LabeledScores) -> float:
     everything = np.concatenate([data.judge, data.rest])
     spread = float(everything.var(ddof=1))
     if spread <= 0:
@@ -234,7 +201,7 @@ def _tuning(data: Labels) -> float:
     return min(1.0, max(0.0, wanted))
 
 
-def _variance(data: Labels, tuning: float) -> float:
+def _variance(data: LabeledScores, tuning: float) -> float:
     """Return the variance of the corrected mean."""
     residuals = data.human - tuning * data.judge
     added = _imagined(data, tuning)
@@ -248,10 +215,10 @@ def _variance(data: Labels, tuning: float) -> float:
     return _clustered(parts, (*data.clusters, *alone, *(data.rest_clusters or ())))
 
 
-def _imagined(data: Labels, tuning: float) -> list[float]:
+def _imagined(data: LabeledScores, tuning: float) -> list[float]:
     """Return the residuals of one sample that only people, and one that only the judge rates high.
 
-    Errors that few labels show may be missing from them altogether.
+    Errors that few labels show may be missing from them entirely.
     """
     wrong = int(np.sum(data.human != data.judge))
     if wrong >= _ERRORS_KNOWN and np.ptp(data.human) > 0 and not data.binary:
@@ -270,19 +237,19 @@ def _clustered(parts: Values, clusters: Sequence[Hashable] | None) -> float:
     return float(count / (count - 1) * np.sum(sums**2)) if count > 1 else 0.0
 
 
-def _figure(values: Values, clusters: Sequence[Hashable] | None, level: float) -> Figure:
+def _mean_or_rate(values: Values, clusters: Sequence[Hashable] | None, level: float) -> Estimate:
     """Return a mean with its interval: Wilson's for rates, else Student's."""
     if np.isin(values, (0.0, 1.0)).all():
         return proportion((values > 0).tolist(), clusters=clusters, level=level)
     return mean_of(values.tolist(), clusters=clusters, level=level)
 
 
-def _to_halve(data: Labels) -> int | None:
-    """Return how many more of the samples must be labelled to halve the interval's width.
+def _to_halve(data: LabeledScores) -> int | None:
+    """Return how many more samples must be labeled to halve the interval's width.
 
     With the share ``r2`` of people's variance that the judge explains, and T samples in all, the
     variance with n labels is about ``var(y) ((1 - r2) / n + r2 / T)``; solved for a quarter of
-    today's. The second part is what the number of samples limits, however many are labelled.
+    today's.
     """
     n, whole = len(data.human), len(data.human) + len(data.rest)
     if min(np.ptp(data.human), np.ptp(data.judge)) == 0:
@@ -298,15 +265,15 @@ def _to_halve(data: Labels) -> int | None:
     return needed - n if n < needed <= whole else None
 
 
-def _worded(made: CorrectedMean) -> CorrectedMean:
-    return msgspec.structs.replace(made, sentence=sentence(made))
+def _with_sentence(made: CorrectedMean) -> CorrectedMean:
+    return msgspec.structs.replace(made, sentence=correction_sentence(made))
 
 
-def corrected_rate(data: Labels, *, level: float = 0.95) -> CorrectedRate:
+def corrected_rate(data: LabeledScores, *, level: float = 0.95) -> CorrectedRate:
     """Correct the judge's rate of yes by how often it is right on yes and on no.
 
     With the judge's rate ``p`` on the samples without labels, its sensitivity ``s`` and its
-    specificity ``c`` on the labelled ones, it is ``(p + c - 1) / (s + c - 1)``, brought between 0
+    specificity ``c`` on the labeled ones, it is ``(p + c - 1) / (s + c - 1)``, brought between 0
     and 1. There is none where ``s + c <= 1``: then the judge says yes as often to what people
     call no, and its rate carries no information. The interval is that of Lang and Reiczigel: all
     three rates are drawn a little towards the middle, and their variances added by the delta
@@ -319,11 +286,11 @@ def corrected_rate(data: Labels, *, level: float = 0.95) -> CorrectedRate:
     specificity", Preventive Veterinary Medicine 113, 13-22.
 
     Raises:
-        ValueError: a figure is neither 0 nor 1, or there are clusters, which this can't take.
+        ValueError: a value is neither 0 nor 1, or there are clusters, which this can't take.
 
     """
     if not data.binary:
-        raise ValueError("a rate is of yes and no: all figures must be 0 or 1")
+        raise ValueError("a rate is of yes and no: all values must be 0 or 1")
     if data.clusters is not None:
         raise ValueError("clusters are not supported here; use the prediction-powered mean")
     yes = data.human > 0
@@ -343,23 +310,23 @@ def corrected_rate(data: Labels, *, level: float = 0.95) -> CorrectedRate:
         apparent=apparent,
         sensitivity=sensitivity,
         specificity=specificity,
-        corrected=Figure(value=value, interval=interval, n=len(data.rest)),
+        corrected=Estimate(value=value, interval=interval, n=len(data.rest)),
         unclipped=unclipped,
         reason=reason,
     )
 
 
-def _rate(yes: int, n: int, level: float) -> Figure:
+def _rate(yes: int, n: int, level: float) -> Estimate:
     if not n:
-        return Figure(value=None, interval=None, n=0, reason="there are no samples")
-    return Figure(value=yes / n, interval=wilson(yes, n, level), n=n)
+        return Estimate(value=None, n=0, reason="there are no samples")
+    return Estimate(value=yes / n, interval=wilson(yes, n, level), n=n)
 
 
-def _rate_refusal(apparent: Figure, sensitivity: Figure, specificity: Figure) -> str | None:
+def _rate_refusal(apparent: Estimate, sensitivity: Estimate, specificity: Estimate) -> str | None:
     if sensitivity.n + specificity.n < FEWEST_LABELS:
-        return too_few(sensitivity.n + specificity.n)
-    for figure, what in ((sensitivity, "yes"), (specificity, "no")):
-        if not figure.n:
+        return _too_few_labels(sensitivity.n + specificity.n)
+    for found, what in ((sensitivity, "yes"), (specificity, "no")):
+        if not found.n:
             return f"no label is {what}, so the judge's errors there are unknown"
     if not apparent.n:
         return "every sample has a label: people's own rate needs no correction"
@@ -368,9 +335,8 @@ def _rate_refusal(apparent: Figure, sensitivity: Figure, specificity: Figure) ->
     return None
 
 
-def _of(figure: Figure) -> float:
-    """Return a value that is known to be there."""
-    return 0.0 if figure.value is None else figure.value
+def _of(found: Estimate) -> float:
+    return found.value or 0.0
 
 
 def _formula(p: float, sensitivity: float, specificity: float) -> float:
@@ -378,7 +344,7 @@ def _formula(p: float, sensitivity: float, specificity: float) -> float:
 
 
 def _rate_interval(
-    apparent: Figure, sensitivity: Figure, specificity: Figure, level: float
+    apparent: Estimate, sensitivity: Estimate, specificity: Estimate, level: float
 ) -> Interval | None:
     z = normal_quantile((1 + level) / 2)
     n = apparent.n + z**2

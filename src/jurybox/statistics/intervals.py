@@ -1,4 +1,4 @@
-"""Means and shares, and where they probably lie: over rows, or over clusters of rows.
+"""Means and shares with their intervals, over rows or over clusters of rows.
 
 References: Student (1908), "The probable error of a mean", Biometrika 6, 1-25. Clusters: K.-Y.
 Liang and S. L. Zeger (1986), "Longitudinal data analysis using generalized linear models",
@@ -21,14 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurybox.statistics.distributions import normal_quantile, t_quantile
-from jurybox.statistics.estimate import Figure, Interval
+from jurybox.statistics.estimates import Estimate, Interval
 
-# What is left of nothing by rounding.
-_NOTHING: Final = 1e-9
+Values = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+_ROUNDING: Final = 1e-9
 
 
-def codes_of(clusters: Sequence[Hashable], n: int) -> tuple[NDArray[np.intp], int]:
-    """Number the clusters of ``n`` rows in the order in which they come; return how many, too."""
+def codes_of(clusters: Sequence[Hashable], n: int) -> tuple[Codes, int]:
+    """Number the clusters of ``n`` rows in the order in which they appear; return how many, too."""
     if len(clusters) != n:
         raise ValueError(f"{len(clusters)} clusters are named for {n} rows")
     numbers: dict[Hashable, int] = {}
@@ -41,11 +43,11 @@ def mean_of(
     *,
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
-) -> Figure:
+) -> Estimate:
     """Return the mean with Student's interval ``mean -+ t * error``.
 
-    There is no interval with fewer than two values or clusters, and where all values are the same,
-    which tells how they vary as little as one value would.
+    There is no interval with fewer than two values or clusters, nor where all values are the same,
+    which shows as little of how they vary as one value would.
 
     The standard error is ``sd / sqrt(n)`` with ``n - 1`` degrees of freedom; with clusters it is
     the root of ``m/(m - 1) sum(e^2) / n^2`` over the summed residuals ``e`` of the ``m`` clusters,
@@ -54,24 +56,24 @@ def mean_of(
     x = np.asarray(values, dtype=np.float64)
     n = len(x)
     if n == 0:
-        return Figure(value=None, n=0, reason="there are no values")
+        return Estimate(value=None, n=0, reason="there are no values")
     mean = float(x.mean())
     codes, m = (None, n) if clusters is None else codes_of(clusters, n)
     if m == 1:
         one = "one value" if clusters is None else "one cluster"
-        return Figure(value=mean, n=n, reason=f"{one} can't show how values vary")
+        return Estimate(value=mean, n=n, reason=f"{one} can't show how values vary")
     sums = x - mean if codes is None else np.bincount(codes, x - mean, m)
     error = float((m / (m - 1) * np.sum(sums**2)) ** 0.5 / n)
     if float(np.ptp(x)) == 0:
         why = "all values are the same, so they don't show how values vary"
-        return Figure(value=mean, n=n, reason=why)
-    if error <= _NOTHING * float(x.std(ddof=1)):
+        return Estimate(value=mean, n=n, reason=why)
+    if error <= _ROUNDING * float(x.std(ddof=1)):
         why = "all clusters have the same mean, so they don't show how clusters vary"
-        return Figure(value=mean, n=n, reason=why)
+        return Estimate(value=mean, n=n, reason=why)
     half = t_quantile((1 + level) / 2, m - 1) * error
     method = "t" if clusters is None else f"t, {m:,} clusters"
     made = Interval(low=mean - half, high=mean + half, level=level, method=method)
-    return Figure(value=mean, n=n, interval=made)
+    return Estimate(value=mean, n=n, interval=made)
 
 
 def wilson(successes: float, n: float, level: float = 0.95, *, z: float | None = None) -> Interval:
@@ -84,12 +86,12 @@ def wilson(successes: float, n: float, level: float = 0.95, *, z: float | None =
         raise ValueError(f"{successes} of {n} is no share")
     z = normal_quantile((1 + level) / 2) if z is None else z
     p = successes / n
-    centre = p + z * z / (2 * n)
+    center = p + z * z / (2 * n)
     half = z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
     below = 1 + z * z / n
     # At the ends of the scale rounding would leave 1e-17 where there is a zero.
-    low = 0.0 if successes == 0 else max(0.0, (centre - half) / below)
-    high = 1.0 if successes == n else min(1.0, (centre + half) / below)
+    low = 0.0 if successes == 0 else max(0.0, (center - half) / below)
+    high = 1.0 if successes == n else min(1.0, (center + half) / below)
     return Interval(low=low, high=high, level=level, method="Wilson")
 
 
@@ -98,26 +100,26 @@ def proportion(
     *,
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
-) -> Figure:
+) -> Estimate:
     """Return the share of true outcomes with Wilson's interval; a single cluster has none.
 
     With clusters the variance of the share is ``m/(m - 1) sum(e^2) / n^2`` over the summed
-    residuals ``e`` of the ``m`` clusters. As many independent rows as would have it are the
-    effective n (never more than ``n``); it goes into Wilson's formula with Student's quantile of
+    residuals ``e`` of the ``m`` clusters. The effective n is the number of independent rows with
+    that variance (never more than ``n``); it enters Wilson's formula with Student's quantile of
     ``m - 1`` degrees. Where all outcomes are equal their dependence can't be seen; then each
-    cluster counts as one row, as if its rows were copies.
+    cluster counts as one row.
     """
     y = np.asarray(outcomes, dtype=np.float64)
     n, successes = len(y), int(y.sum())
     if n == 0:
-        return Figure(value=None, n=0, reason="there are no rows")
+        return Estimate(value=None, n=0, reason="there are no rows")
     p = successes / n
     if clusters is None:
-        return Figure(value=p, n=n, interval=wilson(successes, n, level))
+        return Estimate(value=p, n=n, interval=wilson(successes, n, level))
     codes, m = codes_of(clusters, n)
     if m == 1:
         why = "all rows belong to one cluster, which can't show how clusters differ"
-        return Figure(value=p, n=n, reason=why)
+        return Estimate(value=p, n=n, reason=why)
     effective = float(m)
     if 0 < successes < n:
         sums = np.bincount(codes, y - p, m)
@@ -126,4 +128,4 @@ def proportion(
     z = t_quantile((1 + level) / 2, m - 1)
     made = wilson(p * effective, effective, level, z=z)
     named = msgspec.structs.replace(made, method=f"Wilson, {m:,} clusters")
-    return Figure(value=p, n=n, interval=named)
+    return Estimate(value=p, n=n, interval=named)

@@ -8,13 +8,13 @@ from jurybox.calibration.observations import (
     ScoredResponse,
 )
 from jurybox.judging.verdict import Side
-from jurybox.statistics.bias.figure import BiasFigure
+from jurybox.statistics.bias_metric import BiasMetric
 from jurybox.statistics.bootstrap import Resampling
 
 FEW = Resampling(resamples=100)
 
 
-def _figures(biases: tuple[Bias, ...]) -> dict[str, BiasFigure]:
+def _figures(biases: tuple[Bias, ...]) -> dict[str, BiasMetric]:
     return {figure.name: figure for bias in biases for figure in bias.figures}
 
 

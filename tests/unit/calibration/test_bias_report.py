@@ -4,10 +4,10 @@ import pytest
 
 from jurybox.calibration.bias_metrics import check_gates, hold, probe_names, read_gates
 from jurybox.errors import InputError
-from jurybox.statistics.bias.figure import BiasFigure, untold
+from jurybox.statistics.bias_metric import BiasMetric, unmeasured
 
-CONSISTENCY = BiasFigure(name="position.swap_consistency", value=0.9, n=20, samples=20)
-UNKNOWN = untold("verbosity.correlation", "the run scores no single responses")
+CONSISTENCY = BiasMetric(name="position.swap_consistency", value=0.9, n=20, samples=20)
+UNKNOWN = unmeasured("verbosity.correlation", "the run scores no single responses")
 FIGURES = {figure.name: figure for figure in (CONSISTENCY, UNKNOWN)}
 
 

@@ -10,7 +10,7 @@ from jurybox.calibration.calibration_record import (
     Setting,
     calibration_status,
 )
-from jurybox.statistics.estimate import Figure
+from jurybox.statistics.estimates import Estimate
 
 SETTING = Setting(
     rubric_version="1.0.0",
@@ -23,7 +23,7 @@ SETTING = Setting(
 
 
 def record(**changes: object) -> Calibration:
-    half = Figure(value=0.724, n=120)
+    half = Estimate(value=0.724, n=120)
     figures = CriterionAgreement(
         criterion="correctness", scale=(1, 5), n=120, unscored=0, exact=half, kappa=half
     )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from jurybox.engine.records import ExchangeRow, SampleRow
 from jurybox.errors import IncompleteError, InputError
+from jurybox.reporting import export_rows
 from jurybox.reporting.export_rows import (
     export_run,
     export_writer,

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from jurybox.statistics.bootstrap import Resampling, acceleration, bca
-from jurybox.statistics.estimate import Interval
+from jurybox.statistics.estimates import Interval
 
 
 def _skewed(n: int, seed: int = 1) -> np.ndarray:

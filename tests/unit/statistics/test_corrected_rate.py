@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from jurybox.statistics.corrected import Labels, corrected_rate, labels
+from jurybox.statistics.corrected import LabeledScores, corrected_rate, labeled_scores
 
 
-def counted(yes: tuple[int, int], no: tuple[int, int], rest: tuple[int, int]) -> Labels:
+def counted(yes: tuple[int, int], no: tuple[int, int], rest: tuple[int, int]) -> LabeledScores:
     """Return data with so many right of all, among people's yes and no; and yes in the rest."""
     human = [1] * yes[1] + [0] * no[1]
     judge = [1] * yes[0] + [0] * (yes[1] - yes[0]) + [0] * no[0] + [1] * (no[1] - no[0])
-    return labels(human, judge, [1] * rest[0] + [0] * (rest[1] - rest[0]))
+    return labeled_scores(human, judge, [1] * rest[0] + [0] * (rest[1] - rest[0]))
 
 
 def test_the_formula_by_hand() -> None:
@@ -51,7 +51,7 @@ def test_a_value_outside_of_the_scale_is_brought_back_and_shown() -> None:
         (counted((20, 25), (20, 25), (0, 0)), "every sample has a label"),
     ],
 )
-def test_what_can_not_be_corrected_is_said_in_words(data: Labels, word: str) -> None:
+def test_what_can_not_be_corrected_is_said_in_words(data: LabeledScores, word: str) -> None:
     made = corrected_rate(data)
     assert made.corrected.value is None
     assert made.corrected.interval is None
@@ -60,9 +60,9 @@ def test_what_can_not_be_corrected_is_said_in_words(data: Labels, word: str) -> 
 
 def test_only_plain_yes_and_no_are_taken() -> None:
     with pytest.raises(ValueError, match="0 or 1"):
-        corrected_rate(labels([2, 1], [1, 1], [1]))
+        corrected_rate(labeled_scores([2, 1], [1, 1], [1]))
     with pytest.raises(ValueError, match="clusters"):
-        corrected_rate(labels([1], [1], [1], clusters=["x"], rest_clusters=["y"]))
+        corrected_rate(labeled_scores([1], [1], [1], clusters=["x"], rest_clusters=["y"]))
 
 
 def test_intervals_cover_at_their_level() -> None:
@@ -71,6 +71,8 @@ def test_intervals_cover_at_their_level() -> None:
     for _ in range(1500):
         human = rng.random(1200) < 0.35
         judge = np.where(rng.random(1200) < np.where(human, 0.8, 0.85), human, ~human)
-        interval = corrected_rate(labels(human[:200], judge[:200], judge[200:])).corrected.interval
+        interval = corrected_rate(
+            labeled_scores(human[:200], judge[:200], judge[200:])
+        ).corrected.interval
         covered += interval.low <= 0.35 <= interval.high
     assert 0.93 <= covered / 1500 <= 0.97

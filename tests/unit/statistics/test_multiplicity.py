@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from jurybox.statistics.paired.paired_comparison import holm
+from jurybox.statistics.paired_comparison import holm
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 

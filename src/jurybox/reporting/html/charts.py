@@ -13,7 +13,7 @@ from typing import Final
 from markupsafe import Markup, escape
 
 from jurybox.documents.numbers import show_number
-from jurybox.reporting.html.histograms import Axis, Distribution, Estimate
+from jurybox.reporting.html.histograms import Axis, Distribution, PlottedMetric
 from jurybox.reporting.html.html_text import visible
 from jurybox.reporting.html.panels import Gauge, Part
 from jurybox.reporting.metric_text import exact, shown
@@ -370,7 +370,7 @@ _WHISKER_HEIGHT: Final = 16.0
 _WHISKER_EDGE: Final = 5.0
 
 
-def whisker(estimate: Estimate) -> Markup:
+def whisker(estimate: PlottedMetric) -> Markup:
     """Return the drawing of a figure with its interval."""
     middle = _WHISKER_HEIGHT / 2
 
@@ -397,7 +397,7 @@ def whisker(estimate: Estimate) -> Markup:
     )
 
 
-def _describe_whisker(estimate: Estimate) -> str:
+def _describe_whisker(estimate: PlottedMetric) -> str:
     low, high = shown(estimate.axis.low), shown(estimate.axis.high)
     told = f"{shown(estimate.value)} on an axis from {low} to {high}"
     if estimate.interval is not None:

@@ -18,7 +18,7 @@ from jurybox.scoring.spread import MEASURED, Bin, FigureSpread
 from jurybox.scoring.summary import Conclusion
 from jurybox.scoring.tally import JUDGE_SCORE
 from jurybox.statistics.distributions import t_quantile
-from jurybox.statistics.estimate import Interval
+from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import wilson
 
 UNITS: Final = {"latency_e2e_ms": "ms", "total_tokens": "tokens"}
@@ -104,7 +104,7 @@ _MEAN: Final = "_mean"
 _TWO: Final = 2
 
 
-class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+class PlottedMetric(msgspec.Struct, frozen=True, kw_only=True):
     """One figure of a run.
 
     Attributes:
@@ -125,7 +125,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     axis: Axis
 
 
-class Estimates:
+class RunMetrics:
     """Tells what is known of a run's figures, by their names."""
 
     def __init__(self, conclusion: Conclusion, rubric: Rubric) -> None:
@@ -136,13 +136,15 @@ class Estimates:
         self._repeats: int = self._summary.get("repeats", {}).get("n", 1)
         self._formulas = {figure.name: figure.formula for figure in rubric.figures}
 
-    def of(self, name: str) -> Estimate:
+    def of(self, name: str) -> PlottedMetric:
         """Return what is known of one figure."""
         value: float | None = self._summary.get(name)
         n = self._counts.get(name)
         axis = axis_of(name, self._rubric, value)
         interval, reason = self._interval(name, value, n, axis)
-        return Estimate(name=name, value=value, n=n, interval=interval, reason=reason, axis=axis)
+        return PlottedMetric(
+            name=name, value=value, n=n, interval=interval, reason=reason, axis=axis
+        )
 
     def spread(self, figure: str) -> FigureSpread | None:
         """Return how a figure of the samples is spread over them."""
@@ -246,7 +248,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     marks: tuple[Mark, ...] = ()
 
 
-def score_distributions(rubric: Rubric, estimates: Estimates) -> tuple[Distribution, ...]:
+def score_distributions(rubric: Rubric, estimates: RunMetrics) -> tuple[Distribution, ...]:
     """Return how the scores are spread: the whole first, then every criterion."""
     names = {
         SAMPLE_SCORE: _LABELS[SAMPLE_SCORE],
@@ -257,12 +259,14 @@ def score_distributions(rubric: Rubric, estimates: Estimates) -> tuple[Distribut
     return _known(names, rubric, estimates)
 
 
-def measure_distributions(rubric: Rubric, estimates: Estimates) -> tuple[Distribution, ...]:
+def measure_distributions(rubric: Rubric, estimates: RunMetrics) -> tuple[Distribution, ...]:
     """Return how latency and tokens are spread, with the percentiles that the rubric names."""
     return _known({name: _LABELS[name] for name in MEASURED}, rubric, estimates)
 
 
-def _known(names: dict[str, str], rubric: Rubric, estimates: Estimates) -> tuple[Distribution, ...]:
+def _known(
+    names: dict[str, str], rubric: Rubric, estimates: RunMetrics
+) -> tuple[Distribution, ...]:
     found = ((name, label, estimates.spread(name)) for name, label in names.items())
     return tuple(
         _distribution(name, label, spread, _marks(name, rubric, estimates))
@@ -285,7 +289,7 @@ def _distribution(
     )
 
 
-def _marks(name: str, rubric: Rubric, estimates: Estimates) -> tuple[Mark, ...]:
+def _marks(name: str, rubric: Rubric, estimates: RunMetrics) -> tuple[Mark, ...]:
     marks: list[Mark] = []
     for figure in rubric.figures:
         formula = figure.formula

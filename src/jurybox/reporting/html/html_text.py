@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from jurybox.reporting.metric_text import MISSING, shown
 from jurybox.reporting.reasons import cut
-from jurybox.statistics.estimate import Interval
+from jurybox.statistics.estimates import Interval
 
 NAME: Final = 80
 """So many characters of a name are shown."""

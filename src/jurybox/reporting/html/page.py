@@ -12,8 +12,8 @@ import msgspec
 from jurybox.reporting.attention import Concern
 from jurybox.reporting.html.histograms import (
     Distribution,
-    Estimate,
-    Estimates,
+    PlottedMetric,
+    RunMetrics,
     measure_distributions,
     score_distributions,
 )
@@ -112,7 +112,7 @@ class CriterionFigure(msgspec.Struct, frozen=True, kw_only=True):
     scale: str
     weight: float | None
     level: str
-    mean: Estimate
+    mean: PlottedMetric
 
 
 class Repeated(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,7 +180,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     gates: tuple[Gauge, ...]
     criteria: tuple[CriterionFigure, ...]
-    figures: tuple[Estimate, ...]
+    figures: tuple[PlottedMetric, ...]
     older: bool
     scores: tuple[Distribution, ...]
     groupings: tuple[Grouping, ...]
@@ -220,7 +220,7 @@ def run_page(
     view: RunView, rubric: Rubric, concerns: Sequence[Concern], *, extras: Extras = NO_EXTRAS
 ) -> RunPage:
     """Return the page of a run."""
-    summary, estimates = view.summary, Estimates(view.conclusion, rubric)
+    summary, estimates = view.summary, RunMetrics(view.conclusion, rubric)
     criteria = _criteria(rubric, estimates)
     position = position_of(view, rubric)
     told = {each.mean.name for each in criteria} | {SAMPLES}
@@ -296,7 +296,7 @@ def _verdict(view: RunView, rubric: Rubric) -> Verdict:
     )
 
 
-def _criteria(rubric: Rubric, estimates: Estimates) -> tuple[CriterionFigure, ...]:
+def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionFigure, ...]:
     """Return the means of the whole and of all criteria, where any sample has a score."""
     whole = f"{rubric.overall_name}_mean"
     rows = [

@@ -6,14 +6,14 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.errors import Unreadable
-from jurybox.reporting.html.histograms import LEVEL, Axis, Estimates, above, axis_of
+from jurybox.reporting.html.histograms import LEVEL, Axis, RunMetrics, above, axis_of
 from jurybox.reporting.metric_text import key_figure
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES
 from jurybox.rubric.model import Rubric
 from jurybox.scoring.summary import GateOutcome
-from jurybox.statistics.estimate import Interval
+from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import wilson
 
 MOST: Final = 100
@@ -135,7 +135,7 @@ class Gauge(msgspec.Struct, frozen=True, kw_only=True):
     axis: Axis | None
 
 
-def gauge(gate: GateOutcome, rubric: Rubric, estimates: Estimates) -> Gauge:
+def gauge(gate: GateOutcome, rubric: Rubric, estimates: RunMetrics) -> Gauge:
     """Return a gate with all that is known of its figure."""
     try:
         rule = Comparison.parse(gate.gate)

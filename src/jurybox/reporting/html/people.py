@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from jurybox.reporting.html.histograms import Axis, Estimate
+from jurybox.reporting.html.histograms import Axis, PlottedMetric
 from jurybox.review.selection import FEWEST
-from jurybox.statistics.estimate import Interval
+from jurybox.statistics.estimates import Interval
 
 # What the table tells needn't be told again; a line that isn't known is rather told twice.
 _TABLED: Final = re.compile(r"(?:\w+ against people|people among themselves), ")
@@ -50,9 +50,9 @@ class Against(msgspec.Struct, frozen=True, kw_only=True):
         return self.n < FEWEST
 
     @property
-    def drawn(self) -> Estimate:
+    def drawn(self) -> PlottedMetric:
         """The agreement as a figure on its scale."""
-        return Estimate(
+        return PlottedMetric(
             name=f"Kappa of {self.criterion}, {self.part}",
             value=self.kappa.value,
             n=self.n,

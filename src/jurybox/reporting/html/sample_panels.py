@@ -20,10 +20,10 @@ from jurybox.reporting.pair_votes import both_orders, kept_preferences, pair_vot
 from jurybox.reporting.stored import damaged, procedure_of
 from jurybox.sample import Response, Row
 from jurybox.scoring.rules import AutomatedReport
-from jurybox.statistics.estimate import Interval
+from jurybox.statistics.estimates import Interval
 
 if TYPE_CHECKING:
-    from jurybox.statistics.bias.figure import BiasFigure
+    from jurybox.statistics.bias_metric import BiasMetric
 
 _ROW: Final = msgspec.json.Decoder(Row)
 _RESPONSES: Final = msgspec.json.Decoder(StoredResponses)
@@ -241,7 +241,7 @@ def order_figures(store: Store, run: RunRow, most: int = MOST) -> tuple[OrderFig
 
     """
     # Numpy is loaded for this only.
-    from jurybox.statistics.bias import position
+    from jurybox.statistics import position_bias
 
     try:
         votes = list(_votes(store, run, most))
@@ -253,13 +253,15 @@ def order_figures(store: Store, run: RunRow, most: int = MOST) -> tuple[OrderFig
     samples = [each.sample for each in votes]
     names = dict.fromkeys(name for each in votes for name in each.kept)
     voted = {name: [each for each in votes if name in each.kept] for name in names}
-    flips = position.flips(
-        {name: [each.kept[name] for each in some] for name, some in voted.items()},
-        {name: [each.sample for each in some] for name, some in voted.items()},
-    )
+    flips = [
+        position_bias.flip_rate(
+            name, [each.kept[name] for each in some], [each.sample for each in some]
+        )
+        for name, some in voted.items()
+    ]
     return (
-        _told(_FIRST, position.first_place_win_rate(straight, swapped, samples)),
-        _told(_STAYS, position.swap_consistency(straight, swapped, samples)),
+        _told(_FIRST, position_bias.first_place_win_rate(straight, swapped, samples)),
+        _told(_STAYS, position_bias.swap_consistency(straight, swapped, samples)),
         *(_told(_FLIPS, each, name) for name, each in zip(names, flips, strict=True)),
     )
 
@@ -288,7 +290,7 @@ def _votes(store: Store, run: RunRow, most: int) -> Iterator[_Vote]:
             yield _Vote(sample=sample.sample_id, straight=straight, swapped=swapped, kept=kept)
 
 
-def _told(label: str, figure: "BiasFigure", criterion: str | None = None) -> OrderFigure:
+def _told(label: str, figure: "BiasMetric", criterion: str | None = None) -> OrderFigure:
     return OrderFigure(
         label=label,
         criterion=criterion,

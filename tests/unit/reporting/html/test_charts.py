@@ -16,9 +16,9 @@ from jurybox.reporting.html.charts import (
     shares,
     whisker,
 )
-from jurybox.reporting.html.histograms import WHOLE, Axis, Distribution, Estimate, Mark
+from jurybox.reporting.html.histograms import WHOLE, Axis, Distribution, Mark, PlottedMetric
 from jurybox.reporting.html.panels import Gauge, Part
-from jurybox.statistics.estimate import Interval
+from jurybox.statistics.estimates import Interval
 
 SOME = Interval(low=0.4, high=0.9, level=0.95, method="t")
 
@@ -78,9 +78,9 @@ def gate(**more: object) -> Gauge:
     return Gauge(**{**given, **more})
 
 
-def estimate(**more: object) -> Estimate:
+def estimate(**more: object) -> PlottedMetric:
     given = {"name": "x", "value": 0.7, "n": 10, "interval": SOME, "reason": None, "axis": WHOLE}
-    return Estimate(**{**given, **more})
+    return PlottedMetric(**{**given, **more})
 
 
 EVERY = [

@@ -22,7 +22,7 @@ from jurybox.reporting.html.sample_panels import (
     order_figures,
 )
 from jurybox.reporting.jury_agreement import Dissent, JuryAgreement, VotesOn
-from jurybox.statistics.estimate import Interval
+from jurybox.statistics.estimates import Interval
 
 HOSTILE = (
     "</style></title><script>alert(1)</script><img src=x onerror=alert(1)>\"'>"

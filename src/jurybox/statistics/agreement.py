@@ -1,0 +1,413 @@
+"""How far raters agree: people with each other, a judge with people.
+
+A statistic is a function in `pair_coefficients` or `panel_coefficients` and a row in one of the
+tables here; commands and reports follow the tables.
+
+Reference for the notes on prevalence: A. R. Feinstein and D. V. Cicchetti (1990), "High agreement
+but low kappa: I. The problems of two paradoxes", Journal of Clinical Epidemiology 43, 543-549.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from jurybox.documents.numbers import show_number
+from jurybox.rubric.scale import Scale
+from jurybox.statistics import pair_coefficients as pair
+from jurybox.statistics import panel_coefficients as panel
+from jurybox.statistics.bootstrap import DEFAULT, Resampling
+from jurybox.statistics.estimates import Estimate
+from jurybox.statistics.intervals import Codes, Values, wilson
+from jurybox.statistics.pattern_draws import Computed, Drawing, estimates_of
+
+# "Slight" agreement at best, in the words of J. R. Landis and G. G. Koch (1977).
+_NEAR_ZERO: Final = 0.2
+_HIGH: Final = 0.75
+
+
+class AgreementStatistic(msgspec.Struct, frozen=True, kw_only=True):
+    """One statistic of agreement.
+
+    Attributes:
+        name: what JSON calls it; ``group`` and the rest of the name where it is one of several.
+        formula: computes it for many draws.
+        heading: of its column or row in a table; empty to leave it to JSON.
+        group: the name of the object that JSON puts it in.
+        categorical: whether it needs a scale with points.
+        correlation: whether it is undefined where a rater gave one score only.
+
+    """
+
+    name: str
+    formula: Callable[..., Values]
+    heading: str = ""
+    group: str = ""
+    categorical: bool = False
+    correlation: bool = False
+
+
+PAIR_STATISTICS: Final = (
+    AgreementStatistic(name="exact", formula=pair.exact, heading="exact"),
+    AgreementStatistic(name="kappa", formula=pair.kappa, heading="kappa", categorical=True),
+    AgreementStatistic(name="kappa_linear", formula=pair.kappa_linear, heading="linear"),
+    AgreementStatistic(name="kappa_quadratic", formula=pair.kappa_quadratic, heading="quadratic"),
+    AgreementStatistic(
+        name="spearman", formula=pair.spearman, heading="Spearman", correlation=True
+    ),
+    AgreementStatistic(name="kendall", formula=pair.kendall, heading="Kendall", correlation=True),
+    AgreementStatistic(name="pearson", formula=pair.pearson, heading="Pearson", correlation=True),
+    AgreementStatistic(name="ac1", formula=pair.ac1, heading="AC1", categorical=True),
+    AgreementStatistic(name="ac2", formula=pair.ac2, categorical=True),
+)
+
+_ALPHA: Final = "alpha"
+_RATINGS: Final = (
+    AgreementStatistic(
+        name="alpha_nominal", formula=panel.alpha_nominal, heading="alpha, nominal", group=_ALPHA
+    ),
+    AgreementStatistic(
+        name="alpha_ordinal", formula=panel.alpha_ordinal, heading="alpha, ordinal", group=_ALPHA
+    ),
+    AgreementStatistic(
+        name="alpha_interval", formula=panel.alpha_interval, heading="alpha, interval", group=_ALPHA
+    ),
+    AgreementStatistic(
+        name="alpha_ratio", formula=panel.alpha_ratio, heading="alpha, ratio", group=_ALPHA
+    ),
+    AgreementStatistic(
+        name="fleiss_kappa", formula=panel.fleiss_kappa, heading="Fleiss' kappa", categorical=True
+    ),
+    AgreementStatistic(name="ac1", formula=panel.panel_ac1, heading="AC1", categorical=True),
+    AgreementStatistic(
+        name="ac2", formula=panel.panel_ac2, heading="AC2, quadratic", categorical=True
+    ),
+)
+_COMPLETE: Final = (
+    AgreementStatistic(name="icc_1_1", formula=panel.icc(1, of_mean=False), group="icc"),
+    AgreementStatistic(
+        name="icc_2_1", formula=panel.icc(2, of_mean=False), heading="ICC(2,1)", group="icc"
+    ),
+    AgreementStatistic(
+        name="icc_3_1", formula=panel.icc(3, of_mean=False), heading="ICC(3,1)", group="icc"
+    ),
+    AgreementStatistic(name="icc_1_k", formula=panel.icc(1, of_mean=True), group="icc"),
+    AgreementStatistic(name="icc_2_k", formula=panel.icc(2, of_mean=True), group="icc"),
+    AgreementStatistic(name="icc_3_k", formula=panel.icc(3, of_mean=True), group="icc"),
+)
+PANEL_STATISTICS: Final = (*_RATINGS, *_COMPLETE)
+"""Of all raters together: of all ratings, and of the items that every rater rated."""
+
+
+class PairAgreement(msgspec.Struct, frozen=True, kw_only=True):
+    """How far two raters agree on ``n`` items; ``note`` explains a kappa near zero."""
+
+    n: int
+    estimates: Mapping[str, Estimate]
+    note: str | None = None
+
+    def __getitem__(self, name: str) -> Estimate:
+        """Return a statistic by its name."""
+        return self.estimates[name]
+
+
+class RaterPair(msgspec.Struct, frozen=True, kw_only=True):
+    """Two raters by name, and how far they agree."""
+
+    raters: tuple[str, str]
+    agreement: PairAgreement
+
+
+class Ratings(msgspec.Struct, frozen=True, kw_only=True):
+    """The ratings of one criterion, column by column.
+
+    ``item``, ``rater`` and ``score`` have an entry for each rating: the places of its item and
+    rater among ``items`` and ``raters``, and its score. A missing rating has no entry.
+    """
+
+    criterion: str | None
+    items: tuple[str, ...]
+    raters: tuple[str, ...]
+    item: tuple[int, ...]
+    rater: tuple[int, ...]
+    score: tuple[float, ...]
+
+
+class PanelAgreement(msgspec.Struct, frozen=True, kw_only=True):
+    """How far all raters of a criterion agree: together, and each with each."""
+
+    criterion: str | None
+    n_items: int
+    n_paired: int  # items with two ratings or more
+    n_ratings: int
+    raters: tuple[str, ...]
+    estimates: Mapping[str, Estimate]
+    pairs: tuple[RaterPair, ...]
+    notes: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> Estimate:
+        """Return a statistic by its name."""
+        return self.estimates[name]
+
+
+def agree(
+    a: Sequence[float],
+    b: Sequence[float],
+    scale: Scale,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    resampling: Resampling | None = DEFAULT,
+    among: int = 1,
+) -> PairAgreement:
+    """Return how far two raters agree on the items that both rated, in the same order.
+
+    The interval of exact agreement is Wilson's where items are independent, and all others are BCa;
+    without ``resampling`` there are none. Scores must be on the scale. ``among`` says of how many
+    pairs this is one: of very many, intervals are computed in a quicker way.
+    """
+    cells = pair.cells_of(a, b)
+    if not cells.n:
+        missing = Estimate(value=None, n=0, reason="the two raters have no item in common")
+        return PairAgreement(n=0, estimates={each.name: missing for each in PAIR_STATISTICS})
+    points = points_of(scale)
+    counted = len(cells.x) <= pair.MOST_CELLS
+    used = [
+        each
+        for each in PAIR_STATISTICS
+        if (points or not each.categorical) and (counted or each.name != "kendall")
+    ]
+
+    def compute(weights: Values) -> Computed:
+        draws = pair.PairDraws(cells, weights, points)
+        return {each.name: each.formula(draws) for each in used}
+
+    drawing = Drawing(
+        pattern_of=cells.cell_of, patterns=len(cells.x), clusters=clusters, among=among
+    )
+    found = estimates_of(
+        compute, drawing, cells.n, resampling, lambda name: _undefined(name, cells)
+    )
+    if resampling is not None and clusters is None:
+        agreed = float(cells.counts[cells.x == cells.y].sum())
+        around = wilson(agreed, cells.n, resampling.level)
+        found["exact"] = Estimate(value=agreed / cells.n, n=cells.n, interval=around)
+    if not counted:
+        found["kendall"] = pair.kendall_of_many(cells, resampling and resampling.level)
+    found = _ordered(
+        PAIR_STATISTICS,
+        found,
+        cells.n,
+        "a continuous scale has no categories; see the weighted kappas",
+    )
+    return PairAgreement(n=cells.n, estimates=found, note=_pair_note(cells, found, scale))
+
+
+def points_of(scale: Scale) -> int:
+    """Return how many points a scale has; 0 for a continuous one."""
+    return 0 if scale.continuous else round(scale.high - scale.low) + 1
+
+
+def _ordered(
+    statistics: Iterable[AgreementStatistic], found: Mapping[str, Estimate], n: int, reason: str
+) -> dict[str, Estimate]:
+    missing = Estimate(value=None, n=n, reason=reason)
+    return {each.name: found.get(each.name, missing) for each in statistics}
+
+
+_SAME_SCORE: Final = "every score is the same, so agreement can't be distinguished from chance"
+
+
+def _undefined(name: str, cells: pair.Cells) -> str:
+    if not next(each.correlation for each in PAIR_STATISTICS if each.name == name):
+        return _SAME_SCORE
+    one = [len(np.unique(side)) == 1 for side in (cells.x, cells.y)]
+    who = "both raters" if all(one) else "the first rater" if one[0] else "the second rater"
+    return f"{who} gave one score only, which can't rise or fall with another"
+
+
+def _pair_note(cells: pair.Cells, found: Mapping[str, Estimate], scale: Scale) -> str | None:
+    if scale.continuous:
+        return None
+    size = len(cells.values)
+    both = sum(np.bincount(side, cells.counts, size) for side in (cells.x, cells.y))
+    totals = np.asarray(both, dtype=np.float64)
+    return _prevalence_note(found["exact"].value, found["kappa"].value, cells.values, totals)
+
+
+def _prevalence_note(
+    agreed: float | None, kappa: float | None, values: Values, totals: Values, name: str = "kappa"
+) -> str | None:
+    """Explain why kappa is near zero, or undefined, though most scores are equal; else ``None``."""
+    if agreed is None or agreed < _HIGH or (kappa is not None and kappa > _NEAR_ZERO):
+        return None
+    most = int(np.argmax(totals))
+    common = show_number(float(values[most]))
+    if kappa is None:
+        return (
+            f"every score is {common}, so {name} is undefined: "
+            "raters who always give it would agree as well without looking at an item"
+        )
+    return (
+        f"{agreed:.0%} of the items have the same score, yet {name} is {kappa:.2f}: "
+        f"{totals[most] / totals.sum():.0%} of the scores are {common}, so raters who give it "
+        "nearly always would agree about as often without looking at an item; the data have too "
+        "few other scores to show whether they agree on those (AC1 is less sensitive to this)"
+    )
+
+
+def agree_all(
+    ratings: Ratings, scale: Scale, *, resampling: Resampling | None = DEFAULT
+) -> PanelAgreement:
+    """Return how far the raters agree; scores must be on the scale, one per rater and item.
+
+    Intervals draw items, which must be independent. Without ``resampling`` there are none.
+
+    Raises:
+        ValueError: a rater rated an item twice.
+
+    """
+    score = np.asarray(ratings.score, dtype=np.float64)
+    _, item = np.unique(np.asarray(ratings.item, dtype=np.intp), return_inverse=True)
+    items = int(item.max()) + 1 if len(item) else 0
+    by_rater = _by_rater(item, np.asarray(ratings.rater, dtype=np.intp), score, len(ratings.raters))
+    patterns = panel.RatingPatterns(item, score, items)
+    found = _of_ratings(patterns, scale, resampling)
+    return PanelAgreement(
+        criterion=ratings.criterion,
+        n_items=items,
+        n_paired=_paired(patterns),
+        n_ratings=len(score),
+        raters=ratings.raters,
+        estimates=found | _of_complete(by_rater, items, resampling),
+        pairs=_pairs(by_rater, ratings.raters, scale, resampling),
+        notes=tuple(_panel_notes(patterns, found, scale)),
+    )
+
+
+_Rated = tuple[Codes, Values]
+"""The items that a rater rated, ascending, and the scores."""
+
+
+def _by_rater(item: Codes, rater: Codes, score: Values, raters: int) -> list[_Rated]:
+    order = np.lexsort((item, rater))
+    ends = np.searchsorted(rater[order], np.arange(1, raters))
+    found = list(zip(np.split(item[order], ends), np.split(score[order], ends), strict=True))
+    if any((np.diff(items) == 0).any() for items, _ in found):
+        raise ValueError("a rater rated an item twice")
+    return found
+
+
+def _paired(patterns: panel.RatingPatterns) -> int:
+    return int(np.sum(patterns.paired[patterns.pattern_of]))
+
+
+def _of_ratings(
+    patterns: panel.RatingPatterns, scale: Scale, resampling: Resampling | None
+) -> dict[str, Estimate]:
+    n, points = _paired(patterns), points_of(scale)
+    if not n:
+        return _ordered(_RATINGS, {}, 0, "no item was rated by two raters or more")
+    no_ratio = None
+    if scale.low < 0:
+        no_ratio = "the scale has points below zero, which have no ratio"
+    elif len(patterns.values) > panel.MOST_RATIO:
+        no_ratio = f"more than {panel.MOST_RATIO:,} different scores"
+    used = [
+        each
+        for each in _RATINGS
+        if (points or not each.categorical) and not (no_ratio and each.name == "alpha_ratio")
+    ]
+
+    def compute(weights: Values) -> Computed:
+        draws = panel.PanelDraws(patterns, weights, points)
+        return {each.name: each.formula(draws) for each in used}
+
+    drawing = Drawing(
+        pattern_of=patterns.pattern_of,
+        patterns=len(patterns.ratings),
+        width=4 * len(patterns.row),
+    )
+    undefined = _SAME_SCORE
+    if len(patterns.values) > 1:
+        undefined = (
+            "every score of the items with two ratings or more is the same, so agreement can't be "
+            "distinguished from chance"
+        )
+    found = estimates_of(compute, drawing, n, resampling, lambda _: undefined)
+    if no_ratio:
+        found["alpha_ratio"] = Estimate(value=None, n=n, reason=no_ratio)
+    return _ordered(_RATINGS, found, n, "a continuous scale has no categories; see alpha")
+
+
+def _of_complete(
+    by_rater: Sequence[_Rated], items: int, resampling: Resampling | None
+) -> dict[str, Estimate]:
+    """Return the statistics of the items that every rater rated."""
+    if len(by_rater) <= 1:
+        return _ordered(_COMPLETE, {}, 0, "there is one rater only")
+    every = np.concatenate([items for items, _ in by_rater])
+    full = np.bincount(every, minlength=items) == len(by_rater)
+    n = int(full.sum())
+    if n <= 1:
+        return _ordered(_COMPLETE, {}, n, "fewer than two items were rated by every rater")
+    scores = np.stack([scores[full[items]] for items, scores in by_rater], axis=1)
+    rows, row_of = np.unique(scores, axis=0, return_inverse=True)
+    undefined = _SAME_SCORE
+    if not np.all(rows == rows[0, 0]):
+        undefined = (
+            "the items' mean scores differ too little, compared with how the raters differ on each "
+            "item, for this form to be defined"
+        )
+
+    def compute(weights: Values) -> Computed:
+        squares = panel.MeanSquares(rows, weights)
+        return {each.name: each.formula(squares) for each in _COMPLETE}
+
+    drawing = Drawing(pattern_of=row_of.reshape(-1).astype(np.intp), patterns=len(rows))
+    return estimates_of(compute, drawing, n, resampling, lambda _: undefined)
+
+
+def _pairs(
+    by_rater: Sequence[_Rated],
+    names: Sequence[str],
+    scale: Scale,
+    resampling: Resampling | None,
+) -> tuple[RaterPair, ...]:
+    found: list[RaterPair] = []
+    every = list(combinations(range(len(names)), 2))
+    for one, other in every:
+        (left, a), (right, b) = by_rater[one], by_rater[other]
+        _, i, j = np.intersect1d(left, right, assume_unique=True, return_indices=True)
+        agreement = agree(
+            a[i].tolist(), b[j].tolist(), scale, resampling=resampling, among=len(every)
+        )
+        found.append(RaterPair(raters=(names[one], names[other]), agreement=agreement))
+    return tuple(found)
+
+
+def _panel_notes(
+    patterns: panel.RatingPatterns, found: Mapping[str, Estimate], scale: Scale
+) -> Iterable[str]:
+    paired, items = _paired(patterns), len(patterns.pattern_of)
+    if 0 < paired < items:
+        yield (
+            f"{items - paired:,} of {items:,} items have one rating only: they don't enter alpha, "
+            "and enter Fleiss' kappa, AC1 and AC2 only by how common each score is"
+        )
+    if len(np.unique(patterns.ratings)) > 1:
+        yield (
+            "items have different numbers of ratings; Fleiss' kappa is then Gwet's extension of it"
+        )
+    if not paired or scale.continuous:
+        return
+    weights = np.bincount(patterns.pattern_of, minlength=len(patterns.ratings)).astype(np.float64)
+    totals = np.bincount(patterns.column, weights[patterns.row] * patterns.times)
+    agreed = float(panel.PanelDraws(patterns, weights[None, :]).agreed[0])
+    kappa = found["fleiss_kappa"].value
+    note = _prevalence_note(
+        agreed, kappa, patterns.values, totals.astype(np.float64), "Fleiss' kappa"
+    )
+    if note is not None:
+        yield note

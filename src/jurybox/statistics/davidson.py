@@ -1,0 +1,210 @@
+"""Fits the Bradley-Terry model with ties, after Davidson, and its covariance."""
+
+from collections.abc import Hashable, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from jurybox.statistics.distributions import normal_quantile, t_quantile
+from jurybox.statistics.estimates import Interval
+from jurybox.statistics.intervals import Codes, Values
+from jurybox.statistics.pair_verdicts import PairVerdict, WinCounts
+
+_MOST_STEPS: Final = 200
+_CONVERGED: Final = 1e-12
+
+
+class StrengthFit(msgspec.Struct, frozen=True, kw_only=True):
+    """The strengths that make the verdicts most likely, on a log scale.
+
+    ``log_tie`` is the logarithm of the tie parameter, ``None`` where nothing tied; ``information``
+    is minus the second derivatives of the log-likelihood by the strengths and ``log_tie``.
+    """
+
+    strengths: Values
+    log_tie: float | None
+    information: Values
+
+
+def fit_strengths(counts: WinCounts, free: Codes) -> StrengthFit:
+    """Maximize the likelihood by Newton's method; only the strengths of ``free`` models move.
+
+    With ``w = exp(strength)`` and the tie parameter ``v``, ``P(i wins) = w_i / D``,
+    ``P(tie) = v sqrt(w_i w_j) / D`` and ``D = w_i + w_j + v sqrt(w_i w_j)``. In the strengths and
+    ``log v`` the log-likelihood is concave, so every step uphill leads to its one maximum. Without
+    any tie ``v`` is 0, and this is the model of Bradley and Terry. One model of each linked part
+    must be held at 0.
+
+    Reference: R. R. Davidson (1970), "On extending the Bradley-Terry model to accommodate ties in
+    paired comparison experiments", Journal of the American Statistical Association 65, 317-328;
+    R. A. Bradley and M. E. Terry (1952), "Rank analysis of incomplete block designs", Biometrika
+    39, 324-345.
+    """
+    count, ties = len(counts.names), bool(counts.ties.any())
+    moving = np.append(free, count) if ties else free
+    at = np.zeros(count + 1)
+    value, slope, bend = _likelihood(counts, at, ties=ties)
+    for _ in range(_MOST_STEPS):
+        step = np.zeros(count + 1)
+        step[moving] = np.linalg.solve(bend[np.ix_(moving, moving)], slope[moving])
+        gain = float(slope @ step)
+        if gain <= _CONVERGED:
+            break
+        size = 1.0
+        while True:
+            tried = at + size * step
+            after = _likelihood(counts, tried, ties=ties)
+            if after[0] >= value + 1e-4 * size * gain or size < _CONVERGED:
+                break
+            size /= 2
+        at = tried
+        value, slope, bend = after
+    whole = np.arange(count + ties)
+    return StrengthFit(
+        strengths=at[:count],
+        log_tie=float(at[count]) if ties else None,
+        information=bend[np.ix_(whole, whole)],
+    )
+
+
+def _probabilities(gap: Values, log_tie: float | None) -> tuple[Values, Values, Values]:
+    """Return how likely the first wins, the second wins, both tie, for gaps of strengths."""
+    tie = np.full_like(gap, -np.inf) if log_tie is None else np.full_like(gap, log_tie)
+    # All three over sqrt(w_i w_j), and over the largest of them against overflow.
+    powers = np.stack([gap / 2, -gap / 2, tie])
+    weights = np.exp(powers - powers.max(axis=0))
+    first, second, tied = weights / weights.sum(axis=0)
+    return first, second, tied
+
+
+def _likelihood(counts: WinCounts, at: Values, *, ties: bool) -> tuple[float, Values, Values]:
+    """Return the log-likelihood, its slope, and minus its second derivatives."""
+    count = len(at) - 1
+    i, j = np.nonzero(np.triu(counts.met))
+    i_won, j_won, drawn = counts.wins[i, j], counts.wins[j, i], counts.ties[i, j]
+    first, second, tied = _probabilities(at[i] - at[j], float(at[count]) if ties else None)
+    n = i_won + j_won + drawn
+    seen = np.stack([i_won, j_won, drawn])
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.stack([first, second, tied]))
+    value = float(np.sum(seen[seen > 0] * logs[seen > 0]))
+    slope = np.zeros(count + 1)
+    lean = (i_won - j_won - n * (first - second)) / 2
+    np.add.at(slope, i, lean)
+    np.add.at(slope, j, -lean)
+    slope[count] = float(np.sum(drawn - n * tied))
+    bend = np.zeros((count + 1, count + 1))
+    # Variance of (i won - j won) / 2, and its covariance with a tie, from one verdict.
+    own = n * (first + second - (first - second) ** 2) / 4
+    cross = -n * (first - second) * tied / 2
+    for one, other, part in ((i, i, own), (j, j, own), (i, j, -own), (j, i, -own)):
+        np.add.at(bend, (one, other), part)
+    for one, part in ((i, cross), (j, -cross)):
+        np.add.at(bend[:, count], one, part)
+    bend[count, :count] = bend[:count, count]
+    bend[count, count] = float(np.sum(n * tied * (1 - tied)))
+    return value, slope, bend
+
+
+# With fewer items, how they differ is hardly known.
+_FEW: Final = 10
+# Items that all have the same verdicts show no difference at all, which is no certainty.
+_NIL: Final = 1e-6
+
+
+class StrengthCovariance(msgspec.Struct, frozen=True, kw_only=True):
+    """The covariance of the strengths and ``log_tie``, with the quantile for intervals."""
+
+    covariance: Values
+    quantile: float
+    level: float
+    method: str
+
+    def interval(self, value: float, variance: float) -> Interval:
+        """Return the interval of a value with this variance."""
+        half = self.quantile * float(np.sqrt(max(0.0, variance)))
+        return Interval(low=value - half, high=value + half, level=self.level, method=self.method)
+
+
+def by_information(fitted: StrengthFit, free: Codes, level: float) -> StrengthCovariance:
+    """Return the inverse of the information, for verdicts that are all independent."""
+    return StrengthCovariance(
+        covariance=_inverse(fitted, free),
+        quantile=normal_quantile((1 + level) / 2),
+        level=level,
+        method="Wald, observed information",
+    )
+
+
+def by_items(
+    fitted: StrengthFit,
+    free: Codes,
+    verdicts: Sequence[PairVerdict],
+    numbers: dict[str, int],
+    level: float,
+) -> StrengthCovariance | None:
+    """Return the covariance from how items differ, for items with several verdicts each.
+
+    With the slopes ``u_g`` of the log-likelihood of each of G items and the inverse information
+    ``H``, it is ``G / (G - 1) H (sum u_g u_g') H``, with Student's t on G - 1 degrees. ``None``
+    where there are hardly more items than strengths, so that it would be far too small. With fewer
+    than ten items it is nowhere below ``H``, the covariance of independent verdicts; with more
+    items, only where it would be zero.
+
+    Reference: K.-Y. Liang and S. L. Zeger (1986), "Longitudinal data analysis using generalized
+    linear models", Biometrika 73, 13-22.
+    """
+    items: dict[Hashable, int] = {}
+    keys = [("row", at) if row.item is None else row.item for at, row in enumerate(verdicts)]
+    of = np.array([items.setdefault(key, len(items)) for key in keys], dtype=np.intp)
+    count, size = len(items), len(fitted.information)
+    if count < 2 * (len(free) + 1):
+        return None
+    i = np.array([numbers[row.a] for row in verdicts], dtype=np.intp)
+    j = np.array([numbers[row.b] for row in verdicts], dtype=np.intp)
+    first, second, tied = _probabilities(fitted.strengths[i] - fitted.strengths[j], fitted.log_tie)
+    lean = np.array([{"a": 0.5, "b": -0.5, "tie": 0.0}[row.winner] for row in verdicts])
+    lean -= (first - second) / 2
+    tie = np.array([row.winner == "tie" for row in verdicts]) - tied
+    slopes = np.zeros((count, size))
+    np.add.at(slopes, (of, i), lean)
+    np.add.at(slopes, (of, j), -lean)
+    if fitted.log_tie is not None:
+        np.add.at(slopes[:, -1], of, tie)
+    inverse = _inverse(fitted, free)
+    covariance = count / (count - 1) * inverse @ (slopes.T @ slopes) @ inverse
+    return StrengthCovariance(
+        covariance=_raised(covariance, inverse, 1.0 if count < _FEW else _NIL),
+        quantile=t_quantile((1 + level) / 2, count - 1),
+        level=level,
+        method=f"Wald, clustered by {count:,} items",
+    )
+
+
+def _raised(covariance: Values, floor: Values, below: float) -> Values:
+    """Return the covariance, with that of ``floor`` in directions where it is a smaller share.
+
+    With ``floor = L L'``, these are the eigenvectors of ``L^-1 covariance L^-1'`` whose eigenvalues
+    are less than ``below``; so no combination of strengths has less than the larger of the two.
+    """
+    moving = np.flatnonzero(np.diag(floor) > 0)
+    within = np.ix_(moving, moving)
+    half = np.linalg.cholesky(floor[within])
+    share = np.linalg.solve(half, np.linalg.solve(half, covariance[within]).T)
+    values, vectors = np.linalg.eigh((share + share.T) / 2)
+    if float(values.min(initial=below)) >= below:
+        return covariance
+    wide = half @ vectors
+    raised = np.zeros_like(covariance)
+    raised[within] = (wide * np.where(values < below, 1.0, values)) @ wide.T
+    return raised
+
+
+def _inverse(fitted: StrengthFit, free: Codes) -> Values:
+    """Return the inverse of the information; strengths held at 0 have no variance."""
+    size = len(fitted.information)
+    moving = free if fitted.log_tie is None else np.append(free, size - 1)
+    inverse = np.zeros((size, size))
+    inverse[np.ix_(moving, moving)] = np.linalg.inv(fitted.information[np.ix_(moving, moving)])
+    return inverse

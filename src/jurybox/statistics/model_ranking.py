@@ -1,0 +1,430 @@
+"""Ranks models from verdicts on pairs of their answers."""
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from jurybox.statistics.davidson import (
+    StrengthCovariance,
+    StrengthFit,
+    by_information,
+    by_items,
+    fit_strengths,
+)
+from jurybox.statistics.estimates import Interval
+from jurybox.statistics.intervals import Values
+from jurybox.statistics.pair_verdicts import (
+    Links,
+    PairVerdict,
+    WinCounts,
+    components,
+    count_wins,
+    has_finite_fit,
+    majority_cycles,
+    reachable,
+)
+
+UNBOUNDED: Final = "verdicts against others went all one way, which sets its strength no bound"
+RUNAWAY: Final = "too few wins against the order: strengths and ties together have no bound"
+FEW_ITEMS: Final = "too few items for an interval that takes repeated ones into account"
+
+_ROUNDING: Final = 1e-9
+_MOST_NAMES: Final = 5
+_MOST_WARNINGS: Final = 20
+
+
+class RankedModel(msgspec.Struct, frozen=True, kw_only=True):
+    """One model's place.
+
+    ``strength`` is a logarithm: 0 is the mean of all models on the same scale, and 0.69 above
+    another means winning twice as often as losing. ``None`` where the verdicts set no bound to it.
+    Models of different groups were never linked by verdicts; strengths of different scales can't be
+    subtracted, because all verdicts between them went one way.
+    """
+
+    name: str
+    strength: float | None = None
+    interval: Interval | None = None
+    reason: str | None = None  # why there is no strength or no interval
+    rank: int  # within its group
+    rank_interval: tuple[int, int]  # counting only models that differ significantly
+    group: int
+    scale: int | None = None
+    wins: int
+    losses: int
+    ties: int
+    win_rate: float  # a tie as half a win
+
+
+class StrengthDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """How much stronger ``a`` is than ``b``; significant where the interval excludes 0.
+
+    The interval isn't corrected for the number of pairs.
+    """
+
+    a: str
+    b: str
+    difference: float
+    interval: Interval | None
+    significant: bool
+
+
+class TieParameter(msgspec.Struct, frozen=True, kw_only=True):
+    """How readily verdicts tie: equal models do with probability ``v / (2 + v)``."""
+
+    parameter: float | None
+    interval: Interval | None = None
+    ties: int
+
+
+class Ranking(msgspec.Struct, frozen=True, kw_only=True):
+    """All models by group and rank, with the differences of strengths on one scale.
+
+    ``items`` counts them where the intervals take repeated ones into account.
+    """
+
+    n: int
+    items: int | None
+    level: float
+    models: tuple[RankedModel, ...]
+    differences: tuple[StrengthDifference, ...]
+    cycles: tuple[tuple[str, ...], ...]  # of majorities, such as A beats B beats C beats A
+    ties: TieParameter
+    warnings: tuple[str, ...]
+    counts: WinCounts
+
+    def matrix(self) -> dict[str, dict[str, float | None]]:
+        """Return how often each model won against each other one, ties as half a win."""
+        names = self.counts.names
+        return {
+            name: {other: self.counts.rate(i, j) for j, other in enumerate(names) if other != name}
+            for i, name in enumerate(names)
+        }
+
+    def as_data(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        names, wins, ties = self.counts.names, self.counts.wins, self.counts.ties
+        data = {name: getattr(self, name) for name in self.__struct_fields__}
+        data["matrix"] = self.matrix()
+        data["counts"] = {
+            name: {
+                other: {
+                    "wins": int(wins[i, j]),
+                    "losses": int(wins[j, i]),
+                    "ties": int(ties[i, j]),
+                }
+                for j, other in enumerate(names)
+                if self.counts.met[i, j]
+            }
+            for i, name in enumerate(names)
+        }
+        return data
+
+
+def rank(verdicts: Sequence[PairVerdict], *, level: float = 0.95) -> Ranking:
+    """Rank models by Davidson's extension of the Bradley-Terry model.
+
+    Strengths are logarithms with the mean 0. Nothing is added to the data: a model that won (or
+    lost) every verdict has no finite strength, and gets none. Where items repeat, intervals are
+    clustered by item; a verdict that names none then counts as an item of its own.
+
+    Raises:
+        ValueError: there are no verdicts, or a model is compared with itself.
+
+    """
+    if not verdicts:
+        raise ValueError("there are no verdicts")
+    counts = count_wins(verdicts)
+    unnamed = sum(row.item is None for row in verdicts)
+    items = len({row.item for row in verdicts if row.item is not None}) + unnamed
+    clustered = items < len(verdicts)
+    scales = _fit_scales(counts, verdicts, level, clustered=clustered)
+    groups = components(counts.met > 0)
+    cycles = majority_cycles(counts)
+    once = count_wins(_once(verdicts)) if clustered else counts
+    return Ranking(
+        n=counts.n,
+        items=items if clustered else None,
+        level=level,
+        models=_models(counts, once, scales, groups, level),
+        differences=_differences(counts, scales),
+        cycles=cycles,
+        ties=_tie_parameter(counts, scales),
+        warnings=(
+            *(_unnamed_items(unnamed) if clustered else ()),
+            *_unlinked(counts, groups),
+            *_one_sided(counts, scales),
+            *_unsure(counts, scales),
+            *_cyclic(cycles),
+        ),
+        counts=counts,
+    )
+
+
+class _Scales(msgspec.Struct, frozen=True, kw_only=True):
+    """Strengths by model: centered on every scale, NaN where there is none.
+
+    ``parts`` are models that reach each other by wins and ties, and so share a scale.
+    """
+
+    parts: tuple[tuple[int, ...], ...]
+    strengths: Values
+    reasons: tuple[str | None, ...]
+    fitted: StrengthFit | None
+    spread: StrengthCovariance | None
+    covariance: Values  # of the centered strengths
+
+    def interval(self, model: int) -> Interval | None:
+        """Return the interval of a model's strength."""
+        if self.spread is None or np.isnan(self.strengths[model]):
+            return None
+        variance = float(self.covariance[model, model])
+        return self.spread.interval(float(self.strengths[model]), variance)
+
+    def between(self, one: int, other: int) -> Interval | None:
+        """Return the interval of the difference of two strengths on one scale."""
+        if self.spread is None:
+            return None
+        difference = float(self.strengths[one] - self.strengths[other])
+        among = self.covariance
+        variance = float(among[one, one] + among[other, other] - 2 * among[one, other])
+        return self.spread.interval(difference, variance)
+
+    @property
+    def shared(self) -> Links:
+        """Which models have strengths on one scale."""
+        same = _within(self.parts, len(self.strengths))
+        return same & ~np.isnan(self.strengths)[:, None]
+
+
+def _within(parts: Sequence[Sequence[int]], count: int) -> Links:
+    same = np.zeros((count, count), dtype=np.bool_)
+    for part in parts:
+        same[np.ix_(part, part)] = True
+    return same
+
+
+def _fit_scales(
+    counts: WinCounts, verdicts: Sequence[PairVerdict], level: float, *, clustered: bool
+) -> _Scales:
+    """Fit all scales at once; they share the tie parameter."""
+    count = len(counts.names)
+    parts = components(counts.linked)
+    within = _within(parts, count)
+    inner = WinCounts(
+        names=counts.names,
+        wins=np.where(within, counts.wins, 0),
+        ties=np.where(within, counts.ties, 0),
+    )
+    several = [part for part in parts if len(part) > 1]
+    fitted, spread = None, None
+    if several and has_finite_fit(inner):
+        free = np.array(sorted(model for part in several for model in part[1:]), dtype=np.intp)
+        fitted = fit_strengths(inner, free)
+        numbers = {name: i for i, name in enumerate(counts.names)}
+        rows = [row for row in verdicts if within[numbers[row.a], numbers[row.b]]]
+        if clustered:
+            spread = by_items(fitted, free, rows, numbers, level)
+        else:
+            spread = by_information(fitted, free, level)
+    missing = RUNAWAY if fitted is None else FEW_ITEMS if spread is None else None
+    linked = {model for part in several for model in part}
+    # The weights take the mean of a model's scale off its strength.
+    weights = np.zeros((count, len(fitted.information) if fitted else count))
+    for part in several:
+        weights[np.ix_(part, part)] = np.eye(len(part)) - 1 / len(part)
+    strengths = np.full(count, np.nan)
+    if fitted is not None:
+        for model in linked:
+            strengths[model] = float(weights[model, :count] @ fitted.strengths)
+    return _Scales(
+        parts=parts,
+        strengths=strengths,
+        reasons=tuple(missing if i in linked else UNBOUNDED for i in range(count)),
+        fitted=fitted,
+        spread=spread,
+        covariance=weights @ spread.covariance @ weights.T if spread else np.zeros((0, 0)),
+    )
+
+
+def _once(verdicts: Sequence[PairVerdict]) -> Iterator[PairVerdict]:
+    """Yield each item's verdict on a pair once.
+
+    Two judges of one answer are not two answers, and neither are the two orders of one pair.
+    """
+    seen: set[Hashable] = set()
+    for number, row in enumerate(verdicts):
+        won = {"a": row.a, "b": row.b, "tie": None}[row.winner]
+        own = number if row.item is None else None
+        key = (own, row.item, frozenset((row.a, row.b)), won)
+        if key not in seen:
+            seen.add(key)
+            yield row
+
+
+def _models(
+    counts: WinCounts,
+    once: WinCounts,
+    scales: _Scales,
+    groups: tuple[tuple[int, ...], ...],
+    level: float,
+) -> tuple[RankedModel, ...]:
+    above, surely = _above(counts, scales), _surely_above(once, scales, level)
+    group_of = {model: number for number, group in enumerate(groups, 1) for model in group}
+    size_of = {model: len(group) for group in groups for model in group}
+    scale_of = {model: number for number, part in enumerate(scales.parts, 1) for model in part}
+    made: list[RankedModel] = []
+    for i, name in enumerate(counts.names):
+        known = not np.isnan(scales.strengths[i])
+        wins, losses = int(counts.wins[i].sum()), int(counts.wins[:, i].sum())
+        ties = int(counts.ties[i].sum())
+        made.append(
+            RankedModel(
+                name=name,
+                strength=float(scales.strengths[i]) if known else None,
+                interval=scales.interval(i),
+                reason=scales.reasons[i],
+                rank=1 + int(above[:, i].sum()),
+                rank_interval=(1 + int(surely[:, i].sum()), size_of[i] - int(surely[i].sum())),
+                group=group_of[i],
+                scale=scale_of[i] if known else None,
+                wins=wins,
+                losses=losses,
+                ties=ties,
+                win_rate=(wins + ties / 2) / (wins + losses + ties),
+            )
+        )
+    return tuple(sorted(made, key=lambda each: (each.group, each.rank, each.name)))
+
+
+def _above(counts: WinCounts, scales: _Scales) -> Links:
+    """Return which model is above which by what was seen, significant or not."""
+    reach = reachable(counts.linked)
+    gap = scales.strengths[:, None] - scales.strengths[None, :]
+    # A comparison with NaN is false: models without a strength are above by wins alone.
+    above = (reach & ~reach.T) | (scales.shared & (gap > _ROUNDING))
+    if scales.fitted is None:
+        # Then wins alone never form a cycle, and ties, which leave the order open, are set aside.
+        won = reachable(counts.wins > 0)
+        above |= won & ~won.T
+    return above
+
+
+def _surely_above(counts: WinCounts, scales: _Scales, level: float) -> Links:
+    """Return which model is significantly above which.
+
+    On one scale, where the interval of their difference excludes 0. Between scales no difference
+    is finite; there, n wins and no loss are significant where a fair coin would show one side only
+    with probability ``2^(1 - n) <= 1 - level``.
+    """
+    shared = scales.shared
+    surely = (counts.wins.T == 0) & ~shared
+    surely &= 2.0 ** (1 - np.minimum(counts.wins, 1000)) <= round(1 - level, 12)
+    for i, j in zip(*np.nonzero(shared), strict=True):
+        interval = scales.between(int(i), int(j)) if i != j else None
+        surely[i, j] = interval is not None and interval.low > 0
+    return surely
+
+
+def _differences(counts: WinCounts, scales: _Scales) -> tuple[StrengthDifference, ...]:
+    made: list[StrengthDifference] = []
+    shared = scales.shared
+    order: list[int] = np.argsort(-scales.strengths, kind="stable").tolist()
+    for place, i in enumerate(order):
+        for j in order[place + 1 :]:
+            if shared[i, j]:
+                interval = scales.between(i, j)
+                made.append(
+                    StrengthDifference(
+                        a=counts.names[i],
+                        b=counts.names[j],
+                        difference=float(scales.strengths[i] - scales.strengths[j]),
+                        interval=interval,
+                        significant=interval is not None and interval.low > 0,
+                    )
+                )
+    return tuple(made)
+
+
+def _tie_parameter(counts: WinCounts, scales: _Scales) -> TieParameter:
+    ties = int(counts.ties.sum()) // 2
+    if not ties:
+        return TieParameter(parameter=0.0, ties=0)
+    if scales.fitted is None or scales.fitted.log_tie is None:
+        return TieParameter(parameter=None, ties=ties)
+    log, interval = scales.fitted.log_tie, None
+    if scales.spread is not None:
+        logs = scales.spread.interval(log, float(scales.spread.covariance[-1, -1]))
+        low, high = float(np.exp(logs.low)), float(np.exp(logs.high))
+        interval = msgspec.structs.replace(logs, low=low, high=high)
+    return TieParameter(parameter=float(np.exp(log)), interval=interval, ties=ties)
+
+
+def _unnamed_items(count: int) -> Iterator[str]:
+    if count:
+        rows = "1 row names" if count == 1 else f"{count:,} rows name"
+        yield f"{rows} no item: each counts as an item of its own next to those that repeat"
+
+
+def _unlinked(counts: WinCounts, groups: Sequence[Sequence[int]]) -> Iterator[str]:
+    if len(groups) > 1:
+        sets = " and ".join(_names(counts, group) for group in groups[:_MOST_NAMES])
+        left = len(groups) - _MOST_NAMES
+        more = f" and {left} more groups" if left > 0 else ""
+        yield f"no verdict links {sets}{more}: ranks and strengths apply within each group only"
+
+
+def _one_sided(counts: WinCounts, scales: _Scales) -> Iterator[str]:
+    """Name the models between which all verdicts went one way, so that no distance is finite."""
+    warned = 0
+    for part in scales.parts:
+        rest = [i for i in range(len(counts.names)) if i not in part]
+        beaten = [i for i in rest if counts.wins[np.ix_(part, [i])].any()]
+        lost_to = [i for i in rest if counts.wins[np.ix_([i], part)].any()]
+        if len(part) > 1 and not beaten:
+            continue
+        warned += 1
+        if warned > _MOST_WARNINGS:
+            yield "more models have no finite strength; see the reason of each"
+            return
+        names = _names(counts, part)
+        if len(part) > 1:
+            yield (
+                f"{names} won every verdict against {_names(counts, beaten)}:"
+                " the verdicts set no bound to how much stronger they are"
+            )
+        elif not lost_to:
+            yield f"{names} won every verdict: its strength has no upper bound, so none is given"
+        elif not beaten:
+            yield f"{names} lost every verdict: its strength has no lower bound, so none is given"
+        else:
+            yield (
+                f"{names} lost every verdict against {_names(counts, lost_to)} and won every one"
+                f" against {_names(counts, beaten)}: no finite strength can be given"
+            )
+
+
+def _unsure(counts: WinCounts, scales: _Scales) -> Iterator[str]:
+    if not counts.wins.any():
+        yield "every verdict is a tie: there is no order"
+    elif RUNAWAY in scales.reasons:
+        yield (
+            "no finite strengths fit: no model ever won against the order that wins and ties"
+            " suggest, so none is given"
+        )
+    if FEW_ITEMS in scales.reasons:
+        yield "there are too few items for intervals that take repeated items into account"
+
+
+def _cyclic(cycles: Sequence[Sequence[str]]) -> Iterator[str]:
+    if cycles:
+        count = "a cycle" if len(cycles) == 1 else f"{len(cycles)} cycles"
+        yield f"majorities form {count}: no single order agrees with all of them"
+
+
+def _names(counts: WinCounts, models: Sequence[int]) -> str:
+    shown = ", ".join(f"`{counts.names[i]}`" for i in models[:_MOST_NAMES])
+    more = f" and {len(models) - _MOST_NAMES} more" if len(models) > _MOST_NAMES else ""
+    return shown + more

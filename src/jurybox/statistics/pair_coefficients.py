@@ -1,0 +1,296 @@
+"""Coefficients of two raters, each computed for many draws at once.
+
+Every coefficient depends only on how often each pair of scores occurs, so a draw of items is a row
+of weights for the cells of the raters' table.
+
+Cohen's kappa is ``1 - D / E``: the observed disagreement ``D`` over the disagreement ``E`` of two
+independent raters with the same rates. Disagreeing costs 1 (plain), the distance of the two scores
+(linear) or its square (quadratic). Distances are those of the scores *as declared*: where nobody
+gave a 3, a 2 and a 4 are still two apart. A continuous scale has weighted kappas as well (the
+quadratic one is then Lin's concordance coefficient).
+
+Gwet's AC1 and AC2 stay meaningful at high prevalence, where kappa takes nearly all agreement for
+chance. Chance is ``e = T / (q (q - 1)) sum(p (1 - p))`` over the ``q`` points of the declared
+scale, with ``p`` the share of each score and ``T`` the sum of all weights (``q`` for AC1).
+
+Correlations ask whether the raters rise and fall together, not whether they give the same scores.
+
+References: J. Cohen (1960), "A coefficient of agreement for nominal scales", Educational and
+Psychological Measurement 20, 37-46; J. Cohen (1968), "Weighted kappa", Psychological Bulletin 70,
+213-220; L. I. Lin (1989), "A concordance correlation coefficient to evaluate reproducibility",
+Biometrics 45, 255-268; K. L. Gwet (2008), "Computing inter-rater reliability and its variance in
+the presence of high agreement", British Journal of Mathematical and Statistical Psychology 61,
+29-48; K. L. Gwet (2014), "Handbook of Inter-Rater Reliability", 4th edition, chapter 5; K. Pearson
+(1895), Proceedings of the Royal Society 58, 240-242; C. Spearman (1904), "The proof and measurement
+of association between two things", American Journal of Psychology 15, 72-101; M. G. Kendall (1945),
+"The treatment of ties in ranking problems", Biometrika 33, 239-251; E. C. Fieller, H. O. Hartley
+and E. S. Pearson (1957), "Tests for rank correlation coefficients I", Biometrika 44, 470-481; W. R.
+Knight (1966), "A computer method for calculating Kendall's tau with ungrouped data", Journal of the
+American Statistical Association 61, 436-439.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from jurybox.statistics.distributions import normal_quantile
+from jurybox.statistics.estimates import Estimate, Interval
+from jurybox.statistics.intervals import Codes, Values
+
+MOST_CELLS: Final = 2_000
+"""With more cells, Kendall's tau is not computed for every draw."""
+
+
+class Cells(msgspec.Struct, frozen=True, kw_only=True):
+    """The pairs of scores that occur: their places among ``values``, and how often they do."""
+
+    values: Values  # every score that either rater gave, ascending
+    x: Codes
+    y: Codes
+    counts: Values
+    cell_of: Codes  # the cell of each item
+
+    @property
+    def n(self) -> int:
+        """How many items both raters scored."""
+        return len(self.cell_of)
+
+
+def cells_of(a: Sequence[float] | Values, b: Sequence[float] | Values) -> Cells:
+    """Count the pairs of scores that two raters gave to the same items, in the same order."""
+    left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if left.shape != right.shape or left.ndim != 1:
+        raise ValueError("the raters' scores must be two rows of the same length")
+    values, codes = np.unique(np.concatenate([left, right]), return_inverse=True)
+    x, y = codes[: len(left)], codes[len(left) :]
+    size = max(len(values), 1)
+    pairs, cell_of, counts = np.unique(x * size + y, return_inverse=True, return_counts=True)
+    return Cells(
+        values=values,
+        x=(pairs // size).astype(np.intp),
+        y=(pairs % size).astype(np.intp),
+        counts=counts.astype(np.float64),
+        cell_of=cell_of.astype(np.intp),
+    )
+
+
+class PairDraws:
+    """Cells with rows of weights, one row per draw; ``points`` of the scale, 0 if continuous."""
+
+    def __init__(self, cells: Cells, weights: Values, points: int = 0) -> None:
+        """Take the weights; what several coefficients need is computed once."""
+        self.cells = cells
+        self.weights = weights
+        self.points = points
+        self.n: Values = weights.sum(axis=1)
+
+    @cached_property
+    def left(self) -> Values:
+        """How often the first rater gave each score, in each draw."""
+        return margins(self.cells.x, len(self.cells.values), self.weights)
+
+    @cached_property
+    def right(self) -> Values:
+        """How often the second rater gave each score, in each draw."""
+        return margins(self.cells.y, len(self.cells.values), self.weights)
+
+    @cached_property
+    def equal(self) -> Values:
+        """How many items have the same score, in each draw."""
+        return self.weights @ (self.cells.x == self.cells.y).astype(np.float64)
+
+    @cached_property
+    def spread(self) -> Values:
+        """``sum(p (1 - p))`` over the shares of the scores, in each draw."""
+        share = (self.left + self.right) / (2 * np.maximum(self.n, 1)[:, None])
+        return np.sum(share * (1 - share), axis=1)
+
+    @cached_property
+    def some_vary(self) -> NDArray[np.bool_]:
+        """Whether the two raters gave more than one score between them."""
+        return np.count_nonzero(self.left + self.right, axis=1) > 1
+
+    @cached_property
+    def both_vary(self) -> NDArray[np.bool_]:
+        """Whether each rater gave more than one score."""
+        left, right = (np.count_nonzero(each, axis=1) for each in (self.left, self.right))
+        return (left > 1) & (right > 1)
+
+
+def margins(codes: Codes, size: int, weights: Values) -> Values:
+    """Return how often each of ``size`` codes occurs in each draw."""
+    draws = len(weights)
+    cells = codes + size * np.arange(draws)[:, None]
+    found = np.bincount(cells.ravel(), weights.ravel(), draws * size)
+    return np.asarray(found, dtype=np.float64).reshape(draws, size)
+
+
+def divided(above: Values, below: Values, *, where: NDArray[np.bool_]) -> Values:
+    """Divide, leaving NaN where the result is undefined."""
+    result = np.full(above.shape, np.nan)
+    np.divide(above, below, out=result, where=where)
+    return result
+
+
+def centered(values: Values) -> Values:
+    """Move values around zero, where squares lose no digits."""
+    return values - (values[0] + values[-1]) / 2 if len(values) else values
+
+
+def exact(draws: PairDraws) -> Values:
+    """Return the share of items with the same score."""
+    return divided(draws.equal, draws.n, where=draws.n > 0)
+
+
+def kappa(draws: PairDraws) -> Values:
+    """Return plain kappa, ``(p - e) / (1 - e)``; undefined where all scores are the same."""
+    # In counts, not shares: whole numbers are exact, and 1 - e is zero where it should be.
+    chance = np.sum(draws.left * draws.right, axis=1)
+    n = draws.n
+    return divided(n * draws.equal - chance, n**2 - chance, where=draws.some_vary)
+
+
+def kappa_linear(draws: PairDraws) -> Values:
+    """Return kappa with the distance of the scores as weight.
+
+    The mean distance of two independent scores is ``sum(gap * (F (1 - G) + G (1 - F)))`` over the
+    gaps between neighboring scores, with ``F`` and ``G`` the shares at or below them.
+    """
+    cells, whole = draws.cells, draws.n[:, None]
+    below, also = (np.cumsum(each, axis=1)[:, :-1] for each in (draws.left, draws.right))
+    chance = (below * (whole - also) + also * (whole - below)) @ np.diff(cells.values)
+    seen = draws.weights @ np.abs(cells.values[cells.x] - cells.values[cells.y])
+    return 1 - divided(draws.n * seen, chance, where=draws.some_vary)
+
+
+def kappa_quadratic(draws: PairDraws) -> Values:
+    """Return kappa with the squared distance of the scores as weight."""
+    cells, n = draws.cells, draws.n
+    v = centered(cells.values)
+    x, y = v[cells.x], v[cells.y]
+    chance = n * (draws.weights @ (x**2 + y**2)) - 2 * (draws.weights @ x) * (draws.weights @ y)
+    seen = draws.weights @ (x - y) ** 2
+    return 1 - divided(n * seen, chance, where=draws.some_vary)
+
+
+def ac1(draws: PairDraws) -> Values:
+    """Return Gwet's AC1, ``(p - e) / (1 - e)``."""
+    return beyond_chance(exact(draws), draws.spread, draws.points)
+
+
+def ac2(draws: PairDraws) -> Values:
+    """Return Gwet's AC2 with the weights ``1 - ((x - y) / (q - 1))^2``."""
+    cells, points = draws.cells, draws.points
+    apart = (cells.values[cells.x] - cells.values[cells.y]) / (points - 1)
+    seen = 1 - divided(draws.weights @ apart**2, draws.n, where=draws.n > 0)
+    return beyond_chance(seen, quadratic_total(points) / points * draws.spread, points)
+
+
+def quadratic_total(points: int) -> float:
+    """Return the sum of the quadratic weights over all pairs of points."""
+    return points**2 - points**2 * (points + 1) / (6 * (points - 1))
+
+
+def beyond_chance(seen: Values, spread: Values, points: int) -> Values:
+    """Return agreement beyond the chance of ``spread / (q - 1)``."""
+    chance = spread / (points - 1)
+    return divided(seen - chance, 1 - chance, where=chance < 1)
+
+
+def pearson(draws: PairDraws) -> Values:
+    """Return ``sum((x - mx)(y - my)) / sqrt(sum((x - mx)^2) sum((y - my)^2))``."""
+    cells, weights, n = draws.cells, draws.weights, draws.n
+    v = centered(cells.values)
+    x, y = v[cells.x], v[cells.y]
+    sx, sy = weights @ x, weights @ y
+    above = n * (weights @ (x * y)) - sx * sy
+    left, right = n * (weights @ x**2) - sx**2, n * (weights @ y**2) - sy**2
+    return _ratio(above, left * right, draws)
+
+
+def spearman(draws: PairDraws) -> Values:
+    """Return Pearson's correlation of the ranks; equal scores share the mean of their ranks."""
+    cells, left, right = draws.cells, draws.left, draws.right
+    middle = draws.n[:, None] / 2
+    x, y = (np.cumsum(each, axis=1) - each / 2 - middle for each in (left, right))
+    above = np.sum(draws.weights * x[:, cells.x] * y[:, cells.y], axis=1)
+    below = np.sum(left * x**2, axis=1) * np.sum(right * y**2, axis=1)
+    return _ratio(above, below, draws)
+
+
+def kendall(draws: PairDraws) -> Values:
+    """Return tau-b, ``(P - Q) / sqrt((N - X)(N - Y))``.
+
+    ``P`` and ``Q`` count the pairs of items that the raters order alike and oppositely, ``N`` all
+    pairs, ``X`` and ``Y`` those with equal scores of the one and the other rater.
+    """
+    cells, weights = draws.cells, draws.weights
+    signs = np.sign(cells.x[:, None] - cells.x) * np.sign(cells.y[:, None] - cells.y)
+    alike = np.sum((weights @ signs.astype(np.float64)) * weights, axis=1) / 2
+    left, right = ((draws.n**2 - np.sum(each**2, axis=1)) / 2 for each in (draws.left, draws.right))
+    return _ratio(alike, left * right, draws)
+
+
+def kendall_of_many(cells: Cells, level: float | None) -> Estimate:
+    """Return tau-b of very many different scores, with the interval of Fieller and others.
+
+    ``atanh(tau)`` has nearly the variance ``0.437 / (n - 4)`` with many items and few equal scores.
+    """
+    tau = tau_b(cells.x[cells.cell_of], cells.y[cells.cell_of])
+    if tau is None or abs(tau) >= 1 or level is None:
+        return Estimate(value=tau, n=cells.n)
+    half = normal_quantile((1 + level) / 2) * math.sqrt(0.437 / (cells.n - 4))
+    low, high = (math.tanh(math.atanh(tau) + side * half) for side in (-1, 1))
+    made = Interval(low=low, high=high, level=level, method="Fieller")
+    return Estimate(value=tau, n=cells.n, interval=made)
+
+
+def tau_b(x: Codes, y: Codes) -> float | None:
+    """Return tau-b by sorting (W. R. Knight, 1966), as ``P - Q = N - X - Y + XY - 2 Q``.
+
+    ``XY`` counts the pairs that are equal for both raters. With the items in order of x, and of y
+    where x is equal, ``Q`` counts the pairs whose y are in the wrong order.
+    """
+    order = np.lexsort((y, x))
+    x, y = x[order], y[order]
+    pairs = len(x) * (len(x) - 1) // 2
+    left, right = pairs - _equal_pairs(x), pairs - _equal_pairs(y)
+    if not left or not right:
+        return None
+    both = _equal_pairs(x * (int(y.max()) + 1) + y)
+    alike = left + right - pairs + both - 2 * _inversions(y)
+    return max(-1.0, min(1.0, alike / math.sqrt(left * right)))
+
+
+def _equal_pairs(codes: Codes) -> int:
+    counts = np.unique(codes, return_counts=True)[1].astype(np.int64)
+    return int(np.sum(counts * (counts - 1) // 2))
+
+
+def _inversions(codes: Codes) -> int:
+    """Count the pairs in descending order, bit by bit from the highest.
+
+    Two codes differ first in one bit. Among those that are equal above it, each zero is behind the
+    ones that it should be before.
+    """
+    found = 0
+    for bit in reversed(range(int(codes.max()).bit_length())):
+        above = codes >> (bit + 1)
+        ones = (codes >> bit) & 1
+        before = np.cumsum(ones)
+        starts = np.flatnonzero(np.diff(above, prepend=-1))
+        group = np.cumsum(np.diff(above, prepend=above[:1]) > 0)
+        within = before - (before - ones)[starts][group]
+        found += int(np.sum(within[ones == 0]))
+        codes = codes[np.argsort(codes >> bit, kind="stable")]
+    return found
+
+
+def _ratio(above: Values, squared: Values, draws: PairDraws) -> Values:
+    below = np.sqrt(np.maximum(squared, 0))
+    return np.clip(divided(above, below, where=draws.both_vary & (squared > 0)), -1, 1)

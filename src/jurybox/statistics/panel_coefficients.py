@@ -1,0 +1,289 @@
+"""Coefficients of any number of raters, each computed for many draws at once.
+
+Krippendorff's alpha, Fleiss' kappa and Gwet's AC1 and AC2 need only how often each item was given
+each score; ratings may be missing.
+
+Alpha is ``1 - D / E``. ``D`` is the squared distance of two scores of the same item, averaged so
+that each item weighs as its ratings (an item with one rating is left out); ``E`` is the same of any
+two scores. The distance is 1 for unequal scores (nominal), that of the scores (interval),
+``(x - y) / (x + y)`` (ratio), or that of their ranks (ordinal: the count of all scores between the
+two and half of those equal to either, which is the distance of their middle ranks).
+
+Fleiss' kappa is defined for the same number of ratings of every item. Where they differ it is
+Gwet's extension: the mean over items with two ratings or more of the share of pairs of ratings that
+are equal, against ``sum(p^2)``, with ``p`` the mean over all items of the share of each score (Gwet
+2014, chapter 2, where AC1 and AC2 take ``p`` so as well).
+
+The intraclass correlation is how much of the scores' variance is the items'. With ``k`` raters who
+all scored the same ``n`` items, and the mean squares R of items, C of raters, E of the rest and W
+within items:
+
+- ``ICC(1,1) = (R - W) / (R + (k - 1) W)``: each item was scored by other raters.
+- ``ICC(2,1) = (R - E) / (R + (k - 1) E + k (C - E) / n)``: these raters represent others like them;
+  a rater who is always higher disagrees.
+- ``ICC(3,1) = (R - E) / (R + (k - 1) E)``: only these raters matter; always higher is no
+  disagreement.
+- ``ICC(1,k) = (R - W) / R``, ``ICC(2,k) = (R - E) / (R + (C - E) / n)``,
+  ``ICC(3,k) = (R - E) / R``: the same of the mean of the ``k`` raters.
+
+References: K. Krippendorff (2011), "Computing Krippendorff's alpha-reliability"; K. Krippendorff
+(2004), "Content Analysis", 2nd edition, chapter 11; J. L. Fleiss (1971), "Measuring nominal scale
+agreement among many raters", Psychological Bulletin 76, 378-382; K. L. Gwet (2014), "Handbook of
+Inter-Rater Reliability", 4th edition, chapters 2 to 5; P. E. Shrout and J. L. Fleiss (1979),
+"Intraclass correlations: uses in assessing rater reliability", Psychological Bulletin 86, 420-428.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jurybox.statistics.intervals import Codes, Values
+from jurybox.statistics.pair_coefficients import (
+    beyond_chance,
+    centered,
+    divided,
+    quadratic_total,
+)
+
+MOST_RATIO: Final = 1_000
+"""More different scores are not compared with each other for the ratio metric."""
+
+_MOST_PATTERNS: Final = 64
+
+
+class RatingPatterns:
+    """How often items of each pattern were given each score; an entry per pattern and score.
+
+    Attributes:
+        values: the scores that occur, ascending.
+        pattern_of: the pattern of each item.
+        row: the pattern of each entry.
+        column: the place of its score among ``values``.
+        times: how often an item of the pattern was given it.
+        ratings: how many ratings an item of each pattern has.
+
+    """
+
+    def __init__(self, item: Codes, score: Values, items: int) -> None:
+        """Count scores by item; with few different scores, equal items form one pattern."""
+        self.values, codes = np.unique(score, return_inverse=True)
+        size = len(self.values)
+        if size <= _MOST_PATTERNS:
+            table = np.bincount(item * size + codes, minlength=items * size).reshape(items, size)
+            patterns, pattern_of = np.unique(table, axis=0, return_inverse=True)
+            row, column = np.nonzero(patterns)
+            times = patterns[row, column]
+            pattern_of, count = pattern_of.reshape(-1), len(patterns)
+        else:
+            pairs, times = np.unique(item * size + codes, return_counts=True)
+            row, column = pairs // size, pairs % size
+            pattern_of, count = np.arange(items), items
+        self.pattern_of = pattern_of.astype(np.intp)
+        self.row: Codes = row.astype(np.intp)
+        self.column: Codes = column.astype(np.intp)
+        self.times = times.astype(np.float64)
+        self.ratings: Values = np.bincount(row, self.times, count).astype(np.float64)
+        # Where each pattern and each score begins among the entries, which is how sums are taken.
+        self._rows = np.searchsorted(self.row, np.arange(count))
+        self._order = np.argsort(self.column, kind="stable")
+        self._columns = np.searchsorted(self.column[self._order], np.arange(size))
+
+    @property
+    def paired(self) -> NDArray[np.bool_]:
+        """Which patterns have two ratings or more."""
+        return self.ratings > 1
+
+    @cached_property
+    def pairs(self) -> Values:
+        """How many ratings each rating of a pattern is paired with; 1 where there are none."""
+        return np.maximum(self.ratings - 1, 1)
+
+    @cached_property
+    def unequal(self) -> Values:
+        """Ordered pairs of unequal ratings in each pattern, over its ratings less one."""
+        squares = np.bincount(self.row, self.times**2, len(self.ratings))
+        return (self.ratings**2 - squares) / self.pairs
+
+    @cached_property
+    def squared(self) -> Values:
+        """The sum of ``(x - y)^2`` over ordered pairs of a pattern, over its ratings less one."""
+        here = centered(self.values)[self.column]
+        size = len(self.ratings)
+        mean = np.bincount(self.row, self.times * here, size) / np.maximum(self.ratings, 1)
+        around = np.bincount(self.row, self.times * (here - mean[self.row]) ** 2, size)
+        return 2 * self.ratings * around / self.pairs
+
+    @cached_property
+    def ratios(self) -> tuple[Values, Values]:
+        """The squared ratio distances of all values, and their sums in each pattern."""
+        v = self.values
+        sums = v[:, None] + v
+        among = np.divide(v[:, None] - v, sums, out=np.zeros_like(sums), where=sums != 0) ** 2
+        within = np.zeros(len(self.ratings))
+        for pattern, (start, end) in enumerate(pairwise([*self._rows, len(self.row)])):
+            times, column = self.times[start:end], self.column[start:end]
+            within[pattern] = times @ among[np.ix_(column, column)] @ times
+        return among, within / self.pairs
+
+    def by_value(self, weights: Values, times: Values) -> Values:
+        """Return how often each score was given, in each row of weights."""
+        order = self._order
+        return np.add.reduceat(weights[:, self.row[order]] * times[order], self._columns, axis=1)
+
+    def by_pattern(self, v: Values) -> Values:
+        """Return the sum of ``v`` over the ratings of each pattern, in each row."""
+        return np.add.reduceat(v[:, self.column] * self.times, self._rows, axis=1)
+
+
+class PanelDraws:
+    """Patterns with rows of weights, one row per draw; ``points`` of the scale."""
+
+    def __init__(self, patterns: RatingPatterns, weights: Values, points: int = 0) -> None:
+        """Take the weights; what several coefficients need is computed once."""
+        self.patterns = patterns
+        self.weights = weights
+        self.points = points
+        self.paired = np.where(patterns.paired, weights, 0.0)
+        self.items: Values = self.paired.sum(axis=1)
+
+    @cached_property
+    def totals(self) -> Values:
+        """How often each score was given to items with two ratings or more."""
+        return self.patterns.by_value(self.paired, self.patterns.times)
+
+    @cached_property
+    def share(self) -> Values:
+        """The mean over all items of the share of each score."""
+        patterns = self.patterns
+        given = patterns.by_value(self.weights, patterns.times / patterns.ratings[patterns.row])
+        return given / np.maximum(self.weights.sum(axis=1), 1)[:, None]
+
+    @cached_property
+    def agreed(self) -> Values:
+        """The mean share of pairs of ratings that are equal."""
+        return 1 - self._mean(self.patterns.unequal)
+
+    @property
+    def apart(self) -> Values:
+        """The mean squared distance of two ratings of an item."""
+        return self._mean(self.patterns.squared)
+
+    def _mean(self, sums: Values) -> Values:
+        each = sums / np.maximum(self.patterns.ratings, 1)
+        return divided(self.paired @ each, self.items, where=self.items > 0)
+
+    def alpha(self, seen: Values, expected: Values) -> Values:
+        """Return ``1 - D / E`` from sums of distances."""
+        varied = np.count_nonzero(self.totals, axis=1) > 1
+        n = self.totals.sum(axis=1)
+        return 1 - divided((n - 1) * seen, expected, where=varied & (expected > 0))
+
+    def spread(self, v: Values) -> Values:
+        """Return the sum of ``(x - y)^2`` over all pairs of ratings."""
+        n = self.totals.sum(axis=1)
+        mean = divided(_dot(self.totals, v), n, where=n > 0)
+        return 2 * n * _dot(self.totals, (v - mean[:, None]) ** 2)
+
+
+def alpha_nominal(draws: PanelDraws) -> Values:
+    """Return Krippendorff's alpha of labels without an order."""
+    n = draws.totals.sum(axis=1)
+    expected = n**2 - _dot(draws.totals, draws.totals)
+    return draws.alpha(draws.paired @ draws.patterns.unequal, expected)
+
+
+def alpha_ordinal(draws: PanelDraws) -> Values:
+    """Return Krippendorff's alpha of ranks, which differ in each draw."""
+    patterns, totals = draws.patterns, draws.totals
+    # Ranks are whole or half, so squares and sums are exact.
+    ranks = np.cumsum(totals, axis=1) - totals / 2 - totals.sum(axis=1, keepdims=True) / 2
+    sums, squares = patterns.by_pattern(ranks), patterns.by_pattern(ranks**2)
+    apart = 2 * (patterns.ratings * squares - sums**2) / patterns.pairs
+    return draws.alpha(_dot(draws.paired, apart), draws.spread(ranks))
+
+
+def alpha_interval(draws: PanelDraws) -> Values:
+    """Return Krippendorff's alpha of scores whose distances count."""
+    patterns = draws.patterns
+    expected = draws.spread(centered(patterns.values)[None, :])
+    return draws.alpha(draws.paired @ patterns.squared, expected)
+
+
+def alpha_ratio(draws: PanelDraws) -> Values:
+    """Return Krippendorff's alpha of scores whose ratios count."""
+    among, within = draws.patterns.ratios
+    return draws.alpha(draws.paired @ within, _dot(draws.totals @ among, draws.totals))
+
+
+def fleiss_kappa(draws: PanelDraws) -> Values:
+    """Return Fleiss' kappa, or Gwet's extension where numbers of ratings differ."""
+    chance = _dot(draws.share, draws.share)
+    varied = np.count_nonzero(draws.share, axis=1) > 1
+    return divided(draws.agreed - chance, 1 - chance, where=varied & (chance < 1))
+
+
+def panel_ac1(draws: PanelDraws) -> Values:
+    """Return Gwet's AC1."""
+    return beyond_chance(draws.agreed, _dot(draws.share, 1 - draws.share), draws.points)
+
+
+def panel_ac2(draws: PanelDraws) -> Values:
+    """Return Gwet's AC2 with quadratic weights."""
+    points = draws.points
+    near = 1 - draws.apart / (points - 1) ** 2
+    spread = _dot(draws.share, 1 - draws.share)
+    return beyond_chance(near, spread * quadratic_total(points) / points, points)
+
+
+class MeanSquares:
+    """The mean squares of a two-way table, for rows of weights of its items.
+
+    ``scores`` has a row for each item and a column for each rater, with nothing missing.
+    """
+
+    def __init__(self, scores: Values, weights: Values) -> None:
+        """Compute the mean squares of each row of weights."""
+        self.k = k = scores.shape[1]
+        x = scores - scores.mean()
+        self.n: Values = np.maximum(weights.sum(axis=1), 1)
+        grand = weights @ x.mean(axis=1) / self.n
+        items = k * (weights @ x.mean(axis=1) ** 2 - self.n * grand**2)
+        total = weights @ np.sum(x**2, axis=1) - self.n * k * grand**2
+        within = np.maximum(weights @ (k * x.var(axis=1)), 0)
+        means = weights @ x / self.n[:, None]
+        raters = self.n * np.sum((means - grand[:, None]) ** 2, axis=1)
+        # A draw of one item has no variance between items; it is undefined below.
+        free = np.maximum(self.n - 1, 1)
+        self.items: Values = items / free
+        self.within: Values = within / (self.n * (k - 1))
+        self.raters: Values = raters / (k - 1)
+        self.rest: Values = np.maximum(within - raters, 0) / (free * (k - 1))
+        # Below this, what is left of the sum of squares is rounding.
+        self._vary = (self.n > 1) & (total > 1e-12 * max(float(np.sum(x**2)), 1e-300))
+
+    def divide(self, above: Values, below: Values) -> Values:
+        """Divide, leaving NaN where the form is undefined."""
+        small = 1e-12 * (self.items + self.within)
+        return divided(above, below, where=self._vary & (below > small))
+
+
+def icc(form: int, *, of_mean: bool) -> Callable[[MeanSquares], Values]:
+    """Return the formula of an intraclass correlation, of one rater or of the raters' mean."""
+
+    def formula(s: MeanSquares) -> Values:
+        error = s.within if form == 1 else s.rest
+        shift = (s.raters - s.rest) / s.n if form == 2 else 0.0  # noqa: PLR2004 - its number
+        if of_mean:
+            return s.divide(s.items - error, s.items + shift)
+        return s.divide(s.items - error, s.items + (s.k - 1) * error + s.k * shift)
+
+    return formula
+
+
+def _dot(one: Values, other: Values) -> Values:
+    """Multiply and add up row by row."""
+    return np.sum(one * other, axis=1)

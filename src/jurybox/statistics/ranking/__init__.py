@@ -1,1 +1,0 @@
-"""Models in order of strength, from verdicts on pairs of their answers."""

@@ -1,0 +1,97 @@
+"""Stability: how far a score moves when a sample is judged again with something changed."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from jurybox.statistics.bias_metric import (
+    BiasMetric,
+    by_side,
+    measured,
+    number,
+    percent,
+    side_of,
+    unmeasured,
+)
+from jurybox.statistics.bootstrap import Resampling
+from jurybox.statistics.estimates import Estimate, Interval
+from jurybox.statistics.intervals import mean_of, proportion
+from jurybox.statistics.paired_comparison import gather, mean_interval
+
+STABILITY_METRICS: Final = ("change", "changed", "largest")
+"""The mean change, the share of scores that changed, and the largest change."""
+
+# Sums of decimal fractions differ in the last digit where the fractions don't.
+_ROUNDING: Final = 1e-9
+
+
+class Alteration(msgspec.Struct, frozen=True, kw_only=True):
+    """What was changed, in words: ``flattery behind the response``; and whether it should count."""
+
+    name: str
+    what: str
+    harmless: bool
+
+
+def changes(
+    before: Sequence[float], after: Sequence[float], alteration: Alteration, *, level: float = 0.95
+) -> tuple[BiasMetric, BiasMetric, BiasMetric]:
+    """Return the mean change with Student's interval, the share that changed, the largest change.
+
+    Scores are shares of the judge's scale, one row per sample. The largest change is the one
+    furthest from zero, with its sign.
+    """
+    apart = [round(b - a, 9) for a, b in zip(before, after, strict=True)]
+    names = [f"{alteration.name}.{each}" for each in STABILITY_METRICS]
+    n = len(apart)
+    if not n:
+        why = "no sample was scored both before and after"
+        one, two, three = (unmeasured(name, why) for name in names)
+        return one, two, three
+    mean = _mean(apart, level)
+    moved = [abs(each) > _ROUNDING for each in apart]
+    share = proportion(moved, level=level)
+    largest = Estimate(value=max(apart, key=abs), n=n, reason="an extreme has no interval")
+    most = number(largest.value or 0.0)
+    shown = percent(share.value or 0.0, share.interval)
+    counted = "1 sample" if n == 1 else f"{n} samples"
+    if any(moved):
+        sentence = (
+            f"the score changes by {number(mean.value or 0.0, mean.interval)} of the scale on"
+            f" average, in {sum(moved)} of {counted}, by {most} at the most:"
+            f" {_verdict(mean.interval, harmless=alteration.harmless)}."
+        )
+    else:
+        top = "" if share.interval is None else f" (at most {percent(share.interval.high)} would)"
+        sentence = f"no score of {counted} changes{top}."
+    start = f"With {alteration.what},"
+    return (
+        measured(names[0], mean, n, f"{start} {sentence}"),
+        measured(names[1], share, n, f"{start} {shown} of the scores change."),
+        measured(names[2], largest, n, f"{start} the largest change is {most}."),
+    )
+
+
+def _mean(apart: Sequence[float], level: float) -> Estimate:
+    """Return the mean change; changes that are all equal have an interval too, if a wider one."""
+    mean = mean_of(apart, level=level)
+    if mean.interval is not None or not mean.value:
+        return mean
+    made = mean_interval(gather(np.array(apart), None), Resampling(level=level))
+    if isinstance(made, str):
+        return mean
+    return msgspec.structs.replace(mean, interval=made, reason=None)
+
+
+def _verdict(interval: Interval | None, *, harmless: bool) -> str:
+    if harmless and side_of(interval, 0.0):
+        return "what shouldn't matter does"
+    return by_side(
+        interval,
+        0.0,
+        none="no significant drift, but scores aren't stable",
+        above="the judge gives more for it",
+        below="the judge gives less for it",
+    )

@@ -1,0 +1,152 @@
+"""Verbosity, self-preference and formatting: judges with a known leaning, and one without."""
+
+import numpy as np
+import pytest
+
+from jurybox.statistics.bias_metric import BiasMetric
+from jurybox.statistics.bootstrap import Resampling
+from jurybox.statistics.pair_bias import (
+    OWN,
+    difference_by_mark,
+    formatted,
+    own_against_others,
+    win_excess,
+    win_rate,
+    win_rate_at_equal,
+)
+from jurybox.statistics.verbosity_bias import (
+    LONGER,
+    LONGER_EXCESS,
+    score_by_length,
+    score_by_length_given_gold,
+)
+
+RNG = np.random.default_rng(8)
+N = 120
+QUALITY = RNG.random(N)
+WORDS = (50 + 200 * QUALITY + 40 * RNG.random(N)).astype(int)
+NOISE = RNG.normal(0, 0.03, N)
+FAIR = QUALITY + NOISE
+VERBOSE = QUALITY + 0.002 * (WORDS - WORDS.mean()) + NOISE
+FEW = Resampling(resamples=400)
+
+
+def _holds(figure: BiasMetric, value: float) -> bool:
+    return figure.interval is not None and figure.interval.low <= value <= figure.interval.high
+
+
+def test_better_responses_that_are_longer_make_no_verbosity_bias_at_equal_quality() -> None:
+    plain, slope = score_by_length(FAIR, WORDS, range(N), resampling=FEW)
+    assert plain.value is not None
+    assert plain.value > 0.8
+    assert "longer responses get higher scores" in plain.sentence
+    assert slope.value == pytest.approx(0.45, abs=0.05)
+    partial, beyond = score_by_length_given_gold(FAIR, WORDS, QUALITY, range(N), resampling=FEW)
+    assert _holds(partial, 0)
+    assert "no significant bias" in partial.sentence
+    assert _holds(beyond, 0)
+
+
+def test_a_judge_that_pays_for_length_is_told_so_at_equal_quality() -> None:
+    partial, slope = score_by_length_given_gold(VERBOSE, WORDS, QUALITY, range(N), resampling=FEW)
+    assert partial.value is not None
+    assert partial.value > 0.3
+    assert "the judge favors longer responses" in partial.sentence
+    assert _holds(slope, 0.2)
+    assert not _holds(slope, 0)
+
+
+def test_scores_that_are_all_equal_tell_nothing_of_length() -> None:
+    plain, slope = score_by_length([0.5] * 20, range(20), range(20), resampling=FEW)
+    assert plain.value is None
+    assert plain.reason == slope.reason == "all responses have the same score"
+
+
+def test_few_responses_tell_nothing_of_length() -> None:
+    plain, _ = score_by_length([0.1, 0.5], [3, 4], [1, 2], resampling=FEW)
+    assert plain.reason == "only 2 samples have a score, and 10 are needed"
+
+
+def test_the_longer_response_wins_as_often_as_it_wins_and_ties_dont_count() -> None:
+    found = win_rate([1, 1, 1, 0, 0.5] * 6, range(30), LONGER)
+    assert found.value == 0.75
+    assert found.n == 24
+    assert "the judge favors longer responses" in found.sentence
+
+
+def test_people_who_prefer_longer_responses_too_take_the_bias_away() -> None:
+    judge, people = [1, 1, 1, 0] * 8, [1, 1, 0, 1] * 8
+    found = win_excess(judge, people, range(32), LONGER_EXCESS)
+    assert found.value == 0
+    assert "no significant bias" in found.sentence
+    against = win_excess(judge, [0.5] * 32, range(32), LONGER_EXCESS)
+    assert against.value == 0.25
+    assert "the judge favors longer responses" in against.sentence
+
+
+def test_a_judge_that_favors_its_own_family_is_told_so() -> None:
+    own = np.arange(N) % 3 == 0
+    judges = ["gpt"] * N
+    found = own_against_others(FAIR + 0.2 * own, own.tolist(), judges, range(N))
+    assert found.value == pytest.approx(
+        (FAIR + 0.2 * own)[own].mean() - FAIR[~own].mean(), abs=1e-9
+    )
+    beyond = own_against_others(
+        FAIR + 0.2 * own - QUALITY, own.tolist(), judges, range(N), given_gold=True
+    )
+    assert _holds(beyond, 0.2)
+    assert "the judge favors its own family" in beyond.sentence
+    assert "beyond what people give" in beyond.sentence
+
+
+def test_a_strict_family_of_judges_isnt_taken_for_one_that_is_hard_on_its_own() -> None:
+    judges = ["gpt", "claude"] * N
+    makers = ["gpt" if i % 3 else "claude" for i in range(N) for _ in range(2)]
+    own = [judge == maker for judge, maker in zip(judges, makers, strict=True)]
+    samples = [i for i in range(N) for _ in range(2)]
+    scores = [FAIR[i] - 0.4 * (judge == "gpt") for i, judge in zip(samples, judges, strict=True)]
+    found = own_against_others(scores, own, judges, samples)
+    assert _holds(found, 0)
+    assert "no significant self-preference" in found.sentence
+
+
+def test_self_preference_needs_responses_of_both_kinds() -> None:
+    found = own_against_others([0.1 * i for i in range(12)], [False] * 12, ["gpt"] * 12, range(12))
+    assert found.value is None
+    assert (found.reason or "").startswith("no response is of the judge's own family")
+    assert win_rate([], [], OWN).value is None
+
+
+def test_formatting_counts_at_equal_length_only() -> None:
+    usual = int(np.median(WORDS))
+    lists = np.array([words > usual for words in WORDS])
+    longer_only = 0.003 * WORDS + np.random.default_rng(3).normal(0, 0.03, N)
+    found = difference_by_mark("lists", longer_only, lists.tolist(), WORDS.tolist(), range(N))
+    assert _holds(found, 0)
+    paid = difference_by_mark(
+        "lists", longer_only + 0.3 * lists, lists.tolist(), WORDS.tolist(), range(N)
+    )
+    assert _holds(paid, 0.3)
+    assert "the judge favors lists" in paid.sentence
+
+
+def test_a_mark_that_nobody_uses_tells_nothing() -> None:
+    found = difference_by_mark("tables", FAIR.tolist(), [False] * N, WORDS.tolist(), range(N))
+    assert found.value is None
+    assert (found.reason or "").startswith("no response is with it")
+
+
+def test_layout_that_only_comes_with_length_wins_half_the_pairs_of_equal_length() -> None:
+    rng = np.random.default_rng(4)
+    apart = rng.normal(0.5, 1, 400)
+    won = (rng.random(400) < 1 / (1 + np.exp(-apart))).astype(float)
+    found = win_rate_at_equal(won, apart.tolist(), range(400), formatted("bold"))
+    assert won.mean() > 0.55
+    assert _holds(found, 0.5)
+    assert found.name == "formatting.bold.win_rate"
+
+
+def test_a_formatted_response_that_always_wins_is_told_so() -> None:
+    found = win_rate_at_equal([1.0] * 20, [0.1] * 20, range(20), formatted("bold"))
+    assert found.value == 1
+    assert "the judge favors bold" in found.sentence

@@ -1,0 +1,146 @@
+"""Position: known judges, symmetry, and intervals that cover what they should."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurybox.statistics.position_bias import first_place_win_rate, flip_rate, swap_consistency
+
+Votes = tuple[list[str], list[str], list[int]]
+
+votes = st.lists(
+    st.tuples(
+        st.sampled_from(["A", "B", "tie"]), st.sampled_from(["A", "B", "tie"]), st.integers(0, 30)
+    ),
+    min_size=1,
+    max_size=80,
+)
+
+
+def _apart(drawn: list[tuple[str, str, int]]) -> Votes:
+    straight, swapped, samples = zip(*drawn, strict=True)
+    return list(straight), list(swapped), list(samples)
+
+
+def _mirrored(sides: list[str]) -> list[str]:
+    return [{"A": "B", "B": "A"}.get(side, side) for side in sides]
+
+
+def _judged(
+    rng: np.random.Generator, flip: float, to_first: float, shape: tuple[int, int]
+) -> Votes:
+    """Votes of a judge that is inconsistent in ``flip`` of them, then mostly for one place."""
+    samples, repeats = shape
+    whose = np.repeat(np.arange(samples), repeats)
+    tendency = np.repeat(rng.beta(5 * flip, 5 * (1 - flip), samples), repeats)
+    flipped = rng.random(len(whose)) < tendency
+    first = rng.random(len(whose)) < to_first
+    winner = np.where(rng.random(len(whose)) < 0.5, "A", "B")
+    straight = np.where(flipped, np.where(first, "A", "B"), winner)
+    swapped = np.where(flipped, np.where(first, "B", "A"), winner)
+    return straight.tolist(), swapped.tolist(), whose.tolist()
+
+
+def test_a_judge_that_always_names_the_first_place_is_told_so() -> None:
+    found = first_place_win_rate(["A"] * 20, ["B"] * 20, range(20))
+    assert found.value == 1
+    assert found.n == 40
+    assert found.samples == 20
+    assert found.interval is not None
+    assert found.interval.low > 0.8
+    assert found.interval.high == 1
+    assert "the judge favors the first place" in found.sentence
+    assert swap_consistency(["A"] * 20, ["B"] * 20, range(20)).value == 0
+
+
+def test_a_judge_that_always_names_the_second_place_is_told_so() -> None:
+    found = first_place_win_rate(["B"] * 20, ["A"] * 20, range(20))
+    assert found.value == 0
+    assert "the judge favors the second place" in found.sentence
+
+
+def test_a_judge_that_sticks_to_its_winner_has_no_bias_and_an_interval_all_the_same() -> None:
+    sides = ["A", "B"] * 20
+    found = first_place_win_rate(sides, sides, range(40))
+    assert found.value == 0.5
+    assert found.interval is not None
+    assert 0.44 < found.interval.low < 0.5 < found.interval.high < 0.56
+    assert found.sentence.endswith("no significant position bias.")
+    assert swap_consistency(sides, sides, range(40)).value == 1
+
+
+def test_ties_are_left_out_of_the_win_rate_and_agree_with_each_other() -> None:
+    straight, swapped = ["A", "tie"] * 15, ["B", "tie"] * 15
+    assert first_place_win_rate(straight, swapped, range(30)).n == 30
+    assert swap_consistency(straight, swapped, range(30)).value == 0.5
+
+
+def test_too_few_samples_give_no_figure_and_a_reason() -> None:
+    found = first_place_win_rate(["A"] * 30, ["B"] * 30, [i % 3 for i in range(30)])
+    assert found.value is None
+    assert found.interval is None
+    assert found.reason == "only 3 samples have a pair with a winner, and 10 are needed"
+    assert found.sentence.startswith("Not measurable: ")
+    nothing = swap_consistency([], [], [])
+    assert nothing.reason == "no sample has a vote in both orders, and 10 are needed"
+
+
+def test_several_votes_of_one_sample_widen_the_interval() -> None:
+    straight, swapped, _ = _judged(np.random.default_rng(2), 0.4, 0.8, (120, 1))
+    alone = first_place_win_rate(straight, swapped, range(120))
+    copied = first_place_win_rate(straight * 4, swapped * 4, [*range(120)] * 4)
+    assert copied.value == alone.value
+    assert alone.interval is not None
+    assert copied.interval is not None
+    width = copied.interval.high - copied.interval.low
+    assert width == pytest.approx(alone.interval.high - alone.interval.low, rel=0.05)
+
+
+@given(drawn=votes)
+def test_naming_the_responses_the_other_way_round_changes_nothing(
+    drawn: list[tuple[str, str, int]],
+) -> None:
+    straight, swapped, samples = _apart(drawn)
+    # B is now called A, so that what was the swapped order is the straight one.
+    other = (_mirrored(swapped), _mirrored(straight), samples)
+    one, two = (first_place_win_rate(*each) for each in ((straight, swapped, samples), other))
+    assert one.value == two.value
+    assert one.interval == two.interval
+    assert swap_consistency(straight, swapped, samples).value == swap_consistency(*other).value
+
+
+@given(drawn=votes)
+def test_the_figure_lies_in_its_interval_and_the_interval_between_0_and_1(
+    drawn: list[tuple[str, str, int]],
+) -> None:
+    found = first_place_win_rate(*_apart(drawn))
+    if found.value is not None:
+        assert found.interval is not None
+        assert 0 <= found.interval.low <= found.value <= found.interval.high <= 1
+
+
+@pytest.mark.parametrize(
+    ("flip", "to_first", "shape"), [(0.1, 0.9, (100, 3)), (0.4, 1.0, (60, 3)), (0.3, 0.7, (80, 1))]
+)
+def test_intervals_cover_the_true_rate_as_often_as_they_say(
+    flip: float, to_first: float, shape: tuple[int, int]
+) -> None:
+    rng = np.random.default_rng(11)
+    true = 0.5 + flip * (2 * to_first - 1) / 2
+    covered = 0
+    for _ in range(1000):
+        found = first_place_win_rate(*_judged(rng, flip, to_first, shape))
+        assert found.interval is not None
+        covered += found.interval.low <= true <= found.interval.high
+    assert 930 <= covered <= 975
+
+
+def test_flips_are_counted_for_each_criterion() -> None:
+    one = flip_rate("right", [True] * 18 + [False] * 2, range(20))
+    other = flip_rate("clear", [True] * 5, range(5))
+    assert one.name == "position.flips.right"
+    assert one.value == 0.1
+    assert "flips with the places in 10%" in one.sentence
+    assert other.value is None
+    assert "`clear`" in (other.reason or "")

@@ -1,0 +1,61 @@
+"""Stability: how far scores move."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from jurybox.statistics.stability import Alteration, changes
+
+FLATTERY = Alteration(name="injection.flattery", what="flattery behind it", harmless=False)
+ORDER = Alteration(name="stability.criteria_order", what="another order", harmless=True)
+
+
+def test_the_mean_change_has_students_interval_and_the_largest_its_sign() -> None:
+    before, after = [0.5, 0.5, 0.5, 0.75], [1.0, 0.75, 0.5, 0.5]
+    mean, share, largest = changes(before, after, FLATTERY)
+    other = stats.ttest_1samp([0.5, 0.25, 0, -0.25], 0).confidence_interval()
+    assert mean.value == 0.125
+    assert mean.interval is not None
+    assert (mean.interval.low, mean.interval.high) == pytest.approx(tuple(other), abs=1e-9)
+    assert share.value == 0.75
+    assert largest.value == 0.5
+    assert [each.name for each in (mean, share, largest)] == [
+        "injection.flattery.change",
+        "injection.flattery.changed",
+        "injection.flattery.largest",
+    ]
+    assert "in 3 of 4 samples, by +0.50 at the most" in mean.sentence
+
+
+def test_a_judge_that_gives_more_is_told_so() -> None:
+    mean, _, _ = changes([0.2] * 9, [0.5, 0.6, 0.7] * 3, FLATTERY)
+    assert mean.sentence.endswith("the judge gives more for it.")
+
+
+def test_a_harmless_change_that_moves_scores_shouldnt() -> None:
+    mean, _, _ = changes([0.2] * 9, [0.5, 0.6, 0.7] * 3, ORDER)
+    assert mean.sentence.endswith("what shouldn't matter does.")
+
+
+def test_a_judge_that_isnt_moved_is_told_so_with_what_that_is_worth() -> None:
+    mean, share, largest = changes([0.3] * 10, [0.1 + 0.2] * 10, FLATTERY)
+    assert (mean.value, share.value, largest.value) == (0, 0, 0)
+    assert mean.interval is None
+    assert mean.reason is not None
+    assert share.interval is not None
+    assert mean.sentence == (
+        "With flattery behind it, no score of 10 samples changes (at most 28% would)."
+    )
+
+
+def test_no_samples_give_no_figures() -> None:
+    assert {each.value for each in changes([], [], FLATTERY)} == {None}
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=30))
+def test_going_back_is_the_opposite_change(rows: list[tuple[float, float]]) -> None:
+    before, after = [a for a, _ in rows], [b for _, b in rows]
+    there, back = changes(before, after, FLATTERY), changes(after, before, FLATTERY)
+    assert there[0].value == pytest.approx(-(back[0].value or 0), abs=1e-9)
+    assert there[1].value == back[1].value

@@ -1,0 +1,313 @@
+"""Two runs on the same samples."""
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.power import TTestPower
+
+from jurybox.statistics.bootstrap import Resampling
+from jurybox.statistics.estimates import Interval
+from jurybox.statistics.paired_comparison import (
+    adjusted,
+    compare_paired,
+    gather,
+    mean_interval,
+    rates_interval,
+)
+from jurybox.statistics.paired_tests import (
+    cohens_dz,
+    cohens_g,
+    minimal_detectable,
+    odds_ratio,
+    rank_biserial,
+)
+
+QUICK = Resampling(resamples=400)
+PAIRS = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), max_size=40)
+
+
+def has_nan(value: object) -> bool:
+    """Look into all of a result; as JSON, NaN would pass for null."""
+    if isinstance(value, dict):
+        return any(map(has_nan, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(has_nan, value))
+    return isinstance(value, float) and value != value  # noqa: PLR0124 - only NaN differs from itself
+
+
+def test_a_clear_difference_is_told_with_its_interval() -> None:
+    rng = np.random.default_rng(2)
+    a = rng.normal(3, 1, 50)
+    made = compare_paired(a, a + rng.normal(0.5, 0.5, 50))
+    assert made.verdict == "higher"
+    assert made.interval is not None
+    assert 0 < made.interval.low < made.difference < made.interval.high
+    assert made.interval.method == "BCa bootstrap, 2,000 resamples"
+    assert "B is higher than A by" in made.sentence
+    assert "95% interval" in made.sentence
+
+
+def test_no_clear_difference_is_said_to_be_none() -> None:
+    rng = np.random.default_rng(3)
+    a = rng.normal(3, 1, 30)
+    made = compare_paired(a, a + rng.normal(0, 1, 30))
+    assert made.verdict == "undecided"
+    assert made.sentence.startswith("no significant difference")
+    assert "interval" in made.sentence
+    assert "would be found with probability 0.8" in made.sentence
+
+
+def test_few_pairs_get_students_t() -> None:
+    d = np.array([0.5, 1.0, 0.25, 1.5, 0.75])
+    made = compare_paired(np.zeros(5), d)
+    half = 2.7764451051977987 * d.std(ddof=1) / np.sqrt(5)
+    assert made.interval is not None
+    assert made.interval.low == pytest.approx(d.mean() - half)
+    assert made.interval.high == pytest.approx(d.mean() + half)
+
+
+def test_rates_are_tested_by_mcnemar() -> None:
+    """The example of Fagerland and others (2014): 21 pairs, 1 and 7 discordant."""
+    a = [1] * 8 + [0] * 13
+    b = [1] * 7 + [0] + [1] * 7 + [0] * 6
+    made = compare_paired(a, b, binary=True)
+    assert made.test == "McNemar, exact"
+    assert made.p_value == pytest.approx(0.0703, abs=5e-5)
+    assert made.interval is not None
+    # Published for the other direction, as the Bonett-Price interval: -0.508 to -0.013.
+    assert made.interval.low == pytest.approx(0.013, abs=5e-4)
+    assert made.interval.high == pytest.approx(0.508, abs=1e-3)
+    # The interval excludes zero and the exact test doesn't reject: nothing is claimed.
+    assert made.verdict == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "word"),
+    [
+        ([], [], "no sample has the metric in both"),
+        ([1], [2], "one independent difference has no spread"),
+        ([2, 1, 3], [2, 1, 3], "A and B are equal on 3 samples"),
+    ],
+)
+def test_what_can_not_be_told_is_said_in_words(a: list[int], b: list[int], word: str) -> None:
+    made = compare_paired(a, b)
+    assert made.verdict == "undecided"
+    assert made.interval is None
+    assert word in made.sentence
+    assert not has_nan(msgspec.to_builtins(made))
+
+
+def test_every_sample_moved_by_the_same_is_a_difference() -> None:
+    """A run that lost exactly one point on all of a hundred samples is a regression."""
+    made = compare_paired([3] * 100, [2] * 100)
+    assert made.verdict == "lower"
+    assert made.interval is not None
+    # Two more are imagined: one at 0 and one at +1.
+    imagined = np.array([-1.0] * 100 + [0.0, 1.0])
+    half = stats.t.ppf(0.975, 101) * imagined.std(ddof=1) / 102**0.5
+    assert made.interval.low == pytest.approx(imagined.mean() - half)
+    assert made.interval.low < -1 < made.interval.high < 0
+    assert "imagined" in made.interval.method
+    assert made.detectable is None
+
+
+def test_decimal_fractions_that_differ_equally_are_equal() -> None:
+    made = compare_paired([0.1, 0.7, 0.3] * 3, [0.4, 1.0, 0.6] * 3)
+    assert made.interval is not None
+    assert "imagined" in made.interval.method
+
+
+def test_clusters_flip_and_are_drawn_as_a_whole() -> None:
+    """Copying every pair ten times adds no knowledge when the copies are said to be copies."""
+    rng = np.random.default_rng(5)
+    d = rng.normal(0.4, 1, 25)
+    alone = compare_paired(np.zeros(25), d)
+    copied = compare_paired(np.zeros(250), np.repeat(d, 10), clusters=[i // 10 for i in range(250)])
+    assert (copied.n, copied.clusters) == (250, 25)
+    assert copied.p_value == alone.p_value
+    assert copied.interval is not None
+    assert alone.interval is not None
+    assert copied.interval.low == pytest.approx(alone.interval.low)
+    assert copied.detectable == pytest.approx(alone.detectable)
+    assert "25 clusters" in copied.sentence
+
+
+def test_clusters_of_rates_are_not_tested_by_mcnemar() -> None:
+    a, b = [0, 1] * 20, [1, 1] * 20
+    made = compare_paired(a, b, binary=True, clusters=[i // 4 for i in range(40)])
+    assert made.test is not None
+    assert "permutation" in made.test
+
+
+def test_holm_takes_a_claim_back() -> None:
+    border = compare_paired(np.zeros(30), np.tile([1.0, 1.0, -1.0, 1.0, 0.5, -0.4], 5))
+    assert border.verdict == "higher"
+    assert 0.0084 < border.p_value < 0.05
+    same = compare_paired(np.zeros(30), np.tile([1.0, -1.0], 15))
+    empty = compare_paired([], [])
+    corrected = adjusted([border, same, same, same, same, same, empty])
+    assert corrected[0].p_adjusted == pytest.approx(6 * border.p_value)
+    assert corrected[0].verdict == "undecided"
+    assert "Holm" in corrected[0].sentence
+    assert corrected[-1].p_adjusted is None
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "options", "word"),
+    [
+        ([1, 2], [1], {}, "no pairs"),
+        ([1, float("nan")], [1, 2], {}, "finite"),
+        ([1, 2], [1, 0], {"binary": True}, "0 or 1"),
+        ([1, 2], [1, 0], {"clusters": ["x"]}, "clusters"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(a: list, b: list, options: dict, word: str) -> None:
+    with pytest.raises(ValueError, match=word):
+        compare_paired(a, b, **options)
+
+
+@given(PAIRS)
+def test_swapping_the_runs_turns_the_difference_round(pairs: list[tuple[int, int]]) -> None:
+    a, b = [p[0] for p in pairs], [p[1] for p in pairs]
+    one, other = compare_paired(a, b, resampling=QUICK), compare_paired(b, a, resampling=QUICK)
+    assert one.p_value == pytest.approx(other.p_value, abs=0.02)
+    assert (one.interval is None) == (other.interval is None)
+    if one.difference is not None:
+        assert one.difference == pytest.approx(-other.difference)
+    assert {one.verdict, other.verdict} in ({"higher", "lower"}, {"undecided"})
+
+
+@given(PAIRS)
+def test_no_claim_stands_without_an_interval_and_nothing_is_nan(
+    pairs: list[tuple[int, int]],
+) -> None:
+    made = compare_paired([p[0] for p in pairs], [p[1] for p in pairs], resampling=QUICK)
+    assert not has_nan(msgspec.to_builtins(made))
+    if any(word in made.sentence for word in ("higher", "lower", "better", "worse")):
+        assert made.interval is not None
+        assert made.interval.low > 0 or made.interval.high < 0
+
+
+def test_effect_sizes_by_hand() -> None:
+    d = np.array([3.0, -1.0, 2.0, 0.0])
+    assert cohens_dz(d).value == pytest.approx(1 / np.sqrt(10 / 3))
+    assert rank_biserial(d).value == pytest.approx((3 + 2 - 1) / 6)
+    assert cohens_g(2, 6).value == pytest.approx(0.25)
+    assert odds_ratio(2, 6).value == pytest.approx(3)
+
+
+def test_undefined_effect_sizes_say_why() -> None:
+    for made in (cohens_dz(np.ones(4)), cohens_dz(np.ones(1)), rank_biserial(np.zeros(3))):
+        assert made.value is None
+        assert made.reason
+    for made in (cohens_g(0, 0), odds_ratio(0, 3)):
+        assert made.value is None
+        assert made.reason
+
+
+@pytest.mark.parametrize("n", [10, 30, 200])
+def test_the_detectable_difference_is_that_of_the_paired_t_test(n: int) -> None:
+    """The simple formula stays within 2% of the one by the noncentral distribution."""
+    expected = TTestPower().solve_power(nobs=n, alpha=0.05, power=0.8)
+    assert minimal_detectable(1 / np.sqrt(n), n - 1) == pytest.approx(expected, rel=0.02)
+
+
+def test_the_interval_covers_at_its_level() -> None:
+    """Skewed differences with ties, 60 pairs: 93 to 97% of the intervals hold the true mean."""
+    rng = np.random.default_rng(11)
+    a = rng.integers(1, 6, (600, 60))
+    b = a + rng.choice([-1, 0, 0, 1, 2], (600, 60))
+    covered = 0
+    for i, differences in enumerate((b - a).astype(float)):
+        quick = Resampling(resamples=600, seed=i)
+        interval = mean_interval(gather(differences, None), quick)
+        assert isinstance(interval, Interval)
+        covered += interval.low <= 0.4 <= interval.high
+    assert 0.93 <= covered / 600 <= 0.97
+
+
+@pytest.mark.parametrize("n", [12, 60])
+def test_equal_runs_are_told_apart_as_seldom_as_the_level_says(n: int) -> None:
+    rng = np.random.default_rng(12 + n)
+    alarms, rejected = 0, 0
+    for i in range(800):
+        a, b = rng.normal(size=n), rng.normal(size=n)
+        made = compare_paired(a, b, resampling=Resampling(resamples=200, seed=i))
+        alarms += made.verdict != "undecided"
+        rejected += made.p_value <= 0.05
+    assert 0.03 <= rejected / 800 <= 0.07
+    assert 0.03 <= alarms / 800 <= 0.07
+
+
+def test_equal_rates_are_told_apart_as_seldom_as_the_level_says() -> None:
+    rng = np.random.default_rng(14)
+    alarms = 0
+    for _ in range(1500):
+        a, b = rng.random((2, 150)) < 0.6
+        made = compare_paired(a, b, binary=True, resampling=Resampling(resamples=1))
+        alarms += made.verdict != "undecided"
+    assert 0.03 <= alarms / 1500 <= 0.07
+
+
+def test_clustered_runs_are_told_apart_as_seldom_as_the_level_says() -> None:
+    """Four near copies of each difference, taken for independent, alarm far too often."""
+    rng = np.random.default_rng(15)
+    clusters = [i // 4 for i in range(120)]
+    alarms = {"clustered": 0, "plain": 0}
+    for i in range(400):
+        shift = np.repeat(rng.normal(size=30), 4) + rng.normal(0, 0.3, 120)
+        quick = Resampling(resamples=200, seed=i)
+        made = compare_paired(np.zeros(120), shift, clusters=clusters, resampling=quick)
+        alarms["clustered"] += made.verdict != "undecided"
+        plain = compare_paired(np.zeros(120), shift, resampling=quick)
+        alarms["plain"] += plain.verdict != "undecided"
+    assert 0.03 <= alarms["clustered"] / 400 <= 0.07
+    assert alarms["plain"] / 400 > 0.2
+
+
+def test_the_interval_of_rates_covers_at_its_level() -> None:
+    """Correlated yes and no on 50 samples; the true difference is 0.15."""
+    rng = np.random.default_rng(16)
+    counts = rng.multinomial(50, [0.1, 0.25, 0.65], 4000)
+    covered = 0
+    for only_a, only_b, _ in counts.tolist():
+        interval = rates_interval(only_a, only_b, 50, 0.95)
+        covered += interval.low <= 0.15 <= interval.high
+    assert 0.93 <= covered / 4000 <= 0.97
+
+
+def test_six_samples_that_moved_alike_promise_no_more_than_they_show() -> None:
+    """Were one in ten to stay, six that moved would be no surprise."""
+    made = compare_paired([3] * 6, [4] * 6)
+    assert made.interval is not None
+    assert made.interval.low < 0.9 < made.interval.high
+
+
+def test_clusters_that_even_out_are_not_called_equal() -> None:
+    pairs = [1.0, -1.0] * 6
+    made = compare_paired([0.0] * 12, pairs, clusters=[place // 2 for place in range(12)])
+    assert made.interval is None
+    assert made.differing == 12
+    assert made.reason == "no cluster differs on the whole"
+
+
+def test_what_could_be_found_of_yes_or_no_is_what_mcnemar_needs() -> None:
+    """Six samples that differ one way are the fewest that its exact test tells at 5%."""
+    made = compare_paired([0] * 20, [0] * 18 + [1] * 2, binary=True)
+    rng = np.random.default_rng(3)
+    found = 0
+    for _ in range(300):
+        changed = (rng.random(20) < made.detectable).astype(float)
+        found += compare_paired(np.zeros(20), changed, binary=True).p_value <= 0.05
+    assert 0.72 <= found / 300 <= 0.9
+
+
+def test_what_could_be_found_grows_with_the_number_of_tests() -> None:
+    rng = np.random.default_rng(4)
+    one = compare_paired(np.zeros(100), rng.normal(0, 1, 100))
+    among = adjusted([one] * 6)[0]
+    strict, plain = (stats.norm.ppf(1 - 0.05 / each / 2) + stats.norm.ppf(0.8) for each in (6, 1))
+    assert among.detectable == pytest.approx(one.detectable * strict / plain)

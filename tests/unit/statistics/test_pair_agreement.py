@@ -1,0 +1,259 @@
+"""Two raters: against scikit-learn and scipy, published tables, and where nothing is defined."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.metrics import cohen_kappa_score
+
+from jurybox.rubric.scale import Scale
+from jurybox.statistics.agreement import PAIR_STATISTICS, agree
+from jurybox.statistics.bootstrap import Resampling
+from jurybox.statistics.pair_coefficients import MOST_CELLS, PairDraws, cells_of, kappa, tau_b
+from jurybox.statistics.pattern_draws import Drawing, intervals
+
+FIVE = Scale.parse("1-5")
+QUICK = Resampling(resamples=200)
+scores = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=1, max_size=40)
+
+
+def value(name: str, a: list[float], b: list[float], scale: Scale = FIVE) -> float | None:
+    return agree(a, b, scale, resampling=None)[name].value
+
+
+def expanded(table: list[list[int]], start: int = 1) -> tuple[list[float], list[float]]:
+    a: list[float] = []
+    b: list[float] = []
+    for i, row in enumerate(table):
+        for j, count in enumerate(row):
+            a += [i + start] * count
+            b += [j + start] * count
+    return a, b
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_kappas_are_those_of_scikit_learn_over_the_whole_scale(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a = rng.choice([1, 2, 5], 60)
+    b = rng.choice([1, 2, 4, 5], 60)
+    made = agree(a.tolist(), b.tolist(), FIVE, resampling=None)
+    for name, weights in (("kappa", None), ("kappa_linear", "linear")):
+        other = cohen_kappa_score(a, b, labels=[1, 2, 3, 4, 5], weights=weights)
+        assert made[name].value == pytest.approx(other, abs=1e-9)
+    other = cohen_kappa_score(a, b, labels=[1, 2, 3, 4, 5], weights="quadratic")
+    assert made["kappa_quadratic"].value == pytest.approx(other, abs=1e-9)
+    assert made["exact"].value == pytest.approx(np.mean(a == b), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("kind", ["whole", "continuous"])
+def test_correlations_are_those_of_scipy(seed: int, kind: str) -> None:
+    rng = np.random.default_rng(seed)
+    a = rng.integers(1, 6, 70).astype(float) if kind == "whole" else rng.uniform(1, 5, 170)
+    b = np.clip(a + rng.normal(size=len(a)), 1, 5)
+    b = np.round(b) if kind == "whole" else b
+    scale = FIVE if kind == "whole" else Scale.parse("1.0-5.0")
+    made = agree(a.tolist(), b.tolist(), scale, resampling=None)
+    assert made["pearson"].value == pytest.approx(stats.pearsonr(a, b)[0], abs=1e-9)
+    assert made["spearman"].value == pytest.approx(stats.spearmanr(a, b)[0], abs=1e-9)
+    assert made["kendall"].value == pytest.approx(stats.kendalltau(a, b)[0], abs=1e-9)
+
+
+def test_many_different_scores_have_the_same_tau_and_an_interval() -> None:
+    rng = np.random.default_rng(1)
+    a = rng.uniform(0, 1, MOST_CELLS + 1)
+    b = (a + rng.uniform(0, 1, MOST_CELLS + 1)) / 2
+    made = agree(a.tolist(), b.tolist(), Scale.parse("0.0-1.0"), resampling=QUICK)["kendall"]
+    assert made.value == pytest.approx(stats.kendalltau(a, b)[0], abs=1e-9)
+    assert made.interval is not None
+    assert made.interval.method == "Fieller"
+    assert made.interval.low < 0.5 < made.interval.high
+
+
+@given(pairs=st.lists(st.tuples(st.integers(0, 9), st.integers(3, 70)), min_size=2, max_size=60))
+def test_sorting_finds_the_tau_of_scipy_with_any_ties(pairs: list[tuple[int, int]]) -> None:
+    x, y = np.array(pairs, dtype=np.intp).T
+    mine = tau_b(x, y)
+    if len(set(x)) == 1 or len(set(y)) == 1:
+        assert mine is None
+    else:
+        assert mine == pytest.approx(stats.kendalltau(x, y)[0], abs=1e-14)
+
+
+def test_a_weighted_kappa_needs_the_whole_scale_not_just_the_scores_seen() -> None:
+    # Nobody gave a 2 or a 3; as places among the scores seen, 1 and 4 would be neighbours.
+    a = [1, 1, 4, 4, 5, 5, 5, 1]
+    b = [1, 4, 4, 5, 5, 5, 4, 1]
+    seen = cohen_kappa_score(a, b, weights="quadratic")
+    declared = cohen_kappa_score(a, b, weights="quadratic", labels=[1, 2, 3, 4, 5])
+    assert value("kappa_quadratic", a, b) == pytest.approx(declared, abs=1e-9)
+    assert abs(declared - seen) > 0.03
+
+
+def test_the_example_of_fleiss_cohen_and_everitt() -> None:
+    # J. L. Fleiss, J. Cohen and B. S. Everitt (1969), table 1: two raters, 200 items.
+    a, b = expanded([[106, 10, 4], [22, 28, 10], [2, 12, 6]])
+    assert value("kappa", a, b, Scale.parse("1-3")) == pytest.approx(0.429, abs=5e-4)
+
+
+def test_gwets_example_of_high_prevalence() -> None:
+    # K. L. Gwet (2008): 118 agreements on +, 5 and 2 disagreements, 0 agreements on -.
+    a, b = expanded([[118, 5], [2, 0]])
+    made = agree(a, b, Scale.parse("1-2"), resampling=None)
+    assert made["exact"].value == pytest.approx(0.944)
+    assert made["kappa"].value == pytest.approx(-0.0234, abs=5e-5)
+    assert made["ac1"].value == pytest.approx(0.9408, abs=5e-5)
+
+
+def test_ac2_is_one_minus_weighted_disagreement_by_hand() -> None:
+    a, b = [1, 2, 3, 4, 5, 5], [1, 3, 3, 2, 5, 4]
+    q = 5
+    w = [[1 - ((i - j) / (q - 1)) ** 2 for j in range(q)] for i in range(q)]
+    seen = sum(w[x - 1][y - 1] for x, y in zip(a, b, strict=True)) / 6
+    share = [(a.count(k) + b.count(k)) / 12 for k in range(1, q + 1)]
+    chance = sum(map(sum, w)) / (q * (q - 1)) * sum(p * (1 - p) for p in share)
+    assert value("ac2", a, b) == pytest.approx((seen - chance) / (1 - chance), abs=1e-12)
+
+
+@given(scores)
+def test_the_raters_can_change_places(rows: list[tuple[int, int]]) -> None:
+    a, b = ([float(row[i]) for row in rows] for i in (0, 1))
+    one, other = agree(a, b, FIVE, resampling=None), agree(b, a, FIVE, resampling=None)
+    for name in (each.name for each in PAIR_STATISTICS):
+        assert one[name].value == pytest.approx(other[name].value, abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [12, 200])
+def test_the_order_of_the_items_changes_nothing(n: int) -> None:
+    rng = np.random.default_rng(n)
+    a, b = rng.integers(1, 6, (2, n)).astype(float)
+    mixed = rng.permutation(n)
+    one = agree(a.tolist(), b.tolist(), FIVE, resampling=QUICK)
+    assert agree(a[mixed].tolist(), b[mixed].tolist(), FIVE, resampling=QUICK) == one
+
+
+@given(scores, st.permutations([1, 2, 3, 4, 5]))
+def test_labels_can_be_exchanged_where_order_does_not_count(
+    rows: list[tuple[int, int]], named: list[int]
+) -> None:
+    a, b = ([float(row[i]) for row in rows] for i in (0, 1))
+    x, y = ([float(named[row[i] - 1]) for row in rows] for i in (0, 1))
+    for name in ("exact", "kappa", "ac1"):
+        assert value(name, a, b) == pytest.approx(value(name, x, y), abs=1e-9)
+
+
+def test_every_score_the_same_leaves_kappa_undefined_with_a_reason_and_a_note() -> None:
+    made = agree([3.0] * 9, [3.0] * 9, FIVE)
+    assert made["exact"].value == 1
+    assert made["exact"].interval is not None
+    assert made["exact"].interval.low < 0.75
+    assert made["kappa"].value is None
+    assert (
+        made["kappa"].reason
+        == "every score is the same, so agreement can't be distinguished from chance"
+    )
+    assert "both raters gave one score only" in (made["pearson"].reason or "")
+    assert made.note is not None
+    assert "every score is 3" in made.note
+
+
+def test_accuracy_can_be_high_while_kappa_is_near_zero_and_the_note_says_why() -> None:
+    a, b = expanded([[118, 5], [2, 0]])
+    note = agree(a, b, Scale.parse("1-2"), resampling=None).note
+    assert note is not None
+    assert "94% of the items have the same score, yet kappa is -0.02" in note
+    assert "97% of the scores are 1" in note
+
+
+def test_ordinary_agreement_needs_no_note() -> None:
+    assert agree([1, 2, 3, 4, 5, 1], [1, 2, 3, 4, 5, 2], FIVE, resampling=None).note is None
+
+
+def test_a_continuous_scale_has_weighted_kappas_and_no_plain_one() -> None:
+    a, b = [0.1, 0.5, 0.9, 0.3], [0.2, 0.5, 0.7, 0.3]
+    made = agree(a, b, Scale.parse("0.0-1.0"))
+    x, y = np.array(a), np.array(b)
+    lin = 2 * np.cov(x, y, ddof=0)[0, 1] / (x.var() + y.var() + (x.mean() - y.mean()) ** 2)
+    assert made["kappa_quadratic"].value == pytest.approx(lin, abs=1e-12)
+    for name in ("kappa", "ac1", "ac2"):
+        assert made[name].value is None
+        assert "continuous" in (made[name].reason or "")
+
+
+def test_no_item_in_common_is_a_reason() -> None:
+    made = agree([], [], FIVE)
+    assert made.n == 0
+    assert made["kappa"].reason == "the two raters have no item in common"
+
+
+def test_counting_cells_gives_the_interval_that_drawing_items_gives() -> None:
+    rng = np.random.default_rng(8)
+    a = rng.integers(1, 4, 150).astype(float)
+    b = np.where(rng.random(150) < 0.6, a, rng.integers(1, 4, 150))
+    drawn = Resampling(resamples=4000)
+    fast = agree(a.tolist(), b.tolist(), FIVE, resampling=drawn)["pearson"].interval
+    slow = stats.bootstrap(
+        (a, b),
+        lambda x, y: np.corrcoef(x, y)[0, 1],
+        n_resamples=4000,
+        paired=True,
+        vectorized=False,
+        rng=rng,
+    ).confidence_interval
+    assert fast is not None
+    width = slow.high - slow.low
+    assert abs(fast.low - slow.low) < 0.05 * width
+    assert abs(fast.high - slow.high) < 0.05 * width
+
+
+def test_clusters_widen_the_intervals() -> None:
+    rng = np.random.default_rng(9)
+    a = rng.integers(1, 6, 40).astype(float)
+    b = np.clip(a + rng.integers(-1, 2, 40), 1, 5)
+    once = agree(a.tolist(), b.tolist(), FIVE)["kappa_linear"].interval
+    groups = np.repeat(np.arange(40), 5).tolist()
+    many = agree(np.repeat(a, 5).tolist(), np.repeat(b, 5).tolist(), FIVE, clusters=groups)[
+        "kappa_linear"
+    ].interval
+    assert once is not None
+    assert many is not None
+    assert "clusters" in many.method
+    assert (many.high - many.low) == pytest.approx(once.high - once.low, rel=0.1)
+
+
+def test_intervals_of_kappa_cover_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(21)
+    truth = np.array([[0.3, 0.06, 0.02], [0.05, 0.2, 0.07], [0.02, 0.05, 0.23]])
+    chance = float(truth.sum(1) @ truth.sum(0))
+    true_kappa = (np.trace(truth) - chance) / (1 - chance)
+    hits, trials = 0, 600
+    for trial in range(trials):
+        drawn = rng.choice(9, 120, p=truth.reshape(-1))
+        cells = cells_of((drawn // 3).astype(float), (drawn % 3).astype(float))
+        made = intervals(
+            lambda w, cells=cells: {"kappa": kappa(PairDraws(cells, w))},
+            Drawing(pattern_of=cells.cell_of, patterns=len(cells.x)),
+            {"kappa": float(kappa(PairDraws(cells, cells.counts[None, :]))[0])},
+            Resampling(resamples=400, seed=trial),
+        )["kappa"]
+        assert made is not None
+        hits += made.low <= true_kappa <= made.high
+    assert 0.93 <= hits / trials <= 0.97
+
+
+def test_fewer_than_ten_items_or_clusters_get_no_resampled_interval() -> None:
+    rng = np.random.default_rng(5)
+    a, b = rng.integers(1, 6, (2, 40)).tolist()
+    few = agree(a[:9], b[:9], FIVE, resampling=Resampling(resamples=200))
+    assert few["exact"].interval is not None
+    for name in ("kappa", "kappa_quadratic", "spearman", "ac2"):
+        assert few[name].value is not None
+        assert few[name].interval is None
+        assert (few[name].reason or "").startswith("9 items are too few")
+    clusters = [i % 9 for i in range(40)]
+    grouped = agree(a, b, FIVE, clusters=clusters, resampling=Resampling(resamples=200))
+    assert grouped["exact"].interval is None
+    assert (grouped["kappa"].reason or "").startswith("9 clusters are too few")
+    enough = agree(a[:10], b[:10], FIVE, resampling=Resampling(resamples=200))
+    assert enough["kappa_quadratic"].interval is not None

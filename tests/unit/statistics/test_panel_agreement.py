@@ -1,0 +1,250 @@
+"""All raters: against the krippendorff package, statsmodels and published tables."""
+
+import krippendorff
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
+
+from jurybox.rubric.scale import Scale
+from jurybox.statistics.agreement import PANEL_STATISTICS, PanelAgreement, Ratings, agree_all
+from jurybox.statistics.bootstrap import Resampling
+from jurybox.statistics.panel_coefficients import PanelDraws, RatingPatterns
+
+FIVE = Scale.parse("1-5")
+QUICK = Resampling(resamples=200)
+X = float("nan")
+
+
+def ratings(table: NDArray[np.float64]) -> Ratings:
+    """Return ratings from a row for each item and a column for each rater; NaN is missing."""
+    item, rater = np.nonzero(~np.isnan(table))
+    return Ratings(
+        criterion=None,
+        items=tuple(map(str, range(table.shape[0]))),
+        raters=tuple(map(str, range(table.shape[1]))),
+        item=tuple(item.tolist()),
+        rater=tuple(rater.tolist()),
+        score=tuple(table[item, rater].tolist()),
+    )
+
+
+def panel(table: NDArray[np.float64], scale: Scale = FIVE) -> PanelAgreement:
+    return agree_all(ratings(table), scale, resampling=None)
+
+
+def holed(seed: int, *, continuous: bool = False) -> NDArray[np.float64]:
+    rng = np.random.default_rng(seed)
+    truth = rng.uniform(1, 5, (40, 1))
+    table = np.clip(truth + rng.normal(0, 1, (40, 4)), 1, 5)
+    table = table if continuous else np.round(table)
+    table[rng.random(table.shape) < 0.3] = np.nan
+    return table
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("continuous", [False, True])
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval", "ratio"])
+def test_alpha_is_that_of_the_krippendorff_package(
+    seed: int, level: str, *, continuous: bool
+) -> None:
+    table = holed(seed, continuous=continuous)
+    scale = Scale.parse("1.0-5.0") if continuous else FIVE
+    other = krippendorff.alpha(table.T, level_of_measurement=level)
+    assert panel(table, scale)[f"alpha_{level}"].value == pytest.approx(other, abs=1e-9)
+
+
+def test_alpha_is_that_of_krippendorffs_own_example() -> None:
+    # K. Krippendorff (2011), "Computing Krippendorff's alpha-reliability", sections C and D.
+    observers = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, X, X, X],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, X, 3],
+        [X, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, X],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, X],
+    ]
+    made = panel(np.array(observers).T)
+    published = {"nominal": 0.743, "ordinal": 0.815, "interval": 0.849, "ratio": 0.797}
+    for level, value in published.items():
+        assert made[f"alpha_{level}"].value == pytest.approx(value, abs=5e-4)
+    assert made.n_items == 12
+    assert made.n_paired == 11
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_fleiss_kappa_is_that_of_statsmodels(seed: int) -> None:
+    table = np.random.default_rng(seed).integers(1, 6, (30, 4))
+    other = fleiss_kappa(aggregate_raters(table)[0])
+    assert panel(table.astype(float))["fleiss_kappa"].value == pytest.approx(other, abs=1e-9)
+
+
+def test_fleiss_kappa_is_that_of_a_published_table() -> None:
+    # The worked example after J. L. Fleiss (1971): 10 items, 14 raters, 5 categories.
+    counts = [
+        [0, 0, 0, 0, 14],
+        [0, 2, 6, 4, 2],
+        [0, 0, 3, 5, 6],
+        [0, 3, 9, 2, 0],
+        [2, 2, 8, 1, 1],
+        [7, 7, 0, 0, 0],
+        [3, 2, 6, 3, 0],
+        [2, 5, 3, 2, 2],
+        [6, 5, 2, 1, 0],
+        [0, 2, 2, 3, 7],
+    ]
+    rows = [[float(k + 1) for k, count in enumerate(row) for _ in range(count)] for row in counts]
+    assert panel(np.array(rows))["fleiss_kappa"].value == pytest.approx(0.210, abs=5e-4)
+
+
+def test_icc_is_that_of_shrout_and_fleiss() -> None:
+    # P. E. Shrout and J. L. Fleiss (1979), tables 2 and 4.
+    table = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
+    made = panel(np.array(table, dtype=float), Scale.parse("1-10"))
+    published = {"1_1": 0.17, "2_1": 0.29, "3_1": 0.71, "1_k": 0.44, "2_k": 0.62, "3_k": 0.91}
+    for form, value in published.items():
+        assert made[f"icc_{form}"].value == pytest.approx(value, abs=0.006)
+
+
+def test_two_raters_have_the_ac_of_their_pair() -> None:
+    table = np.random.default_rng(3).integers(1, 6, (50, 2)).astype(float)
+    made = panel(table)
+    for name in ("ac1", "ac2"):
+        assert made[name].value == pytest.approx(made.pairs[0].agreement[name].value, abs=1e-12)
+
+
+@settings(max_examples=25)
+@given(st.permutations(range(4)), st.permutations(range(40)))
+def test_the_order_of_raters_and_items_changes_nothing(raters: list[int], items: list[int]) -> None:
+    table = holed(1)
+    one, other = panel(table), panel(table[items][:, raters])
+    for name, figure in one.estimates.items():
+        assert figure.value == pytest.approx(other[name].value, abs=1e-12)
+
+
+def test_missing_ratings_are_noted_and_figures_have_intervals() -> None:
+    made = agree_all(ratings(holed(2)), FIVE, resampling=QUICK)
+    assert any("different numbers of ratings" in note for note in made.notes)
+    for name in (each.name for each in PANEL_STATISTICS if each.group != "icc"):
+        figure = made[name]
+        assert figure.value is not None
+        assert figure.interval is not None
+        assert figure.interval.low < figure.value < figure.interval.high
+
+
+def test_one_rater_gives_reasons_and_no_figures() -> None:
+    made = panel(np.array([[1.0], [2.0]]))
+    assert made.pairs == ()
+    assert made["alpha_nominal"].value is None
+    assert made["alpha_nominal"].reason == "no item was rated by two raters or more"
+    assert made["icc_2_1"].reason == "there is one rater only"
+
+
+def test_one_score_throughout_is_undefined_and_said() -> None:
+    made = agree_all(ratings(np.full((8, 3), 2.0)), FIVE)
+    assert made["alpha_ordinal"].value is None
+    assert made["fleiss_kappa"].value is None
+    assert made["ac1"].value == 1
+    assert any("every score is 2" in note for note in made.notes)
+
+
+def test_a_scale_with_negative_points_has_no_ratio() -> None:
+    made = panel(np.array([[-1.0, 1.0], [0.0, 0.0]]), Scale.parse("-1..1"))
+    assert made["alpha_ratio"].value is None
+    assert "below zero" in (made["alpha_ratio"].reason or "")
+
+
+def test_a_continuous_scale_has_no_fleiss_kappa() -> None:
+    made = panel(holed(0, continuous=True), Scale.parse("1.0-5.0"))
+    assert made["fleiss_kappa"].value is None
+    assert "continuous" in (made["fleiss_kappa"].reason or "")
+
+
+def test_a_second_rating_of_an_item_by_the_same_rater_is_refused() -> None:
+    twice = Ratings(
+        criterion=None, items=("a",), raters=("x",), item=(0, 0), rater=(0, 0), score=(1.0, 2.0)
+    )
+    with pytest.raises(ValueError, match="twice"):
+        agree_all(twice, FIVE)
+
+
+def test_thousands_of_different_items_get_a_jackknife_close_to_the_bootstrap() -> None:
+    rng = np.random.default_rng(6)
+    truth = rng.uniform(0.2, 0.8, (2000, 1))
+    table = truth + rng.uniform(-0.2, 0.2, (2000, 2))
+    scale = Scale.parse("0.0-1.0")
+    few = agree_all(ratings(table), scale, resampling=Resampling(resamples=200))
+    many = agree_all(ratings(table), scale, resampling=Resampling(resamples=2000))
+    drawn, left_out = few["alpha_interval"].interval, many["alpha_interval"].interval
+    assert drawn is not None
+    assert left_out is not None
+    assert left_out.method == "jackknife, 100 groups"
+    assert (left_out.high - left_out.low) == pytest.approx(drawn.high - drawn.low, rel=0.25)
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_many_draws_at_once_give_what_each_gives_alone(*, continuous: bool) -> None:
+    table = holed(3, continuous=continuous)
+    item, rater = np.nonzero(~np.isnan(table))
+    _, item = np.unique(item, return_inverse=True)
+    items = int(item.max()) + 1
+    patterns = RatingPatterns(item, table[item, rater], items)
+    share = np.bincount(patterns.pattern_of, minlength=len(patterns.ratings)) / items
+    weights = np.random.default_rng(0).multinomial(items, share, size=1000).astype(float)
+    for each in PANEL_STATISTICS:
+        if each.group != "icc" and not (continuous and each.categorical):
+            together = each.formula(PanelDraws(patterns, weights, 5))
+            alone = [each.formula(PanelDraws(patterns, row[None, :], 5)) for row in weights]
+            assert together == pytest.approx(np.concatenate(alone), abs=1e-12)
+
+
+def test_items_with_one_rating_count_for_chance_as_gwet_has_it_and_the_notes_say_so() -> None:
+    # The same ratings as in K. L. Gwet's package irrCAC (cac.raw4raters), with its figures.
+    observers = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, X, X, X],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, X, 3],
+        [X, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, X],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, X],
+    ]
+    made = panel(np.array(observers).T)
+    assert made["fleiss_kappa"].value == pytest.approx(0.76117, abs=5e-6)
+    assert made["ac1"].value == pytest.approx(0.77544, abs=5e-6)
+    assert any("only by how common each score is" in note for note in made.notes)
+
+
+def test_one_rating_or_two_are_different_numbers_of_ratings() -> None:
+    made = panel(np.array([[1.0, 1.0], [2.0, 3.0], [4.0, X]]))
+    assert any("Gwet's extension" in note for note in made.notes)
+    made = panel(np.array([[1.0, 1.0], [2.0, 3.0], [4.0, 4.0]]))
+    assert made.notes == ()
+
+
+@pytest.mark.parametrize("forms", [("icc_2_1", "icc_2_k", "icc_1_k", "icc_3_k")])
+def test_an_icc_without_a_denominator_does_not_claim_that_scores_are_the_same(
+    forms: tuple[str, ...],
+) -> None:
+    made = panel(np.array([[1.0, 2.0], [2.0, 1.0]]))
+    for form in forms:
+        assert made[form].value is None
+        assert "differ too little" in (made[form].reason or "")
+    same = panel(np.full((3, 2), 2.0))["icc_2_1"]
+    assert "every score is the same" in (same.reason or "")
+
+
+def test_alpha_says_where_only_the_paired_items_are_equal() -> None:
+    alpha = panel(np.array([[2.0, 2.0], [2.0, 2.0], [5.0, X]]))["alpha_ordinal"]
+    assert alpha.value is None
+    assert "items with two ratings or more" in (alpha.reason or "")
+
+
+def test_fewer_than_ten_items_with_two_ratings_get_no_interval() -> None:
+    table = holed(4)[:9]
+    alone = np.full((20, 4), X)
+    alone[:, 0] = 3.0
+    table[:, :2] = np.random.default_rng(0).integers(1, 6, (9, 2))
+    made = agree_all(ratings(np.concatenate([table, alone])), FIVE, resampling=QUICK)
+    for name in ("alpha_nominal", "alpha_ratio", "fleiss_kappa", "ac2"):
+        figure = made[name]
+        assert figure.value is not None
+        assert figure.interval is None
+        assert figure.reason == "9 items are too few for an interval by resampling, which takes 10"
