@@ -187,7 +187,7 @@ def test_a_judge_that_prefers_length_is_told_so_at_equal_quality(
     assert figures["verbosity.slope_given_gold"]["interval"]["low"] > 0
 
 
-def test_gates_fail_where_a_figure_doesnt_hold_them_or_isnt_known(
+def test_gates_fail_where_a_metric_misses_them_or_isnt_known(
     jurybox: Callable, runs: dict[str, str]
 ) -> None:
     gate = "position.swap_consistency >= 0.9"

@@ -89,7 +89,7 @@ def test_a_response_is_scored_and_passes(started: Callable) -> None:
         r"^correctness +4 of 5 +high +4 4 4 +Seen: correctness\.", done.out, re.MULTILINE
     )
     assert "total  20 of 25, overall 0.750" in done.out
-    assert "correctness >= 3  holds" in done.out
+    assert "correctness >= 3  passes" in done.out
     assert re.search(r"^position +Not at work: position\.", done.out, re.MULTILINE)
 
 

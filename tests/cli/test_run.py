@@ -144,7 +144,7 @@ def test_a_gate_that_does_not_hold_is_exit_code_1(started: Callable, write: Writ
     assert done.code == 1
     lines = done.out.splitlines()
     assert lines[3] == (
-        "needs attention  2 of 4 gates don't hold:"
+        "needs attention  2 of 4 gates fail:"
         " pass_rate >= 0.85 (0), latency_e2e_p95_ms <= 10000 (20000)"
     )
     assert "release ready  no" in done.out

@@ -56,7 +56,7 @@ def test_a_run_is_listed_with_what_matters_most(started: Callable, run_id: str) 
     assert (run["gates_passed"], run["gates"], run["decision"]) == (2, 4, None)
     line = started("runs").out.splitlines()[1]
     assert re.match(
-        rf"{run_id} +starter +finished +18 of 18 +aggregate_score 0\.8333 +2 of 4 gates hold"
+        rf"{run_id} +starter +finished +18 of 18 +aggregate_score 0\.8333 +2 of 4 gates pass"
         r" +unknown +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d",
         line,
     )
@@ -108,11 +108,9 @@ def test_a_run_is_shown_with_all_its_figures_by_name(jurybox: Callable, run_id: 
 
 def test_samples_that_need_a_person_are_named_first(jurybox: Callable, run_id: str) -> None:
     lines = jurybox("show", run_id).out.splitlines()
-    assert lines[3].startswith(
-        "needs attention  2 of 4 gates don't hold: pass_rate >= 0.85 (0.666667)"
-    )
+    assert lines[3].startswith("needs attention  2 of 4 gates fail: pass_rate >= 0.85 (0.666667)")
     assert lines[4] == (
-        "needs attention  failed, 6 samples: a pass rule does not hold: planet, novel,"
+        "needs attention  failed, 6 samples: a pass rule fails: planet, novel,"
         " planet (repeat 1), novel (repeat 1), planet (repeat 2) and 1 more"
     )
 
@@ -201,7 +199,7 @@ def test_a_store_without_runs_says_so(jurybox: Callable) -> None:
     assert jurybox("show", "last").err == "last: the store has no runs; run a suite first\n"
 
 
-def test_gates_that_do_not_hold_are_exit_code_1(jurybox: Callable, run_id: str) -> None:
+def test_gates_that_fail_are_exit_code_1(jurybox: Callable, run_id: str) -> None:
     done = jurybox("gate", "last")
     assert (done.code, done.err) == (1, "")
     assert re.search(r"^pass_rate >= 0\.85 +0\.666667 +no +-0\.1833$", done.out, re.MULTILINE)

@@ -17,7 +17,7 @@ from jurybox.engine.plan import DatasetPlan, Plan
 from jurybox.rubric.conditions import OPERATORS
 from jurybox.rubric.document import front_matter, rule_blocks, thresholds
 from jurybox.rubric.format_names import REPLY_FORMATS
-from jurybox.rubric.metrics import MEASURES, RATES, run_figures, sample_figures
+from jurybox.rubric.metrics import MEASURES, RATES, run_metrics, sample_metrics
 from jurybox.rubric.rules import MATCHES, NUMERIC_SIGNALS, SIGNAL_LEXICONS, SIGNALS
 from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.settings import VARIABLES
@@ -132,8 +132,8 @@ def test_the_table_of_placeholders_is_the_list_in_the_code() -> None:
     [
         ("Generation", front_matter.GENERATION_KEYS),
         ("Comparisons", (*OPERATORS, *RATES, *MEASURES)),
-        ("Comparisons", sample_figures((), overall="overall", components=True)),
-        ("Comparisons", run_figures((), overall="overall", components=True)),
+        ("Comparisons", sample_metrics((), overall="overall", components=True)),
+        ("Comparisons", run_metrics((), overall="overall", components=True)),
         ("Components", thresholds.COMPONENT_KEYS),
         ("Bands", thresholds.BAND_KEYS),
         ("Decisions", thresholds.DECISION_KEYS),

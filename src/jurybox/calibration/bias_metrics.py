@@ -228,7 +228,7 @@ _NOT_PROBED: Final = "no sample was judged again; `--probe N` does that"
 
 
 class BiasGate(msgspec.Struct, frozen=True, kw_only=True):
-    """One gate, the figure it was held against, whether it holds; else ``reason`` may say why."""
+    """One gate, its metric, whether it passes; else ``reason`` may say why."""
 
     gate: str
     value: float | None
@@ -269,7 +269,7 @@ class BiasReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Whether all gates hold."""
+        """Whether all gates pass."""
         return all(gate.passed for gate in self.gates)
 
     def figures(self) -> dict[str, BiasMetric]:
@@ -326,8 +326,10 @@ def probe_names() -> tuple[str, ...]:
     return tuple(f"{kind.name}.{figure}" for kind in KINDS for figure in STABILITY_METRICS)
 
 
-def hold(gates: Sequence[Comparison], figures: Mapping[str, BiasMetric]) -> tuple[BiasGate, ...]:
-    """Hold figures against gates; a figure that isn't known holds none."""
+def check_bias_gates(
+    gates: Sequence[Comparison], figures: Mapping[str, BiasMetric]
+) -> tuple[BiasGate, ...]:
+    """Check metrics against gates; an unknown metric fails."""
     held: list[BiasGate] = []
     for gate in gates:
         figure = figures.get(gate.name)
@@ -335,5 +337,5 @@ def hold(gates: Sequence[Comparison], figures: Mapping[str, BiasMetric]) -> tupl
         reason = None
         if value is None:
             reason = _NOT_PROBED if figure is None else figure.reason
-        held.append(BiasGate(gate=str(gate), value=value, passed=gate.holds(value), reason=reason))
+        held.append(BiasGate(gate=str(gate), value=value, passed=gate.passes(value), reason=reason))
     return tuple(held)

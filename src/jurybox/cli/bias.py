@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     "gates",
     multiple=True,
     metavar='"NAME OP NUMBER"',
-    help="Fail where a figure doesn't hold this; may be given repeatedly.",
+    help="Fail where a metric fails this gate; may be given repeatedly.",
 )
 @store_option
 @json_option
@@ -81,8 +81,8 @@ def command(  # noqa: PLR0917 - click passes them by name
     verbosity, self-preference and formatting are measured on what is stored, and nobody is asked.
     With --probe some samples are judged again, unchanged, with harmless changes and with injected
     ones; how many calls that takes is said before, and what was judged again once is never paid
-    for twice. Every figure has an interval and a sentence. The exit code is 1 when a gate doesn't
-    hold; a metric that is not measurable fails them.
+    for twice. Every figure has an interval and a sentence. The exit code is 1 when a gate fails;
+    a metric that is not measurable fails its gates.
 
     \b
     Examples:
@@ -95,7 +95,7 @@ def command(  # noqa: PLR0917 - click passes them by name
 
     from jurybox.app.bias_report import find_judged_run, measure_bias
     from jurybox.app.probe_judge import ProbeOptions
-    from jurybox.calibration.bias_metrics import check_gates, hold, read_gates
+    from jurybox.calibration.bias_metrics import check_bias_gates, check_gates, read_gates
     from jurybox.reporting.stored import rubric_of
     from jurybox.statistics.bootstrap import Resampling
 
@@ -117,7 +117,7 @@ def command(  # noqa: PLR0917 - click passes them by name
             if found is not None:
                 biases = (*report.biases, *found[0])
                 report = msgspec.structs.replace(report, biases=biases, probe=found[1])
-    report = msgspec.structs.replace(report, gates=hold(wanted, report.figures()))
+    report = msgspec.structs.replace(report, gates=check_bias_gates(wanted, report.figures()))
     if as_json:
         print_json(report.as_data())
     else:
@@ -272,7 +272,7 @@ def _gates(gates: tuple[BiasGate, ...]) -> Table:
     from jurybox.reporting.metric_text import exact
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("gate", "value", "holds", "why"):
+    for heading in ("gate", "value", "passes", "why"):
         table.add_column(heading, justify="right" if heading == "value" else "left")
     for gate in gates:
         word, colour = ("yes", "green") if gate.passed else ("no", "red")

@@ -222,7 +222,7 @@ def _figures(diff: RunDiff) -> Table:
 def _gates(gates: Sequence[GateValues]) -> Table:
     from jurybox.reporting.metric_text import shown
 
-    table = _table(("gate", "A", "holds", "B", "holds"), right=("A", "B"))
+    table = _table(("gate", "A", "passes", "B", "passes"), right=("A", "B"))
     for each in gates:
         cells = [plain(each.gate)]
         for gate in (each.a, each.b):

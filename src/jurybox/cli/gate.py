@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def command(run: str, decision: str | None, store_url: str | None, as_json: bool) -> int:
     """Hold a finished RUN against the gates of its rubric.
 
-    RUN is a run's id, the beginning of one, or `last`. The exit code is 0 when every gate holds, 1
+    RUN is a run's id, the beginning of one, or `last`. The exit code is 0 when every gate passes, 1
     when one doesn't, and 3 when the run isn't finished.
 
     \b

@@ -39,7 +39,7 @@ def command(folder: str, as_json: bool) -> None:
     for name in _FILES:
         click.echo(f"wrote {place / name}")
     click.echo(f"run it: jurybox run {shlex.quote(str(suite))}")
-    click.echo("three of its six answers have a fault, so two of the rubric's gates won't hold")
+    click.echo("three of its six answers have a fault, so two of the rubric's gates will fail")
 
 
 def _write(place: Path) -> None:

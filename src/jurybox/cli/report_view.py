@@ -133,10 +133,10 @@ def _print_whole(
 
 
 def print_verdict(rules: Sequence[RuleOutcome], decision: Decision | None) -> None:
-    """Print the pass rules, each with whether it holds, and what is to be done."""
+    """Print the pass rules, each with whether it passes, and what is to be done."""
     out = console()
     for rule in rules:
-        word = {True: "holds", False: "fails", None: "not measured"}[rule.passed]
+        word = {True: "passes", False: "fails", None: "not measured"}[rule.passed]
         colour = {True: "green", False: "red", None: "yellow"}[rule.passed]
         out.print(plain(f"{rule.rule}  ").append(word, style=colour))
     if decision is not None:

@@ -82,7 +82,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     Everything is stored as it comes in. Ctrl-C finishes the samples that are under way and stops; a
     second Ctrl-C stops at once. Nothing finished is lost or paid for twice: `jurybox resume` goes
     on. With --batch, Ctrl-C stops waiting: what was submitted goes on at the provider, and
-    `jurybox resume` reads it. The exit code is 1 when a gate of the rubric doesn't hold, and 3 when
+    `jurybox resume` reads it. The exit code is 1 when a gate of the rubric fails, and 3 when
     the run was stopped or no sample could be scored.
 
     \b

@@ -84,7 +84,7 @@ def _print_attention(out: "Console", view: RunView, concerns: Sequence[Concern])
     lines = [(note, "bold red") for note in view.notes]
     if failed:
         count = f"{len(failed)} of {len(view.gates)}"
-        lines.append((f"{count} gates don't hold: {', '.join(failed)}", "bold red"))
+        lines.append((f"{count} gates fail: {', '.join(failed)}", "bold red"))
     lines += [(_concern(each), _STYLES.get(each.kind, "red")) for each in concerns]
     errors: dict[str, int] = view.summary.get("evaluator_errors") or {}
     if errors:
@@ -146,7 +146,7 @@ def print_verdict(out: "Console", view: RunView, rubric: Rubric) -> None:
 
 
 def _gates(gates: Sequence[GateOutcome]) -> Table:
-    table = _table("gate", "value", "holds", "margin", right=("value", "margin"))
+    table = _table("gate", "value", "passes", "margin", right=("value", "margin"))
     for gate in gates:
         word, colour = ("yes", "green") if gate.passed else ("no", "red")
         margin = margin_of(gate)
@@ -160,7 +160,7 @@ def _gates(gates: Sequence[GateOutcome]) -> Table:
 
 
 def margin_of(gate: GateOutcome) -> float | None:
-    """Return how far a value is from where its gate stops to hold; below zero, it doesn't."""
+    """Return how far a value is from where its gate fails; below zero, it fails."""
     try:
         comparison = Comparison.parse(gate.gate)
     except Unreadable:

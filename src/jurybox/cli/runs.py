@@ -81,7 +81,7 @@ def _verdict(each: "ListedRun") -> str:
     parts = [] if each.decision is None else [each.decision]
     if each.gates is not None:
         held = each.gates_passed == each.gates
-        parts.append("gates hold" if held else f"{each.gates_passed} of {each.gates} gates hold")
+        parts.append("gates pass" if held else f"{each.gates_passed} of {each.gates} gates pass")
     return ", ".join(parts)
 
 

@@ -88,7 +88,7 @@ def print_record(record: Record, run: RunRow) -> None:
         _print_report(record, run)
     else:
         for rule in record.result.rules:
-            word = {True: "holds", False: "fails", None: "not measured"}[rule.passed]
+            word = {True: "passes", False: "fails", None: "not measured"}[rule.passed]
             out.print(plain(f"{rule.rule}  {word}"))
     if record.automated is not None:
         out.print(_trace(record.automated))

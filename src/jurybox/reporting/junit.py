@@ -60,7 +60,7 @@ class _Counts:
 def write_junit(file: BinaryIO, view: RunView, run: RunRow, store: Store) -> None:
     """Write a run as JUnit XML, sample by sample.
 
-    A sample has failed where a pass rule doesn't hold, or is about something that nobody measured,
+    A sample has failed where a pass rule fails, or is about something that nobody measured,
     or the system under test gave no response; it is in error where no judge gave a valid vote.
 
     Raises:
@@ -127,7 +127,7 @@ def _gates(view: RunView) -> Iterator[tuple[str, _Verdict | None]]:
         message = f"{view.summary['samples']} of {view.planned} samples are there"
         yield "the run is finished", _Verdict(tag="error", kind="unfinished", message=message)
     for gate in view.gates:
-        message = f"{gate.gate} does not hold: the value is {exact(gate.value)}"
+        message = f"{gate.gate} fails: the value is {exact(gate.value)}"
         failure = _Verdict(tag="failure", kind="gate", message=message)
         yield gate.gate, None if gate.passed else failure
 
@@ -141,7 +141,7 @@ def _verdict(result: SampleResult) -> _Verdict | None:
         return _Verdict(tag="failure", kind="target_error", message=message)
     if result.passed is False:
         broken, missing = unmet(result), unmeasured(result)
-        parts = [f"does not hold: {in_words(broken)}"] if broken else []
+        parts = [f"fails: {in_words(broken)}"] if broken else []
         parts += [f"not measured: {', '.join(rule.rule for rule in missing)}"] if missing else []
         kind = "pass_rule" if broken else "unmeasured"
         return _Verdict(tag="failure", kind=kind, message="; ".join(parts))

@@ -97,7 +97,7 @@ def _attention(view: RunView, concerns: Sequence[Concern]) -> Lines:
     yield ""
     points = [item(plain(note)) for note in view.notes]
     points += [
-        item(f"gate {code(gate.gate)} does not hold: the value is {exact(gate.value)}")
+        item(f"gate {code(gate.gate)} fails: the value is {exact(gate.value)}")
         for gate in view.gates
         if not gate.passed
     ]
@@ -141,7 +141,7 @@ def _gates(view: RunView) -> Lines:
     yield ""
     counts = view.summary.get("n", {})
     yield from table(
-        ("gate", "value", "margin", "n", "holds"),
+        ("gate", "value", "margin", "n", "passes"),
         (_gate(gate, counts) for gate in view.gates),
     )
 

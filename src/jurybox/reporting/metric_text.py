@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.documents.numbers import show_number
-from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, SAMPLES, run_figures
+from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, SAMPLES, run_metrics
 from jurybox.rubric.model import Rubric
 
 MISSING: Final = "-"
@@ -29,8 +29,8 @@ def figures_of(summary: Mapping[str, Any], rubric: Rubric) -> tuple[RunFigure, .
     The one that says most comes first, then those that the rubric defines, then the others.
     """
     counts: Mapping[str, int] = summary.get("n", {})
-    own = (figure.name for figure in rubric.figures)
-    usual = run_figures(
+    own = (figure.name for figure in rubric.metrics)
+    usual = run_metrics(
         [criterion.id for criterion in rubric.criteria],
         overall=rubric.overall_name,
         components=bool(rubric.components),

@@ -78,10 +78,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         """Return the canonical text."""
         return f"{self.name} {self.operator} {show_number(self.number)}"
 
-    def holds(self, value: float | None) -> bool:
+    def passes(self, value: float | None) -> bool:
         """Compare ``value``, rounded to six decimals so that 0.7 never fails as 0.6999999 (C10).
 
-        A missing value holds nothing: an unscored sample passes no rule.
+        A missing value never passes: an unscored sample meets no rule.
         """
         if value is None:
             return False

@@ -1,4 +1,4 @@
-"""The figures that rules and gates may name, and the formulas of those a document adds."""
+"""The metrics that rules and gates may name, and the formulas of those a document adds."""
 
 import re
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ SUMMARY_PARTS: Final = (
     "samples_of_further_demographics",
     "judge_score_mean",
 )
-"""What else stands beside the figures in a run's summary; no figure may be called so."""
+"""What else stands beside the metrics in a run's summary; no metric may be called so."""
 
 TOTAL_SCORE: Final = "total_score"
 SAMPLE_SCORE: Final = "sample_score"
@@ -71,7 +71,7 @@ class Statistic(msgspec.Struct, frozen=True, kw_only=True, tag="statistic"):
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True, tag="share"):
-    """``share of x == 2``: the fraction of samples with a value for which it holds."""
+    """``share of x == 2``: the fraction of samples with a value that meet it."""
 
     where: Comparison
 
@@ -81,7 +81,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True, tag="share"):
 
 
 class Ratio(msgspec.Struct, frozen=True, kw_only=True, tag="ratio"):
-    """``y per x == 2``: the sum of y, divided by the number of samples for which it holds."""
+    """``y per x == 2``: the sum of y, divided by the number of samples that meet it."""
 
     of: str
     where: Comparison
@@ -95,7 +95,7 @@ Formula = Statistic | Share | Ratio
 
 
 def parse_formula(written: str) -> Formula:
-    """Read the formula of a run's figure.
+    """Read the formula of a run's metric.
 
     Raises:
         Unreadable: the text has none of the forms.
@@ -114,13 +114,13 @@ def parse_formula(written: str) -> Formula:
     )
 
 
-def sample_figures(criteria: Iterable[str], *, overall: str, components: bool) -> tuple[str, ...]:
+def sample_metrics(criteria: Iterable[str], *, overall: str, components: bool) -> tuple[str, ...]:
     """Return every name that a rule about one sample may use."""
     extra = (SAMPLE_SCORE,) if components else ()
     return (*criteria, overall, TOTAL_SCORE, *extra, *MEASURES)
 
 
-def run_figures(criteria: Iterable[str], *, overall: str, components: bool) -> tuple[str, ...]:
+def run_metrics(criteria: Iterable[str], *, overall: str, components: bool) -> tuple[str, ...]:
     """Return every name that a rule about a run may use without the document declaring it."""
     means = tuple(f"{name}_mean" for name in (*criteria, overall))
     extra = (AGGREGATE_SCORE,) if components else ()

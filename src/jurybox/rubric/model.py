@@ -112,8 +112,8 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
     full_until: float | None = None
 
 
-class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure of a run that the document names itself."""
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric of a run that the document names itself."""
 
     name: str
     formula: Formula
@@ -163,7 +163,7 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
     without_response: dict[str, float] = {}
     pass_rules: tuple[Comparison, ...] = ()
     components: tuple[Component, ...] = ()
-    figures: tuple[Figure, ...] = ()
+    metrics: tuple[Metric, ...] = ()
     gates: tuple[Comparison, ...] = ()
     bands: tuple[Band, ...] = ()
     band_decimals: int = 0

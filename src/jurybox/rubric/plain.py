@@ -23,7 +23,7 @@ def rubric_as_data(rubric: Rubric) -> dict[str, Any]:
         "generation": msgspec.to_builtins(rubric.generation),
         "pass": [str(rule) for rule in rubric.pass_rules],
         "components": msgspec.to_builtins(rubric.components),
-        "figures": {figure.name: str(figure.formula) for figure in rubric.figures},
+        "metrics": {metric.name: str(metric.formula) for metric in rubric.metrics},
         "gates": [str(gate) for gate in rubric.gates],
         "bands": [
             {"label": band.label, "from": band.low, "meaning": band.meaning}

@@ -38,7 +38,7 @@ def decision_reasons(
     rules = (*decision.when_any, *decision.when_all)
     if not rules:
         return tuple(dict.fromkeys((*telling.missed(decision), *telling.weakest())))
-    held = [rule for rule in rules if rule.holds(figures.get(rule.name))]
+    held = [rule for rule in rules if rule.passes(figures.get(rule.name))]
     lines = (*telling.held(held), *(() if telling.names_criterion(held) else telling.weakest()))
     return tuple(dict.fromkeys(lines))
 
@@ -77,7 +77,7 @@ class _Telling:
     def _about(self, rule: Comparison) -> Sequence[str]:
         if rule.name != LOWEST_MEAN or rule.operator not in _LOW:
             return (rule.name,)
-        return [name for name in self._means if rule.holds(self._figures.get(name))]
+        return [name for name in self._means if rule.passes(self._figures.get(name))]
 
     def missed(self, decision: Decision) -> Iterator[str]:
         """Yield what the decisions above one would have needed."""
@@ -85,7 +85,7 @@ class _Telling:
             if each == decision:
                 return
             for rule in each.when_all:
-                if not rule.holds(self._figures.get(rule.name)):
+                if not rule.passes(self._figures.get(rule.name)):
                     wanted = f", and {each.decide} needs {_bounds([rule])}"
                     yield self._line(rule.name, wanted, [rule])
 
@@ -107,7 +107,7 @@ class _Telling:
         subject = name.removesuffix(_MEAN) if of_scores else name
         verb = "averages" if of_scores else "is"
         shown = _shown(value, [rule.number for rule in rules])
-        good = any(rule.operator in _HIGH and rule.holds(value) for rule in rules)
+        good = any(rule.operator in _HIGH and rule.passes(value) for rule in rules)
         word = "lowest" if good else "worst"
         return f"{subject} {verb} {shown}{tail}{self._where(name, word) if of_scores else ''}"
 

@@ -6,7 +6,7 @@ Measures = dict[str, float | None]
 
 
 def measures(response: Response) -> Measures:
-    """Return every measure of ``rubric.figures.MEASURES``; None where nobody measured it.
+    """Return every measure of ``rubric.metrics.MEASURES``; None where nobody measured it.
 
     Times that come from a cache are no measurement of this run, so they are left out.
     """

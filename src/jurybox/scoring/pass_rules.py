@@ -15,7 +15,7 @@ Figures = Mapping[str, float | None]
 
 
 class RuleOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One pass rule, the value it was held against, and whether it holds.
+    """One pass rule, the value it was checked against, and whether it passes.
 
     ``passed`` is None where the rule is about something that wasn't measured; a missing score
     fails.
@@ -57,14 +57,14 @@ def _written(rule: Comparison) -> str:
 
 def _holds(rule: Comparison, figures: Figures) -> bool | None:
     value = figures.get(rule.name)
-    return None if value is None and rule.name in MEASURES else rule.holds(value)
+    return None if value is None and rule.name in MEASURES else rule.passes(value)
 
 
 def decide(decisions: Sequence[Decision], figures: Figures) -> Decision | None:
-    """Return the first decision whose conditions hold; the last has none."""
+    """Return the first decision whose conditions are met; the last has none."""
     for decision in decisions:
-        some = any(rule.holds(figures.get(rule.name)) for rule in decision.when_any)
-        every = all(rule.holds(figures.get(rule.name)) for rule in decision.when_all)
+        some = any(rule.passes(figures.get(rule.name)) for rule in decision.when_any)
+        every = all(rule.passes(figures.get(rule.name)) for rule in decision.when_all)
         if some if decision.when_any else every:
             return decision
     return None

@@ -57,7 +57,7 @@ class Notice:
 
 
 def unmet(result: SampleResult) -> tuple[RuleOutcome, ...]:
-    """Return the pass rules that don't hold."""
+    """Return the pass rules that fail."""
     return tuple(rule for rule in result.rules if rule.passed is False)
 
 
@@ -94,7 +94,7 @@ _GRAVEST_FIRST: Final = (
     ),
     Kind(
         name="failed",
-        meaning="a pass rule does not hold",
+        meaning="a pass rule fails",
         # Who has no scores at all is named above, by what is the matter.
         concerns=lambda result: (
             result.passed is False

@@ -25,7 +25,7 @@ _MOST_GROUPS: Final = 1000
 
 
 class GateOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One gate, the value it was held against, and whether it holds; what is missing fails."""
+    """One gate, its value, and whether it passes; a missing value fails."""
 
     gate: str
     value: float | None
@@ -268,7 +268,7 @@ def check_gates(
         GateOutcome(
             gate=str(gate),
             value=figures.get(gate.name),
-            passed=gate.holds(figures.get(gate.name)),
+            passed=gate.passes(figures.get(gate.name)),
         )
         for gate in gates
     )

@@ -119,7 +119,7 @@ class Tally:
     def __init__(self, rubric: Rubric) -> None:
         self._rubric = rubric
         self._criteria = tuple(criterion.id for criterion in rubric.criteria)
-        formulas = [figure.formula for figure in rubric.figures]
+        formulas = [figure.formula for figure in rubric.metrics]
         kept = {each.of for each in formulas if isinstance(each, Statistic) and each.by[0] == "p"}
         named = dict.fromkeys(
             (
@@ -148,7 +148,7 @@ class Tally:
             value = result.figures.get(where.name)
             if value is not None:
                 self._told[where] += 1
-                self._held[where] += where.holds(value)
+                self._held[where] += where.passes(value)
         self._judged += result.judged and result.votes_valid > 0
         if result.judge_score is not None:
             self._judge.add(result.judge_score)
@@ -176,7 +176,7 @@ class Tally:
             column = self._columns[SAMPLE_SCORE]
             figures[AGGREGATE_SCORE] = column.statistic("mean")
             counts[AGGREGATE_SCORE] = column.count
-        for figure in self._rubric.figures:
+        for figure in self._rubric.metrics:
             figures[figure.name], counts[figure.name] = self._value(figure.formula)
         return figures, counts
 

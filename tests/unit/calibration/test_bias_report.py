@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurybox.calibration.bias_metrics import check_gates, hold, probe_names, read_gates
+from jurybox.calibration.bias_metrics import check_bias_gates, check_gates, probe_names, read_gates
 from jurybox.errors import InputError
 from jurybox.statistics.bias_metric import BiasMetric, unmeasured
 
@@ -14,14 +14,14 @@ FIGURES = {figure.name: figure for figure in (CONSISTENCY, UNKNOWN)}
 def test_a_gate_is_a_figures_name_an_operator_and_a_number() -> None:
     (gate,) = read_gates(["position.swap_consistency>=0.9"])
     assert str(gate) == "position.swap_consistency >= 0.9"
-    (outcome,) = hold([gate], FIGURES)
+    (outcome,) = check_bias_gates([gate], FIGURES)
     assert outcome.passed
     assert outcome.value == 0.9
 
 
 def test_a_figure_that_cant_be_told_fails_and_says_why() -> None:
     gates = read_gates(["verbosity.correlation <= 0.5", "injection.flattery.change <= 0.1"])
-    told, probed = hold(gates, FIGURES)
+    told, probed = check_bias_gates(gates, FIGURES)
     assert (told.passed, told.value) == (False, None)
     assert told.reason == "the run scores no single responses"
     assert not probed.passed

@@ -41,7 +41,7 @@ def test_gates_and_samples_are_test_cases(make_run: Callable, row: Callable) -> 
     ]
     assert list(case(root, "good")) == []
     failure = case(root, "wrong").find("failure")
-    assert failure.get("message") == "does not hold: accuracy_score >= 1 (is 0)"
+    assert failure.get("message") == "fails: accuracy_score >= 1 (is 0)"
     assert "It is <wrong> & so on." in failure.text
     error = case(root, "mute").find("error")
     assert error.get("type") == "parse_error"
@@ -50,7 +50,7 @@ def test_gates_and_samples_are_test_cases(make_run: Callable, row: Callable) -> 
     assert late.get("type") == "target_error"
     assert "timed out" in late.get("message")
     gate = case(root, "pass_rate >= 0.85").find("failure")
-    assert gate.get("message") == "pass_rate >= 0.85 does not hold: the value is 0.25"
+    assert gate.get("message") == "pass_rate >= 0.85 fails: the value is 0.25"
 
 
 def test_counts_are_those_of_the_cases(make_run: Callable, row: Callable) -> None:

@@ -14,7 +14,7 @@ RUBRIC = parse_rubric("""---
 id: figures
 version: 1.0.0
 scale: 0-10
-figures:
+metrics:
   tone_low: min of tone
   tone_high: max of tone
   tone_sum: sum of tone

@@ -192,7 +192,7 @@ def _describe_gauge(gauge: Gauge) -> str:
     if gauge.interval is not None:
         low, high = shown(gauge.interval.low), shown(gauge.interval.high)
         parts.append(f"The 95% interval is {low} to {high}.")
-    parts.append("The gate holds." if gauge.passed else "The gate doesn't hold.")
+    parts.append("The gate passes." if gauge.passed else "The gate fails.")
     return " ".join(parts)
 
 

@@ -57,7 +57,7 @@ def axis_of(name: str, rubric: Rubric, *values: float | None) -> Axis:
 
 
 def _declared(name: str, rubric: Rubric) -> Axis | None:
-    formula = next((each.formula for each in rubric.figures if each.name == name), None)
+    formula = next((each.formula for each in rubric.metrics if each.name == name), None)
     if isinstance(formula, Share):
         return WHOLE
     if isinstance(formula, Statistic):
@@ -134,7 +134,7 @@ class RunMetrics:
         self._rubric = rubric
         self._counts: dict[str, int] = self._summary.get("n", {})
         self._repeats: int = self._summary.get("repeats", {}).get("n", 1)
-        self._formulas = {figure.name: figure.formula for figure in rubric.figures}
+        self._formulas = {figure.name: figure.formula for figure in rubric.metrics}
 
     def of(self, name: str) -> PlottedMetric:
         """Return what is known of one figure."""
@@ -291,7 +291,7 @@ def _distribution(
 
 def _marks(name: str, rubric: Rubric, estimates: RunMetrics) -> tuple[Mark, ...]:
     marks: list[Mark] = []
-    for figure in rubric.figures:
+    for figure in rubric.metrics:
         formula = figure.formula
         if isinstance(formula, Statistic) and formula.of == name and formula.by[0] == "p":
             known = estimates.of(figure.name)

@@ -81,7 +81,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         final: whether the run is finished; else all this is of the samples so far.
-        release_ready: whether every gate holds; None for a rubric without gates.
+        release_ready: whether every gate passes; None for a rubric without gates.
         decision: the rubric's; None where it has none.
         meaning: of the decision, in the rubric's words.
         reasons: for the decision.
@@ -196,7 +196,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failed_gates(self) -> tuple[Gauge, ...]:
-        """The gates that don't hold."""
+        """The gates that fail."""
         return tuple(gate for gate in self.gates if not gate.passed)
 
     @property

@@ -110,7 +110,7 @@ class Gauge(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         gate: its text.
         value: of the figure it is about; None fails.
-        passed: whether it holds.
+        passed: whether it passes.
         threshold: the number it names; None where the text can't be read.
         upward: whether more is better; None where it asks for one number.
         margin: how far the value is on the good side; below zero on the other.

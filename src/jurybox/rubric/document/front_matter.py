@@ -54,7 +54,7 @@ KEYS: Final = (
     "without_response",
     "pass",
     "components",
-    "figures",
+    "metrics",
     "gates",
     "bands",
     "decisions",
@@ -211,7 +211,7 @@ def _read_overall_name(fields: Fields, criteria: Sequence[str]) -> str:
 
 
 def parse_name(text: str) -> str:
-    """Read the name of a figure.
+    """Read the name of a metric.
 
     Raises:
         Unreadable: it can't be one.

@@ -289,7 +289,7 @@ def _note_depth(fields: Fields, findings: Findings) -> None:
 
 
 # Entry by entry; every other key is taken as a whole.
-_MERGED: Final = ("scales", "weights", "evidence", "generation", "without_response", "figures")
+_MERGED: Final = ("scales", "weights", "evidence", "generation", "without_response", "metrics")
 _OWN: Final = ("id", "version")
 # These belong to one reply format: with another one they would mean nothing.
 _OF_FORMAT: Final = tuple(rules.option for rules in REPLY_FORMATS.values() if rules.option)

@@ -46,7 +46,7 @@ from jurybox.rubric.document.rule_blocks import (
 )
 from jurybox.rubric.document.thresholds import Thresholds, read_thresholds
 from jurybox.rubric.format_names import REPLY_FORMATS
-from jurybox.rubric.metrics import run_figures, sample_figures
+from jurybox.rubric.metrics import run_metrics, sample_metrics
 from jurybox.rubric.model import Criterion, Rubric
 from jurybox.rubric.rules import Lexicon, Rules
 from jurybox.rubric.scale import Scale
@@ -99,17 +99,17 @@ def check_names(
 ) -> None:
     """Hold the names that the document gives against those that are taken."""
     components = bool(thresholds.components)
-    of_sample = set(sample_figures((), overall="", components=components))
+    of_sample = set(sample_metrics((), overall="", components=components))
     if not head.overall_given:
         of_sample.add(head.overall_name)
-    of_run = set(run_figures((), overall="", components=components))
+    of_run = set(run_metrics((), overall="", components=components))
     for name, place, what in _given(criteria, head, thresholds):
         # A heading that gives no name at all is noted where it is read.
         if name and name in of_sample | of_run:
-            problem = f"{what} is called `{name}`, which is the name of a figure"
+            problem = f"{what} is called `{name}`, which is the name of a metric"
             findings.add(place, "name-taken", problem, "choose another name")
         elif name and f"{name}_mean" in of_run:
-            problem = f"the mean of `{name}` would be called `{name}_mean`, which is another figure"
+            problem = f"the mean of `{name}` would be called `{name}_mean`, which is another metric"
             findings.add(place, "name-taken", problem, "choose another name")
     ids = {criterion.id for criterion in criteria}
     for component, place in zip(thresholds.components, thresholds.component_places, strict=True):
@@ -262,7 +262,7 @@ def _assemble(
         without_response=head.without_response,
         pass_rules=thresholds.pass_rules,
         components=thresholds.components,
-        figures=thresholds.figures,
+        metrics=thresholds.metrics,
         gates=thresholds.gates,
         bands=thresholds.bands,
         band_decimals=thresholds.band_decimals,

@@ -100,9 +100,9 @@ def _thresholds(rubric: Rubric) -> Iterator[str]:
     if rubric.components:
         yield "components:"
         yield from (f"  {each.name}: {_component(each)}" for each in rubric.components)
-    if rubric.figures:
-        yield "figures:"
-        yield from (f"  {each.name}: {_text(str(each.formula))}" for each in rubric.figures)
+    if rubric.metrics:
+        yield "metrics:"
+        yield from (f"  {each.name}: {_text(str(each.formula))}" for each in rubric.metrics)
     yield from _listed("gates", [_text(str(gate)) for gate in rubric.gates])
     yield from _listed("bands", [_band(band, rubric.band_decimals) for band in rubric.bands])
     yield from _listed("decisions", [_decision(each) for each in rubric.decisions])

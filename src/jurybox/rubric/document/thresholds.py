@@ -1,4 +1,4 @@
-"""Pass rules, components, figures, gates, bands and decisions."""
+"""Pass rules, components, metrics, gates, bands and decisions."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
@@ -22,10 +22,10 @@ from jurybox.rubric.metrics import (
     Share,
     Statistic,
     parse_formula,
-    run_figures,
-    sample_figures,
+    run_metrics,
+    sample_metrics,
 )
-from jurybox.rubric.model import Band, Component, Decision, Figure
+from jurybox.rubric.model import Band, Component, Decision, Metric
 from jurybox.rubric.scale import Scale
 from jurybox.text_format import listed, nearest
 
@@ -45,7 +45,7 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     pass_rules: tuple[Comparison, ...]
     components: tuple[Component, ...]
     component_places: tuple[Place, ...]
-    figures: tuple[Figure, ...]
+    metrics: tuple[Metric, ...]
     gates: tuple[Comparison, ...]
     bands: tuple[Band, ...]
     band_decimals: int
@@ -54,7 +54,7 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Names:
-    """The figures that a comparison may use, each with its lowest and highest value."""
+    """The metrics that a comparison may use, each with its lowest and highest value."""
 
     def __init__(self, what: str, known: Mapping[str, Ends], findings: Findings) -> None:
         self._what = what
@@ -65,15 +65,15 @@ class _Names:
         return self._known.get(name, _OPEN)
 
     def check(self, name: str, place: Place) -> None:
-        """Note an unknown figure."""
+        """Note an unknown metric."""
         # Without criteria nothing is known, and each name would be noted for the same fault again.
         if self._known and name not in self._known:
             hint = nearest(name, self._known, f"known are {listed(self._known)}")
-            problem = f"{self._what} has no figure `{name}`"
-            self._findings.add(place, "unknown-figure", problem, hint)
+            problem = f"{self._what} has no metric `{name}`"
+            self._findings.add(place, "unknown-metric", problem, hint)
 
     def check_comparison(self, comparison: Comparison, place: Place) -> None:
-        """Note an unknown figure, or a number that it can never reach."""
+        """Note an unknown metric, or a number that it can never reach."""
         self.check(comparison.name, place)
         low, high = self.ends(comparison.name)
         number, sign = comparison.number, comparison.operator
@@ -99,15 +99,15 @@ def read_thresholds(fields: Fields, scales: Mapping[str, Scale | None], overall:
     of_sample = _sample_ends(ends, overall, components=bool(components))
     of_run = _run_ends(ends, overall, components=bool(components))
     sample = _Names("a sample", of_sample if scales else {}, fields.findings)
-    figures = tuple(_read_figures(fields, sample, of_run))
-    declared = {figure.name: _figure_ends(figure, sample) for figure in figures}
+    metrics = tuple(_read_metrics(fields, sample, of_run))
+    declared = {metric.name: _metric_ends(metric, sample) for metric in metrics}
     run = _Names("a run", (of_run | declared) if scales else {}, fields.findings)
     bands, decimals = _read_bands(fields)
     return Thresholds(
         pass_rules=tuple(_comparisons(fields, "pass", sample)),
         components=tuple(components),
         component_places=tuple(components.values()),
-        figures=figures,
+        metrics=metrics,
         gates=tuple(_comparisons(fields, "gates", run)),
         bands=bands,
         band_decimals=decimals,
@@ -117,22 +117,22 @@ def read_thresholds(fields: Fields, scales: Mapping[str, Scale | None], overall:
 
 
 def _sample_ends(ends: Mapping[str, Ends], overall: str, *, components: bool) -> dict[str, Ends]:
-    known = dict.fromkeys(sample_figures(ends, overall=overall, components=components), _OPEN)
+    known = dict.fromkeys(sample_metrics(ends, overall=overall, components=components), _OPEN)
     known |= dict.fromkeys(MEASURES, (0, None))
     known |= {SAMPLE_SCORE: (0, 1)} if components else {}
     return {**known, overall: (0, 1), **ends}
 
 
 def _run_ends(ends: Mapping[str, Ends], overall: str, *, components: bool) -> dict[str, Ends]:
-    known = dict.fromkeys(run_figures(ends, overall=overall, components=components), _OPEN)
+    known = dict.fromkeys(run_metrics(ends, overall=overall, components=components), _OPEN)
     known |= {SAMPLES: (0, None), **dict.fromkeys(RATES, (0, 1))}
     known |= {AGGREGATE_SCORE: (0, 1)} if components else {}
     means = {f"{name}_mean": each for name, each in ends.items()}
     return {**known, f"{overall}_mean": (0, 1), **means}
 
 
-def _figure_ends(figure: Figure, sample: _Names) -> Ends:
-    match figure.formula:
+def _metric_ends(metric: Metric, sample: _Names) -> Ends:
+    match metric.formula:
         case Share():
             return (0, 1)
         case Statistic(by=by, of=of) if by != "sum":
@@ -196,7 +196,7 @@ def _read_component(
     if of is not None and criteria and of not in (*criteria, *MEASURES):
         hint = nearest(of, (*criteria, *MEASURES), "name a criterion or a measure")
         problem = f"a component can't be made of `{of}`"
-        findings.add(inner.value_place("of"), "unknown-figure", problem, hint)
+        findings.add(inner.value_place("of"), "unknown-metric", problem, hint)
     if of in MEASURES and "full_until" not in inner:
         problem = f"the measure `{of}` has no `full_until`"
         findings.add(value.place, "missing-key", problem, "say up to which value it counts fully")
@@ -208,8 +208,8 @@ def _read_component(
     return Component(name=name, of=of, weight=float(weight), full_until=full_until)
 
 
-def _read_figures(fields: Fields, sample: _Names, taken: Collection[str]) -> Iterator[Figure]:
-    for key, value in fields.pairs("figures", "a mapping from names to formulas"):
+def _read_metrics(fields: Fields, sample: _Names, taken: Collection[str]) -> Iterator[Metric]:
+    for key, value in fields.pairs("metrics", "a mapping from names to formulas"):
         name = parse_at(key, "bad-name", parse_name, fields.findings)
         if name in taken or name in SUMMARY_PARTS:
             problem = f"`{name}` is a part of every run's summary"
@@ -227,7 +227,7 @@ def _read_figures(fields: Fields, sample: _Names, taken: Collection[str]) -> Ite
             case Ratio(of=of, where=where):
                 sample.check(of, value.place)
                 sample.check_comparison(where, value.place)
-        yield Figure(name=name, formula=formula)
+        yield Metric(name=name, formula=formula)
 
 
 def _read_bands(fields: Fields) -> tuple[tuple[Band, ...], int]:

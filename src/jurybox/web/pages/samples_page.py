@@ -28,7 +28,7 @@ _INPUTS: Final = msgspec.json.Decoder(Row)
 _FIGURES: Final = msgspec.json.Decoder(dict[str, float])
 _MEANINGS: Final = {name: kind.meaning for name, kind in KINDS.items()} | {
     "needs_review": "somebody ought to look at it",
-    "passed": "every pass rule holds",
+    "passed": "every pass rule passes",
     "split": "the votes don't agree",
 }
 

@@ -328,11 +328,11 @@ def test_an_open_fence_is_to_be_closed_with_what_opened_it() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "figures: {f: share of a == 9}",
-        "figures: {f: total_tokens per a == 9}",
+        "metrics: {f: share of a == 9}",
+        "metrics: {f: total_tokens per a == 9}",
     ],
 )
-def test_a_formula_with_a_value_that_its_figure_never_has_is_refused(line: str) -> None:
+def test_a_formula_with_a_value_that_its_metric_never_has_is_refused(line: str) -> None:
     head = HEAD.replace("---\n#", f"{line}\n---\n#")
     found = check_rubric(f"{head}## Criteria\n### A\n").findings
     assert [(each.line, each.code) for each in found] == [(5, "out-of-range")]
@@ -351,7 +351,7 @@ def test_a_formula_with_a_value_that_its_figure_never_has_is_refused(line: str) 
         "token_efficiency_ratio >= 3",
     ],
 )
-def test_a_value_that_a_figure_can_have_may_be_compared_with(rule: str) -> None:
+def test_a_value_that_a_metric_can_have_may_be_compared_with(rule: str) -> None:
     head = HEAD.replace("---\n#", f'pass: ["{rule}"]\n---\n#')
     assert check_rubric(f"{head}## Criteria\n### A\n").findings == ()
 

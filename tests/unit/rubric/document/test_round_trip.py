@@ -23,16 +23,16 @@ from jurybox.rubric.metrics import (
     Ratio,
     Share,
     Statistic,
-    run_figures,
-    sample_figures,
+    run_metrics,
+    sample_metrics,
 )
 from jurybox.rubric.model import (
     Band,
     Component,
     Decision,
-    Figure,
     Generation,
     Indicators,
+    Metric,
     Protocol,
     Section,
 )
@@ -186,10 +186,10 @@ Ends = tuple[float | None, float | None]
 
 
 @st.composite
-def comparisons(draw: DrawFn, figures: dict[str, Ends]) -> Comparison:
-    """A comparison with a value that its figure can have, written with at most six decimals."""
-    name = draw(st.sampled_from(list(figures)))
-    low, high = figures[name]
+def comparisons(draw: DrawFn, metrics: dict[str, Ends]) -> Comparison:
+    """A comparison with a value that its metric can have, written with at most six decimals."""
+    name = draw(st.sampled_from(list(metrics)))
+    low, high = metrics[name]
     unit = 10 ** draw(st.integers(3, 6))
     first = -(10**9) if low is None else round(low * unit)
     last = 10**9 if high is None else round(high * unit)
@@ -200,9 +200,9 @@ def comparisons(draw: DrawFn, figures: dict[str, Ends]) -> Comparison:
 
 
 def comparison_lists(
-    figures: dict[str, Ends], least: int = 0
+    metrics: dict[str, Ends], least: int = 0
 ) -> SearchStrategy[tuple[Comparison, ...]]:
-    return st.lists(comparisons(figures), min_size=least, max_size=3).map(tuple)
+    return st.lists(comparisons(metrics), min_size=least, max_size=3).map(tuple)
 
 
 class Levels(msgspec.Struct, frozen=True):
@@ -424,12 +424,12 @@ def components(draw: DrawFn, ids: list[str], overall: str) -> tuple[Component, .
 
 
 @st.composite
-def formulas(draw: DrawFn, figures: dict[str, Ends]) -> Formula:
-    name = draw(st.sampled_from(list(figures)))
+def formulas(draw: DrawFn, metrics: dict[str, Ends]) -> Formula:
+    name = draw(st.sampled_from(list(metrics)))
     by = st.one_of(
         st.sampled_from(["mean", "sum", "min", "max"]), st.integers(1, 99).map("p{}".format)
     )
-    where = draw(comparisons(figures))
+    where = draw(comparisons(metrics))
     return draw(
         st.one_of(
             st.builds(Statistic, by=by, of=st.just(name)),
@@ -456,12 +456,12 @@ def bands(draw: DrawFn) -> tuple[tuple[Band, ...], int]:
 
 
 @st.composite
-def decisions(draw: DrawFn, figures: dict[str, Ends]) -> tuple[Decision, ...]:
+def decisions(draw: DrawFn, metrics: dict[str, Ends]) -> tuple[Decision, ...]:
     if draw(st.booleans()):
         return ()
     made: list[Decision] = []
     for _ in range(draw(st.integers(0, 2))):
-        rules_ = draw(comparison_lists(figures, least=1))
+        rules_ = draw(comparison_lists(metrics, least=1))
         either = draw(st.booleans())
         made.append(
             Decision(
@@ -513,8 +513,8 @@ def sections(draw: DrawFn, rubric_has: dict[str, bool]) -> tuple[Section, ...]:
 
 
 RESERVED = {
-    *sample_figures((), overall="", components=True),
-    *run_figures((), overall="", components=True),
+    *sample_metrics((), overall="", components=True),
+    *run_metrics((), overall="", components=True),
 }
 
 
@@ -525,7 +525,7 @@ def is_taken(name: str) -> bool:
 def ends_in_a_sample(
     scales_: dict[str, Scale], overall: str, *, components: bool
 ) -> dict[str, Ends]:
-    known = sample_figures(scales_, overall=overall, components=components)
+    known = sample_metrics(scales_, overall=overall, components=components)
     ends: dict[str, Ends] = dict.fromkeys(known, (None, None))
     ends |= dict.fromkeys(MEASURES, (0, None))
     ends |= {name: (0, 1) for name in (overall, SAMPLE_SCORE) if name in ends}
@@ -533,13 +533,13 @@ def ends_in_a_sample(
 
 
 def ends_in_a_run(scales_: dict[str, Scale], overall: str, *, components: bool) -> dict[str, Ends]:
-    known = run_figures(scales_, overall=overall, components=components)
+    known = run_metrics(scales_, overall=overall, components=components)
     ends: dict[str, Ends] = dict.fromkeys(known, (None, None)) | {SAMPLES: (0, None)}
     ends |= {name: (0, 1) for name in (*RATES, f"{overall}_mean", AGGREGATE_SCORE) if name in ends}
     return ends | {f"{name}_mean": (scale.low, scale.high) for name, scale in scales_.items()}
 
 
-def ends_of_figure(formula: Formula, of_sample: dict[str, Ends]) -> Ends:
+def ends_of_metric(formula: Formula, of_sample: dict[str, Ends]) -> Ends:
     match formula:
         case Share():
             return (0, 1)
@@ -572,15 +572,15 @@ def rubrics(draw: DrawFn) -> Rubric:
     own_scales = {criterion.id: criterion.scale for criterion in made}
     of_sample = ends_in_a_sample(own_scales, overall, components=bool(parts))
     of_run = ends_in_a_run(own_scales, overall, components=bool(parts))
-    figure_names = draw(
+    metric_names = draw(
         st.lists(
             NAME.filter(lambda name: name not in of_run and name not in SUMMARY_PARTS),
             max_size=2,
             unique=True,
         )
     )
-    figures = tuple(Figure(name=name, formula=draw(formulas(of_sample))) for name in figure_names)
-    of_run |= {figure.name: ends_of_figure(figure.formula, of_sample) for figure in figures}
+    metrics = tuple(Metric(name=name, formula=draw(formulas(of_sample))) for name in metric_names)
+    of_run |= {metric.name: ends_of_metric(metric.formula, of_sample) for metric in metrics}
     levels_of_quality, band_decimals = draw(bands())
     template = draw(st.none() | templates())
     has = {"Criteria": True, "Lexicons": bool(shared), "Judge prompt": template is not None}
@@ -597,7 +597,7 @@ def rubrics(draw: DrawFn) -> Rubric:
         without_response=draw(scores_without_response(own_scales)),
         pass_rules=draw(comparison_lists(of_sample)),
         components=parts,
-        figures=figures,
+        metrics=metrics,
         gates=draw(comparison_lists(of_run)),
         bands=levels_of_quality,
         band_decimals=band_decimals,

@@ -7,8 +7,8 @@ from jurybox.rubric.metrics import (
     Share,
     Statistic,
     parse_formula,
-    run_figures,
-    sample_figures,
+    run_metrics,
+    sample_metrics,
 )
 
 FULL = Comparison(name="accuracy", operator="==", number=2)
@@ -48,15 +48,15 @@ def test_a_bad_comparison_in_a_formula_says_so_itself() -> None:
         parse_formula("share of accuracy = 2")
 
 
-def test_scores_of_components_are_figures_only_where_there_are_components() -> None:
-    assert "sample_score" in sample_figures(["tone"], overall="overall", components=True)
-    assert "sample_score" not in sample_figures(["tone"], overall="overall", components=False)
-    assert "aggregate_score" in run_figures(["tone"], overall="overall", components=True)
-    assert "aggregate_score" not in run_figures(["tone"], overall="overall", components=False)
+def test_scores_of_components_are_metrics_only_where_there_are_components() -> None:
+    assert "sample_score" in sample_metrics(["tone"], overall="overall", components=True)
+    assert "sample_score" not in sample_metrics(["tone"], overall="overall", components=False)
+    assert "aggregate_score" in run_metrics(["tone"], overall="overall", components=True)
+    assert "aggregate_score" not in run_metrics(["tone"], overall="overall", components=False)
 
 
-def test_figures_follow_the_criteria_and_the_name_of_the_overall_score() -> None:
-    assert {"tone", "quality"} <= set(sample_figures(["tone"], overall="quality", components=False))
+def test_metrics_follow_the_criteria_and_the_name_of_the_overall_score() -> None:
+    assert {"tone", "quality"} <= set(sample_metrics(["tone"], overall="quality", components=False))
     assert {"tone_mean", "quality_mean"} <= set(
-        run_figures(["tone"], overall="quality", components=False)
+        run_metrics(["tone"], overall="quality", components=False)
     )
