@@ -23,24 +23,25 @@ import msgspec
 from processes import machine
 
 from jurybox.engine.driver import drive_sync
-from jurybox.engine.outcomes import StoredOutcome, read_result
 from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text
 from jurybox.engine.records import (
     ENCODER,
     ExchangeRow,
     RunRow,
     SampleRow,
+    StoredOutcome,
     framed,
     hashed_sample,
     hashes_of,
     notes_of,
+    read_result,
+    request_hash,
     request_key,
     run_digest,
-    sealed_exchange,
-    sealed_run,
+    sealed,
 )
-from jurybox.engine.request_hash import request_hash
-from jurybox.engine.runner import Work, sample_row
+from jurybox.engine.runner import sample_row
+from jurybox.engine.transcript import Work
 from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
 from jurybox.rubric_files import RubricFiles
 from jurybox.sample import Response, Row, Timing, Usage
@@ -165,7 +166,7 @@ class Patterns:
         # Only a page of one sample shows its exchanges, and those of all would fill the disk.
         if number % ASKED:
             sample, exchanges = msgspec.structs.replace(sample, notes=notes_of(())), []
-        mine = [sealed_exchange(msgspec.structs.replace(each, number=number)) for each in exchanges]
+        mine = [sealed(msgspec.structs.replace(each, number=number)) for each in exchanges]
         renamed = msgspec.structs.replace(sample, number=number, sample_id=f"q{number}")
         return hashed_sample(renamed, map(hashes_of, mine)), mine
 
@@ -187,7 +188,7 @@ def write_run(file: Path, count: int) -> None:
     patterns = Patterns(plan)
     tally = RunTally(plan.procedure().judging.rubric, plan.repeats)
     store = open_store(str(file))
-    store.create_run(sealed_run(row))
+    store.create_run(sealed(row))
     hashes: list[str] = []
     for first in range(0, count, TOGETHER):
         copies = [patterns.copy(number) for number in range(first, min(first + TOGETHER, count))]
@@ -205,7 +206,7 @@ def write_run(file: Path, count: int) -> None:
         outcome=ENCODER.encode(outcome).decode(),
         digest=run_digest(sorted(hashes)),
     )
-    store.update_run(sealed_run(finished))
+    store.update_run(sealed(finished))
     store.close()
 
 

@@ -9,14 +9,19 @@ import msgspec
 import pytest
 
 from jurybox.app.metadata import run_metadata
-from jurybox.engine.caller import Asker
-from jurybox.engine.outcomes import StoredOutcome, read_result
+from jurybox.engine.caller import SampleState
 from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text
-from jurybox.engine.records import ENCODER, RunRow, run_digest, sealed_run
-from jurybox.engine.runner import Runner, Work
-from jurybox.engine.stop import Stop
-from jurybox.engine.store_port import Store
-from jurybox.engine.transcript import Stage
+from jurybox.engine.ports import Store
+from jurybox.engine.records import (
+    ENCODER,
+    RunRow,
+    StoredOutcome,
+    read_result,
+    run_digest,
+    sealed,
+)
+from jurybox.engine.runner import Runner, Stop
+from jurybox.engine.transcript import ModelSession, Work
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.reporting.view import RunView, finished_view, unfinished_view
 from jurybox.sample import Response, Row, Timing, Usage
@@ -55,11 +60,11 @@ def answered(
     return Row(**{"id": sample_id, "task": f"Task {sample_id}", "response": response, **more})
 
 
-class _Nobody:
+class _Observer:
     def finished(self, work: Work, result: SampleResult) -> None:
-        """Nobody looks."""
+        """Ignore it."""
 
-    def broken_sample(self, sample_id: str, error: Exception) -> None:
+    def sample_error(self, sample_id: str, error: Exception) -> None:
         raise AssertionError(sample_id) from error
 
 
@@ -132,7 +137,7 @@ def _begun(run_id: str, plan: Plan) -> RunRow:
     metadata = run_metadata(
         run_id=run_id, timestamp=WHEN, plan=plan, procedure=plan.procedure(), region=None
     )
-    return sealed_run(
+    return sealed(
         RunRow(
             id=run_id,
             suite=plan.suite,
@@ -150,8 +155,8 @@ def _begun(run_id: str, plan: Plan) -> RunRow:
 async def _run(
     run_id: str, plan: Plan, store: Store, judge: Judge | None, work: Sequence[Work]
 ) -> None:
-    async def ask(_: str, request: ModelRequest, asker: Asker) -> Outcome:
-        asker.begun = True
+    async def ask(_: str, request: ModelRequest, state: SampleState) -> Outcome:
+        state.started = True
         if judge is None:
             raise AssertionError("nobody is asked")
         said = judge(request.messages[0].content)
@@ -160,11 +165,12 @@ async def _run(
     runner = Runner(
         run_id=run_id,
         procedure=plan.procedure(),
-        stage=Stage(ask=ask, endpoint=lambda model: model),
+        session=ModelSession(call=ask, endpoint=lambda model: model),
         store=store,
-        window=1,
+        observer=_Observer(),
+        stop=Stop(),
     )
-    await runner.run(work, _Nobody(), Stop())
+    await runner.run(work)
 
 
 def _finished(row: RunRow, plan: Plan, store: Store) -> RunRow:
@@ -186,6 +192,6 @@ def _finished(row: RunRow, plan: Plan, store: Store) -> RunRow:
         outcome=ENCODER.encode(outcome).decode(),
         digest=run_digest(store.hashes(row.id)),
     )
-    finished = sealed_run(finished)
+    finished = sealed(finished)
     store.update_run(finished)
     return finished

@@ -27,9 +27,8 @@ from jurybox.settings import (
 )
 
 if TYPE_CHECKING:
-    from jurybox.engine.ports import Model
+    from jurybox.engine.ports import Model, Store
     from jurybox.engine.records import RunRow
-    from jurybox.engine.store_port import Store
     from jurybox.models.connections import HttpOptions
     from jurybox.models.http import HttpClient
     from jurybox.models.local.files import ModelFile

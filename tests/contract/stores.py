@@ -25,11 +25,7 @@ from jurybox.engine.records import (
     RunRow,
     SampleRow,
     seal_of,
-    sealed_batch,
-    sealed_calibration,
-    sealed_exchange,
-    sealed_review,
-    sealed_run,
+    sealed,
 )
 
 if TYPE_CHECKING:
@@ -51,7 +47,7 @@ def run_row(run_id: str = "run-1", **changes: object) -> RunRow:
         "outcome": None,
         "digest": None,
     }
-    return sealed_run(RunRow(**{**columns, **changes}))
+    return sealed(RunRow(**{**columns, **changes}))
 
 
 def sample_row(number: int, run_id: str = "run-1", **changes: object) -> SampleRow:
@@ -86,7 +82,7 @@ def exchange_row(
         "outcome": '{"text": "4"}',
         "notes": "{}",
     }
-    return sealed_exchange(ExchangeRow(**{**columns, **changes}))
+    return sealed(ExchangeRow(**{**columns, **changes}))
 
 
 def batch_row(number: int, run_id: str = "run-1", **changes: object) -> BatchRow:
@@ -101,7 +97,7 @@ def batch_row(number: int, run_id: str = "run-1", **changes: object) -> BatchRow
         "terms": '{"form": "text"}',
         "submitted_at": "2026-01-02T03:04:05Z",
     }
-    return sealed_batch(BatchRow(**{**columns, **changes}))
+    return sealed(BatchRow(**{**columns, **changes}))
 
 
 def calibration_row(name: str = "cal-1", **changes: object) -> CalibrationRow:
@@ -122,7 +118,7 @@ def calibration_row(name: str = "cal-1", **changes: object) -> CalibrationRow:
         "figures": "{}",
         "tuning": None,
     }
-    return sealed_calibration(CalibrationRow(**{**columns, **changes}))
+    return sealed(CalibrationRow(**{**columns, **changes}))
 
 
 def review_row(
@@ -141,7 +137,7 @@ def review_row(
         "verdict": '{"scores": {"tone": 4}}',
         "comment": "",
     }
-    return sealed_review(ReviewRow(**{**columns, **changes}))
+    return sealed(ReviewRow(**{**columns, **changes}))
 
 
 _PRELUDE = f"""

@@ -12,7 +12,7 @@ import pytest
 import loopback
 import real_models
 from jurybox.engine.caller import Callers
-from jurybox.engine.ports import Model, ModelTrouble
+from jurybox.engine.ports import Model, ModelError
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
 from jurybox.models.function import FunctionModel
@@ -71,7 +71,7 @@ async def replay(state: State) -> AsyncGenerator[Model]:
 
 @asynccontextmanager
 async def scripted(state: State) -> AsyncGenerator[Model]:
-    trouble = ModelTrouble("refused", "no", retry=False)
+    trouble = ModelError("refused", "no", retry=False)
     yield ScriptedModel(lambda _: REPLY if state == "working" else trouble)
 
 
@@ -118,9 +118,9 @@ def test_a_request_gets_a_reply_with_text_and_usage(making: Making) -> None:
 
 @every_model
 def test_trouble_is_trouble_and_says_what(making: Making) -> None:
-    async def main() -> ModelTrouble:
+    async def main() -> ModelError:
         async with making("broken") as model:
-            with pytest.raises(ModelTrouble) as caught:
+            with pytest.raises(ModelError) as caught:
                 await model.complete(REQUEST)
             await model.aclose()
             return caught.value

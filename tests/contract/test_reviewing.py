@@ -7,8 +7,8 @@ import pytest
 
 from jurybox.app.review_desk import ReviewDesk, Unseen
 from jurybox.engine.audit import audit
-from jurybox.engine.records import ReviewRow, sealed_review
-from jurybox.engine.store_port import Store
+from jurybox.engine.ports import Store
+from jurybox.engine.records import ReviewRow, sealed
 from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting.corrected_estimate import CorrectionRequest, estimate
 from jurybox.review.reviews import Circumstances, HumanVerdict, by_number, gold_of
@@ -414,7 +414,7 @@ def stored_verdict(desk: ReviewDesk, text: str) -> None:
         verdict=text,
         comment="",
     )
-    desk.store.add_review(sealed_review(row))
+    desk.store.add_review(sealed(row))
 
 
 @pytest.mark.parametrize(
@@ -446,7 +446,7 @@ def test_a_withdrawal_may_seem_older_than_what_it_withdraws(desk: ReviewDesk) ->
     (row,) = desk.store.reviews(desk.run.id)
     # The clock was put back in between.
     older = {"id": "w", "created_at": "2020-01-01T00:00:00Z", "action": "withdrawal", "of": row.id}
-    desk.store.add_review(sealed_review(msgspec.structs.replace(row, **older)))
+    desk.store.add_review(sealed(msgspec.structs.replace(row, **older)))
     assert audit(desk.store, desk.run).difference is None
     assert desk.reviews() == ()
 
@@ -562,9 +562,7 @@ def test_thousands_of_reviews_are_all_counted(
     large = ReviewDesk(desk.store, desk.run)
     large.order = RandomOrder(desk.run.id, 20_000)
     rows = [
-        sealed_review(
-            msgspec.structs.replace(row, id=f"r{place:05}", number=large.order.number(place))
-        )
+        sealed(msgspec.structs.replace(row, id=f"r{place:05}", number=large.order.number(place)))
         for place in range(2300)
     ]
     monkeypatch.setattr(desk.store, "reviews", lambda _: rows)

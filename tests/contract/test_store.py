@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from jurybox.engine.ports import Store
 from jurybox.engine.records import ExchangeRow, SampleRow
-from jurybox.engine.store_port import Store
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage import open_store
 from jurybox.storage.database import reading, writing

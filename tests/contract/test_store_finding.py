@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from jurybox.engine.ports import SampleQuery, Store
 from jurybox.engine.records import ENCODER, SampleRow
-from jurybox.engine.sample_query import SampleQuery
-from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
 from jurybox.scoring.sample_index import FLAGS, Facets, facets_of
 from jurybox.scoring.sample_result import SampleResult

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from jurybox.engine.ports import Store
 from jurybox.engine.records import ReviewRow
-from jurybox.engine.store_port import Store
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage import open_store
 from stores import in_process, review_row, run_row, sample_row

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import Frame, ModelReply, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
 from jurybox.rubric.model import Generation
@@ -28,13 +28,13 @@ REQUEST = ModelRequest(
 
 def ask(
     *script: Fault, request: ModelRequest = REQUEST
-) -> tuple[ModelReply | ModelTrouble, list[Any]]:
-    async def main() -> tuple[ModelReply | ModelTrouble, list[Any]]:
+) -> tuple[ModelReply | ModelError, list[Any]]:
+    async def main() -> tuple[ModelReply | ModelError, list[Any]]:
         async with Loopback(*script) as server:
             model = AnthropicModel("m", anthropic_client("key-123", server.url))
             try:
-                outcome: ModelReply | ModelTrouble = await model.complete(request)
-            except ModelTrouble as trouble:
+                outcome: ModelReply | ModelError = await model.complete(request)
+            except ModelError as trouble:
                 outcome = trouble
             await model.aclose()
             return outcome, server.requests
@@ -62,9 +62,9 @@ def reply_to(body: bytes) -> ModelReply:
     return outcome
 
 
-def trouble_of(fault: Fault) -> ModelTrouble:
+def trouble_of(fault: Fault) -> ModelError:
     outcome, _ = ask(fault)
-    assert isinstance(outcome, ModelTrouble), outcome
+    assert isinstance(outcome, ModelError), outcome
     return outcome
 
 
@@ -214,9 +214,9 @@ def test_a_refusal_is_quoted() -> None:
     assert str(trouble) == "HTTP 400: max_tokens: must be positive"
 
 
-@pytest.mark.parametrize(("code", "everybody"), [(400, False), (401, True), (404, True)])
-def test_a_refused_key_or_model_is_everybodys(code: int, *, everybody: bool) -> None:
-    assert trouble_of(status(code)).everybody is everybody
+@pytest.mark.parametrize(("code", "fatal"), [(400, False), (401, True), (404, True)])
+def test_a_refused_key_or_model_is_fatal(code: int, *, fatal: bool) -> None:
+    assert trouble_of(status(code)).fatal is fatal
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from batch_server import BatchServer, Data
 from judge_server import general_verdict
 from jurybox.cli.app import run as command
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.models.batched import Pace
 from jurybox.models.http import HttpAnswer, HttpCall, HttpClient, HttpOptions
 
@@ -279,7 +279,7 @@ def test_a_parameter_that_isnt_taken_is_left_out_in_the_next_batch(
 
 @pytest.mark.parametrize("status", [401, 404])
 @MODELS
-def test_a_refusal_of_everybody_stops_the_run_and_records_nothing(
+def test_a_fatal_refusal_stops_the_run_and_records_nothing(
     bench: Bench, model: str, status: int
 ) -> None:
     kind = {401: "authentication_error", 404: "not_found_error"}[status]
@@ -459,9 +459,7 @@ def test_a_list_in_which_nothing_can_be_read_is_not_taken_for_an_empty_one(
 
 
 @MODELS
-def test_a_refusal_of_everybody_throws_away_nothing_that_was_paid_for(
-    bench: Bench, model: str
-) -> None:
+def test_a_fatal_refusal_throws_away_nothing_that_was_paid_for(bench: Bench, model: str) -> None:
     refusal = 402, {"error": {"type": "billing_error", "message": "pay"}}
     bench.server.item = lambda body, _count: refusal if "Add 20." in json.dumps(body) else None
     done = bench.run("--batch", model=model)
@@ -537,9 +535,9 @@ def test_results_go_into_a_file_as_far_as_they_are_bounded(bench: Bench) -> None
     answer, content = downloaded(bench.server.url, path, largest_body=10)
     assert answer.body == b""
     assert content.count(b"\n") == SAMPLES
-    with pytest.raises(ModelTrouble, match=r"the answer is larger than 0 MB") as caught:
+    with pytest.raises(ModelError, match=r"the answer is larger than 0 MB") as caught:
         downloaded(bench.server.url, path, largest_file=1000)
     assert not caught.value.retry
     # What is refused says so in words, and not in the file.
-    with pytest.raises(ModelTrouble, match="no such thing"):
+    with pytest.raises(ModelError, match="no such thing"):
         downloaded(bench.server.url, "/files/file-99/content")

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 import loopback
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.openai import OpenAIModel, openai_client
 from jurybox.rubric.model import Generation
@@ -176,7 +176,7 @@ def test_a_wrong_value_is_the_users_to_mend(said: str) -> None:
     async def main() -> int:
         async with Loopback(status(400, {"message": said})) as server:
             model = OpenAIModel("m", openai_client(server.url))
-            with pytest.raises(ModelTrouble) as caught:
+            with pytest.raises(ModelError) as caught:
                 await model.complete(HELD)
             await model.aclose()
             assert not caught.value.retry
@@ -192,7 +192,7 @@ def test_giving_way_comes_to_an_end() -> None:
     async def main() -> int:
         async with Loopback(status(400, {"message": f"{said} seed, logprobs"})) as server:
             model = OpenAIModel("m", openai_client(server.url))
-            with pytest.raises(ModelTrouble):
+            with pytest.raises(ModelError):
                 await model.complete(msgspec.structs.replace(HELD, logprobs=1))
             await model.aclose()
             return len(server.requests)

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import loopback
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.models import connections
 from jurybox.models.http import HttpAnswer, HttpClient, HttpOptions
 from loopback import Exchange, Fault, Loopback
@@ -79,8 +79,8 @@ async def twice(client: HttpClient, _: Loopback) -> None:
     await post(client)
 
 
-async def trouble(client: HttpClient) -> ModelTrouble:
-    with pytest.raises(ModelTrouble) as caught:
+async def trouble(client: HttpClient) -> ModelError:
+    with pytest.raises(ModelError) as caught:
         await client.post("/x", {})
     return caught.value
 
@@ -285,7 +285,7 @@ def test_nothing_that_a_server_says_is_more_than_trouble(said: list[bytes]) -> N
         for _ in said:
             try:
                 answer = await client.post("/x", {})
-            except ModelTrouble:
+            except ModelError:
                 continue
             assert isinstance(answer, HttpAnswer)
 
@@ -326,7 +326,7 @@ def test_an_answer_may_come_before_the_request_is_out() -> None:
     async def main() -> None:
         server, url = await raw_server(handle)
         client = HttpClient(url, {})
-        with pytest.raises(ModelTrouble, match="HTTP 413"):
+        with pytest.raises(ModelError, match="HTTP 413"):
             await client.post("/x", {"text": "x" * 50_000_000})
         await client.aclose()
         server.close()
@@ -372,7 +372,7 @@ def test_a_request_that_nobody_takes_is_silence() -> None:
     async def main() -> None:
         server, url = await raw_server(handle)
         client = HttpClient(url, {}, options=HttpOptions(read=0.2))
-        with pytest.raises(ModelTrouble, match=r"nothing came for 0\.2 s"):
+        with pytest.raises(ModelError, match=r"nothing came for 0\.2 s"):
             await client.post("/x", "x" * 50_000_000)
         await client.aclose()
         left.set()

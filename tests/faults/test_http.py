@@ -12,12 +12,11 @@ import pytest
 
 import loopback
 from clocks import Clock
-from jurybox.engine.caller import Callers
-from jurybox.engine.limits import Limits
+from jurybox.engine.caller import Callers, Limits
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.models.connections import HttpOptions, Proxies
 from jurybox.models.http import HttpCall, HttpClient
-from jurybox.models.model_errors import LARGEST_REFUSAL, StatusTrouble
+from jurybox.models.model_errors import LARGEST_REFUSAL, StatusError
 from jurybox.models.openai import OpenAIModel, openai_client
 from jurybox.rubric.model import Generation
 from jurybox.sample import Turn, Usage
@@ -215,7 +214,7 @@ def test_what_came_broken_is_asked_for_again(fault: Fault) -> None:
 
 @pytest.mark.parametrize("fault", [loopback.reset, loopback.reset_at_once, loopback.cut_off])
 def test_a_lost_connection_is_of_this_request_alone(fault: Fault) -> None:
-    assert not ask(fault).failure.everybody
+    assert not ask(fault).failure.fatal
 
 
 def test_a_refusal_that_breaks_off_is_still_a_refusal() -> None:
@@ -304,7 +303,7 @@ def test_a_refusal_is_final_and_quoted(code: int) -> None:
     assert result.failure.kind == "refused"
     assert f"HTTP {code}: no such model" in result.failure.message
     assert "\x1b" not in result.failure.message
-    assert result.failure.everybody is (code in {401, 403, 404})
+    assert result.failure.fatal is (code in {401, 403, 404})
 
 
 ABOUT_ONE: dict[str, Fault] = {
@@ -316,10 +315,10 @@ ABOUT_ONE: dict[str, Fault] = {
 
 
 @pytest.mark.parametrize("fault", ABOUT_ONE.values(), ids=ABOUT_ONE.keys())
-def test_a_refusal_of_what_a_request_says_is_not_everybodys(fault: Fault) -> None:
+def test_a_refusal_of_what_a_request_says_is_not_fatal(fault: Fault) -> None:
     """Else one such sample would stop a run for good."""
     failure = ask(fault).failure
-    assert (failure.kind, failure.everybody) == ("refused", False)
+    assert (failure.kind, failure.fatal) == ("refused", False)
 
 
 ABOUT_ALL: dict[str, Fault] = {
@@ -333,14 +332,14 @@ ABOUT_ALL: dict[str, Fault] = {
 
 
 @pytest.mark.parametrize("fault", ABOUT_ALL.values(), ids=ABOUT_ALL.keys())
-def test_a_refusal_of_the_key_the_account_or_the_address_is_everybodys(fault: Fault) -> None:
+def test_a_refusal_of_the_key_the_account_or_the_address_is_fatal(fault: Fault) -> None:
     failure = ask(fault).failure
-    assert (failure.kind, failure.everybody) == ("refused", True)
+    assert (failure.kind, failure.fatal) == ("refused", True)
 
 
 @pytest.mark.parametrize("code", [408, 409, 429, 500, 502, 503, 504, 529])
-def test_trouble_that_may_pass_is_not_everybodys(code: int) -> None:
-    assert not ask(status(code)).failure.everybody
+def test_an_error_that_may_pass_is_not_fatal(code: int) -> None:
+    assert not ask(status(code)).failure.fatal
 
 
 @pytest.mark.parametrize(
@@ -365,12 +364,12 @@ def test_a_long_refusal_is_cut() -> None:
     assert len(message) < 400
 
 
-def refused(fault: Fault, *, secret: str = "", into_file: bool = False) -> StatusTrouble:
-    async def main() -> StatusTrouble:
+def refused(fault: Fault, *, secret: str = "", into_file: bool = False) -> StatusError:
+    async def main() -> StatusError:
         async with Loopback(fault) as server:
             options = HttpOptions(largest_file=20_000_000)
             client = HttpClient(server.url, {}, secrets=(secret,), options=options)
-            with tempfile.TemporaryFile() as file, pytest.raises(StatusTrouble) as caught:
+            with tempfile.TemporaryFile() as file, pytest.raises(StatusError) as caught:
                 await client.send(HttpCall(path="/x", into=file if into_file else None))
             await client.aclose()
             return caught.value
@@ -595,7 +594,7 @@ def test_a_refused_connection_says_where_what_and_how_to_mend_it() -> None:
         kind="unreachable",
         message=f"{url}: unreachable (connection refused) after 4 attempts; "
         "is the server running, and is the address right?",
-        everybody=True,
+        fatal=True,
         latency_ms=0,
     )
 
@@ -623,7 +622,7 @@ def test_a_dead_endpoint_fails_fast_with_one_message() -> None:
     assert len(failures) == 500
     assert len({failure.message for failure in failures}) == 1
     # A run has to hear of it, so that it doesn't go through all the others.
-    assert sum(failure.everybody for failure in failures) > 400
+    assert sum(failure.fatal for failure in failures) > 400
     # Without a budget it would be 2,000.
     assert tries < 150
 

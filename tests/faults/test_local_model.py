@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 import real_models
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.local.files import ModelFile
 from jurybox.models.local.local_model import LocalModel
@@ -60,9 +60,9 @@ def answered(*requests: ModelRequest) -> list[ModelReply]:
     return asyncio.run(main())
 
 
-def trouble(asked: LocalModel, request: ModelRequest) -> ModelTrouble:
-    async def main() -> ModelTrouble:
-        with pytest.raises(ModelTrouble) as caught:
+def trouble(asked: LocalModel, request: ModelRequest) -> ModelError:
+    async def main() -> ModelError:
+        with pytest.raises(ModelError) as caught:
             await asked.complete(request)
         await asked.aclose()
         return caught.value
@@ -166,7 +166,7 @@ def test_a_prompt_that_is_too_long_is_refused_with_both_lengths() -> None:
     caught = trouble(model(), ask("word " * 9000))
     assert str(caught).startswith("the prompt has 90")
     assert "the model reads 8191 at most" in str(caught)
-    assert (caught.kind, caught.retry, caught.everybody) == ("refused", False, False)
+    assert (caught.kind, caught.retry, caught.fatal) == ("refused", False, False)
 
 
 def test_a_model_that_was_made_for_shorter_texts_says_so(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_model_that_was_made_for_shorter_texts_says_so(tmp_path: Path) -> None
 def test_a_schema_that_makes_no_sense_hurts_nobody_else() -> None:
     async def main() -> ModelReply:
         asked = model()
-        with contextlib.suppress(ModelTrouble):
+        with contextlib.suppress(ModelError):
             await asked.complete(ask("Is it?", schema='{"type": "no such type"}'))
         reply = await asked.complete(ask("Is it?"))
         await asked.aclose()
@@ -227,7 +227,7 @@ def test_nothing_goes_on_after_closing() -> None:
         asked = model()
         task = await running()(asked)
         await asked.aclose()
-        with pytest.raises(ModelTrouble, match="closed meanwhile"):
+        with pytest.raises(ModelError, match="closed meanwhile"):
             await task
         await asyncio.sleep(0.3)
         before = time.process_time()
@@ -266,7 +266,7 @@ def damaged(kind: str, folder: Path) -> ModelFile:
 def test_a_damaged_file_is_one_clear_line_and_the_process_lives(kind: str, tmp_path: Path) -> None:
     asked = LocalModel("damaged.gguf", damaged(kind, tmp_path))
     caught = trouble(asked, ask("Is it?"))
-    assert (caught.kind, caught.retry, caught.everybody) == ("refused", False, True)
+    assert (caught.kind, caught.retry, caught.fatal) == ("refused", False, True)
     assert str(caught).startswith(f"can't be loaded by {runtime()}: ")
     assert "\n" not in str(caught)
 

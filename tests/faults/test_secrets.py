@@ -8,9 +8,8 @@ from collections.abc import Callable
 import pytest
 
 import loopback
-from jurybox.engine.caller import Callers
-from jurybox.engine.limits import Limits
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.caller import Callers, Limits
+from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
@@ -51,7 +50,7 @@ def test_a_key_is_in_no_message_no_exception_and_no_log(
             seen = [repr(model), repr(vars(model))]
             try:
                 await model.complete(REQUEST)
-            except ModelTrouble as trouble:
+            except ModelError as trouble:
                 seen += [str(trouble), repr(trouble), repr(vars(trouble))]
                 seen += traceback.format_exception(trouble)
                 seen.append(repr((trouble.__cause__, trouble.__context__)))
@@ -73,7 +72,7 @@ def test_a_key_that_is_not_ours_is_hidden_too() -> None:
         said = {"message": "Incorrect API key provided: sk-proj-abcdefghij1234. Bearer tok123"}
         async with Loopback(status(401, said)) as server:
             model = OpenAIModel("m", openai_client(server.url))
-            with pytest.raises(ModelTrouble) as caught:
+            with pytest.raises(ModelError) as caught:
                 await model.complete(REQUEST)
             await model.aclose()
             return str(caught.value)

@@ -10,7 +10,7 @@ from typing import Self
 import msgspec
 import pytest
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.models.connections import HttpOptions, Proxies, Tls
 from jurybox.models.http import HttpAnswer, HttpClient
@@ -92,7 +92,7 @@ def ask(
             try:
                 for _ in range(2):
                     await client.post("/x", {})
-            except ModelTrouble as trouble:
+            except ModelError as trouble:
                 return f"{trouble} {'(again)' if trouble.retry else '(final)'}"
             finally:
                 await client.aclose()
@@ -202,7 +202,7 @@ def test_a_secure_connection_whose_request_is_not_quite_out_is_not_used_again(
         url = f"https://localhost:{sock.getsockname()[1]}"
         client = HttpClient(url, {}, options=trusting(trusted, read=5))
         for body in ("x" * 20_000_000, "x"):
-            with pytest.raises(ModelTrouble, match="HTTP 413"):
+            with pytest.raises(ModelError, match="HTTP 413"):
                 await client.post("/x", body)
         await client.aclose()
         left.set()
@@ -223,7 +223,7 @@ def test_a_server_that_speaks_first_and_no_tls_is_named() -> None:
 
         server = await asyncio.start_server(greet, "127.0.0.1", 0)
         client = HttpClient(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", {})
-        with pytest.raises(ModelTrouble) as caught:
+        with pytest.raises(ModelError) as caught:
             await client.post("/x", {})
         await client.aclose()
         server.close()
@@ -258,12 +258,12 @@ def test_a_server_that_speaks_no_tls_is_named() -> None:
 
         server = await asyncio.start_server(refuse, "127.0.0.1", 0)
         client = HttpClient(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", {})
-        with pytest.raises(ModelTrouble) as caught:
+        with pytest.raises(ModelError) as caught:
             await client.post("/x", {})
         await client.aclose()
         server.close()
         await asyncio.sleep(0.05)
-        assert (caught.value.retry, caught.value.everybody) == (False, False)
+        assert (caught.value.retry, caught.value.fatal) == (False, False)
         return str(caught.value)
 
     assert asyncio.run(main()) == "unreachable (no secure connection: wrong version number)"
@@ -342,7 +342,7 @@ def show(trusted: Path, options: HttpOptions) -> str:
             client = HttpClient(url, {}, options=options)
             try:
                 return (await client.post("/x", {})).body.decode()
-            except ModelTrouble as trouble:
+            except ModelError as trouble:
                 return str(trouble)
             finally:
                 await client.aclose()

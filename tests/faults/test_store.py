@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 import stores
-from jurybox.engine.sample_query import SampleQuery
-from jurybox.engine.store_port import Store
+from jurybox.engine.ports import SampleQuery, Store
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.storage import open_store
 from jurybox.storage.database import reading

@@ -11,8 +11,8 @@ import pytest
 
 import jurybox
 from jurybox.engine.audit import Audit, Difference, Vouched, Voucher, audit
-from jurybox.engine.records import ReviewRow, RunRow, sealed_review
-from jurybox.engine.store_port import Store
+from jurybox.engine.ports import Store
+from jurybox.engine.records import ReviewRow, RunRow, sealed
 from jurybox.errors import JuryboxError
 from jurybox.wiring import find_run, open_run_store
 
@@ -114,7 +114,7 @@ def review(path: Path, run_id: str) -> None:
     later = {"id": "review-2", "created_at": "2026-01-02T03:04:06Z", "verdict": "{}"}
     again = msgspec.structs.replace(row, **later, action="withdrawal", of=row.id)
     for each in (row, again):
-        opened.add_review(sealed_review(each))
+        opened.add_review(sealed(each))
     opened.close()
 
 
@@ -290,7 +290,7 @@ def test_a_review_with_a_right_seal_must_still_be_of_something(
     opened = open_run_store(str(store))
     _, last = opened.reviews(stored[0])
     opened.close()
-    forged = sealed_review(msgspec.structs.replace(last, **changes))
+    forged = sealed(msgspec.structs.replace(last, **changes))
     columns = ", ".join(f"{name} = ?" for name in ReviewRow.__struct_fields__)
     change = f"update reviews set {columns} where id = 'review-2'"  # noqa: S608
     edit(store, (change, msgspec.structs.astuple(forged)))
@@ -362,7 +362,7 @@ def test_what_needs_attention_is_derived_again(
     ]
     outcome["conclusion"]["attention"] = attention
     text = records.ENCODER.encode(outcome).decode()
-    seal = records.sealed_run(msgspec.structs.replace(run, outcome=text)).seal
+    seal = records.sealed(msgspec.structs.replace(run, outcome=text)).seal
     edit(store, ("update runs set outcome = ?, seal = ?", (text, seal)))
     found = verdict(store, stored[0])
     assert (found is None) if said is None else said in str(found)
@@ -381,7 +381,7 @@ def test_spreads_are_derived_again(store: Path, stored: tuple[str, bytes], *, ol
     else:
         outcome["conclusion"]["spreads"]["figures"]["accuracy_score"]["mean"] = 0.75
     text = records.ENCODER.encode(outcome).decode()
-    seal = records.sealed_run(msgspec.structs.replace(run, outcome=text)).seal
+    seal = records.sealed(msgspec.structs.replace(run, outcome=text)).seal
     edit(store, ("update runs set outcome = ?, seal = ?", (text, seal)))
     said = "outcome.spreads.figures.accuracy_score.mean is `0.75`, and the replies say `0.5`"
     assert verdict(store, stored[0]) is None if older else said in str(verdict(store, stored[0]))

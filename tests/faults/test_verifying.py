@@ -16,8 +16,8 @@ import pytest
 import jurybox
 from jurybox.app.verify_run import verified_slices
 from jurybox.engine.audit import audit
+from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import Store
 from jurybox.errors import IncompleteError
 from jurybox.wiring import find_run, open_run_store
 

@@ -8,7 +8,7 @@ import pytest
 
 from jurybox import load_rubric
 from jurybox.engine.driver import drive_sync
-from jurybox.engine.target import Target
+from jurybox.engine.plan import Target
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.protocol import Judging
 from jurybox.rubric.model import Generation

@@ -14,8 +14,8 @@ from jurybox.app.prepare import RunOptions, prepare
 from jurybox.app.rescore_run import rescore_run
 from jurybox.app.run_suite import resume_run, start_run
 from jurybox.engine.audit import audit
+from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import Store
 from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting.view import RunView
 from jurybox.wiring import find_run, open_run_store

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jurybox.calibration.gold import Gold
+from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
 from jurybox.reporting.judge_conduct import observe
 from jurybox.reporting.stored import plan_of

@@ -22,7 +22,7 @@ from jurybox.calibration.calibration_record import Calibration, JudgedRun
 from jurybox.calibration.cases import GoldCase, read_comments, read_verdict
 from jurybox.calibration.splits import words_of
 from jurybox.engine.plan import DocumentPlan
-from jurybox.engine.store_port import Store
+from jurybox.engine.ports import Store
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.panel import way_of
@@ -415,7 +415,7 @@ async def _proposed(bench: Bench, request: "ToPropose") -> "Proposal | Unusable"
         outcome = await route(asked)
         if isinstance(outcome, ModelReply):
             bench.folder.note_reply(label, outcome.text)
-        elif outcome.everybody:
+        elif outcome.fatal:
             what = f"{outcome.message}; nothing is lost, run the same command again to go on"
             raise IncompleteError(what)
         return outcome

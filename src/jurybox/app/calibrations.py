@@ -19,13 +19,13 @@ from jurybox.calibration.calibration_record import (
     Tuning,
     calibration_status,
 )
-from jurybox.engine.records import ENCODER, CalibrationRow, seal_of, sealed_calibration
+from jurybox.engine.records import ENCODER, CalibrationRow, seal_of, sealed
 from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting.output_file import whole_file
 from jurybox.wiring import DEFAULT_STORE, read_settings
 
 if TYPE_CHECKING:
-    from jurybox.engine.store_port import Store
+    from jurybox.engine.ports import Store
     from jurybox.reporting.view import RunView
 
 LAST = "last"
@@ -44,7 +44,7 @@ _JUDGED = msgspec.json.Decoder(_Judged)
 
 def calibration_row(made: Calibration) -> CalibrationRow:
     """Return a calibration as it is stored."""
-    return sealed_calibration(
+    return sealed(
         CalibrationRow(
             id=made.id,
             rubric_id=made.rubric_id,

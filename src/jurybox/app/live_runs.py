@@ -12,10 +12,9 @@ from typing import Final
 import msgspec
 
 from jurybox.app.view_run import is_worked_on, with_cost
-from jurybox.engine.outcomes import read_result
 from jurybox.engine.plan import Plan, read_plan
-from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import EVERY, Store
+from jurybox.engine.ports import EVERY, Store
+from jurybox.engine.records import RunRow, read_result
 from jurybox.errors import JuryboxError
 from jurybox.reporting.stored import damaged
 from jurybox.reporting.view import RunView, finished_view, partial_view

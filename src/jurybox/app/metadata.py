@@ -13,9 +13,9 @@ import msgspec
 from jurybox import __version__
 from jurybox.datasets import Dataset, DatasetError, survey
 from jurybox.engine.plan import Metadata, Plan, planned_metadata
+from jurybox.engine.ports import Store
 from jurybox.engine.records import SampleRow
 from jurybox.engine.replay import StoredResponses
-from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
 from jurybox.models.names import ModelName
 from jurybox.sample import Row

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from jurybox.engine.caller import Asker, Caller, Callers
-from jurybox.engine.limits import Limits
+from jurybox.engine.caller import Caller, Callers, Limits, SampleState
 from jurybox.engine.plan import Plan, TargetPlan
-from jurybox.engine.ports import Model
-from jurybox.engine.records import sealed_batch
-from jurybox.engine.store_port import Store
-from jurybox.engine.transcript import Stage, read_outcome
+from jurybox.engine.ports import Model, Store
+from jurybox.engine.records import read_outcome, sealed
+from jurybox.engine.transcript import ModelSession
 from jurybox.errors import InputError
 from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
 from jurybox.models.command import CommandModel
@@ -47,13 +45,13 @@ _LATE: Final = Limits(
 
 
 @asynccontextmanager
-async def open_stage(
+async def open_session(
     plan: Plan,
     settings: Settings,
     store: Store,
     base_url: str | None = None,
     batched: Callable[[Mapping[str, Model]], Mapping[str, Model]] | None = None,
-) -> AsyncGenerator[Stage]:
+) -> AsyncGenerator[ModelSession]:
     """Build the models of a plan, and let go of them at the end.
 
     Where the plan says so, judges are asked through what ``batched`` makes of them.
@@ -68,10 +66,11 @@ async def open_stage(
     if plan.batch and batched is not None:
         judges = batched(judges)
     try:
-        yield Stage(
-            ask=_Callers(plan, models, judges).ask,
+        yield ModelSession(
+            call=_Callers(plan, models, judges).call,
             endpoint=lambda model: models[model].endpoint,
-            find=_finder(store) if plan.cache else None,
+            window=_window(plan),
+            lookup=_finder(store) if plan.cache else None,
         )
     finally:
         for model in (*judges.values(), *models.values()):
@@ -118,10 +117,10 @@ class _Callers:
             timeout = plan.target.timeout
             self._target = callers.caller(model, retry_timeouts=False, timeout=timeout)
 
-    def ask(self, role: Role, request: ModelRequest, asker: Asker) -> Awaitable[Outcome]:
+    def call(self, role: Role, request: ModelRequest, state: SampleState) -> Awaitable[Outcome]:
         if role == "target" and self._target is not None:
-            return self._target(request, asker)
-        return self._judges[request.model](request, asker)
+            return self._target(request, state)
+        return self._judges[request.model](request, state)
 
 
 def _limits(concurrency: int) -> Limits:
@@ -129,11 +128,10 @@ def _limits(concurrency: int) -> Limits:
     return Limits(concurrency=concurrency, start=concurrency)
 
 
-def window(plan: Plan) -> int:
-    """Return how many samples may be under way at once: enough to keep all places taken.
+def _window(plan: Plan) -> int:
+    """Return how many samples may be in flight: enough to keep all slots of the endpoints in use.
 
-    For each that is asked about there is one whose question is ready: it takes the place at once,
-    also where many answers come in together.
+    For each that waits for a reply there is one whose request is ready and takes its slot at once.
     """
     if plan.batch:
         return _IN_BATCHES
@@ -204,4 +202,4 @@ def close_batches(store: Store, run_id: str, state: str) -> None:
     """
     for row in store.batches(run_id):
         if row.state in {"submitting", "submitted"}:
-            store.update_batch(sealed_batch(msgspec.structs.replace(row, state=state)))
+            store.update_batch(sealed(msgspec.structs.replace(row, state=state)))

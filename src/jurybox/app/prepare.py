@@ -10,8 +10,16 @@ import msgspec
 
 from jurybox.app.evaluate_once import CHECKLIST, missing_rules
 from jurybox.app.model_session import check_batchable, plan_models
-from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, TargetPlan, plan_text, read_plan
-from jurybox.engine.target import overridden, read_prompt
+from jurybox.engine.plan import (
+    DatasetPlan,
+    DocumentPlan,
+    Plan,
+    TargetPlan,
+    overridden,
+    plan_text,
+    read_plan,
+    read_prompt,
+)
 from jurybox.errors import InputError, RubricError
 from jurybox.models.names import ModelName
 from jurybox.rubric_files import read_path, shown

@@ -25,8 +25,8 @@ from jurybox.calibration.probes import (
     tried_side,
 )
 from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text, read_plan
+from jurybox.engine.ports import Store
 from jurybox.engine.records import ENCODER, RunRow, SampleRow
-from jurybox.engine.store_port import Store
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.verdict import Side, mirror
 from jurybox.models.names import ModelName

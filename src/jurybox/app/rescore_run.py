@@ -8,22 +8,22 @@ from jurybox.app.costs import run_cost
 from jurybox.app.evaluate_once import missing_rules
 from jurybox.app.prepare import rubric_document
 from jurybox.app.run_suite import Ended, new_run, now_utc
-from jurybox.engine.outcomes import StoredOutcome, read_result
 from jurybox.engine.plan import Plan, read_plan
+from jurybox.engine.ports import Store
 from jurybox.engine.records import (
     ENCODER,
     ExchangeRow,
     RunRow,
     SampleRow,
+    StoredOutcome,
     hashed_sample,
     hashes_of,
     in_order,
+    read_result,
     run_digest,
-    sealed_exchange,
-    sealed_run,
+    sealed,
 )
 from jurybox.engine.replay import derive, grouped
-from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
 from jurybox.models.prices import load_prices
 from jurybox.reporting.view import finished_view
@@ -62,7 +62,7 @@ def rescore_run(row: RunRow, rubric: str, store: Store) -> Ended:
             conclusion=conclusion,
             cost=run_cost((), load_prices(read_settings().prices)),
         )
-        finished = sealed_run(
+        finished = sealed(
             msgspec.structs.replace(
                 derived,
                 status="finished",
@@ -111,9 +111,7 @@ def _copy(store: Store, old: str, new: str, plan: Plan, procedure: Procedure) ->
     for sample, asked in grouped(store, old):
         if sample is None:
             continue
-        told = [
-            sealed_exchange(msgspec.structs.replace(each, run_id=new, key="")) for each in asked
-        ]
+        told = [sealed(msgspec.structs.replace(each, run_id=new, key="")) for each in asked]
         renamed = msgspec.structs.replace(sample, run_id=new)
         answers = in_order(renamed, told)
         again = derive(plan, procedure, renamed, answers)

@@ -10,8 +10,8 @@ from jurybox.calibration import cases
 from jurybox.calibration.agreement_values import Agreement, Ceiling, CriterionAgreement
 from jurybox.calibration.gold import Gold
 from jurybox.calibration.splits import words_of
+from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import Store
 from jurybox.reporting.corrected_estimate import (
     CorrectedMetric,
     CorrectionRequest,

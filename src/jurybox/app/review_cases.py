@@ -4,8 +4,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.engine.outcomes import read_result
-from jurybox.engine.records import SampleRow
+from jurybox.engine.records import SampleRow, read_result
 from jurybox.engine.replay import StoredResponses
 from jurybox.judging.evaluation_report import Confidence, EvaluationReport
 from jurybox.judging.verdict import Side

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from jurybox.app.review_cases import Revealed, ReviewCase, StoredSample, case_of, read_stored
-from jurybox.engine.records import ReviewRow, RunRow, SampleRow, seal_of, sealed_review
-from jurybox.engine.sample_query import MOST, SampleQuery
-from jurybox.engine.store_port import Store
+from jurybox.engine.ports import MOST, SampleQuery, Store
+from jurybox.engine.records import ReviewRow, RunRow, SampleRow, seal_of, sealed
 from jurybox.errors import InputError
 from jurybox.reporting.stored import damaged, plan_of, rubric_of
 from jurybox.review.review_input import (
@@ -450,7 +449,7 @@ class ReviewDesk:
     ) -> ReviewRow:
         now = datetime.now(UTC)
         tail = "".join(secrets.choice(_LETTERS) for _ in range(4))
-        row = sealed_review(
+        row = sealed(
             ReviewRow(
                 # Rows of one moment are told apart by their ids, so these have more digits of it.
                 id=f"{now:%Y%m%d-%H%M%S-%f}-{tail}",

@@ -14,16 +14,22 @@ import msgspec
 
 from jurybox.app.costs import run_cost
 from jurybox.app.metadata import describe_change, run_metadata
-from jurybox.app.model_session import batched_model, close_batches, open_stage, window
+from jurybox.app.model_session import batched_model, close_batches, open_session
 from jurybox.app.prepare import Prepared
 from jurybox.app.view_run import view_unfinished
-from jurybox.engine.outcomes import StoredOutcome, read_result
 from jurybox.engine.plan import Plan, plan_text, read_plan
-from jurybox.engine.ports import Model
-from jurybox.engine.records import ENCODER, ExchangeRow, RunRow, run_digest, sealed_run
-from jurybox.engine.runner import Runner, Work
-from jurybox.engine.stop import Stop
-from jurybox.engine.store_port import Store
+from jurybox.engine.ports import Model, Store
+from jurybox.engine.records import (
+    ENCODER,
+    ExchangeRow,
+    RunRow,
+    StoredOutcome,
+    read_result,
+    run_digest,
+    sealed,
+)
+from jurybox.engine.runner import Runner, Stop
+from jurybox.engine.transcript import Work
 from jurybox.errors import IncompleteError, InputError
 from jurybox.models.prices import load_prices
 from jurybox.reporting.view import RunView, finished_view
@@ -108,17 +114,18 @@ class Job:
         """
         try:
             known = self._take_stock()
-            async with open_stage(
+            async with open_session(
                 self._plan, self._settings, self._store, base_url, self._in_batches
-            ) as stage:
+            ) as session:
                 runner = Runner(
                     run_id=self.row.id,
                     procedure=self._procedure,
-                    stage=stage,
+                    session=session,
                     store=self._store,
-                    window=window(self._plan),
+                    observer=self,
+                    stop=self.stop,
                 )
-                await runner.run(self._work(dataset), self, self.stop, known)
+                await runner.run(self._work(dataset), known)
         except IncompleteError as error:
             # All samples may be there and yet be worth nothing: their dataset has changed.
             self.stop.soon(str(error))
@@ -216,8 +223,8 @@ class Job:
         self._count(result, work.repeat, work.number)
         self._report()
 
-    def broken_sample(self, sample_id: str, error: Exception) -> None:
-        """Note a sample that couldn't be finished through a fault."""
+    def sample_error(self, sample_id: str, error: Exception) -> None:
+        """Note a sample that a bug kept from being finished."""
         self.broken[sample_id] = error
 
     def _count(self, result: SampleResult, repeat: int, number: int) -> None:
@@ -296,7 +303,7 @@ class Job:
             return self.row
 
     def _update(self, **changes: str | None) -> RunRow:
-        row = sealed_run(msgspec.structs.replace(self.row, **changes))
+        row = sealed(msgspec.structs.replace(self.row, **changes))
         self._store.update_run(row)
         self.row = row
         return row
@@ -431,7 +438,7 @@ def new_run(plan: Plan, procedure: Procedure) -> RunRow:
         procedure=procedure,
         region=read_settings().region,
     )
-    return sealed_run(
+    return sealed(
         RunRow(
             id=run_id,
             suite=plan.suite,

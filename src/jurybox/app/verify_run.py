@@ -18,8 +18,8 @@ import msgspec
 
 from jurybox.engine.audit import Audit, Vouched, Voucher, audit
 from jurybox.engine.plan import read_plan
+from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import Store
 from jurybox.errors import IncompleteError
 from jurybox.models.local.runtime import cores
 from jurybox.wiring import open_run_store

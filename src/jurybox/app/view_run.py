@@ -3,8 +3,8 @@
 import msgspec
 
 from jurybox.app.costs import run_cost
+from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import Store
 from jurybox.models.prices import load_prices
 from jurybox.reporting.at_work import is_at_work
 from jurybox.reporting.stored import plan_of

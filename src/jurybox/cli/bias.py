@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from jurybox.app.probe_judge import ProbeOptions, ProbePlan, ProbeTrial
     from jurybox.calibration.bias_metrics import Bias, BiasGate, BiasReport, Probed
+    from jurybox.engine.ports import Store
     from jurybox.engine.records import RunRow
-    from jurybox.engine.store_port import Store
     from jurybox.statistics.bias_metric import BiasMetric
 
 

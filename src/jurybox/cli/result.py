@@ -10,7 +10,7 @@ from jurybox.errors import IncompleteError
 if TYPE_CHECKING:
     from jurybox.app.review_agreement import ReviewAgreement
     from jurybox.app.run_suite import Ended
-    from jurybox.engine.store_port import Store
+    from jurybox.engine.ports import Store
     from jurybox.reporting.view import RunView
 
 

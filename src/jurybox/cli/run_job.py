@@ -10,7 +10,7 @@ from jurybox.cli.result import end
 from jurybox.cli.signals import stop_on_signals
 from jurybox.cli.stores import resume_line, shown_store
 from jurybox.engine.plan import Plan, read_plan
-from jurybox.engine.store_port import Store
+from jurybox.engine.ports import Store
 from jurybox.errors import IncompleteError
 
 Start = Callable[[OnProgress, Hold], Ended]

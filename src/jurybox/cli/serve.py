@@ -18,7 +18,7 @@ from jurybox.errors import InputError
 if TYPE_CHECKING:
     import socket
 
-    from jurybox.engine.store_port import Store
+    from jurybox.engine.ports import Store
 
 _HOST: Final = "127.0.0.1"
 _PORT: Final = 8080

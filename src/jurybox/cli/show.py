@@ -188,7 +188,7 @@ def _trace(automated: AutomatedReport) -> Table:
 
 
 def _print_exchange(out: Console, name: str, exchange: ExchangeRow, run: RunRow) -> None:
-    from jurybox.engine.transcript import read_outcome, read_request
+    from jurybox.engine.records import read_outcome, read_request
     from jurybox.judging.exchange import Failure
     from jurybox.reporting.metric_text import shown
     from jurybox.reporting.sample_record import exchange_notes

@@ -5,7 +5,7 @@ import signal
 from typing import TYPE_CHECKING, Final
 
 from jurybox.cli.output import say
-from jurybox.engine.stop import Stop
+from jurybox.engine.runner import Stop
 
 if TYPE_CHECKING:
     from jurybox.app.run_suite import Job
@@ -55,6 +55,6 @@ def _stop(stop: Stop, reason: str, batched: bool = False) -> None:
     if batched:
         say("waiting for batches no longer; Ctrl-C again stops at once")
         return
-    count = stop.under_way
+    count = stop.in_flight
     samples = "the sample" if count <= 1 else f"{count} samples"
     say(f"finishing {samples} under way; Ctrl-C again stops at once")

@@ -11,7 +11,7 @@ import click
 from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
-    from jurybox.engine.store_port import Store
+    from jurybox.engine.ports import Store
 
 store_option = click.option(
     "--store",

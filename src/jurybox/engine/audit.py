@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from jurybox.engine.outcomes import StoredOutcome, read_result
 from jurybox.engine.plan import Plan, planned_metadata, read_plan
+from jurybox.engine.ports import EVERY, Store
 from jurybox.engine.records import (
     ENCODER,
     ExchangeHashes,
@@ -23,15 +23,16 @@ from jurybox.engine.records import (
     ReviewRow,
     RunRow,
     SampleRow,
+    StoredOutcome,
     exchange_seal,
     hashes_of,
     in_order,
+    read_result,
     record_hash,
     run_digest,
     seal_of,
 )
 from jurybox.engine.replay import DifferentError, StoredResponses, derive, grouped, named
-from jurybox.engine.store_port import EVERY, Store
 from jurybox.errors import JuryboxError
 from jurybox.review.review_input import fault_of
 from jurybox.review.reviews import REVIEW, read_review

@@ -1,28 +1,25 @@
-"""What a run stores, as rows of text, and the hashes that show whether any of it was changed.
+"""The rows of a run in its store, and the hashes that show whether any of them was changed.
 
-Three kinds of rows, each written once: the run, its samples, and the exchanges with models; a
-fourth for what was handed to a provider in a batch, whose state changes; a fifth, written once,
-for what holding judges against people gave; and a sixth, only ever added to, for what people said
-of samples. A row has a *seal*, the SHA-256 of all its other columns, so that no column can change
-unseen. A sample also has the hash of its *record*: what was asked, answered and concluded, without
-what differs between two equal runs (the run's name, the clock). The run's *digest* is over the
-sorted hashes of its records, so the order in which samples were finished doesn't matter.
+A row has a *seal*, the SHA-256 of all its other columns. A sample also has the hash of its
+*record*: what was asked, answered and concluded, without what differs between two equal runs (the
+run's id, the clock). The run's *digest* is over the sorted hashes of its records, so the order in
+which samples were finished doesn't matter.
 
 Requests and outcomes are long, and three hashes are over each of them. So each text is hashed once,
 and its hash stands for it in the others. Most of a request is the same for all samples; that part,
 its *frame*, is stored once per run.
-Rows are read like arrays: a driver gives tuples, and a page of them is checked in one go.
 """
 
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from jurybox.engine.request_hash import columns_hash, request_hash, text_hash
-from jurybox.judging.exchange import Frame, ModelRequest
+from jurybox.judging.exchange import Failure, Frame, ModelReply, ModelRequest, Outcome
+from jurybox.scoring.sample_result import SampleResult
+from jurybox.scoring.summary import Conclusion
 
 _SEAL: Final = "jurybox seal 1"
 _RECORD: Final = "jurybox record 1"
@@ -30,6 +27,57 @@ _KEY: Final = "jurybox request 1"
 _DIGEST: Final = "jurybox digest 1"
 
 ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+
+
+_MOST_FRAMES: Final = 64
+
+# Every value is packed with its kind and its length, so that no text can pass for two.
+_PACK: Final = msgspec.msgpack.Encoder().encode
+
+
+def text_hash(text: str) -> str:
+    """Return the hash of a text."""
+    return hashlib.sha256(encoded(text)).hexdigest()
+
+
+frame_hash: Final = lru_cache(_MOST_FRAMES)(text_hash)
+"""Return the hash of a frame, which most requests share."""
+
+
+def request_hash(frame: str, material: str) -> str:
+    """Return the hash of a request's whole text: the material between the lines of its frame."""
+    begun, end = _opened(frame)
+    digest = begun.copy()
+    digest.update(encoded(material) + end)
+    return digest.hexdigest()
+
+
+@lru_cache(_MOST_FRAMES)
+def _opened(frame: str) -> tuple[Any, bytes]:
+    """Return the state of a hash after a frame's first line, and its second line.
+
+    The first line has some 15 KB. To hash it again for each request would take 11 us, and 59 us
+    on a processor without instructions for SHA-256, where a whole sample takes about 500.
+    """
+    begin, _, end = encoded(frame).partition(b"\n")
+    return hashlib.sha256(begin), end
+
+
+def columns_hash(tag: str, columns: Sequence[str | int | None]) -> str:
+    """Return the hash of columns; ``tag`` tells what they are of."""
+    try:
+        packed = _PACK((tag, *columns))
+    except (UnicodeEncodeError, OverflowError):
+        # Half a character, or a number that no row of ours has: no kind may pass for another then.
+        bare = (encoded(each) if isinstance(each, str) else (str(each),) for each in columns)
+        packed = _PACK((tag, *bare))
+    return hashlib.sha256(packed).hexdigest()
+
+
+def encoded(text: str) -> bytes:
+    """Return the bytes that a hash is of."""
+    # A damaged store may hold what isn't text; that has to be reported, not to raise here.
+    return str(text).encode("utf-8", "surrogatepass")
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -55,7 +103,7 @@ class SampleRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     ``number`` is the place in the plan. ``notes`` holds what may differ between equal runs: in
     which ``order`` of positions the exchanges belong, and which of them were ``unused``, since a
-    run that goes on may take another turn than before.
+    resumed run may take another turn than before.
     """
 
     run_id: str
@@ -75,8 +123,8 @@ class SampleRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """One request and what came of it; ``key`` tells equal requests.
 
-    ``number`` is the sample's; ``position`` counts its exchanges as they came in, since a run may
-    stop and go on in between. The order in which they were asked is in the sample's notes.
+    ``number`` is the sample's; ``position`` counts its exchanges as they arrived, since a run may
+    be stopped and resumed in between. The order of the requests is in the sample's notes.
 
     ``frame`` and ``material`` make up the request, see `Framed`.
     """
@@ -102,7 +150,7 @@ class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 class BatchRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Requests that a provider was given together, to be answered later.
 
-    It is stored before the provider is told, so that nothing that was paid for is forgotten.
+    It is stored before it is submitted, so that nothing that was paid for is forgotten.
 
     Attributes:
         number: counts the batches of the run.
@@ -127,11 +175,11 @@ class BatchRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class CalibrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """How far judges agree with people under a rubric, bound to what that depends on.
+    """How far judges agree with people under a rubric, and all that this depends on.
 
     ``judges``, ``gold``, ``figures``, ``tuning`` and ``runs`` are JSON. ``judge_version`` is what
-    names and providers tell of the judges' versions, ``prompt_sha256`` is of the words in which
-    they were asked, and ``n`` counts the samples that the figures are from.
+    names and providers report of the judges' versions, ``prompt_sha256`` is the hash of the judges'
+    prompts, and ``n`` counts the samples.
     """
 
     id: str
@@ -180,6 +228,9 @@ class ReviewRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 AnyRow = RunRow | SampleRow | ExchangeRow | BatchRow | CalibrationRow | ReviewRow
+
+
+R = TypeVar("R", bound=AnyRow)
 
 
 class Framed(NamedTuple):
@@ -255,7 +306,7 @@ def _sample_seal(row: SampleRow, record_sha256: str) -> str:
     return columns_hash(_SEAL, own)
 
 
-def sealed_run(row: RunRow) -> RunRow:
+def sealed(row: R) -> R:
     """Return the row with its seal."""
     return msgspec.structs.replace(row, seal=seal_of(row))
 
@@ -264,26 +315,6 @@ def hashed_sample(row: SampleRow, exchanges: Iterable[ExchangeHashes]) -> Sample
     """Return the row with the hash of its record and its seal."""
     record = record_hash(row, exchanges)
     return msgspec.structs.replace(row, record_sha256=record, seal=_sample_seal(row, record))
-
-
-def sealed_exchange(row: ExchangeRow) -> ExchangeRow:
-    """Return the row with its seal."""
-    return msgspec.structs.replace(row, seal=seal_of(row))
-
-
-def sealed_batch(row: BatchRow) -> BatchRow:
-    """Return the row with its seal."""
-    return msgspec.structs.replace(row, seal=seal_of(row))
-
-
-def sealed_calibration(row: CalibrationRow) -> CalibrationRow:
-    """Return the row with its seal."""
-    return msgspec.structs.replace(row, seal=seal_of(row))
-
-
-def sealed_review(row: ReviewRow) -> ReviewRow:
-    """Return the row with its seal."""
-    return msgspec.structs.replace(row, seal=seal_of(row))
 
 
 def record_hash(row: SampleRow, exchanges: Iterable[ExchangeHashes]) -> str:
@@ -343,3 +374,63 @@ def run_digest(hashes: Iterable[str]) -> str:
     for each in hashes:
         digest.update(b"\n" + each.encode())
     return digest.hexdigest()
+
+
+class StoredOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What is stored of a finished run next to its samples."""
+
+    conclusion: Conclusion
+    cost: dict[str, Any]
+    elapsed_s: float | None = None
+
+
+_RESULT: Final = msgspec.json.Decoder(SampleResult)
+
+
+def read_result(text: str) -> SampleResult:
+    """Read the result of a sample.
+
+    Raises:
+        msgspec.DecodeError: it isn't one.
+
+    """
+    return _RESULT.decode(text)
+
+
+class _StoredExchange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    reply: ModelReply | None = None
+    failure: Failure | None = None
+
+
+_EXCHANGE: Final = msgspec.json.Decoder(_StoredExchange)
+_REQUEST: Final = msgspec.json.Decoder(ModelRequest)
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """Return the JSON in which the outcome of a request is stored."""
+    kind = "failure" if isinstance(outcome, Failure) else "reply"
+    return ENCODER.encode({kind: outcome}).decode()
+
+
+def read_outcome(row: ExchangeRow) -> Outcome:
+    """Read the outcome of a stored request.
+
+    Raises:
+        msgspec.DecodeError: it isn't one.
+
+    """
+    stored = _EXCHANGE.decode(row.outcome)
+    outcome = stored.reply if stored.reply is not None else stored.failure
+    if outcome is None:
+        raise msgspec.ValidationError("neither a reply nor a failure")
+    return outcome
+
+
+def read_request(row: ExchangeRow) -> ModelRequest:
+    """Read a stored request.
+
+    Raises:
+        msgspec.DecodeError: it isn't one.
+
+    """
+    return _REQUEST.decode(row.request)

@@ -8,10 +8,10 @@ import msgspec
 
 from jurybox.engine.driver import drive_sync
 from jurybox.engine.plan import Plan
-from jurybox.engine.records import ExchangeRow, SampleRow, framed
-from jurybox.engine.runner import Work, sample_row
-from jurybox.engine.store_port import EVERY, Store
-from jurybox.engine.transcript import read_outcome, read_request
+from jurybox.engine.ports import EVERY, Store
+from jurybox.engine.records import ExchangeRow, SampleRow, framed, read_outcome, read_request
+from jurybox.engine.runner import sample_row
+from jurybox.engine.transcript import Work
 from jurybox.judging.exchange import Failure, ModelRequest, Outcome
 from jurybox.sample import Response, Row
 from jurybox.scoring.evaluate_sample import Procedure, conduct

@@ -1,60 +1,176 @@
-"""A batch: rows in, records out, within bounds of memory, until all is done or somebody stops it.
+"""A batch: rows in, records out, within bounds of memory, until all is done or a user stops it.
 
-The runner owns no policy of its own: a procedure says what happens to a sample, callers hold the
-limits of endpoints, the sink those of the store. It adds that only so many samples are under
-way at once, that one bad sample stops nobody, and that whatever was finished is stored.
+The runner has no policy of its own: a procedure says what happens to a sample, callers keep the
+limits of endpoints, the writer those of the store. It adds that a bounded number of samples is in
+flight, that one bad sample doesn't stop the others, and that every finished sample is stored.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, cast
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol, cast
 
 import msgspec
 
 from jurybox.engine.driver import drive
+from jurybox.engine.ports import Store
 from jurybox.engine.records import ENCODER, ExchangeRow, SampleRow, hashed_sample, notes_of
-from jurybox.engine.sink import Sink
-from jurybox.engine.stop import Stop
-from jurybox.engine.store_port import Store
-from jurybox.engine.transcript import HaltedError, Place, Stage, Transcript
-from jurybox.sample import Row
+from jurybox.engine.transcript import HaltedError, ModelSession, Transcript, Work
 from jurybox.scoring.evaluate_sample import Conducted, Procedure, conduct
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.uses import with_uses
 
-
-class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """One row in one repeat: a place in the plan."""
-
-    number: int
-    repeat: int
-    row: Row
+# Each commit costs a write to the disk, so it stores what this many seconds have finished.
+_PAUSE: Final = 0.05
+_FULL: Final = 1000
+"""How many rows may wait before the run waits for the store."""
 
 
-class Watch(Protocol):
-    """Is told how the run goes on; it must not wait."""
+class RunObserver(Protocol):
+    """Follows a run; its methods must not block."""
 
     def finished(self, work: Work, result: SampleResult) -> None:
         """Note a finished sample."""
         ...
 
-    def broken_sample(self, sample_id: str, error: Exception) -> None:
-        """Note a sample that couldn't be finished through a fault."""
+    def sample_error(self, sample_id: str, error: Exception) -> None:
+        """Note a sample that a bug kept from being finished."""
         ...
 
 
-class _Round(msgspec.Struct, frozen=True, kw_only=True):
-    """What those who finish the samples of a run together share."""
+class Stop:
+    """A request to end a run: soon, and then at once."""
 
-    work: Iterator[Work]
-    watch: Watch
-    stop: Stop
-    sink: Sink
-    known: Mapping[int, Sequence[ExchangeRow]]
+    def __init__(self) -> None:
+        self.requested = False
+        self.reason = ""
+        self._samples: dict[asyncio.Task[None], Transcript] = {}
+        self.on_request: Callable[[bool], None] = lambda _at_once: None
+        """Is called with whether the run has to end at once."""
 
-    def next(self) -> Work | None:
-        """Return the next sample; none once the run is to end, so that no row is read in vain."""
-        return None if self.stop.requested else next(self.work, None)
+    @property
+    def in_flight(self) -> int:
+        """How many samples have sent a request."""
+        return sum(transcript.started for transcript in self._samples.values())
+
+    def soon(self, reason: str) -> None:
+        """Start no further sample; finish those in flight."""
+        if not self.requested:
+            self.requested = True
+            self.reason = reason
+            # A sample that has sent no request yet has cost nothing.
+            self._cancel(lambda transcript: not transcript.started)
+            self.on_request(False)  # noqa: FBT003 - a callback takes it by position
+
+    def at_once(self, reason: str) -> None:
+        """Abandon the samples in flight; what is finished is stored."""
+        self.soon(reason)
+        self._cancel(lambda _: True)
+        self.on_request(True)  # noqa: FBT003 - the same
+
+    def _cancel(self, applies: Callable[[Transcript], bool]) -> None:
+        for task, transcript in self._samples.items():
+            if applies(transcript):
+                transcript.cancelled = True
+                task.cancel()
+
+    def add(self, task: asyncio.Task[None], transcript: Transcript) -> None:
+        """Register the sample that a task works on."""
+        self._samples[task] = transcript
+
+    def remove(self, task: asyncio.Task[None]) -> None:
+        """Forget the sample that a task has ended."""
+        self._samples.pop(task)
+
+
+class Writer:
+    """Collects rows and stores them in the background; a full queue makes the run wait.
+
+    An error of the store is raised to every later caller, so that the run ends.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._samples: list[SampleRow] = []
+        self._exchanges: list[ExchangeRow] = []
+        self._wake = asyncio.Event()
+        self._urgent = asyncio.Event()
+        self._drained = asyncio.Event()
+        self._drained.set()
+        self._closing = False
+        self._error: BaseException | None = None
+        self._task = asyncio.create_task(self._write())
+
+    def add(self, sample: SampleRow | None, exchanges: Sequence[ExchangeRow] = ()) -> None:
+        """Queue rows without waiting; after an error of the store they are dropped."""
+        if self._error is not None:
+            return
+        if sample is not None:
+            self._samples.append(sample)
+        self._exchanges += exchanges
+        self._wake.set()
+        if len(self._samples) + len(self._exchanges) >= _FULL:
+            self._drained.clear()
+            self._urgent.set()
+
+    def add_reply(self, row: ExchangeRow) -> None:
+        """Queue a reply to a sample that isn't finished yet: it is paid for."""
+        self.add(None, (row,))
+
+    @property
+    def failed(self) -> bool:
+        """Whether the store has failed."""
+        return self._error is not None
+
+    async def room(self) -> None:
+        """Wait until there is room for more.
+
+        Raises:
+            IncompleteError: the store has failed.
+
+        """
+        await self._drained.wait()
+        if self._error is not None:
+            raise self._error
+
+    async def close(self) -> None:
+        """Store all that is left.
+
+        Raises:
+            IncompleteError: the store has failed.
+
+        """
+        self._closing = True
+        self._wake.set()
+        self._urgent.set()
+        # A second Ctrl-C may cancel the waiting, but not the writing.
+        await asyncio.shield(self._task)
+        if self._error is not None:
+            raise self._error
+
+    async def _write(self) -> None:
+        try:
+            while not (self._closing and not self._samples and not self._exchanges):
+                await self._wake.wait()
+                self._wake.clear()
+                # More rows go into the same commit, unless there are enough already.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_PAUSE):
+                        await self._urgent.wait()
+                await self._flush()
+        except Exception as error:  # noqa: BLE001 - it is raised to every later caller
+            self._error = error
+        finally:
+            self._drained.set()
+
+    async def _flush(self) -> None:
+        samples, self._samples = self._samples, []
+        exchanges, self._exchanges = self._exchanges, []
+        if not self._closing:
+            self._urgent.clear()
+        if samples or exchanges:
+            await asyncio.to_thread(self._store.append, samples, exchanges)
+        self._drained.set()
 
 
 class Runner:
@@ -66,109 +182,112 @@ class Runner:
     """
 
     def __init__(
-        self, *, run_id: str, procedure: Procedure, stage: Stage, store: Store, window: int
+        self,
+        *,
+        run_id: str,
+        procedure: Procedure,
+        session: ModelSession,
+        store: Store,
+        observer: RunObserver,
+        stop: Stop,
     ) -> None:
         self._run_id = run_id
         self._procedure = procedure
-        self._stage = stage
+        self._session = session
         self._store = store
-        self._window = max(1, window)
+        self._observer = observer
+        self._stop = stop
 
     async def run(
-        self,
-        work: Iterable[Work],
-        watch: Watch,
-        stop: Stop,
-        known: Mapping[int, Sequence[ExchangeRow]] | None = None,
+        self, work: Iterable[Work], known: Mapping[int, Sequence[ExchangeRow]] | None = None
     ) -> None:
-        """Finish the work, or as much of it as is asked for.
+        """Finish the work, or as much of it as is done when a stop is requested.
 
-        ``known`` are replies of this run to samples that weren't finished.
+        ``known`` holds stored replies to samples that weren't finished, by number.
 
         Raises:
-            IncompleteError: the store is in trouble; what it took is kept.
+            IncompleteError: the store has failed; what it took is kept.
 
         """
-        sink = Sink(self._store)
-        shared = _Round(work=iter(work), watch=watch, stop=stop, sink=sink, known=known or {})
+        writer = Writer(self._store)
+        remaining = iter(work)
+        # Each worker takes the next sample when its last one is done.
+        workers = [
+            asyncio.create_task(self._work(remaining, known or {}, writer))
+            for _ in range(max(1, self._session.window))
+        ]
         try:
-            await self._run(shared)
-        finally:
-            await sink.close()
-
-    async def _run(self, shared: _Round) -> None:
-        """Have as many samples under way as the window is wide."""
-        # Each takes the next sample when its last one is done.
-        workers = [asyncio.create_task(self._work(shared)) for _ in range(self._window)]
-        try:
-            await _until_done(workers, shared)
+            await self._join(workers, writer)
         except BaseException as error:
             try:
-                shared.stop.at_once(_reason(error))
+                self._stop.at_once(_reason(error))
             finally:
                 for each in workers:
                     each.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
             raise
+        finally:
+            await writer.close()
 
-    async def _work(self, shared: _Round) -> None:
+    async def _join(self, workers: Sequence[asyncio.Task[None]], writer: Writer) -> None:
+        """Wait for all workers.
+
+        An error of a worker is raised once the others have finished the samples in flight, which
+        are paid for, unless they can't be stored.
+        """
+        await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+        errors = [each.exception() for each in workers if each.done() and not each.cancelled()]
+        for error in errors:
+            if error is None:
+                continue
+            if not writer.failed:
+                self._stop.soon(_reason(error))
+                await asyncio.wait(workers)
+            raise error
+
+    async def _work(
+        self,
+        remaining: Iterator[Work],
+        known: Mapping[int, Sequence[ExchangeRow]],
+        writer: Writer,
+    ) -> None:
         """Finish one sample after the other, as long as there are any."""
         task = cast("asyncio.Task[None]", asyncio.current_task())
-        while (each := shared.next()) is not None:
-            transcript = self._transcript(each, shared.sink, shared.known.get(each.number, ()))
-            shared.stop.hold(task, transcript)
+        while not self._stop.requested and (work := next(remaining, None)) is not None:
+            transcript = Transcript(
+                self._session,
+                self._run_id,
+                work,
+                target=self._procedure.target is not None,
+                known=known.get(work.number, ()),
+                on_reply=writer.add_reply,
+            )
+            self._stop.add(task, transcript)
             try:
-                await self._finish(each, shared, transcript)
+                await self._finish(work, transcript, writer)
             finally:
-                shared.stop.let_go(task)
-            await shared.sink.room()
+                self._stop.remove(task)
+            await writer.room()
             await asyncio.sleep(0)
 
-    def _transcript(self, work: Work, sink: Sink, known: Sequence[ExchangeRow]) -> Transcript:
-        return Transcript(
-            self._stage,
-            Place(run_id=self._run_id, number=work.number, repeat=work.repeat),
-            target=self._procedure.target is not None,
-            known=known,
-            on_reply=sink.add_reply,
-        )
-
-    async def _finish(self, work: Work, shared: _Round, transcript: Transcript) -> None:
+    async def _finish(self, work: Work, transcript: Transcript, writer: Writer) -> None:
         try:
-            flow = conduct(self._procedure, work.row)
-            conducted = await drive(flow, transcript)
+            conducted = await drive(conduct(self._procedure, work.row), transcript)
             await asyncio.sleep(0)
-            told = transcript.entries()
-            result = with_uses(conducted.result, [each.exchanged for each in told])
+            exchanges = transcript.exchanges()
+            result = with_uses(conducted.result, [each.exchanged for each in exchanges])
             conducted = msgspec.structs.replace(conducted, result=result)
-            notes = notes_of([each.row for each in told], transcript.unused())
+            notes = notes_of([each.row for each in exchanges], transcript.unused())
             sample = sample_row(self._run_id, work, conducted, notes)
-            sample = hashed_sample(sample, [each.hashes for each in told])
+            sample = hashed_sample(sample, [each.hashes for each in exchanges])
         except HaltedError as halted:
-            shared.stop.soon(halted.failure.message)
+            self._stop.soon(halted.failure.message)
             return
         except Exception as error:  # noqa: BLE001 - one bad sample never stops a run
-            shared.watch.broken_sample(work.row.id, error)
+            self._observer.sample_error(work.row.id, error)
             return
-        shared.sink.add(sample, [each.row for each in told if not each.is_stored])
-        shared.watch.finished(work, result)
-
-
-async def _until_done(workers: Sequence[asyncio.Task[None]], shared: _Round) -> None:
-    """Wait until there is nothing left to do.
-
-    A fault of a worker is raised once the others have finished what is under way and paid for,
-    unless it can't be stored.
-    """
-    await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
-    faults = [each.exception() for each in workers if each.done() and not each.cancelled()]
-    for fault in faults:
-        if fault is None:
-            continue
-        if not shared.sink.in_trouble:
-            shared.stop.soon(_reason(fault))
-            await asyncio.wait(workers)
-        raise fault
+        writer.add(sample, [each.row for each in exchanges if not each.is_stored])
+        self._observer.finished(work, result)
 
 
 def sample_row(run_id: str, work: Work, conducted: Conducted, notes: str) -> SampleRow:

@@ -92,13 +92,13 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """A request that got no reply after all retries; it takes the reply's place.
 
-    ``everybody`` says that no request of the run can fare better: the endpoint is out of reach, or
+    ``fatal`` says that no request of the run can fare better: the endpoint is out of reach, or
     it refuses the key or the model. ``latency_ms`` is how long the last attempt took.
     """
 
     kind: FailureKind
     message: str
-    everybody: bool = False
+    fatal: bool = False
     latency_ms: float | None = None
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.http import (
     HttpAnswer,
@@ -85,7 +85,7 @@ class AnthropicModel:
         """Return the reply that an answer to a payload holds.
 
         Raises:
-            ModelTrouble: there is none.
+            ModelError: there is none.
 
         """
         return _reply(answer, payload)
@@ -163,7 +163,7 @@ def _reply(answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
     blocks = [block.get("text") for block in said.content or () if block.get("type") == "text"]
     texts = [text for text in blocks if isinstance(text, str)]
     if not texts and reason not in _SAYS_WHY:
-        raise ModelTrouble("unreadable", "the answer has no text", retry=True)
+        raise ModelError("unreadable", "the answer has no text", retry=True)
     return ModelReply(
         text="".join(texts),
         usage=_usage(said.usage),

@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 import msgspec
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.models.batch_providers import BatchStatus, listed_batches, read_line
 from jurybox.models.http import HttpCall, HttpClient, decode, encoded
-from jurybox.models.model_errors import quoted, read_refusal, status_trouble
+from jurybox.models.model_errors import quoted, read_refusal, status_error
 
 _BATCHES: Final = "/v1/messages/batches"
 
@@ -89,7 +89,7 @@ class AnthropicBatches:
                 return BatchStatus(state="ended", answered=answered, places=(f"{path}/results",))
             case status:
                 said = f"batch {quoted(batch_id)} has the unknown status `{quoted(status)}`"
-                raise ModelTrouble("unreadable", said, retry=False)
+                raise ModelError("unreadable", said, retry=False)
 
     def answer(self, line: bytes) -> bytes:
         """Return the body of the answer in a line of the results."""
@@ -99,16 +99,16 @@ class AnthropicBatches:
                 return bytes(result.message)
             case "errored":
                 refusal = read_refusal(bytes(result.error), "application/json", ())
-                raise status_trouble(_STATUSES.get(refusal.code, _INTERNAL), refusal)
+                raise status_error(_STATUSES.get(refusal.code, _INTERNAL), refusal)
             case "expired":
                 said = "the batch expired before it was tried"
-                raise ModelTrouble("timeout", said, retry=True)
+                raise ModelError("timeout", said, retry=True)
             case "canceled":
                 said = "the batch was cancelled before it was tried"
-                raise ModelTrouble("unreachable", said, retry=True)
+                raise ModelError("unreachable", said, retry=True)
             case kind:
                 said = f"the answer is of the unknown kind `{quoted(kind)}`"
-                raise ModelTrouble("unreadable", said, retry=True)
+                raise ModelError("unreadable", said, retry=True)
 
 
 def _requests(batch: dict[str, Any]) -> int | None:

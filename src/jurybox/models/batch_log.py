@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from jurybox.engine.records import BatchRow, sealed_batch
-from jurybox.engine.store_port import Store
+from jurybox.engine.ports import Store
+from jurybox.engine.records import BatchRow, sealed
 
 _OPEN: Final = ("submitting", "submitted")
 
@@ -45,7 +45,7 @@ class BatchLog:
     async def write(self, row: BatchRow, state: str, batch_id: str | None = None) -> BatchRow:
         """Store a batch in a new state."""
         named = row.batch_id if batch_id is None else batch_id
-        row = sealed_batch(msgspec.structs.replace(row, state=state, batch_id=named))
+        row = sealed(msgspec.structs.replace(row, state=state, batch_id=named))
         known = row.number in self._rows
         self._rows[row.number] = row
         save = self._store.update_batch if known else self._store.add_batch

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.models.http import HttpCall, HttpClient, decode, read_json
 from jurybox.models.model_errors import quoted
 
@@ -40,7 +40,7 @@ class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchProvider(Protocol):
-    """How a provider takes batches; every call raises `ModelTrouble` where it fails."""
+    """How a provider takes batches; every call raises `ModelError` where it fails."""
 
     def line(self, name: str, payload: Mapping[str, object]) -> bytes:
         """Return a request as a batch holds it."""
@@ -76,7 +76,7 @@ async def listed_batches(
     Other programs have batches there too, so each row may look as it likes.
 
     Raises:
-        ModelTrouble: nothing on a page can be read, so ours may be behind it.
+        ModelError: nothing on a page can be read, so ours may be behind it.
 
     """
     oldest = datetime.fromisoformat(since).timestamp() - _SKEW
@@ -87,7 +87,7 @@ async def listed_batches(
         page = decode(await client.send(HttpCall(path=f"{path}?{query}")), _Page)
         listed = [each for each in page.data if _is_batch(each)]
         if page.data and not listed:
-            raise ModelTrouble("unreadable", "the list of batches can't be read", retry=True)
+            raise ModelError("unreadable", "the list of batches can't be read", retry=True)
         young = [each for each in listed if _created(each.get("created_at")) >= oldest]
         found += young
         # The newest come first.
@@ -119,11 +119,11 @@ def read_line(line: bytes, kind: type[T]) -> T:
     """Read one line of the results.
 
     Raises:
-        ModelTrouble: it isn't of this kind.
+        ModelError: it isn't of this kind.
 
     """
     try:
         return read_json(line, kind)
     except (ValueError, RecursionError) as error:
         what = f"the answer can't be read: {quoted(str(error))}"
-        raise ModelTrouble("unreadable", what, retry=True) from None
+        raise ModelError("unreadable", what, retry=True) from None

@@ -17,14 +17,14 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from jurybox.engine.limits import Limits, delay
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.caller import Limits, delay
+from jurybox.engine.ports import ModelError
 from jurybox.engine.records import ENCODER, BatchRow
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.batch_log import KEY_LENGTH, BatchLog, mark_of, name_of, tag_in, tag_of
 from jurybox.models.batch_providers import BatchProvider, BatchStatus
 from jurybox.models.http import HttpAnswer, HttpCall, HttpClient, read_json
-from jurybox.models.model_errors import StatusTrouble
+from jurybox.models.model_errors import StatusError
 from jurybox.models.negotiation import Negotiation
 from jurybox.models.parameter_fallback import Accepted
 
@@ -145,7 +145,7 @@ class BatchedModel:
             answer = await self._answer(request)
             try:
                 return self._reply(request, answer)
-            except StatusTrouble as trouble:
+            except StatusError as trouble:
                 if not self._concede(trouble, request, answer.row.terms):
                     raise
 
@@ -172,7 +172,7 @@ class BatchedModel:
         reference = f"{answer.row.batch_id}/{answer.name}"
         return msgspec.structs.replace(reply, latency_ms=None, reference=reference)
 
-    def _concede(self, trouble: StatusTrouble, request: ModelRequest, terms: str) -> bool:
+    def _concede(self, trouble: StatusError, request: ModelRequest, terms: str) -> bool:
         """Learn from a refusal; say whether the request may be taken in another form."""
         sent = self._payload(request, terms).keys()
         return self._model.negotiation.learn(trouble, _ACCEPTED.decode(terms), sent)
@@ -233,7 +233,7 @@ class BatchedModel:
         if asked.answer.done():
             return
         if line is None:
-            missing = ModelTrouble("unreadable", "the batch has no answer to it", retry=True)
+            missing = ModelError("unreadable", "the batch has no answer to it", retry=True)
             asked.answer.set_exception(missing)
         else:
             asked.answer.set_result(_Answer(line, name, row))
@@ -254,7 +254,7 @@ class BatchedModel:
                 # Whoever stops waiting lets this one be written down.
                 upload = self._start(self._uploads, self._upload(row, lines))
                 return await asyncio.shield(upload), sent
-            except ModelTrouble as trouble:
+            except ModelError as trouble:
                 if trouble.kind == "refused":
                     await self._forget(row)
                     raise
@@ -268,11 +268,11 @@ class BatchedModel:
         self._show(await self._log.write(row, "submitting"))
         try:
             batch_id = await self._provider.submit(self._model.client, lines, mark_of(row))
-        except StatusTrouble as trouble:
+        except StatusError as trouble:
             if trouble.status not in _ABSENT:
                 raise
             said = f"it takes no batches (HTTP {trouble.status}); ask directly with --no-batch"
-            raise ModelTrouble("refused", said, retry=False) from None
+            raise ModelError("refused", said, retry=False) from None
         named = await self._log.write(row, "submitted", batch_id)
         self._show(named)
         return named
@@ -357,7 +357,7 @@ class BatchedModel:
         await self._forget(row)
         if not status.too_much or row.requests == 1:
             said = f"batch {row.batch_id} was refused: {status.problem}"
-            raise ModelTrouble("refused", said, retry=False)
+            raise ModelError("refused", said, retry=False)
         self._most = max(1, min(self._most, row.requests // 2))
         self._one_by_one = self._one_by_one or asyncio.Lock()
         self.warn(
@@ -377,7 +377,7 @@ class BatchedModel:
         for row in rows:
             answered = stored[tag_of(row)]
             if row.endpoint != self.endpoint:
-                raise ModelTrouble("refused", _elsewhere(row, self.endpoint), retry=False)
+                raise ModelError("refused", _elsewhere(row, self.endpoint), retry=False)
             named = row if row.state == "submitted" else await self._find(row)
             if named is None:
                 await self._forget(row)
@@ -395,7 +395,7 @@ class BatchedModel:
             if name in answered:
                 continue
             # What failed that time is asked again like any other.
-            with suppress(ModelTrouble):
+            with suppress(ModelError):
                 self._provider.answer(line)
                 key = name.partition("-")[0]
                 self._found.setdefault(key, []).append(_Answer(line, name, row))
@@ -422,7 +422,7 @@ class BatchedModel:
         while True:
             try:
                 return await call()
-            except ModelTrouble as trouble:
+            except ModelError as trouble:
                 attempts += 1
                 if not trouble.retry or _now() - began >= patience:
                     raise _about(trouble, row) from None
@@ -465,22 +465,22 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def _pause(trouble: ModelTrouble, attempts: int) -> None:
+async def _pause(trouble: ModelError, attempts: int) -> None:
     wait = delay(attempts - 1, _BACKOFF, random.random)
     await asyncio.sleep(max(min(trouble.retry_after or 0.0, _BACKOFF.longest_retry_after), wait))
 
 
-def _ends_the_run(reason: str) -> ModelTrouble:
-    return ModelTrouble("unreachable", reason, retry=False, everybody=True)
+def _ends_the_run(reason: str) -> ModelError:
+    return ModelError("unreachable", reason, retry=False, fatal=True)
 
 
 def _shown(row: BatchRow) -> str:
     return row.batch_id or f"{row.number}, which may have been submitted or not"
 
 
-def _about(trouble: ModelTrouble, row: BatchRow) -> ModelTrouble:
+def _about(trouble: ModelError, row: BatchRow) -> ModelError:
     hint = "" if trouble.retry else f"; it was asked about batch {_shown(row)}; {_FORGET}"
-    return ModelTrouble(trouble.kind, f"{trouble}{hint}", retry=False)
+    return ModelError(trouble.kind, f"{trouble}{hint}", retry=False)
 
 
 def _elsewhere(row: BatchRow, endpoint: str) -> str:

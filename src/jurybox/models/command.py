@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.function import prompt_of
@@ -74,7 +74,7 @@ class CommandModel:
         except UnicodeEncodeError:
             # A lone surrogate, from a file that was read with `surrogateescape`.
             what = "the request holds half a character, which can't be sent"
-            raise ModelTrouble("refused", what, retry=False) from None
+            raise ModelError("refused", what, retry=False) from None
 
     def _start(self) -> "subprocess.Popen[bytes]":
         try:
@@ -90,17 +90,17 @@ class CommandModel:
         except OSError as error:
             what = f"the command can't be started ({error.strerror}: {error.filename})"
             if error.errno in _TOO_MUCH:
-                raise ModelTrouble("rate-limit", what, retry=True) from None
+                raise ModelError("rate-limit", what, retry=True) from None
             what = f"{what}; check its path, and that it may be executed"
         except ValueError as error:
             what = f"the command can't be started ({error})"
-        raise ModelTrouble("refused", what, retry=False, everybody=True)
+        raise ModelError("refused", what, retry=False, fatal=True)
 
 
 def _check_end(heard: Heard) -> None:
     if not heard.whole:
         what = f"the command printed more than {LARGEST / _MEGABYTE:.0f} MB"
-        raise ModelTrouble("unreadable", what, retry=False)
+        raise ModelError("unreadable", what, retry=False)
     if heard.code == 0:
         return
     how = f"ended with code {heard.code}"
@@ -109,7 +109,7 @@ def _check_end(heard: Heard) -> None:
     lines = heard.complained.decode("utf-8", "replace").strip().splitlines()
     last = quoted(lines[-1])[:_LONGEST_COMPLAINT] if lines else ""
     what = f"the command {how}: {last}" if last else f"the command {how}"
-    raise ModelTrouble("refused", what, retry=False)
+    raise ModelError("refused", what, retry=False)
 
 
 def _signal_name(number: int) -> str:
@@ -124,7 +124,7 @@ def _decoded(printed: bytes) -> str:
         return printed.decode()
     except UnicodeDecodeError as error:
         what = f"what the command printed isn't UTF-8 (byte {error.start})"
-        raise ModelTrouble("unreadable", what, retry=False) from None
+        raise ModelError("unreadable", what, retry=False) from None
 
 
 def _read_text(printed: bytes) -> ModelReply:
@@ -147,6 +147,6 @@ def _read_json(printed: bytes) -> ModelReply:
         said = msgspec.json.decode(_decoded(printed), type=_Said)
     except (msgspec.DecodeError, RecursionError) as error:
         what = f'the command must print an object such as {{"text": "..."}}: {quoted(str(error))}'
-        raise ModelTrouble("unreadable", what, retry=False) from None
+        raise ModelError("unreadable", what, retry=False) from None
     usage = Usage(input_tokens=said.input_tokens, output_tokens=said.output_tokens)
     return ModelReply(text=said.text, usage=usage, latency_model_ms=said.latency_model_ms)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.text_format import nearest
@@ -52,7 +52,7 @@ class FunctionModel:
         """Call the function."""
         argument = request if self._whole_request else prompt_of(request)
         returned = await self._returned(argument)
-        if isinstance(returned, ModelTrouble):
+        if isinstance(returned, ModelError):
             raise returned
         if isinstance(returned, str):
             # A function that sees the prompt alone can't have heeded the parameters.
@@ -62,7 +62,7 @@ class FunctionModel:
         if isinstance(returned, ModelReply):
             return _encodable(_sound(returned))
         what = f"the function returned {type(returned).__name__} instead of a text"
-        raise ModelTrouble("refused", what, retry=False)
+        raise ModelError("refused", what, retry=False)
 
     async def aclose(self) -> None:
         """Do nothing; there is nothing to let go of."""
@@ -80,7 +80,7 @@ class FunctionModel:
                 raise
             raise _trouble(error) from error
         except (Exception, SystemExit) as error:
-            # Whoever ends a program in the middle of an answer doesn't end everybody's run.
+            # Whoever ends a program in the middle of an answer doesn't end fatal's run.
             raise _trouble(error) from error
 
 
@@ -114,11 +114,11 @@ def _attempt(function: Function, argument: object) -> object:
         return _trouble(error)
 
 
-def _trouble(error: BaseException) -> ModelTrouble:
-    if isinstance(error, ModelTrouble):
+def _trouble(error: BaseException) -> ModelError:
+    if isinstance(error, ModelError):
         return error
     what = f"the function failed with {type(error).__name__}: {error}"
-    return ModelTrouble("refused", what, retry=False)
+    return ModelError("refused", what, retry=False)
 
 
 def _encodable(reply: ModelReply) -> ModelReply:
@@ -127,7 +127,7 @@ def _encodable(reply: ModelReply) -> ModelReply:
         reply.text.encode()
     except UnicodeEncodeError as error:
         what = f"the function returned a text that isn't Unicode (at character {error.start})"
-        raise ModelTrouble("unreadable", what, retry=False) from None
+        raise ModelError("unreadable", what, retry=False) from None
     return reply
 
 
@@ -137,12 +137,12 @@ def _sound(reply: ModelReply) -> ModelReply:
         msgspec.convert(msgspec.to_builtins(reply), ModelReply)
     except (msgspec.ValidationError, TypeError) as error:
         what = f"the function returned a reply that isn't one: {error}"
-        raise ModelTrouble("refused", what, retry=False) from None
+        raise ModelError("refused", what, retry=False) from None
     for name in ("latency_ms", "latency_model_ms"):
         value = getattr(reply, name)
         if value is not None and not 0 <= value < math.inf:
             what = f"the function returned a reply with {value} as `{name}`"
-            raise ModelTrouble("refused", what, retry=False)
+            raise ModelError("refused", what, retry=False)
     return reply
 
 

@@ -1,4 +1,4 @@
-"""One HTTP client per endpoint, by wreq; every error of a call becomes a `ModelTrouble`."""
+"""One HTTP client per endpoint, by wreq; every error of a call becomes a `ModelError`."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ import msgspec
 import wreq
 from wreq import exceptions
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.models.connections import Endpoint, HttpOptions
 from jurybox.models.model_errors import (
@@ -21,7 +21,7 @@ from jurybox.models.model_errors import (
     quoted,
     read_refusal,
     read_retry_after,
-    status_trouble,
+    status_error,
 )
 from jurybox.settings import SSL_CERT_FILE
 
@@ -116,8 +116,8 @@ class HttpClient:
         """Make one attempt to send JSON.
 
         Raises:
-            StatusTrouble: the endpoint refuses.
-            ModelTrouble: the attempt failed in another way.
+            StatusError: the endpoint refuses.
+            ModelError: the attempt failed in another way.
 
         """
         return await self.send(HttpCall(method="POST", path=path, body=encoded(payload)))
@@ -126,8 +126,8 @@ class HttpClient:
         """Make one attempt; cancelling it closes its connection at once.
 
         Raises:
-            StatusTrouble: the endpoint refuses.
-            ModelTrouble: the attempt failed in another way.
+            StatusError: the endpoint refuses.
+            ModelError: the attempt failed in another way.
 
         """
         started = time.monotonic()
@@ -174,26 +174,26 @@ class HttpClient:
     async def _read_all(self, response: wreq.Response, largest: int, take: _Take) -> None:
         if await _read(response, largest, take) > largest:
             what = f"the answer is larger than {largest / _MEGABYTE:.0f} MB"
-            raise ModelTrouble("unreadable", what, retry=False)
+            raise ModelError("unreadable", what, retry=False)
 
-    def _refused(self, status: int, answer: HttpAnswer) -> ModelTrouble:
+    def _refused(self, status: int, answer: HttpAnswer) -> ModelError:
         if status < _FIRST_FINAL:
-            return ModelTrouble("unreadable", f"HTTP {status} isn't an answer", retry=True)
+            return ModelError("unreadable", f"HTTP {status} isn't an answer", retry=True)
         if status < _FIRST_ERROR:
             to = quoted(answer.headers.get("location", "somewhere else"), self._secrets)
-            return ModelTrouble(
+            return ModelError(
                 "refused",
                 f"HTTP {status}: it redirects to {to}; give that address as the base URL",
                 retry=False,
-                everybody=True,
+                fatal=True,
             )
-        return status_trouble(
+        return status_error(
             status,
             read_refusal(answer.body, answer.content_type, self._secrets),
             retry_after=read_retry_after(answer.headers, self._today()),
         )
 
-    def _trouble(self, error: Exception, elapsed: float) -> ModelTrouble:
+    def _trouble(self, error: Exception, elapsed: float) -> ModelError:
         """Return what an error of wreq means; nothing in its text is secret."""
         # What precedes the source of an error is its address.
         text = str(error).partition("source: ")[2]
@@ -203,24 +203,24 @@ class HttpClient:
             return _insecure(found[1])
         if found := _PARSE_REASON.search(text):
             what = f"the answer isn't HTTP ({found[1]})"
-            return ModelTrouble("unreadable", what, retry=True)
+            return ModelError("unreadable", what, retry=True)
         if _CONNECT_ERROR.search(text):
             return _unreachable(text)
         if isinstance(error, exceptions.BodyError | exceptions.DecodingError):
             what = "the answer is incomplete, or can't be decompressed"
-            return ModelTrouble("unreadable", what, retry=True)
+            return ModelError("unreadable", what, retry=True)
         # The endpoint may have read the request; the caller may repeat it, as after a timeout.
-        return ModelTrouble("unreachable", "unreachable (the connection was lost)", retry=True)
+        return ModelError("unreachable", "unreachable (the connection was lost)", retry=True)
 
-    def _timeout(self, text: str, elapsed: float) -> ModelTrouble:
+    def _timeout(self, text: str, elapsed: float) -> ModelError:
         options = self._options
         if elapsed >= options.total:
-            return ModelTrouble("timeout", f"timed out after {options.total:g} s", retry=True)
+            return ModelError("timeout", f"timed out after {options.total:g} s", retry=True)
         if _CONNECT_ERROR.search(text):
             what = f"no connection within {options.connect:g} s"
-            return ModelTrouble("unreachable", what, retry=True, everybody=True)
+            return ModelError("unreachable", what, retry=True, fatal=True)
         what = f"timed out: nothing came for {options.read:g} s"
-        return ModelTrouble("timeout", what, retry=True)
+        return ModelError("timeout", what, retry=True)
 
 
 async def _read(response: wreq.Response, largest: int, take: _Take) -> int:
@@ -237,31 +237,31 @@ async def _read(response: wreq.Response, largest: int, take: _Take) -> int:
     return size
 
 
-def _insecure(reason: str) -> ModelTrouble:
+def _insecure(reason: str) -> ModelError:
     untrusted = reason == _UNTRUSTED
     words = _ABOUT_TRUST if untrusted else reason.lower().replace("_", " ")
     what = f"unreachable (no secure connection: {words})"
-    return ModelTrouble("unreachable", what, retry=False, everybody=untrusted)
+    return ModelError("unreachable", what, retry=False, fatal=untrusted)
 
 
-def _unreachable(text: str) -> ModelTrouble:
+def _unreachable(text: str) -> ModelError:
     proxied = "kind: ProxyConnect" in text
     if "ProxyAuthRequired" in text:
-        return ModelTrouble("refused", "the proxy answers HTTP 407", retry=False, everybody=True)
+        return ModelError("refused", "the proxy answers HTTP 407", retry=False, fatal=True)
     if "TunnelUnsuccessful" in text:
         what = "unreachable (the proxy refuses to connect)"
-        return ModelTrouble("unreachable", what, retry=True, everybody=True)
+        return ModelError("unreachable", what, retry=True, fatal=True)
     found = _SYSTEM_REASON.search(text)
     reason = found[1].lower() if found else "the connection was lost"
     what = f"unreachable ({'the proxy: ' if proxied else ''}{reason})"
-    return ModelTrouble("unreachable", what, retry=True, everybody=True)
+    return ModelError("unreachable", what, retry=True, fatal=True)
 
 
 def encoded(payload: object) -> bytes:
     """Return a payload as JSON.
 
     Raises:
-        ModelTrouble: it can't be sent.
+        ModelError: it can't be sent.
 
     """
     try:
@@ -269,26 +269,26 @@ def encoded(payload: object) -> bytes:
     except UnicodeEncodeError:
         # A lone surrogate, from a file that was read with `surrogateescape`.
         what = "the request holds half a character, which can't be sent"
-        raise ModelTrouble("refused", what, retry=False) from None
+        raise ModelError("refused", what, retry=False) from None
 
 
 def decode(answer: HttpAnswer, kind: type[T]) -> T:
     """Read the JSON of an answer.
 
     Raises:
-        ModelTrouble: it isn't JSON, or not of this kind.
+        ModelError: it isn't JSON, or not of this kind.
 
     """
     if not answer.body.strip():
-        raise ModelTrouble("unreadable", "the answer is empty", retry=True)
+        raise ModelError("unreadable", "the answer is empty", retry=True)
     if "html" in answer.content_type:
         what = f"the answer is {answer.content_type} instead of JSON"
-        raise ModelTrouble("unreadable", quoted(what), retry=True)
+        raise ModelError("unreadable", quoted(what), retry=True)
     try:
         return read_json(answer.body, kind)
     except (ValueError, RecursionError) as error:
         what = f"the answer can't be read: {quoted(str(error))}"
-        raise ModelTrouble("unreadable", what, retry=True) from None
+        raise ModelError("unreadable", what, retry=True) from None
 
 
 def count_of(value: object) -> int | None:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import FailureKind
 
 LONGEST_QUOTE: Final = 300
@@ -53,16 +53,16 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     param: str = ""
 
 
-class StatusTrouble(ModelTrouble):
+class StatusError(ModelError):
     """An answer with a status that isn't a success."""
 
-    def __init__(self, trouble: ModelTrouble, *, status: int, refusal: Refusal) -> None:
+    def __init__(self, trouble: ModelError, *, status: int, refusal: Refusal) -> None:
         super().__init__(
             trouble.kind,
             str(trouble),
             retry=trouble.retry,
             retry_after=trouble.retry_after,
-            everybody=trouble.everybody,
+            fatal=trouble.fatal,
         )
         self.status = status
         self.refusal = refusal
@@ -112,9 +112,7 @@ def _reason(text: str, content_type: str) -> Refusal:
             return Refusal(message=text)
 
 
-def status_trouble(
-    status: int, refusal: Refusal, *, retry_after: float | None = None
-) -> StatusTrouble:
+def status_error(status: int, refusal: Refusal, *, retry_after: float | None = None) -> StatusError:
     """Return what a status that isn't a success means."""
     words = quoted(refusal.message)
     said = f"HTTP {status}: {words}" if words else f"HTTP {status}"
@@ -126,17 +124,17 @@ def status_trouble(
         kind, said = "refused", f"{said}; check the plan and its billing"
     if kind == "refused" and status in _MEND:
         said = f"{said}; {_MEND[status]}"
-    trouble = ModelTrouble(
+    trouble = ModelError(
         kind,
         said,
         retry=retry,
         retry_after=retry_after if retry else None,
-        everybody=spent or _is_everybodys(status, refusal),
+        fatal=spent or _is_fatal(status, refusal),
     )
-    return StatusTrouble(trouble, status=status, refusal=refusal)
+    return StatusError(trouble, status=status, refusal=refusal)
 
 
-def _is_everybodys(status: int, refusal: Refusal) -> bool:
+def _is_fatal(status: int, refusal: Refusal) -> bool:
     """Tell whether a refusal is of the key or the model, and not of what this request says."""
     about_content = _ABOUT_CONTENT.search(f"{refusal.code} {refusal.message}")
     return status in _EVERYBODYS and not (status == HTTPStatus.FORBIDDEN and about_content)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
 from jurybox.models.http import HttpAnswer, HttpClient
-from jurybox.models.model_errors import StatusTrouble
+from jurybox.models.model_errors import StatusError
 from jurybox.models.parameter_fallback import Accepted, concede, less_of
 
 Payload = dict[str, object]
@@ -36,7 +36,7 @@ class Negotiation:
         """What is known to be taken."""
         return self._accepted
 
-    def learn(self, trouble: StatusTrouble, accepted: Accepted, sent: AbstractSet[str]) -> bool:
+    def learn(self, trouble: StatusError, accepted: Accepted, sent: AbstractSet[str]) -> bool:
         """Give way after a refusal of what was sent under ``accepted``; tell whether that helps.
 
         Many requests of a batch may be refused for different parts of them.
@@ -54,7 +54,7 @@ class Negotiation:
             payload = build(accepted)
             try:
                 answer = await self._client.post(self._path, payload)
-            except StatusTrouble as trouble:
+            except StatusError as trouble:
                 sent = payload.keys() | (self._within - accepted.without)
                 less = concede(accepted, trouble, sent - self._needed)
                 if less is None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, cast
 
 import msgspec
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.http import (
     HttpAnswer,
@@ -16,7 +16,7 @@ from jurybox.models.http import (
     decode,
     secret_header,
 )
-from jurybox.models.model_errors import Refusal, measured, quoted, status_trouble
+from jurybox.models.model_errors import Refusal, measured, quoted, status_error
 from jurybox.models.negotiation import Negotiation
 from jurybox.models.parameter_fallback import Accepted
 from jurybox.rubric.model import Generation
@@ -71,7 +71,7 @@ class OpenAIModel:
         """Return the reply that an answer to a payload holds.
 
         Raises:
-            ModelTrouble: there is none.
+            ModelError: there is none.
 
         """
         return _reply(answer, payload)
@@ -148,7 +148,7 @@ def _reply(answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
     refusal = choice.message.refusal
     text = _text(choice.message.content)
     if text is None and refusal is None and choice.finish_reason not in _SAYS_WHY:
-        raise ModelTrouble("unreadable", "the answer has no text", retry=True)
+        raise ModelError("unreadable", "the answer has no text", retry=True)
     logprobs = bytes(choice.logprobs)
     return ModelReply(
         text=text or refusal or "",
@@ -164,17 +164,17 @@ def _reply(answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
     )
 
 
-def _without_choices(completion: _Completion) -> ModelTrouble:
+def _without_choices(completion: _Completion) -> ModelError:
     # Some gateways report trouble with a status of 200.
     match completion.error:
         case {"message": str(message), "code": int(code)} if 400 <= code < 600:  # noqa: PLR2004
-            return status_trouble(code, Refusal(message=message))
+            return status_error(code, Refusal(message=message))
         case {"message": str(message)} | str(message):
-            return ModelTrouble(
+            return ModelError(
                 "unreadable", f"the answer is an error: {quoted(message)}", retry=True
             )
         case _:
-            return ModelTrouble("unreadable", "the answer has no choices", retry=True)
+            return ModelError("unreadable", "the answer has no choices", retry=True)
 
 
 def _text(content: str | list[dict[str, Any]] | None) -> str | None:

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import msgspec
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.models.batch_providers import BatchStatus, listed_batches, read_line
 from jurybox.models.http import HttpCall, HttpClient, decode, encoded
-from jurybox.models.model_errors import quoted, read_refusal, status_trouble
+from jurybox.models.model_errors import quoted, read_refusal, status_error
 
 _ENDPOINT: Final = "/v1/chat/completions"
 _FILES: Final = "/files"
@@ -107,7 +107,7 @@ class OpenAIBatches:
             too_much = errors[0].code == "token_limit_exceeded"
             return BatchStatus(state="refused", problem=said, too_much=too_much)
         said = f"batch {quoted(batch_id)} has the unknown status `{quoted(batch.status)}`"
-        raise ModelTrouble("unreadable", said, retry=False)
+        raise ModelError("unreadable", said, retry=False)
 
     def answer(self, line: bytes) -> bytes:
         """Return the body of the answer in a line of the results."""
@@ -117,7 +117,7 @@ class OpenAIBatches:
         body = bytes(result.response.body)
         if result.response.status_code >= HTTPStatus.MULTIPLE_CHOICES:
             refusal = read_refusal(body, "application/json", ())
-            raise status_trouble(result.response.status_code, refusal)
+            raise status_error(result.response.status_code, refusal)
         return body
 
 
@@ -129,17 +129,17 @@ def _mark_of(batch: dict[str, Any]) -> object:
             return None
 
 
-def _unanswered(error: _Error) -> ModelTrouble:
+def _unanswered(error: _Error) -> ModelError:
     said = quoted(error.message or error.code or "the line has neither an answer nor an error")
     match error.code:
         case "batch_expired":
-            return ModelTrouble("timeout", f"the batch expired: {said}", retry=True)
+            return ModelError("timeout", f"the batch expired: {said}", retry=True)
         case "batch_cancelled":
-            return ModelTrouble("unreachable", f"the batch was cancelled: {said}", retry=True)
+            return ModelError("unreachable", f"the batch was cancelled: {said}", retry=True)
         case "request_timeout":
-            return ModelTrouble("timeout", f"timed out: {said}", retry=True)
+            return ModelError("timeout", f"timed out: {said}", retry=True)
         case _:
-            return ModelTrouble("unreadable", said, retry=True)
+            return ModelError("unreadable", said, retry=True)
 
 
 def _form(lines: Sequence[bytes], boundary: str) -> bytes:

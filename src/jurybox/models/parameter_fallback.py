@@ -11,7 +11,7 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
-from jurybox.models.model_errors import Refusal, StatusTrouble
+from jurybox.models.model_errors import Refusal, StatusError
 
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 ReplyForm = Literal["json_schema", "json_object", "text"]
@@ -48,7 +48,7 @@ def less_of(one: Accepted, other: Accepted) -> Accepted:
     )
 
 
-def concede(accepted: Accepted, trouble: StatusTrouble, sent: AbstractSet[str]) -> Accepted | None:
+def concede(accepted: Accepted, trouble: StatusError, sent: AbstractSet[str]) -> Accepted | None:
     """Return what to try after a refusal; None where giving way wouldn't help.
 
     Every step gives up something that was sent, so there is an end to it.

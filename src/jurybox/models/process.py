@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 
 LARGEST: Final = 16_000_000
 """The most bytes that are listened to."""
@@ -102,7 +102,7 @@ class _Listener:
             threading.Thread(target=self._watch, daemon=True).start()
         except RuntimeError as error:
             self.ended.set_result(None)
-            raise ModelTrouble("rate-limit", str(error), retry=True) from None
+            raise ModelError("rate-limit", str(error), retry=True) from None
         self._mouth, _ = await self._loop.connect_write_pipe(
             asyncio.BaseProtocol, self._unconnected.pop(0)
         )

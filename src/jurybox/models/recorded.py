@@ -15,7 +15,7 @@ from typing import Self
 
 import msgspec
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 
@@ -122,7 +122,7 @@ class ReplayModel:
         exchange = self._exact[key].popleft()
         if exchange.failure is not None:
             failed = exchange.failure
-            raise ModelTrouble(failed.kind, failed.message, retry=False, everybody=failed.everybody)
+            raise ModelError(failed.kind, failed.message, retry=False, fatal=failed.fatal)
         return exchange.reply or ModelReply(text="")
 
     async def aclose(self) -> None:
@@ -136,11 +136,11 @@ class ReplayModel:
             raise self._trouble("was recorded of several models", request)
         return next(iter(keys))
 
-    def _trouble(self, what: str, request: ModelRequest) -> ModelTrouble:
+    def _trouble(self, what: str, request: ModelRequest) -> ModelError:
         last = request.messages[-1].content if request.messages else ""
         begin = " ".join(last.split())[:60]
         message = f"request {request_key(request)[:12]} (vote {request.vote}, `{begin}`) {what}"
-        return ModelTrouble("refused", f"{message}; record it anew", retry=False)
+        return ModelError("refused", f"{message}; record it anew", retry=False)
 
 
 def _nameless(request: ModelRequest) -> str:

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import ModelReply, ModelRequest
 
-Line = str | ModelReply | ModelTrouble
+Line = str | ModelReply | ModelError
 
 
 class ScriptedModel:
@@ -31,7 +31,7 @@ class ScriptedModel:
         """Say the next line."""
         self.requests.append(request)
         line = self._next(request)
-        if isinstance(line, ModelTrouble):
+        if isinstance(line, ModelError):
             raise line
         if isinstance(line, str):
             return ModelReply(text=line, sent=request.generation, model=request.model)
@@ -43,5 +43,5 @@ class ScriptedModel:
 
 def _reader(script: Iterable[Line]) -> Callable[[ModelRequest], Line]:
     lines = iter(script)
-    finished = ModelTrouble("refused", "the script has no more lines", retry=False)
+    finished = ModelError("refused", "the script has no more lines", retry=False)
     return lambda _: next(lines, finished)

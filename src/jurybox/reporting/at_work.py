@@ -6,8 +6,8 @@ from collections import OrderedDict
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import Store
 from jurybox.errors import IncompleteError
 
 _KEPT: Final = 1.0

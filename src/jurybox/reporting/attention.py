@@ -6,9 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.engine.outcomes import read_result
-from jurybox.engine.records import RunRow, SampleRow
-from jurybox.engine.store_port import Store
+from jurybox.engine.ports import Store
+from jurybox.engine.records import RunRow, SampleRow, read_result
 from jurybox.reporting.reasons import cut, reasoning
 from jurybox.reporting.stored import damaged
 from jurybox.sample import Row

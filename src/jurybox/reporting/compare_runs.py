@@ -10,10 +10,9 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from jurybox.engine.outcomes import read_result
 from jurybox.engine.plan import Metadata
-from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import Store
+from jurybox.engine.ports import Store
+from jurybox.engine.records import RunRow, read_result
 from jurybox.reporting.attention import LATENCY, Place
 from jurybox.reporting.clusters import Clustering
 from jurybox.reporting.difference_tests import JUDGE_SCORE, Differences, comparable_scores

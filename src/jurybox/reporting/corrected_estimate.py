@@ -7,9 +7,8 @@ from typing import Final, Protocol
 import msgspec
 
 from jurybox.calibration.gold import Gold, gold_scales, read_gold
-from jurybox.engine.outcomes import read_result
-from jurybox.engine.records import RunRow, SampleRow
-from jurybox.engine.store_port import Store
+from jurybox.engine.ports import Store
+from jurybox.engine.records import RunRow, SampleRow, read_result
 from jurybox.errors import InputError
 from jurybox.judging.verdict import Side
 from jurybox.reporting.clusters import Clustering

@@ -9,9 +9,9 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
+from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.engine.replay import grouped
-from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
 from jurybox.reporting.record import Column, Kind, Record, Shape
 from jurybox.reporting.stored import damaged, plan_of, procedure_of

@@ -16,9 +16,9 @@ from jurybox.calibration.observations import (
     words_in,
 )
 from jurybox.engine.plan import Plan
+from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow, SampleRow, in_order
 from jurybox.engine.replay import StoredResponses
-from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.reporting.pair_votes import both_orders, kept_preferences, pair_votes

@@ -7,9 +7,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
 
-from jurybox.engine.outcomes import read_result
-from jurybox.engine.records import RunRow, SampleRow
-from jurybox.engine.store_port import Store
+from jurybox.engine.ports import Store
+from jurybox.engine.records import RunRow, SampleRow, read_result
 from jurybox.reporting.metric_text import exact
 from jurybox.reporting.reasons import cut, in_words, reasoning, unmeasured
 from jurybox.reporting.stored import damaged

@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
+from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import Store
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.judging.verdict import Side
 from jurybox.reporting.stored import damaged, plan_of, procedure_of

@@ -5,8 +5,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.engine.outcomes import read_result
-from jurybox.engine.records import SampleRow
+from jurybox.engine.records import SampleRow, read_result
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.reporting.metric_text import exact, shown
 from jurybox.scoring.pass_rules import RuleOutcome

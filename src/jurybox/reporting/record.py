@@ -5,9 +5,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from jurybox.engine.outcomes import read_result
-from jurybox.engine.records import ExchangeRow, SampleRow, in_order
-from jurybox.engine.request_hash import request_hash
+from jurybox.engine.records import ExchangeRow, SampleRow, in_order, read_result, request_hash
 from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.model import Rubric
 from jurybox.sample import Row

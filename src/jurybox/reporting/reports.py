@@ -7,8 +7,8 @@ from typing import BinaryIO, Final, Literal, cast
 
 import msgspec
 
+from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
 from jurybox.reporting.attention import gather
 from jurybox.reporting.junit import write_junit

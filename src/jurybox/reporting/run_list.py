@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from jurybox.engine.plan import Plan, read_plan
+from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import Store
 from jurybox.errors import JuryboxError
 from jurybox.reporting.at_work import is_at_work
 from jurybox.reporting.metric_text import key_figure

@@ -5,10 +5,9 @@ from typing import Any, Final
 
 import msgspec
 
+from jurybox.engine.ports import SampleQuery, Store
 from jurybox.engine.records import ExchangeRow, RunRow, SampleRow, in_order
 from jurybox.engine.replay import StoredResponses
-from jurybox.engine.sample_query import SampleQuery
-from jurybox.engine.store_port import Store
 from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.reporting.record import Shape

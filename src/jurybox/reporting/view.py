@@ -4,10 +4,9 @@ from typing import Any, cast
 
 import msgspec
 
-from jurybox.engine.outcomes import StoredOutcome, read_result
 from jurybox.engine.plan import Metadata, Plan, read_plan
-from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import Store
+from jurybox.engine.ports import Store
+from jurybox.engine.records import RunRow, StoredOutcome, read_result
 from jurybox.errors import IncompleteError
 from jurybox.scoring.summary import Conclusion, GateOutcome, Reported, RunTally
 

@@ -1,6 +1,6 @@
 """The store: runs, samples and exchanges in SQLite or PostgreSQL, behind the engine's `Store`."""
 
-from jurybox.engine.store_port import Store
+from jurybox.engine.ports import Store
 
 PATIENCE = 30.0
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from jurybox.engine.store_port import EVERY
+from jurybox.engine.ports import EVERY
 from jurybox.storage.database import Database, Found, Values, reading
 from jurybox.storage.statements import Paged
 from jurybox.storage.store_errors import Trouble, TroubleKind, error_of

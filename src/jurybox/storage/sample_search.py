@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from jurybox.documents.field_reader import NAME
-from jurybox.engine.sample_query import SamplePage, SampleQuery
+from jurybox.engine.ports import SamplePage, SampleQuery
 from jurybox.sample import Turn
 from jurybox.scoring.sample_index import FLAGS, Facets, label
 from jurybox.storage.database import Database, Values

@@ -2,8 +2,8 @@
 
 The columns are those of the rows in `jurybox.engine.records` and of the facets in
 `jurybox.scoring.sample_index`, but in the tables the long ones come last: SQLite reads a row from
-its beginning, and a result or a hash is wanted more often than a whole request. So a statement names
-its columns, in the order of the row's fields.
+its beginning, and a result or a hash is wanted more often than a whole request. So a statement
+names its columns, in the order of the row's fields.
 """
 
 from datetime import UTC, datetime

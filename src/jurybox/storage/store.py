@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from jurybox.engine.ports import EVERY, MOST_GROUPS, Groups, SamplePage, SampleQuery
 from jurybox.engine.records import (
     AnyRow,
     BatchRow,
@@ -14,10 +15,8 @@ from jurybox.engine.records import (
     ReviewRow,
     RunRow,
     SampleRow,
+    frame_hash,
 )
-from jurybox.engine.request_hash import frame_hash
-from jurybox.engine.sample_query import MOST_GROUPS, Groups, SamplePage, SampleQuery
-from jurybox.engine.store_port import EVERY
 from jurybox.errors import InputError
 from jurybox.scoring.sample_index import Facets, facets_of
 from jurybox.storage import statements

@@ -9,8 +9,8 @@ import msgspec
 from starlette.requests import HTTPConnection
 
 from jurybox.app.live_runs import LiveRuns
+from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import Store
 from jurybox.reporting.compare_runs import Side, Wish, compare
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.web.review_status import Standings

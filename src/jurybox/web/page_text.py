@@ -5,8 +5,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.engine.records import ExchangeRow
-from jurybox.engine.transcript import read_outcome, read_request
+from jurybox.engine.records import ExchangeRow, read_outcome, read_request
 from jurybox.judging.exchange import Failure
 from jurybox.reporting.sample_record import Record, exchange_notes
 

@@ -6,8 +6,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from jurybox.app.review_desk import ReviewDesk
+from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import Store
 
 if TYPE_CHECKING:
     from jurybox.app.review_agreement import ReviewAgreement

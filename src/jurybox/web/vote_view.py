@@ -5,8 +5,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from jurybox.engine.records import ExchangeRow
-from jurybox.engine.transcript import read_outcome, read_request
+from jurybox.engine.records import ExchangeRow, read_outcome, read_request
 from jurybox.judging.exchange import Failure
 from jurybox.reporting.metric_text import shown
 from jurybox.web.page_text import CutText, cut_text

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from clocks import Clock
-from jurybox.engine.caller import Callers, SystemClock
-from jurybox.engine.limits import Limits
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.caller import Callers, Limits, SystemClock
+from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import Failure, FailureKind, ModelReply, ModelRequest, Outcome
 from jurybox.models.scripted import Line, ScriptedModel
 from jurybox.rubric.model import Generation
@@ -19,8 +18,8 @@ REQUEST = ModelRequest(
 )
 
 
-def passing(kind: FailureKind = "unreachable", after: float | None = None) -> ModelTrouble:
-    return ModelTrouble(kind, "no luck", retry=True, retry_after=after)
+def passing(kind: FailureKind = "unreachable", after: float | None = None) -> ModelError:
+    return ModelError(kind, "no luck", retry=True, retry_after=after)
 
 
 def call(
@@ -63,7 +62,7 @@ def test_trouble_that_passes_is_waited_out() -> None:
 
 
 def test_trouble_that_stays_is_a_failure_at_once() -> None:
-    (failure,), model, clock = call([ModelTrouble("refused", "HTTP 401: no", retry=False)])
+    (failure,), model, clock = call([ModelError("refused", "HTTP 401: no", retry=False)])
     assert failure == Failure(kind="refused", message="scripted: HTTP 401: no", latency_ms=0)
     assert (len(model.requests), clock.waits) == (1, [])
 
@@ -152,7 +151,7 @@ def test_the_latency_of_a_failure_is_that_of_the_last_attempt_alone() -> None:
 
 def test_the_latency_of_a_failure_leaves_out_the_wait_for_a_place() -> None:
     clock = Clock(100.0)
-    refused: list[Line] = [ModelTrouble("refused", "no", retry=False) for _ in range(3)]
+    refused: list[Line] = [ModelError("refused", "no", retry=False) for _ in range(3)]
     caller = Callers(Limits(concurrency=1), clock=clock).caller(SlowModel(clock, refused))
 
     async def main() -> list[Outcome]:
@@ -254,7 +253,7 @@ def test_time_outs_that_are_measured_say_nothing_about_the_endpoint() -> None:
         return [await caller(REQUEST) for _ in range(11)]
 
     *failures, reply = asyncio.run(main())
-    assert not any(failure_of(each).everybody for each in failures)
+    assert not any(failure_of(each).fatal for each in failures)
     assert isinstance(reply, ModelReply)
 
 
@@ -280,23 +279,23 @@ def test_a_time_out_error_of_a_model_is_a_fault_and_not_a_time_out() -> None:
         asyncio.run(Callers().caller(ScriptedModel(broken), timeout=20)(REQUEST))
 
 
-# ---- trouble that is everybody's
+# ---- trouble that is fatal's
 
 
-@pytest.mark.parametrize("everybody", [True, False])
-def test_a_failure_is_everybodys_where_the_trouble_is(*, everybody: bool) -> None:
-    trouble = ModelTrouble("refused", "no such model", retry=False, everybody=everybody)
+@pytest.mark.parametrize("fatal", [True, False])
+def test_a_failure_is_fatal_where_the_error_is(*, fatal: bool) -> None:
+    trouble = ModelError("refused", "no such model", retry=False, fatal=fatal)
     (failure,), _, _ = call([trouble])
-    assert failure_of(failure).everybody is everybody
+    assert failure_of(failure).fatal is fatal
 
 
 @pytest.mark.parametrize("kind", ["timeout", "rate-limit", "unreadable", "unreachable"])
 def test_trouble_that_may_pass_is_nobodys_but_the_requests(kind: FailureKind) -> None:
     (failure,), _, _ = call(lambda _: passing(kind))
-    assert not failure_of(failure).everybody
+    assert not failure_of(failure).fatal
 
 
-def test_an_endpoint_that_is_down_is_everybodys_trouble() -> None:
+def test_an_endpoint_that_is_down_is_a_fatal_error() -> None:
     limits = Limits(retry_reserve=3, attempts=1)
     clock = Clock(100.0)
     model = ScriptedModel(lambda _: passing())
@@ -307,7 +306,7 @@ def test_an_endpoint_that_is_down_is_everybodys_trouble() -> None:
         clock.time += 31
         return [*outcomes, await caller(REQUEST)]
 
-    found = [failure_of(each).everybody for each in asyncio.run(main())]
+    found = [failure_of(each).fatal for each in asyncio.run(main())]
     # The fourth attempt in a row takes it down; the next two aren't made; the last one is.
     assert found == [False, False, False, True, True, True, True]
     assert len(model.requests) == 5
@@ -324,14 +323,14 @@ def test_an_endpoint_that_is_back_is_nobodys_trouble() -> None:
         return [down, await caller(REQUEST), await caller(REQUEST)]
 
     down, reply, short_outage = asyncio.run(main())
-    assert failure_of(down).everybody
+    assert failure_of(down).fatal
     assert isinstance(reply, ModelReply)
-    assert not failure_of(short_outage).everybody
+    assert not failure_of(short_outage).fatal
 
 
-def test_an_endpoint_that_asks_for_an_hour_is_everybodys_trouble() -> None:
+def test_an_endpoint_that_asks_for_an_hour_is_a_fatal_error() -> None:
     outcomes, model, _ = call(lambda _: passing("rate-limit", after=3600), times=3)
-    assert all(failure_of(each).everybody for each in outcomes)
+    assert all(failure_of(each).fatal for each in outcomes)
     assert len(model.requests) == 1
 
 
@@ -440,7 +439,7 @@ def test_time_outs_do_not_take_an_endpoint_down() -> None:
 
 
 def test_refusals_do_not_take_an_endpoint_down() -> None:
-    refused = ModelTrouble("refused", "no such model", retry=False)
+    refused = ModelError("refused", "no such model", retry=False)
     _, model, _ = call(lambda _: refused, times=50, limits=Limits(retry_reserve=0))
     assert len(model.requests) == 50
 

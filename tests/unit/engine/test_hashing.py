@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.engine.records import ENCODER, framed
-from jurybox.engine.request_hash import columns_hash, request_hash, text_hash
+from jurybox.engine.records import ENCODER, columns_hash, framed, request_hash, text_hash
 from jurybox.judging.exchange import Frame, ModelRequest
 from jurybox.rubric.model import Generation
 from jurybox.sample import Turn

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.engine.limits import Concurrency, Limits, RetryBudget, delay
+from jurybox.engine.caller import Concurrency, Limits, RetryBudget, delay
 
 # ---- delays
 

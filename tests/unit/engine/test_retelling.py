@@ -3,9 +3,8 @@
 import msgspec
 
 import stores
-from jurybox.engine.records import ENCODER
+from jurybox.engine.records import ENCODER, outcome_text
 from jurybox.engine.replay import ByThread
-from jurybox.engine.transcript import outcome_text
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
 from jurybox.rubric.model import Generation
 from jurybox.sample import Turn

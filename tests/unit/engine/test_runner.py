@@ -8,12 +8,10 @@ import msgspec
 import pytest
 
 from jurybox import load_rubric
-from jurybox.engine.caller import Asker, Callers
-from jurybox.engine.limits import Limits
-from jurybox.engine.records import ExchangeRow, SampleRow, seal_of
-from jurybox.engine.runner import Runner, Work
-from jurybox.engine.stop import Stop
-from jurybox.engine.transcript import Stage, read_outcome
+from jurybox.engine.caller import Callers, Limits, SampleState
+from jurybox.engine.records import ExchangeRow, SampleRow, read_outcome, seal_of
+from jurybox.engine.runner import Runner, RunObserver, Stop
+from jurybox.engine.transcript import ModelSession, Work
 from jurybox.errors import IncompleteError
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.protocol import Judging
@@ -25,7 +23,7 @@ from jurybox.scoring.sample_result import Role, SampleResult
 JUDGING = Judging(rubric=load_rubric("answer-quality"), checklist=load_rubric("bias-awareness"))
 COMPANION = load_rubric("companion")
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "so"}'
-Ask = Callable[[Role, ModelRequest, Asker], Awaitable[Outcome]]
+Ask = Callable[[Role, ModelRequest, SampleState], Awaitable[Outcome]]
 
 
 class Kept:
@@ -61,13 +59,13 @@ class Seen:
         del work
         self.results.append(result)
 
-    def broken_sample(self, sample_id: str, error: Exception) -> None:
+    def sample_error(self, sample_id: str, error: Exception) -> None:
         self.broken[sample_id] = error
 
 
-async def well(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+async def well(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
     del role, request
-    asker.begun = True
+    state.started = True
     await asyncio.sleep(0)
     return ModelReply(text=GOOD)
 
@@ -112,18 +110,21 @@ class Bench:
         self._ask = ask
         self._window = window
 
-    def runner(self, procedure: Procedure | None = None) -> Runner:
+    def runner(
+        self, procedure: Procedure | None = None, observer: RunObserver | None = None
+    ) -> Runner:
         judged = Procedure(judging=JUDGING, judges=("openai/j-2025-01-01",), votes=1)
         return Runner(
             run_id="r",
             procedure=procedure or judged,
-            stage=Stage(ask=self._ask, endpoint=lambda model: model),
+            session=ModelSession(call=self._ask, endpoint=lambda model: model, window=self._window),
             store=self.store,  # type: ignore[arg-type]
-            window=self._window,
+            observer=observer or self.seen,
+            stop=self.stop,
         )
 
     async def run(self, rows: Iterator[Work], **more: object) -> None:
-        await self.runner().run(rows, self.seen, self.stop, **more)  # type: ignore[arg-type]
+        await self.runner().run(rows, **more)  # type: ignore[arg-type]
 
 
 def test_every_sample_is_stored_sealed_and_with_its_exchange() -> None:
@@ -138,14 +139,14 @@ def test_every_sample_is_stored_sealed_and_with_its_exchange() -> None:
 def test_only_so_many_samples_are_under_way_and_rows_are_read_as_they_are_needed() -> None:
     under_way = most = drawn = 0
 
-    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
-        asker.begun = True
+    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
+        state.started = True
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
         await asyncio.sleep(0.001)
         under_way -= 1
-        return await well(role, request, asker)
+        return await well(role, request, state)
 
     def counted() -> Iterator[Work]:
         nonlocal drawn
@@ -174,7 +175,7 @@ def test_a_slow_store_holds_the_run_back(alone: bool) -> None:  # noqa: FBT001
 
     async def main() -> int:
         procedure = by_rules() if alone else None
-        going = asyncio.create_task(bench.runner(procedure).run(counted(), bench.seen, bench.stop))
+        going = asyncio.create_task(bench.runner(procedure).run(counted()))
         before = -1
         # Until nothing moves any more, however slow the machine is.
         while drawn != before or drawn == 0:
@@ -192,11 +193,11 @@ def test_a_slow_store_holds_the_run_back(alone: bool) -> None:  # noqa: FBT001
 
 
 def test_one_bad_sample_stops_nobody() -> None:
-    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
-        asker.begun = True
+    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
+        state.started = True
         if name_in(request) == "q3":
             raise RuntimeError("a fault")
-        return await well(role, request, asker)
+        return await well(role, request, state)
 
     bench = Bench(ask)
     asyncio.run(bench.run(work(20)))
@@ -215,7 +216,7 @@ def test_one_bad_sample_stops_nobody_where_nobody_is_asked() -> None:
             )
 
     bench = Bench()
-    asyncio.run(bench.runner(by_rules()).run(rows(), bench.seen, bench.stop))
+    asyncio.run(bench.runner(by_rules()).run(rows()))
     assert bench.store.ids == {f"q{number}" for number in range(100)} - {"q2", "q4"}
     assert list(bench.seen.broken) == ["q2", "q4"]
     assert len(bench.seen.results) == 98
@@ -235,10 +236,10 @@ def test_a_fault_of_the_dataset_ends_the_run_and_keeps_what_is_finished() -> Non
 
 @pytest.mark.parametrize("whose", ["dataset", "watch"])
 def test_what_is_begun_is_finished_whosever_fault_ends_the_run(whose: str) -> None:
-    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
-        asker.begun = True
+    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
+        state.started = True
         await asyncio.sleep(0.001 if name_in(request) == "q0" else 0.05)
-        return await well(role, request, asker)
+        return await well(role, request, state)
 
     def rows() -> Iterator[Work]:
         yield from work(4)
@@ -254,7 +255,7 @@ def test_what_is_begun_is_finished_whosever_fault_ends_the_run(whose: str) -> No
 
     bench = Bench(ask, window=4)
     with pytest.raises(RuntimeError, match="a fault"):
-        asyncio.run(bench.runner().run(rows(), Faulty(), bench.stop))
+        asyncio.run(bench.runner(observer=Faulty()).run(rows()))
     assert bench.store.ids == {"q0", "q1", "q2", "q3"}
     assert (len(bench.store.exchanges), bench.stop.reason) == (4, "a fault")
 
@@ -266,16 +267,16 @@ def test_a_fault_of_the_dataset_takes_no_row_before_it_where_nobody_is_asked() -
 
     bench = Bench()
     with pytest.raises(IncompleteError, match="the file has changed"):
-        asyncio.run(bench.runner(by_rules()).run(rows(), bench.seen, bench.stop))
+        asyncio.run(bench.runner(by_rules()).run(rows()))
     assert len(bench.store.samples) == len(bench.seen.results) == 20
 
 
 def test_no_row_is_read_once_it_is_to_stop() -> None:
-    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
-        asker.begun = True
+    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
+        state.started = True
         asyncio.get_running_loop().call_later(0.01, bench.stop.soon, "by hand")
         await asyncio.sleep(0.05)
-        return await well(role, request, asker)
+        return await well(role, request, state)
 
     def rows() -> Iterator[Work]:
         yield from work(4)
@@ -304,12 +305,12 @@ def test_nothing_is_asked_for_a_sample_that_is_called_off(turns: int) -> None:
 
     caller = Callers(Limits(concurrency=8, start=8)).caller(Told(reply))
 
-    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
         del role
-        return await caller(request, asker)
+        return await caller(request, state)
 
     async def main() -> None:
-        going = asyncio.create_task(bench.runner(three).run(work(1), bench.seen, bench.stop))
+        going = asyncio.create_task(bench.runner(three).run(work(1)))
         for _ in range(turns):
             await asyncio.sleep(0)
         bench.stop.soon("by hand")
@@ -334,9 +335,9 @@ def test_what_is_begun_is_finished_before_anything_else_is_begun() -> None:
 
     caller = Callers(Limits(concurrency=2, start=2)).caller(Told(reply))
 
-    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
         del role
-        return await caller(request, asker)
+        return await caller(request, state)
 
     bench = Bench(ask, window=20)
     asyncio.run(bench.run(work(20)))
@@ -347,11 +348,11 @@ def test_what_is_begun_is_finished_before_anything_else_is_begun() -> None:
 
 
 def test_a_failure_of_one_request_is_recorded() -> None:
-    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
-        asker.begun = True
+    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
+        state.started = True
         if name_in(request) == "q3":
             return Failure(kind="timeout", message="timed out")
-        return await well(role, request, asker)
+        return await well(role, request, state)
 
     bench = Bench(ask)
     asyncio.run(bench.run(work(20)))
@@ -359,12 +360,12 @@ def test_a_failure_of_one_request_is_recorded() -> None:
     assert sum(result.evaluator_error == "model_error" for result in bench.seen.results) == 1
 
 
-def test_a_failure_that_concerns_everybody_stops_the_run_and_is_not_recorded() -> None:
-    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
-        asker.begun = True
+def test_a_fatal_failure_stops_the_run_and_is_not_recorded() -> None:
+    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
+        state.started = True
         if int(name_in(request)[1:]) >= 10:
-            return Failure(kind="refused", message="no such key", everybody=True)
-        return await well(role, request, asker)
+            return Failure(kind="refused", message="no such key", fatal=True)
+        return await well(role, request, state)
 
     bench = Bench(ask, window=1)
     asyncio.run(bench.run(work(1000)))
@@ -373,12 +374,12 @@ def test_a_failure_that_concerns_everybody_stops_the_run_and_is_not_recorded() -
 
 
 def test_who_asks_to_stop_gets_what_is_under_way() -> None:
-    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
-        asker.begun = True
+    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
+        state.started = True
         if name_in(request) == "q20":
             bench.stop.soon("by hand")
         await asyncio.sleep(0.002)
-        return await well(role, request, asker)
+        return await well(role, request, state)
 
     bench = Bench(ask, window=4)
     asyncio.run(bench.run(work(1000)))
@@ -387,14 +388,14 @@ def test_who_asks_to_stop_gets_what_is_under_way() -> None:
 
 
 def test_who_only_stands_in_the_queue_when_it_stops_is_not_begun() -> None:
-    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
+    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
         async with queue:
-            asker.begun = True
+            state.started = True
             if name_in(request) == "q2":
                 bench.stop.soon("by hand")
                 # Nobody who waits for a place; some may be on their way out.
-                assert bench.stop.under_way <= 3
-            return await well(role, request, asker)
+                assert bench.stop.in_flight <= 3
+            return await well(role, request, state)
 
     queue = asyncio.Semaphore(1)
     bench = Bench(ask, window=50)
@@ -403,14 +404,14 @@ def test_who_only_stands_in_the_queue_when_it_stops_is_not_begun() -> None:
 
 
 def test_who_insists_leaves_what_is_under_way_and_keeps_what_is_finished() -> None:
-    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
-        asker.begun = True
+    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
+        state.started = True
         if name_in(request) in {"q5", "q6"}:
             await asyncio.sleep(3600)
         if name_in(request) == "q30":
             bench.stop.soon("by hand")
             asyncio.get_running_loop().call_later(0.05, bench.stop.at_once, "again")
-        return await well(role, request, asker)
+        return await well(role, request, state)
 
     bench = Bench(ask, window=4)
     asyncio.run(bench.run(work(1000)))
@@ -426,24 +427,24 @@ def test_trouble_with_the_store_ends_the_run() -> None:
 
 
 def test_a_reply_is_stored_even_if_its_sample_is_never_finished() -> None:
-    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
-        asker.begun = True
+    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
+        state.started = True
         if request.vote == 1:
             bench.stop.soon("by hand")
             asyncio.get_running_loop().call_later(0.05, bench.stop.at_once, "again")
             await asyncio.sleep(3600)
-        return await well(role, request, asker)
+        return await well(role, request, state)
 
     bench = Bench(ask)
     procedure = Procedure(judging=JUDGING, judges=("openai/j-2025-01-01",), votes=2)
-    asyncio.run(bench.runner(procedure).run(work(1), bench.seen, bench.stop))
+    asyncio.run(bench.runner(procedure).run(work(1)))
     assert bench.store.samples == []
     assert [read_outcome(row) for row in bench.store.exchanges] == [ModelReply(text=GOOD)]
 
 
 def test_a_reply_that_came_is_stored_however_soon_after_it_the_run_is_stopped() -> None:
-    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
-        reply = await well(role, request, asker)
+    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
+        reply = await well(role, request, state)
         if name_in(request) == "q3":
             # The moment before anybody looks at the reply.
             asyncio.get_running_loop().call_soon(bench.stop.at_once, "by hand")
@@ -458,23 +459,23 @@ def test_a_reply_that_came_is_stored_however_soon_after_it_the_run_is_stopped() 
 def test_a_reply_that_is_known_is_not_asked_for_again() -> None:
     asked: list[int] = []
 
-    async def ask(role: Role, request: ModelRequest, asker: Asker) -> Outcome:
-        asker.begun = True
+    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
+        state.started = True
         asked.append(request.vote)
         if request.vote == 1 and len(asked) == 2:
             raise RuntimeError("a fault")
-        return await well(role, request, asker)
+        return await well(role, request, state)
 
     procedure = Procedure(judging=JUDGING, judges=("openai/j-2025-01-01",), votes=2)
     first = Bench(ask)
-    asyncio.run(first.runner(procedure).run(work(1), first.seen, first.stop))
+    asyncio.run(first.runner(procedure).run(work(1)))
     known = {0: tuple(first.store.exchanges)}
     assert len(known[0]) == 1
     again = Bench(ask)
-    asyncio.run(again.runner(procedure).run(work(1), again.seen, again.stop, known))
+    asyncio.run(again.runner(procedure).run(work(1), known))
     assert asked == [0, 1, 1]
     # Only what is new is stored, and the record has both.
     assert len(again.store.exchanges) == 1
     whole = Bench()
-    asyncio.run(whole.runner(procedure).run(work(1), whole.seen, whole.stop))
+    asyncio.run(whole.runner(procedure).run(work(1)))
     assert again.store.samples[0].record_sha256 == whole.store.samples[0].record_sha256

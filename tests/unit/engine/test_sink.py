@@ -1,4 +1,4 @@
-"""The sink: what it can't store it says, to everybody who waits for it."""
+"""The writer: what it can't store it says, to every waiting caller."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from jurybox.engine.records import ExchangeRow, SampleRow
-from jurybox.engine.sink import Sink
+from jurybox.engine.runner import Writer
 from jurybox.errors import IncompleteError
 
 
@@ -32,13 +32,13 @@ def exchange(number: int) -> ExchangeRow:
 @pytest.mark.parametrize("rows", [1, 2000])
 def test_trouble_is_told_to_whoever_comes_later_and_nobody_waits_for_ever(rows: int) -> None:
     async def main() -> None:
-        sink = Sink(Full())  # type: ignore[arg-type]
-        sink.add(None, (exchange(0),))
-        while not sink.in_trouble:  # noqa: ASYNC110 - the sink has no event for it
+        writer = Writer(Full())  # type: ignore[arg-type]
+        writer.add(None, (exchange(0),))
+        while not writer.failed:  # noqa: ASYNC110 - the writer has no event for it
             await asyncio.sleep(0.01)
         for number in range(rows):
-            sink.add(None, (exchange(number),))
-        for wait in (sink.room, sink.close):
+            writer.add(None, (exchange(number),))
+        for wait in (writer.room, writer.close):
             with pytest.raises(IncompleteError, match="no room for 0 and 1"):
                 await asyncio.wait_for(wait(), 10)
 

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from jurybox.engine.caller import Slots
+from jurybox.engine.caller import ResizableSemaphore
 
 
 async def settle() -> None:
@@ -15,18 +15,18 @@ async def settle() -> None:
 
 def test_no_more_than_there_are_places() -> None:
     async def main() -> int:
-        slots = Slots(lambda: 3)
+        slots = ResizableSemaphore(lambda: 3)
         most = 0
 
         async def visit() -> None:
             nonlocal most
-            await slots.take()
-            most = max(most, slots.taken)
+            await slots.acquire()
+            most = max(most, slots.in_use)
             await asyncio.sleep(0)
-            slots.give_back()
+            slots.release()
 
         await asyncio.gather(*(visit() for _ in range(50)))
-        assert slots.taken == 0
+        assert slots.in_use == 0
         assert not slots.waiting
         return most
 
@@ -35,14 +35,14 @@ def test_no_more_than_there_are_places() -> None:
 
 def test_places_are_given_in_the_order_of_asking() -> None:
     async def main() -> list[int]:
-        slots = Slots(lambda: 1)
+        slots = ResizableSemaphore(lambda: 1)
         order: list[int] = []
 
         async def visit(number: int) -> None:
-            await slots.take()
+            await slots.acquire()
             order.append(number)
             await asyncio.sleep(0)
-            slots.give_back()
+            slots.release()
 
         await asyncio.gather(*(visit(number) for number in range(10)))
         return order
@@ -52,19 +52,19 @@ def test_places_are_given_in_the_order_of_asking() -> None:
 
 def test_who_goes_first_waits_for_those_before_him_who_do_too() -> None:
     async def main() -> list[int]:
-        slots = Slots(lambda: 1)
+        slots = ResizableSemaphore(lambda: 1)
         order: list[int] = []
 
         async def visit(number: int) -> None:
-            await slots.take(first=number % 3 == 0)
+            await slots.acquire(first=number % 3 == 0)
             order.append(number)
             await asyncio.sleep(0)
-            slots.give_back()
+            slots.release()
 
-        await slots.take()
+        await slots.acquire()
         visits = [asyncio.create_task(visit(number)) for number in range(9)]
         await settle()
-        slots.give_back()
+        slots.release()
         await asyncio.gather(*visits)
         return order
 
@@ -74,20 +74,20 @@ def test_who_goes_first_waits_for_those_before_him_who_do_too() -> None:
 def test_more_places_let_in_more_and_fewer_send_nobody_away() -> None:
     async def main() -> None:
         size = 1
-        slots = Slots(lambda: size)
-        tasks = [asyncio.create_task(slots.take()) for _ in range(5)]
+        slots = ResizableSemaphore(lambda: size)
+        tasks = [asyncio.create_task(slots.acquire()) for _ in range(5)]
         await settle()
-        assert slots.taken == 1
+        assert slots.in_use == 1
         size = 3
-        slots.give_back()
+        slots.release()
         await settle()
-        assert slots.taken == 3
+        assert slots.in_use == 3
         size = 1
-        slots.give_back()
+        slots.release()
         await settle()
-        assert (slots.taken, slots.waiting) == (2, True)
-        slots.give_back()
-        slots.give_back()
+        assert (slots.in_use, slots.waiting) == (2, True)
+        slots.release()
+        slots.release()
         await asyncio.gather(*tasks)
 
     asyncio.run(main())
@@ -95,33 +95,33 @@ def test_more_places_let_in_more_and_fewer_send_nobody_away() -> None:
 
 def test_who_stops_waiting_takes_no_place() -> None:
     async def main() -> None:
-        slots = Slots(lambda: 1)
-        await slots.take()
-        impatient = asyncio.create_task(slots.take())
-        patient = asyncio.create_task(slots.take())
+        slots = ResizableSemaphore(lambda: 1)
+        await slots.acquire()
+        impatient = asyncio.create_task(slots.acquire())
+        patient = asyncio.create_task(slots.acquire())
         await settle()
         impatient.cancel()
         await settle()
-        slots.give_back()
+        slots.release()
         await patient
-        assert slots.taken == 1
+        assert slots.in_use == 1
 
     asyncio.run(main())
 
 
 def test_a_place_given_in_the_moment_of_cancellation_goes_to_the_next() -> None:
     async def main() -> None:
-        slots = Slots(lambda: 1)
-        await slots.take()
-        first = asyncio.create_task(slots.take())
-        second = asyncio.create_task(slots.take())
+        slots = ResizableSemaphore(lambda: 1)
+        await slots.acquire()
+        first = asyncio.create_task(slots.acquire())
+        second = asyncio.create_task(slots.acquire())
         await settle()
-        slots.give_back()
+        slots.release()
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first
         await second
-        assert (slots.taken, slots.waiting) == (1, False)
+        assert (slots.in_use, slots.waiting) == (1, False)
 
     asyncio.run(main())
 
@@ -130,14 +130,14 @@ def test_a_place_given_in_the_moment_of_cancellation_goes_to_the_next() -> None:
 def test_no_place_is_lost_whoever_is_cancelled_when(seed: int) -> None:
     async def main() -> None:
         chance = random.Random(seed)  # noqa: S311 - nothing secret
-        slots = Slots(lambda: chance.randint(1, 4))
+        slots = ResizableSemaphore(lambda: chance.randint(1, 4))
 
         async def visit() -> None:
-            await slots.take(first=chance.random() < 0.5)
+            await slots.acquire(first=chance.random() < 0.5)
             try:
                 await asyncio.sleep(0)
             finally:
-                slots.give_back()
+                slots.release()
 
         tasks = [asyncio.create_task(visit()) for _ in range(60)]
         for task in chance.sample(tasks, 30):
@@ -145,6 +145,6 @@ def test_no_place_is_lost_whoever_is_cancelled_when(seed: int) -> None:
                 await asyncio.sleep(0)
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        assert (slots.taken, slots.waiting) == (0, False)
+        assert (slots.in_use, slots.waiting) == (0, False)
 
     asyncio.run(main())

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import pytest
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.engine.records import BatchRow, ExchangeRow
 from jurybox.errors import IncompleteError
 from jurybox.judging.exchange import ModelReply, ModelRequest
@@ -108,7 +108,7 @@ class Chat:
         del accepted
         words = request.messages[0].content
         if words == "unsendable":
-            raise ModelTrouble("refused", "it can't be sent", retry=False)
+            raise ModelError("refused", "it can't be sent", retry=False)
         return {"words": words}
 
     def reply(self, answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
@@ -223,10 +223,10 @@ def test_who_stops_waiting_leaves_the_batch_open() -> None:
         asked = asyncio.create_task(model.complete(request("a")))
         await asyncio.sleep(0.1)
         model.stop("interrupted")
-        with pytest.raises(ModelTrouble, match="interrupted") as caught:
+        with pytest.raises(ModelError, match="interrupted") as caught:
             await asked
-        assert caught.value.everybody
-        with pytest.raises(ModelTrouble, match="interrupted"):
+        assert caught.value.fatal
+        with pytest.raises(ModelError, match="interrupted"):
             await model.complete(request("b"))
         await model.aclose()
         assert [each.row.batch_id for each in model.open.values()] == ["b0"]
@@ -241,9 +241,9 @@ def test_nothing_is_submitted_that_the_store_doesnt_know() -> None:
     async def main(provider: Provider, table: Table) -> None:
         table.full = True
         model = batched(provider, table)
-        with pytest.raises(ModelTrouble, match="the disk is full") as caught:
+        with pytest.raises(ModelError, match="the disk is full") as caught:
             await model.complete(request("a"))
-        assert caught.value.everybody
+        assert caught.value.fatal
         assert provider.batches == []
         await model.aclose()
 

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from jurybox.engine.caller import Callers
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
 from jurybox.models import process
@@ -42,8 +42,8 @@ def ask(model: CommandModel, request: ModelRequest = REQUEST) -> ModelReply:
     return asyncio.run(model.complete(request))
 
 
-def trouble_of(model: CommandModel, request: ModelRequest = REQUEST) -> ModelTrouble:
-    with pytest.raises(ModelTrouble) as caught:
+def trouble_of(model: CommandModel, request: ModelRequest = REQUEST) -> ModelError:
+    with pytest.raises(ModelError) as caught:
         ask(model, request)
     return caught.value
 
@@ -231,7 +231,7 @@ def test_many_complaints_do_not_hold_it_up() -> None:
 def test_a_bad_end_is_a_refusal_with_the_last_complaint(code: str, said: str) -> None:
     trouble = trouble_of(python(f"print('half a reply', flush=True)\n{code}"))
     assert str(trouble) == said
-    assert (trouble.kind, trouble.retry, trouble.everybody) == ("refused", False, False)
+    assert (trouble.kind, trouble.retry, trouble.fatal) == ("refused", False, False)
 
 
 def test_a_long_complaint_is_cut() -> None:
@@ -272,12 +272,12 @@ def no_argument() -> CommandModel:
         (no_argument, "embedded null byte"),
     ],
 )
-def test_a_command_that_can_not_be_started_concerns_everybody(
+def test_a_command_that_can_not_be_started_is_fatal(
     make: Callable[[], CommandModel], said: str
 ) -> None:
     trouble = trouble_of(make())
     assert str(trouble).startswith(f"the command can't be started ({said})")
-    assert (trouble.kind, trouble.retry, trouble.everybody) == ("refused", False, True)
+    assert (trouble.kind, trouble.retry, trouble.fatal) == ("refused", False, True)
 
 
 # ---- nothing is left running
@@ -334,7 +334,7 @@ def test_on_a_time_out_a_command_and_its_children_end(prompt: str) -> None:
         call = Callers().caller(model, retry_timeouts=False, timeout=timeout)
         failure = asyncio.run(call(saying(prompt)))
         assert isinstance(failure, Failure)
-        assert (failure.kind, failure.everybody) == ("timeout", False)
+        assert (failure.kind, failure.fatal) == ("timeout", False)
         assert failure.latency_ms is not None
         assert failure.latency_ms >= timeout * 1000
         return [int(number) for number in Path("numbers").read_text().split()]
@@ -428,7 +428,7 @@ def test_every_reply_leaves_no_child_and_no_open_file() -> None:
         await python("print(1)").complete(REQUEST)
         before = open_files()
         for code in ("print(1)", "sys.exit(3)", "os.close(1); os.close(2)"):
-            with contextlib.suppress(ModelTrouble):
+            with contextlib.suppress(ModelError):
                 await python(code).complete(saying("x" * 1_000_000))
         await asyncio.sleep(0)
         await asyncio.sleep(0)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from jurybox.engine.caller import Callers
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
 from jurybox.models.function import FunctionModel, load_function
@@ -136,7 +136,7 @@ def test_a_reply_is_passed_on_as_it_is() -> None:
 )
 def test_a_reply_with_parts_that_are_none_is_trouble(reply: ModelReply, problem: str) -> None:
     """Whoever reads it later would break over it, and with it the whole run."""
-    with pytest.raises(ModelTrouble) as caught:
+    with pytest.raises(ModelError) as caught:
         call(lambda _: reply)
     assert problem in str(caught.value)
     assert (caught.value.kind, caught.value.retry) == ("refused", False)
@@ -149,7 +149,7 @@ def test_what_was_sent_is_known_only_where_the_function_saw_it() -> None:
 
 @pytest.mark.parametrize("returned", [None, 3, b"x", ["x"]])
 def test_anything_else_is_trouble(returned: object) -> None:
-    with pytest.raises(ModelTrouble, match="instead of a text") as caught:
+    with pytest.raises(ModelError, match="instead of a text") as caught:
         call(lambda _: returned)
     assert not caught.value.retry
 
@@ -164,21 +164,21 @@ async def fail_slowly(_: str) -> str:
 
 @pytest.mark.parametrize("function", [fail, fail_slowly])
 def test_an_exception_is_trouble_with_its_type_and_message(function: Callable[..., Any]) -> None:
-    with pytest.raises(ModelTrouble, match="failed with ValueError: no such thing") as caught:
+    with pytest.raises(ModelError, match="failed with ValueError: no such thing") as caught:
         call(function)
     assert (caught.value.kind, caught.value.retry) == ("refused", False)
 
 
 def test_a_stop_iteration_does_not_hang() -> None:
-    with pytest.raises(ModelTrouble, match="failed with StopIteration"):
+    with pytest.raises(ModelError, match="failed with StopIteration"):
         call(lambda _: next(iter(())))
 
 
 def test_a_function_may_say_itself_that_it_is_worth_another_try() -> None:
     def busy(_: str) -> str:
-        raise ModelTrouble("rate-limit", "busy", retry=True, retry_after=3)
+        raise ModelError("rate-limit", "busy", retry=True, retry_after=3)
 
-    with pytest.raises(ModelTrouble, match="busy") as caught:
+    with pytest.raises(ModelError, match="busy") as caught:
         call(busy)
     assert (caught.value.retry, caught.value.retry_after) == (True, 3)
 

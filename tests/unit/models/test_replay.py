@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.models.recorded import Recorder, ReplayModel, request_key
@@ -73,7 +73,7 @@ def test_a_request_that_differs_in_anything_is_another(other: ModelRequest) -> N
 
 
 def test_a_request_that_is_not_there_is_named() -> None:
-    with pytest.raises(ModelTrouble) as caught:
+    with pytest.raises(ModelError) as caught:
         ask(record((REQUEST, REPLY)), changed(vote=2))
     key = request_key(changed(vote=2))[:12]
     assert str(caught.value) == (
@@ -85,7 +85,7 @@ def test_a_request_that_is_not_there_is_named() -> None:
 def test_equal_requests_get_their_replies_in_order_and_none_twice() -> None:
     model = record((REQUEST, ModelReply(text="1")), (REQUEST, ModelReply(text="2")))
     assert [ask(model).text, ask(model).text] == ["1", "2"]
-    with pytest.raises(ModelTrouble, match="is asked for more often than it was recorded"):
+    with pytest.raises(ModelError, match="is asked for more often than it was recorded"):
         ask(model)
 
 
@@ -98,13 +98,13 @@ def test_several_models_are_told_apart_by_their_names_alone() -> None:
     other = changed(model="openai/n")
     model = record((REQUEST, REPLY), (other, ModelReply(text="n")))
     assert ask(model, other).text == "n"
-    with pytest.raises(ModelTrouble, match="was recorded of several models"):
+    with pytest.raises(ModelError, match="was recorded of several models"):
         ask(model, changed(model="replay/calls.jsonl"))
 
 
 def test_a_failure_is_recorded_and_happens_again() -> None:
     model = record((REQUEST, Failure(kind="timeout", message="late")))
-    with pytest.raises(ModelTrouble, match="late") as caught:
+    with pytest.raises(ModelError, match="late") as caught:
         ask(model)
     assert (caught.value.kind, caught.value.retry) == ("timeout", False)
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.scripted import ScriptedModel
 from jurybox.rubric.model import Generation
@@ -28,8 +28,8 @@ def test_lines_are_said_in_order_and_requests_kept() -> None:
 
 
 def test_trouble_in_the_script_is_raised() -> None:
-    model = ScriptedModel([ModelTrouble("timeout", "late", retry=True), "fine"])
-    with pytest.raises(ModelTrouble, match="late"):
+    model = ScriptedModel([ModelError("timeout", "late", retry=True), "fine"])
+    with pytest.raises(ModelError, match="late"):
         ask(model)
     assert ask(model).text == "fine"
 
@@ -39,6 +39,6 @@ def test_a_function_may_answer() -> None:
 
 
 def test_a_script_that_has_ended_is_trouble() -> None:
-    with pytest.raises(ModelTrouble, match="the script has no more lines") as caught:
+    with pytest.raises(ModelError, match="the script has no more lines") as caught:
         ask(ScriptedModel([]))
     assert not caught.value.retry

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from jurybox.engine.driver import drive_sync
-from jurybox.engine.records import ExchangeRow, framed
-from jurybox.engine.transcript import outcome_text
+from jurybox.engine.records import ExchangeRow, framed, outcome_text
 from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
 from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging

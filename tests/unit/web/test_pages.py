@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from jurybox.engine.sample_query import SamplePage, SampleQuery
+from jurybox.engine.ports import SamplePage, SampleQuery
 from jurybox.judging.exchange import Failure
 from jurybox.reporting import at_work
 from jurybox.sample import Response

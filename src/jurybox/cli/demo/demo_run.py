@@ -14,9 +14,9 @@ from jurybox.cli.output import say
 from jurybox.cli.progress import displayed
 from jurybox.cli.signals import stop_on_signals
 from jurybox.cli.stores import opened, resume_line
-from jurybox.engine.outcomes import read_result
 from jurybox.engine.plan import read_plan
-from jurybox.engine.store_port import Store
+from jurybox.engine.ports import Store
+from jurybox.engine.records import read_result
 from jurybox.errors import IncompleteError, InputError
 from jurybox.models.local.catalogue import default_judge, find, shown_bytes
 from jurybox.models.local.files import is_path

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.engine.ports import ModelTrouble
+from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.local.answer import Completion, Stopped, Unanswerable
 from jurybox.models.local.engine import Engine, LoadingFailed
@@ -86,14 +86,14 @@ class LocalModel:
     def _load(self) -> Engine:
         return Engine(str(self._file.path))
 
-    def _trouble(self, error: Exception) -> ModelTrouble:
+    def _trouble(self, error: Exception) -> ModelError:
         match error:
             case Unanswerable():
-                return ModelTrouble("refused", str(error), retry=False)
+                return ModelError("refused", str(error), retry=False)
             case Stopped():
-                return ModelTrouble("refused", "the model was closed meanwhile", retry=False)
+                return ModelError("refused", "the model was closed meanwhile", retry=False)
             case LoadingFailed():
                 what = f"can't be loaded by {self._runtime}: {error}"
             case _:
                 what = f"the runtime failed with {type(error).__name__}: {error}"
-        return ModelTrouble("refused", what, retry=False, everybody=True)
+        return ModelError("refused", what, retry=False, fatal=True)

@@ -7,8 +7,8 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import Store
 from jurybox.reporting.attention import Attention
 from jurybox.reporting.html.page import Calibrated, Extras, RunPage, run_page
 from jurybox.reporting.html.panels import position_of

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from jurybox.engine.outcomes import read_result
-from jurybox.engine.records import RunRow, SampleRow, in_order
+from jurybox.engine.ports import Store
+from jurybox.engine.records import RunRow, SampleRow, in_order, read_result
 from jurybox.engine.replay import StoredResponses
-from jurybox.engine.store_port import Store
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.judging.verdict import Side
 from jurybox.reporting.attention import Concern, Extreme

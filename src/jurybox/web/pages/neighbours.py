@@ -2,8 +2,8 @@
 
 import msgspec
 
+from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.engine.store_port import Store
 from jurybox.reporting.stored import rubric_of
 from jurybox.web.filters import PageFilter
 from jurybox.web.template_engine import segment

@@ -8,9 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.app.calibrations import calibration_of_run
+from jurybox.engine.ports import Groups, SampleQuery, Store
 from jurybox.engine.records import RunRow
-from jurybox.engine.sample_query import Groups, SampleQuery
-from jurybox.engine.store_port import Store
 from jurybox.reporting.attention import LATENCY, concerns_of
 from jurybox.reporting.html.page import Calibrated, Extras, RunPage, run_page
 from jurybox.reporting.html.people import People, people_of

@@ -7,7 +7,7 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.engine.store_port import Store
+from jurybox.engine.ports import Store
 from jurybox.reporting.reasons import cut
 from jurybox.reporting.stored import damaged, rubric_of
 from jurybox.rubric.metrics import SAMPLE_SCORE
