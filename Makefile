@@ -66,6 +66,7 @@ bench-judge: $(READY) ## Measure how often the embedded judge is right (fetches 
 	@$(BIN)/python benchmarks/judge_variants.py
 
 picture: $(READY) ## Make the pictures in README.md again
+	@scripts/browser
 	@$(BIN)/python scripts/picture.py
 
 lock: ## Choose the newest dependencies and write the lock files

@@ -1,11 +1,13 @@
-"""Draws the pictures in README.md, from what the commands really print.
+"""Makes the pictures in README.md from what the commands really show.
 
-docs/images/run.svg is a run of the suite that `jurybox init` writes, docs/images/check.svg what
-`jurybox rubric check` says of a document with faults.
+docs/images/run.png is a screenshot of the page of a run, docs/images/check.svg the output of
+`jurybox rubric check` for a document with mistakes. The screenshot needs Chromium.
 """
 
 import html
-import re
+import json
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,6 +37,8 @@ Facts and steps are right.
 ### Correctness
 """
 LINE, CHARACTER, MARGIN = 19, 8.05, 18
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+WINDOW = "1100,1000"
 PLAIN, BAD, GOOD, DIM = "#e6edf3", "#ff7b72", "#7ee787", "#8b949e"
 
 Row = list[tuple[str, str]]
@@ -49,7 +53,7 @@ def printed(folder: str, *arguments: str) -> list[str]:
 
 
 def check() -> list[Row]:
-    """Return the findings of a document as rows of coloured pieces."""
+    """Return the findings of a document as rows of colored pieces."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "support.md").write_text(DOCUMENT)
         lines = printed(folder, "rubric", "check", "support.md")
@@ -63,25 +67,33 @@ def check() -> list[Row]:
     return rows
 
 
-def run() -> list[Row]:
-    """Return a run as rows of coloured pieces, as far as its verdict."""
+def screenshot(browser: str, picture: Path) -> None:
+    """Run the suite that `jurybox init` writes, and take a picture of its page."""
     with tempfile.TemporaryDirectory() as folder:
         printed(folder, "init")
-        lines = printed(folder, "run", "suite.yaml")
-        verified = printed(folder, "verify", "last")
-    verdict = lines[: next(place for place, line in enumerate(lines) if line.startswith("figure "))]
-    rows: list[Row] = [[("$ jurybox run suite.yaml", PLAIN)]]
-    rows += [_coloured(line) for line in verdict]
-    return [*rows, [("$ jurybox verify last", PLAIN)], *([(line, GOOD)] for line in verified)]
-
-
-def _coloured(line: str) -> Row:
-    if line.startswith(("needs attention", "release ready  no")):
-        return [(line, BAD)]
-    gate = re.fullmatch(r"(.* [<>]= .*\S +\S+  )(yes|no)( .*)", line)
-    if gate is None:
-        return [(line, PLAIN)]
-    return [(gate[1], PLAIN), (gate[2], GOOD if gate[2] == "yes" else BAD), (gate[3], DIM)]
+        printed(folder, "run", "suite.yaml")
+        run_id = json.loads("\n".join(printed(folder, "runs", "--json")))["runs"][0]["run_id"]
+        with subprocess.Popen(  # noqa: S603 - our own command
+            [JURYBOX, "serve", "--port", "0"], cwd=folder, stderr=subprocess.PIPE, text=True
+        ) as server:
+            assert server.stderr is not None  # noqa: S101 - for the type checker
+            address = server.stderr.readline().split()[0]
+            taken = Path(folder) / "page.png"
+            subprocess.run(  # noqa: S603 - the browser that was found
+                [
+                    browser,
+                    "--headless",
+                    "--no-sandbox",
+                    "--hide-scrollbars",
+                    f"--window-size={WINDOW}",
+                    f"--screenshot={taken}",
+                    f"{address}runs/{run_id}",
+                ],
+                check=True,
+                capture_output=True,
+            )
+            server.terminate()
+        shutil.copyfile(taken, picture)
 
 
 def svg(rows: list[Row]) -> str:
@@ -105,6 +117,12 @@ def svg(rows: list[Row]) -> str:
 
 if __name__ == "__main__":
     if not JURYBOX.exists():
-        sys.exit("run `make demo` first: it makes the environment that this needs")
-    for name, draw in (("check", check), ("run", run)):
-        (ROOT / "docs" / "images" / f"{name}.svg").write_text(svg(draw()))
+        sys.exit("the environment is missing; make it with: make picture")
+    found = os.environ.get("JURYBOX_CHROMIUM") or next(
+        filter(None, map(shutil.which, BROWSERS)), ""
+    )
+    if found is None:
+        sys.exit("no browser found; install one with: scripts/browser")
+    images = ROOT / "docs" / "images"
+    (images / "check.svg").write_text(svg(check()))
+    screenshot(found, images / "run.png")
