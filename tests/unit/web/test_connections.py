@@ -51,7 +51,7 @@ async def closed(streams: Streams) -> bool:
 def test_many_connections_that_ask_nothing_keep_nobody_out_and_are_closed(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "IDLE_SECONDS", 1.0)
+    monkeypatch.setattr("jurybox.web.server.IDLE_SECONDS", 1.0)
 
     async def talk(address: Address) -> None:
         held = [await asyncio.open_connection(*address) for _ in range(300)]
@@ -70,7 +70,7 @@ def test_many_connections_that_ask_nothing_keep_nobody_out_and_are_closed(
 def test_a_head_that_trickles_is_not_waited_for(
     store: Store, monkeypatch: pytest.MonkeyPatch, before: int
 ) -> None:
-    monkeypatch.setattr(server, "IDLE_SECONDS", 0.5)
+    monkeypatch.setattr("jurybox.web.server.IDLE_SECONDS", 0.5)
 
     async def talk(address: Address) -> None:
         streams = await asyncio.open_connection(*address)

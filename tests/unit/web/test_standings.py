@@ -68,7 +68,7 @@ class Slow:
 @pytest.fixture(autouse=True)
 def desk(monkeypatch: pytest.MonkeyPatch) -> None:
     Slow.go, Slow.asked, Slow.trouble = Event(), 0, None
-    monkeypatch.setattr(review_status, "ReviewDesk", Slow)
+    monkeypatch.setattr("jurybox.web.review_status.ReviewDesk", Slow)
 
 
 def over(*rows: ReviewRow) -> tuple[Standings, Any]:
