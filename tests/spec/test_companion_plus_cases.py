@@ -10,8 +10,7 @@ import pytest
 from jurybox.rubric import Base, parse_rubric
 from jurybox.sample import Turn
 from jurybox.scoring.rules import CriterionScore, compile_rules, score_by_rules
-from jurybox.scoring.rules.case_folding import fold
-from jurybox.scoring.rules.phrases import Group, Phrases
+from jurybox.scoring.rules.phrases import Group, Phrases, fold
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "src" / "jurybox" / "rubric" / "library"

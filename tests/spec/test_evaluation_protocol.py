@@ -18,8 +18,8 @@ from jurybox.judging.flow import Flow
 from jurybox.judging.jury import jury
 from jurybox.judging.prompts import bias_checklist_prompt
 from jurybox.judging.protocol import Judging
+from jurybox.judging.report_builder import count_scores, count_sides
 from jurybox.judging.verdict import mirror
-from jurybox.judging.votes import count_scores, count_sides
 from jurybox.rubric.model import Generation
 from jurybox.sample import Response, Sample, Turn, Usage
 

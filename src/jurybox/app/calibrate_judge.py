@@ -25,7 +25,7 @@ from jurybox.engine.plan import DocumentPlan
 from jurybox.engine.ports import Store
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.evaluation_report import EvaluationReport
-from jurybox.judging.panel import way_of
+from jurybox.judging.protocol import way_of
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.view import RunView, finished_view
 from jurybox.rubric import parse_rubric, render_rubric

@@ -128,7 +128,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     from jurybox.app.costs import Spending
     from jurybox.app.evaluate_once import evaluate
     from jurybox.scoring.by_rules import RulesReport
-    from jurybox.scoring.pass_rules import check_rules, decide, sample_figures, verdict_as_data
+    from jurybox.scoring.sample_result import check_rules, decide, sample_figures, verdict_as_data
     from jurybox.wiring import DEFAULT_JUDGE_NOTICE, load_with_warnings, read_settings
 
     loaded, warnings = load_with_warnings(rubric)

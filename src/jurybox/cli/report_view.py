@@ -12,7 +12,7 @@ from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.judging.safety import SafetyFinding
 from jurybox.rubric.model import Decision
 from jurybox.sample import Usage
-from jurybox.scoring.pass_rules import RuleOutcome
+from jurybox.scoring.sample_result import RuleOutcome
 
 _REASONS = {
     "safety": "a judge sees a danger",

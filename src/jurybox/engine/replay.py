@@ -15,8 +15,7 @@ from jurybox.engine.transcript import Work
 from jurybox.judging.exchange import Failure, ModelRequest, Outcome
 from jurybox.sample import Response, Row
 from jurybox.scoring.evaluate_sample import Procedure, conduct
-from jurybox.scoring.sample_result import Role
-from jurybox.scoring.uses import Exchanged, with_uses
+from jurybox.scoring.sample_result import Exchanged, Role, with_uses
 
 
 class DifferentError(Exception):

@@ -17,8 +17,7 @@ from jurybox.engine.ports import Store
 from jurybox.engine.records import ENCODER, ExchangeRow, SampleRow, hashed_sample, notes_of
 from jurybox.engine.transcript import HaltedError, ModelSession, Transcript, Work
 from jurybox.scoring.evaluate_sample import Conducted, Procedure, conduct
-from jurybox.scoring.sample_result import SampleResult
-from jurybox.scoring.uses import with_uses
+from jurybox.scoring.sample_result import SampleResult, with_uses
 
 # Each commit costs a write to the disk, so it stores what this many seconds have finished.
 _PAUSE: Final = 0.05

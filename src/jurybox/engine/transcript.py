@@ -23,8 +23,7 @@ from jurybox.engine.records import (
 )
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.sample import Row
-from jurybox.scoring.sample_result import Role
-from jurybox.scoring.uses import Exchanged
+from jurybox.scoring.sample_result import Exchanged, Role
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,8 +4,7 @@ import msgspec
 
 from jurybox.judging.exchange import ModelReply
 from jurybox.judging.flow import Answer, Flow, Unscored, ask, together
-from jurybox.judging.panel import Seat
-from jurybox.judging.protocol import Judging
+from jurybox.judging.protocol import Judging, Seat
 from jurybox.judging.verdict import Preference, Side
 from jurybox.sample import Sample
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
+from typing import TypeVar
 
 import msgspec
 
@@ -20,11 +21,9 @@ from jurybox.judging.exchange import ModelReply
 from jurybox.judging.flow import Answer, Unscored
 from jurybox.judging.formats.json_objects import spoken
 from jurybox.judging.pairwise import PairVote
-from jurybox.judging.panel import Panel, Seat, independent
-from jurybox.judging.protocol import Judging
+from jurybox.judging.protocol import Judging, Panel, Seat, independent
 from jurybox.judging.safety import SafetyFinding, concerns, scan
 from jurybox.judging.verdict import Remarks, Scores, Side
-from jurybox.judging.votes import count_scores, count_sides
 from jurybox.rubric.model import Criterion, weighted_mean
 from jurybox.sample import Sample, added_usage
 
@@ -351,3 +350,34 @@ def _checklist(judging: Judging, outcomes: Sequence[_Outcome]) -> dict[str, str]
         if texts := [each[item].strip() for each in said if item in each]:
             completed[item] = "\n".join(dict.fromkeys(texts)) if len(texts) > 1 else texts[0]
     return completed
+
+
+V = TypeVar("V", float, Side)
+
+
+def count_scores(votes: Sequence[float], requested: int) -> tuple[float | None, Confidence]:
+    """Return the majority's score; without a majority the median vote, the lower of two."""
+    leader, confidence = _majority(votes, requested)
+    if leader is None and votes:
+        leader = sorted(votes)[(len(votes) - 1) // 2]
+    return leader, confidence
+
+
+def count_sides(votes: Sequence[Side], requested: int) -> tuple[Side | None, Confidence]:
+    """Return the majority's side; without a majority a tie."""
+    leader, confidence = _majority(votes, requested)
+    if leader is None and votes:
+        leader = "tie"
+    return leader, confidence
+
+
+def _majority(votes: Sequence[V], requested: int) -> tuple[V | None, Confidence]:
+    """Return what more than half of the votes say, and how sure that is.
+
+    All agree: high; but a jury that lost votes can't be sure what they would have said.
+    """
+    for value in votes[: len(votes) // 2 + 1]:
+        agreeing = votes.count(value)
+        if 2 * agreeing > len(votes):
+            return value, "high" if agreeing == len(votes) == requested else "moderate"
+    return None, "low"

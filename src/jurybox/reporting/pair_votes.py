@@ -9,7 +9,7 @@ from jurybox.engine.replay import ByThread, role_of
 from jurybox.judging.evidence.evidence_votes import compare
 from jurybox.judging.flow import Flow, Unscored, together
 from jurybox.judging.pairwise import PairVote, pairwise
-from jurybox.judging.panel import Seat
+from jurybox.judging.protocol import Seat
 from jurybox.judging.verdict import Side
 from jurybox.sample import Sample
 from jurybox.scoring.evaluate_sample import Procedure

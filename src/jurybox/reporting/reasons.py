@@ -8,9 +8,8 @@ import msgspec
 from jurybox.engine.records import SampleRow, read_result
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.reporting.metric_text import exact, shown
-from jurybox.scoring.pass_rules import RuleOutcome
 from jurybox.scoring.rules import AutomatedReport
-from jurybox.scoring.sample_result import SampleResult
+from jurybox.scoring.sample_result import RuleOutcome, SampleResult
 
 _REPORT: Final = msgspec.json.Decoder(EvaluationReport)
 _AUTOMATED: Final = msgspec.json.Decoder(AutomatedReport)

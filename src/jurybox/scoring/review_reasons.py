@@ -6,8 +6,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.scoring.pass_rules import RuleOutcome
-from jurybox.scoring.sample_result import SampleResult
+from jurybox.scoring.sample_result import RuleOutcome, SampleResult
 
 FIRST: Final = 5
 """So many samples of each kind are noted with a run."""

@@ -1,20 +1,118 @@
-"""What a run keeps of one sample for its figures: scores, measures, pass or fail, flags."""
+"""What is measured of a response, rather than judged (A1)."""
 
 import math
-from collections.abc import Mapping
-from typing import Final, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, Literal
 
 import msgspec
 
-from jurybox.judging.evaluation_report import Confidence, EvaluationReport, ReviewReason
+from jurybox.judging.evaluation_report import (
+    Confidence,
+    CriterionReport,
+    EvaluationReport,
+    ReviewReason,
+)
+from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
 from jurybox.judging.verdict import Side
-from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
-from jurybox.rubric.model import Component, Rubric
-from jurybox.sample import Row, Sample, Usage
+from jurybox.rubric.conditions import Comparison
+from jurybox.rubric.metrics import MEASURES, SAMPLE_SCORE, TOTAL_SCORE
+from jurybox.rubric.model import Component, Decision, Rubric
+from jurybox.sample import Response, Row, Sample, Usage, added_usage
 from jurybox.scoring.by_rules import whole_score
-from jurybox.scoring.measures import measures
-from jurybox.scoring.pass_rules import RuleOutcome, check_rules, decide, sample_figures
 from jurybox.scoring.rules import AutomatedReport, overall_score
+
+Measures = dict[str, float | None]
+
+
+def measures(response: Response) -> Measures:
+    """Return every measure of ``rubric.metrics.MEASURES``; None where nobody measured it.
+
+    Times that come from a cache are no measurement of this run, so they are left out.
+    """
+    timing, usage = response.timing, response.usage
+    measured = not timing.cached
+    put_in, put_out = usage.input_tokens, usage.output_tokens
+    total, ratio = None, None
+    if put_in is not None and put_out is not None:
+        total, ratio = put_in + put_out, put_out / max(put_in, 1)
+    return {
+        "latency_e2e_ms": timing.latency_e2e_ms if measured else None,
+        "latency_model_ms": timing.latency_model_ms if measured else None,
+        "input_tokens": put_in,
+        "output_tokens": put_out,
+        "total_tokens": total,
+        "token_efficiency_ratio": ratio,
+    }
+
+
+Figures = Mapping[str, float | None]
+
+
+class RuleOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One pass rule, the value it was checked against, and whether it passes.
+
+    ``passed`` is None where the rule is about something that wasn't measured; a missing score
+    fails.
+    """
+
+    rule: str
+    value: float | None
+    passed: bool | None
+
+
+def sample_figures(rubric: Rubric, report: EvaluationReport) -> dict[str, float | None]:
+    """Return the figures of one judged response that rules may name."""
+    figures: dict[str, float | None] = dict.fromkeys(MEASURES)
+    figures |= _scores(report.criteria)
+    return figures | {rubric.overall_name: report.overall, TOTAL_SCORE: report.total_score}
+
+
+def _scores(criteria: Iterable[CriterionReport]) -> dict[str, float | None]:
+    return {criterion.id: criterion.score for criterion in criteria}
+
+
+def check_rules(rules: Sequence[Comparison], figures: Figures) -> tuple[RuleOutcome, ...]:
+    """Hold every rule against the figures."""
+    return tuple(
+        RuleOutcome(
+            rule=_written(rule),
+            value=figures.get(rule.name),
+            passed=_holds(rule, figures),
+        )
+        for rule in rules
+    )
+
+
+@cache
+def _written(rule: Comparison) -> str:
+    # The few rules of a rubric are written out for every sample.
+    return str(rule)
+
+
+def _holds(rule: Comparison, figures: Figures) -> bool | None:
+    value = figures.get(rule.name)
+    return None if value is None and rule.name in MEASURES else rule.passes(value)
+
+
+def decide(decisions: Sequence[Decision], figures: Figures) -> Decision | None:
+    """Return the first decision whose conditions are met; the last has none."""
+    for decision in decisions:
+        some = any(rule.passes(figures.get(rule.name)) for rule in decision.when_any)
+        every = all(rule.passes(figures.get(rule.name)) for rule in decision.when_all)
+        if some if decision.when_any else every:
+            return decision
+    return None
+
+
+def verdict_as_data(rules: Sequence[RuleOutcome], decision: Decision | None) -> dict[str, Any]:
+    """Return what the rubric's rules say, as plain data; ``passed`` is None without rules."""
+    return {
+        "passed": all(rule.passed is not False for rule in rules) if rules else None,
+        "rules": [msgspec.to_builtins(rule) for rule in rules],
+        "decision": None if decision is None else decision.decide,
+    }
+
 
 Role = Literal["target", "judge"]
 EvaluatorError = Literal["parse_error", "model_error"]
@@ -209,3 +307,45 @@ def _passed(rules: tuple[RuleOutcome, ...], *, scored: bool, one: bool) -> bool 
     outcomes = [rule.passed for rule in rules]
     # What wasn't measured is not known to hold, and only who is known to pass does (A5).
     return all(outcome is True for outcome in outcomes) if outcomes else None
+
+
+class Exchanged(msgspec.Struct, frozen=True, kw_only=True):
+    """A request and what came of it."""
+
+    role: Role
+    request: ModelRequest
+    outcome: Outcome
+
+
+def with_uses(result: SampleResult, exchanges: Iterable[Exchanged]) -> SampleResult:
+    """Return the result with what its exchanges used."""
+    outcomes: dict[tuple[Role, str], list[Outcome]] = {}
+    for each in exchanges:
+        outcomes.setdefault((each.role, each.request.model), []).append(each.outcome)
+    if not outcomes:
+        return result
+    uses = [_use(role, model, of_it) for (role, model), of_it in outcomes.items()]
+    return msgspec.structs.replace(result, uses=tuple(uses))
+
+
+def _use(role: Role, model: str, outcomes: Sequence[Outcome]) -> ModelUse:
+    replies = [each for each in outcomes if isinstance(each, ModelReply)]
+    paid = [each.usage for each in replies if not each.cached]
+    known = [each for each in paid if None not in (each.input_tokens, each.output_tokens)]
+    versions = dict.fromkeys([reported_version(reply) for reply in replies])
+    return ModelUse(
+        model=model,
+        role=role,
+        calls=len(outcomes),
+        cached=len(replies) - len(paid),
+        failed=len(outcomes) - len(replies),
+        unknown=len(paid) - len(known),
+        usage=added_usage(known),
+        versions=tuple([each for each in versions if each is not None]),
+    )
+
+
+def reported_version(reply: ModelReply) -> str | None:
+    """Return the model and build that the provider says it used (A10)."""
+    parts = [part for part in (reply.model, reply.fingerprint) if part is not None]
+    return " ".join(parts) or None

@@ -13,9 +13,8 @@ from jurybox.rubric.metrics import AGGREGATE_SCORE
 from jurybox.rubric.model import Decision, Rubric
 from jurybox.sample import added_usage
 from jurybox.scoring.decision import decision_reasons
-from jurybox.scoring.pass_rules import decide
 from jurybox.scoring.review_reasons import Noted, Notice
-from jurybox.scoring.sample_result import ModelUse, SampleResult
+from jurybox.scoring.sample_result import ModelUse, SampleResult, decide
 from jurybox.scoring.spread import RunSpreads, SpreadTally
 from jurybox.scoring.tally import Figures, Tally
 

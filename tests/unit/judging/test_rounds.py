@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from jurybox import load_rubric, parse_rubric
 from jurybox.engine.driver import drive_sync
-from jurybox.judging.early_stop import all_at_once, in_rounds
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.flow import Flow
-from jurybox.judging.jury import jury
+from jurybox.judging.jury import all_at_once, in_rounds, jury
 from jurybox.judging.protocol import Judging
 from jurybox.sample import Response, Sample
 

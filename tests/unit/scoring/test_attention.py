@@ -2,9 +2,8 @@
 
 import random
 
-from jurybox.scoring.pass_rules import RuleOutcome
 from jurybox.scoring.review_reasons import FIRST, KINDS, Noted, Notice
-from jurybox.scoring.sample_result import SampleResult
+from jurybox.scoring.sample_result import RuleOutcome, SampleResult
 
 FINE = SampleResult(figures={}, judged=True, votes_valid=1, confidence="high")
 BROKEN = RuleOutcome(rule="tone >= 5", value=1.0, passed=False)

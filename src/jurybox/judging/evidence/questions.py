@@ -9,7 +9,7 @@ import msgspec
 
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
 from jurybox.judging.flow import Defect, Flow, Unscored
-from jurybox.judging.panel import Seat
+from jurybox.judging.protocol import Seat
 from jurybox.sample import Sample, Turn
 
 ALTERNATIVES: Final = 20

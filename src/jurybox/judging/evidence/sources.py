@@ -26,7 +26,7 @@ from jurybox.judging.evidence.questions import (
 from jurybox.judging.evidence.text_overlap import Vocabulary, statements
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
 from jurybox.judging.flow import Flow, Unscored
-from jurybox.judging.panel import Seat
+from jurybox.judging.protocol import Seat
 from jurybox.rubric.model import Criterion
 from jurybox.sample import Sample, Turn
 

@@ -30,9 +30,8 @@ from jurybox.rubric.rules import (
 )
 from jurybox.scoring.rules.phrases import Group, Phrases
 from jurybox.scoring.rules.rule_report import CriterionScore, FiredRule
-from jurybox.scoring.rules.text_reader import Lists, NumericSignal, Signal
+from jurybox.scoring.rules.text_reader import Families, Lists, NumericSignal, Signal, WordList
 from jurybox.scoring.rules.text_signals import KNOWN, NUMERIC, UNSAFE_CONTENT
-from jurybox.scoring.rules.words import Families, WordList
 
 DECIMALS: Final = 6
 """A score is rounded before it meets a threshold (C10)."""

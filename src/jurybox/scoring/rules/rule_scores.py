@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from jurybox.judging.safety import SafetyFinding, scan
 from jurybox.rubric.rules import Source, Speaker
 from jurybox.sample import Turn
-from jurybox.scoring.rules.case_folding import fold
-from jurybox.scoring.rules.phrases import IS_LETTER, Found
+from jurybox.scoring.rules.phrases import IS_LETTER, Found, fold
 from jurybox.scoring.rules.rule_compiler import DECIMALS, AskedNumber, CompiledRules
 from jurybox.scoring.rules.rule_report import (
     MOST_QUOTES,
@@ -19,8 +18,7 @@ from jurybox.scoring.rules.rule_report import (
     FiredRule,
     Quote,
 )
-from jurybox.scoring.rules.text_reader import Lists, Reading
-from jurybox.scoring.rules.words import Quoting
+from jurybox.scoring.rules.text_reader import Lists, Quoting, Reading
 
 WORDS: Final[dict[Speaker, str]] = {"response": "response_words", "user": "user_words"}
 _LONGEST_WORD = 40

@@ -1,18 +1,253 @@
-"""What signals read: a response, the user's message, and what was said before."""
+"""A text word by word: what signals count, compare and quote.
 
+Words are runs of letters and digits with the contraction that follows. Text that was cut into
+tokens ("do n't", "it 's", a space before each comma) reads like the text before it was cut.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, lru_cache
+from typing import Final, NamedTuple
 
 import msgspec
 
 from jurybox.judging.safety import SafetyFinding
-from jurybox.rubric.rules import Source
+from jurybox.rubric.rules import Lexicon, Source
 from jurybox.sample import Turn
-from jurybox.scoring.rules.case_folding import Folded, fold
-from jurybox.scoring.rules.phrases import Hit
-from jurybox.scoring.rules.rule_report import Quote
-from jurybox.scoring.rules.words import Families, Passage, Quoting, WordList
+from jurybox.scoring.rules.phrases import Folded, Hit, fold
+from jurybox.scoring.rules.rule_report import MOST_QUOTES, Quote
+
+Quoting = Callable[[str], tuple[Quote, ...]]
+"""Quotes the words that a signal saw, once anybody asks; it takes the signal's name."""
+
+_TAILS = "n't|'(?:s|m|d|t|re|ve|ll)"
+_CUT = re.compile(rf" (?=(?:{_TAILS})(?![a-z]))")
+_SENTENCE_ENDS = (". ", "! ", "? ", "\u2026 ")
+_DIGIT = re.compile(r"\d")
+_MOST_REMEMBERED = 1 << 16
+_SHORTEST_STEM = 3
+_MOST_LOOKED_AT = 3 * MOST_QUOTES  # some can't be quoted
+_VOWELS = re.compile("[aeiouy]+")
+
+Triple = tuple[str, str, str]
+
+
+@lru_cache(_MOST_REMEMBERED)
+def stem(word: str) -> str:
+    """Return a word without its English endings, so that "worries" and "worried" are one."""
+    bare = without_tail(word)
+    if len(bare) <= _SHORTEST_STEM or not bare.isascii():
+        return bare
+    for ending, instead in _ENDINGS:
+        if bare.endswith(ending) and len(bare) - len(ending) >= _SHORTEST_STEM:
+            cut = bare[: len(bare) - len(ending)]
+            if not _VOWELS.search(cut):
+                return bare
+            return _even(cut + instead)
+    return _even(bare)
+
+
+# The longest first. "ss" is no plural.
+_ENDINGS: Final = (
+    ("ingly", ""),
+    ("edly", ""),
+    ("iness", "y"),
+    ("ness", ""),
+    ("ies", "y"),
+    ("ied", "y"),
+    ("ily", "y"),
+    ("ing", ""),
+    ("sses", "ss"),
+    ("ss", "ss"),
+    ("us", "us"),
+    ("es", ""),
+    ("ed", ""),
+    ("ly", ""),
+    ("s", ""),
+)
+
+
+def _even(cut: str) -> str:
+    """Bring "stopp" and "stop", "lov" and "love" to one form."""
+    if len(cut) > _SHORTEST_STEM and cut[-1] == cut[-2] and cut[-1] not in "aeioulsz":
+        return cut[:-1]
+    if len(cut) > _SHORTEST_STEM and cut.endswith("e"):
+        return cut[:-1]
+    return f"{cut[:-1]}i" if len(cut) > _SHORTEST_STEM and cut.endswith("y") else cut
+
+
+def without_tail(word: str) -> str:
+    """Return a word without its contraction: "it's" is "it", "don't" is "do"."""
+    head, apostrophe, tail = word.partition("'")
+    return head[:-1] if apostrophe and tail == "t" and head.endswith("n") and head[:-1] else head
+
+
+@lru_cache(_MOST_REMEMBERED)
+def syllables(word: str) -> int:
+    """Count the groups of vowels that are heard; a final e isn't."""
+    bare = without_tail(word)
+    heard = len(_VOWELS.findall(bare))
+    silent = bare.endswith("e") and not bare.endswith("le") and heard > 1
+    return max(1, heard - silent)
+
+
+class _Letters(dict[int, str]):
+    """A table for ``str.translate`` that leaves of a text its words and apostrophes."""
+
+    def __missing__(self, code: int) -> str:
+        """Work a character out, and keep it: there are not that many."""
+        char = chr(code)
+        letter = char == "'" or char.isalnum() or unicodedata.category(char).startswith("M")
+        self[code] = char if letter else " "
+        return self[code]
+
+
+_LETTERS: Final = _Letters()
+# The same, with the ends of lines left.
+_LINES: Final = _Letters({ord("\n"): "\n"})
+
+
+class WordList:
+    """A lexicon that is read word by word."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self.words = frozenset(fold(phrase).text.strip() for phrase in lexicon.phrases)
+        self.stems = frozenset(map(stem, self.words))
+        self.other = lru_cache(_MOST_REMEMBERED)(self._other)
+
+    def _other(self, word: str) -> str:
+        """Return the stem of a word that isn't in the list; nothing for one that is."""
+        bare = without_tail(word)
+        if word in self.words or bare in self.words or (len(bare) == 1 and bare.isascii()):
+            return ""
+        return stem(word)
+
+
+class Families:
+    """A lexicon of which each phrase is a family of words."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._heads: dict[str, str] = {}
+        for phrase in lexicon.phrases:
+            family = [stem(word) for word in _words(fold(phrase).text)]
+            for each in family:
+                self._heads.setdefault(each, family[0])
+
+    def heads(self, stems: Iterable[str]) -> dict[str, str]:
+        """Return each stem by the first of its family, or by itself where it has none."""
+        heads = self._heads
+        return {heads.get(each, each): each for each in stems}
+
+
+class Passage:
+    """One text as words; ``offset`` is where it begins in its source."""
+
+    def __init__(self, folded: Folded, source: Source, offset: int = 0) -> None:
+        self.folded = folded
+        self.source: Source = source
+        self._offset = offset
+        self._text = folded.text
+        self._cuts: list[int] = []
+        """Where a space was taken out, in the text without them."""
+        if " '" in self._text or " n't" in self._text:
+            places = [match.start() for match in _CUT.finditer(self._text)]
+            self._cuts = [place - number for number, place in enumerate(places)]
+            self._text = _CUT.sub("", self._text)
+        self.words = _words(self._text)
+        self._content: dict[int, dict[str, int]] = {}
+        self.moods: dict[tuple[int, int, int], tuple[int, list[int]]] = {}
+        """The balance of its moods and the numbers of the words that show one, by lexicons."""
+
+    def content(self, stop_words: WordList) -> dict[str, int]:
+        """Return the stems of its content words, each with the number of the word it is first."""
+        known = self._content.get(id(stop_words))
+        if known is None:
+            stems = list(map(stop_words.other, self.words))
+            # Backwards, so that the first of equal ones stays.
+            known = dict(zip(reversed(stems), range(len(stems) - 1, -1, -1), strict=True))
+            known.pop("", None)
+            self._content[id(stop_words)] = known
+        return known
+
+    @cached_property
+    def stems(self) -> list[str]:
+        """The stem of each word."""
+        return list(map(stem, self.words))
+
+    @cached_property
+    def triples(self) -> list[Triple]:
+        """The words, three by three."""
+        words = self.words
+        return list(zip(words, words[1:], words[2:], strict=False))
+
+    @cached_property
+    def sentences(self) -> list[int]:
+        """The number of words in each sentence."""
+        text = self._text
+        for end in _SENTENCE_ENDS:
+            if end in text:
+                text = text.replace(end, "\n")
+        lengths = [len(sentence.split()) for sentence in text.translate(_LINES).split("\n")]
+        return [length for length in lengths if length]
+
+    @cached_property
+    def _spans(self) -> list[tuple[int, int]]:
+        """Where each word stands in the folded text."""
+        spans: list[tuple[int, int]] = []
+        text, end = self._text, 0
+        for word in self.words:
+            start = text.index(word, end)
+            end = start + len(word)
+            spans.append((start, end))
+        if not self._cuts:
+            return spans
+        return [(self._uncut(start), self._uncut(end - 1) + 1) for start, end in spans]
+
+    def _uncut(self, place: int) -> int:
+        return place + bisect_right(self._cuts, place)
+
+    def quoting(self, numbers: Iterable[int], words: int = 1) -> Quoting:
+        """Return what quotes some of its words, each with those that follow it up to ``words``."""
+
+        def quote(name: str) -> tuple[Quote, ...]:
+            spans = self._spans
+            first = sorted(numbers)[:_MOST_LOOKED_AT]
+            return self.quote_spans(
+                name, [(spans[each][0], spans[each + words - 1][1]) for each in first]
+            )
+
+        return quote
+
+    def quoting_spans(self, spans: Sequence[tuple[int, int]]) -> Quoting:
+        """Return what quotes some pieces of the folded text."""
+        return lambda name: self.quote_spans(name, spans)
+
+    def quote_spans(self, name: str, spans: Sequence[tuple[int, int]]) -> tuple[Quote, ...]:
+        """Quote pieces of the folded text, but none with a digit: it may be somebody's number."""
+        quotes: list[Quote] = []
+        for start, end in spans:
+            if _DIGIT.search(self.folded.text, start, end):
+                continue
+            begin, stop = self.folded.span(start, end)
+            words = self.folded.original[begin:stop]
+            quotes.append(
+                Quote(text=self.source, words=words, start=begin + self._offset, source=name)
+            )
+            if len(quotes) == MOST_QUOTES:
+                break
+        return tuple(quotes)
+
+
+def _words(text: str) -> list[str]:
+    letters = text.translate(_LETTERS)
+    words = letters.split()
+    # Most apostrophes are within a word.
+    if "' " in letters or " '" in letters or letters[:1] == "'" or letters[-1:] == "'":
+        words = [bare for word in words if (bare := word.strip("'"))]
+    return words
+
 
 _BETWEEN_TURNS = "\n\n"
 

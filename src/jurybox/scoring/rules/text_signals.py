@@ -9,14 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from jurybox.scoring.rules.case_folding import count_line_breaks
-from jurybox.scoring.rules.continuity import CONTINUITY
-from jurybox.scoring.rules.mood import MOOD
-from jurybox.scoring.rules.phrases import Hit
+from jurybox.scoring.rules.numeric_signals import CONTINUITY, MOOD, SPEECH, TOPICS
+from jurybox.scoring.rules.phrases import Hit, count_line_breaks
 from jurybox.scoring.rules.rule_report import MOST_QUOTES, Quote
-from jurybox.scoring.rules.speech import SPEECH
 from jurybox.scoring.rules.text_reader import NumericSignal, Reading, Seen, Signal, Span
-from jurybox.scoring.rules.topics import TOPICS
 
 _NOTHING: Final[Seen] = (0, ())
 

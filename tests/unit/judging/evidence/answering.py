@@ -9,8 +9,7 @@ from typing import Any
 from jurybox import load_rubric
 from jurybox.judging.evidence.questions import Evidence, Inquiry
 from jurybox.judging.exchange import ModelReply, ModelRequest
-from jurybox.judging.panel import Seat
-from jurybox.judging.protocol import Judging
+from jurybox.judging.protocol import Judging, Seat
 from jurybox.rubric.model import Criterion, Generation, Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.sample import Response, Sample

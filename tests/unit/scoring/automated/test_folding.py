@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.scoring.rules.case_folding import count_line_breaks, fold
+from jurybox.scoring.rules.phrases import count_line_breaks, fold
 
 ODD = st.sampled_from(
     [

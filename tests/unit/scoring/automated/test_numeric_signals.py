@@ -15,11 +15,9 @@ from jurybox.rubric.rules import (
     Match,
 )
 from jurybox.sample import Turn
-from jurybox.scoring.rules.case_folding import fold
-from jurybox.scoring.rules.phrases import Group, Phrases
-from jurybox.scoring.rules.text_reader import Amount, Lists, Reading
+from jurybox.scoring.rules.phrases import Group, Phrases, fold
+from jurybox.scoring.rules.text_reader import Amount, Families, Lists, Reading, WordList
 from jurybox.scoring.rules.text_signals import NUMERIC
-from jurybox.scoring.rules.words import Families, WordList
 
 LEXICONS: dict[str, tuple[Match, tuple[str, ...]]] = {
     "stop_words": (

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.rubric.rules import Match
-from jurybox.scoring.rules.case_folding import fold
-from jurybox.scoring.rules.phrases import Group, Phrases
+from jurybox.scoring.rules.phrases import Group, Phrases, fold
 
 FACT = 1
 

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from jurybox.judging.safety import scan
 from jurybox.rubric.rules import SIGNALS
-from jurybox.scoring.rules.case_folding import fold
-from jurybox.scoring.rules.phrases import Group, Phrases
+from jurybox.scoring.rules.phrases import Group, Phrases, fold
 from jurybox.scoring.rules.rule_report import MOST_QUOTES, Quote
 from jurybox.scoring.rules.text_signals import KNOWN, Reading
 

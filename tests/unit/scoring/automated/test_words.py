@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.rubric.rules import Lexicon
-from jurybox.scoring.rules.case_folding import fold
-from jurybox.scoring.rules.words import Passage, WordList, stem, syllables
+from jurybox.scoring.rules.phrases import fold
+from jurybox.scoring.rules.text_reader import Passage, WordList, stem, syllables
 
 STOP = WordList(Lexicon(name="stop_words", phrases=("the", "and", "do", "it")))
 

@@ -1,0 +1,410 @@
+"""How a response sounds: its questions, its fluency, and how easy it is on the ear (C17)."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from typing import Final
+
+from jurybox.scoring.rules.phrases import Hit, fold
+from jurybox.scoring.rules.text_reader import (
+    NONE,
+    Amount,
+    Lists,
+    NumericSignal,
+    Passage,
+    Reading,
+    Span,
+    WordList,
+    syllables,
+)
+
+_BREAKS_OFF = tuple(",;:-\u2013\u2014")
+# Letters of which nobody makes a syllable. "Hmmm" is said, so letters that repeat count once.
+_SAME = re.compile(r"(.)\1+")
+_CONSONANT = "[bcdfghjklmnpqrstvwxz]"
+_UNSAYABLE = re.compile(
+    rf"{_CONSONANT}{{4,}}$|(?=[a-z]*$).*(?:[jq][bcdfghklmnprtvwxz]|{_CONSONANT}{{7}})"
+)
+_QUESTION = re.compile(r"\?[?!]*")
+_NUMBER = re.compile("[0-9](?:[,. ]?[0-9]){4,}")
+_DIGIT = re.compile("[0-9]")
+_ADDRESS = re.compile(r"https?:|www\.|(?<=[^\s@])@(?=[^\s@])", re.IGNORECASE)
+_HARD_MARKS = "(/="
+
+
+@lru_cache(1 << 16)
+def _is_gibberish(word: str) -> bool:
+    return _UNSAYABLE.match(_SAME.sub(r"\1", word)) is not None
+
+
+def _question_count(reading: Reading, _: Lists) -> Amount:
+    text = reading.response.text
+    if "?" not in text:
+        return NONE
+    spans = [match.span() for match in _QUESTION.finditer(text)]
+    return Amount(len(spans), reading.said.quoting_spans(spans))
+
+
+def _open_questions(reading: Reading, lists: Lists) -> Amount:
+    """Count the questions with an opener, such as "what", between the last end and their mark."""
+    text, reached = reading.response.text, 0
+    spans: list[tuple[int, int]] = []
+    question = text.find("?")
+    hits = iter(lists.hits)
+    hit = next(hits, None)
+    while question >= 0 and hit is not None:
+        start = max(reached, *(text.rfind(mark, reached, question) + 1 for mark in ".!\n"))
+        while hit is not None and hit[1] < start:
+            hit = next(hits, None)
+        if hit is not None and hit[1] < question:
+            spans.append(hit[1:])
+        reached = question + 1
+        question = text.find("?", reached)
+    return Amount(len(spans), reading.said.quoting_spans(spans))
+
+
+def _repetition(reading: Reading, _: Lists) -> Amount:
+    triples = reading.said.triples
+    if len(set(triples)) == len(triples):
+        return NONE
+    seen: set[tuple[str, str, str]] = set()
+    numbers: list[int] = []
+    for number, triple in enumerate(triples):
+        if triple in seen:
+            numbers.append(number)
+        seen.add(triple)
+    return Amount(len(numbers) / len(triples), reading.said.quoting(numbers, 3))
+
+
+def _unfinished(reading: Reading, lists: Lists) -> Amount:
+    said, (dangling,) = reading.said, lists.words
+    text = reading.response.text.rstrip()
+    if not text or not said.words:
+        return NONE
+    if not text.endswith(_BREAKS_OFF) and not (
+        text[-1].isalnum() and said.words[-1] in dangling.words
+    ):
+        return NONE
+    return Amount(1, said.quoting([len(said.words) - 1]))
+
+
+def _gibberish(reading: Reading, _: Lists) -> Amount:
+    words = reading.said.words
+    if not any(map(_is_gibberish, words)):
+        return NONE
+    numbers = [number for number, word in enumerate(words) if _is_gibberish(word)]
+    return Amount(len(numbers) / len(words), reading.said.quoting(numbers))
+
+
+def _spoken_words(reading: Reading, _: Lists) -> Amount:
+    return Amount(len(reading.said.words))
+
+
+def _sentence_words(reading: Reading, _: Lists) -> Amount:
+    sentences = reading.said.sentences
+    return Amount(sum(sentences) / len(sentences)) if sentences else NONE
+
+
+def _longest_sentence(reading: Reading, _: Lists) -> Amount:
+    return Amount(max(reading.said.sentences, default=0))
+
+
+def _syllables(reading: Reading, _: Lists) -> Amount:
+    words = reading.said.words
+    return Amount(sum(map(syllables, words)) / len(words)) if words else NONE
+
+
+def _word_letters(reading: Reading, _: Lists) -> Amount:
+    words = reading.said.words
+    return Amount(len("".join(words)) / len(words)) if words else NONE
+
+
+def _hard_to_say(reading: Reading, lists: Lists) -> Amount:
+    text = reading.response.text
+    spans = [hit[1:] for hit in lists.hits]
+    # What most responses don't have is looked for by the quickest means.
+    if _DIGIT.search(text):
+        spans += [match.span() for match in _NUMBER.finditer(text)]
+    if "@" in text or "www." in text or "http" in text:
+        spans += [match.span() for match in _ADDRESS.finditer(text)]
+    for mark in _HARD_MARKS:
+        if mark in text:
+            spans += [match.span() for match in re.finditer(re.escape(mark), text)]
+    return Amount(len(spans), reading.said.quoting_spans(sorted(spans))) if spans else NONE
+
+
+SPEECH: Final[Mapping[str, NumericSignal]] = {
+    "question_count": _question_count,
+    "open_questions": _open_questions,
+    "repetition": _repetition,
+    "unfinished": _unfinished,
+    "gibberish": _gibberish,
+    "spoken_words": _spoken_words,
+    "sentence_words": _sentence_words,
+    "longest_sentence": _longest_sentence,
+    "syllables": _syllables,
+    "word_letters": _word_letters,
+    "hard_to_say": _hard_to_say,
+}
+
+
+def _topic_words(reading: Reading, lists: Lists) -> Amount:
+    mine = reading.said.content(lists.words[0])
+    shared = mine.keys() & reading.heard.content(lists.words[0]).keys()
+    if not shared:
+        return NONE
+    return Amount(len(shared), reading.said.quoting(mine[each] for each in shared))
+
+
+def _topic_overlap(reading: Reading, lists: Lists) -> Amount:
+    mine = reading.said.content(lists.words[0])
+    shared = _topic_words(reading, lists)
+    return Amount(shared.number / len(mine), shared.quote) if shared.number else NONE
+
+
+def _kindred_words(reading: Reading, lists: Lists) -> Amount:
+    """Count the families of words, or single words, that both have in common."""
+    (stop_words,), families = lists.words, lists.families
+    mine, theirs = reading.said.content(stop_words), reading.heard.content(stop_words)
+    if families is None or not theirs:
+        return NONE
+    heads = families.heads(mine)
+    shared = heads.keys() & families.heads(theirs).keys()
+    if not shared:
+        return NONE
+    return Amount(len(shared), reading.said.quoting(mine[heads[each]] for each in shared))
+
+
+def _user_content(reading: Reading, lists: Lists) -> Amount:
+    return Amount(len(reading.heard.content(lists.words[0])))
+
+
+def _content_words(reading: Reading, lists: Lists) -> Amount:
+    mine = reading.said.content(lists.words[0])
+    return Amount(len(mine), reading.said.quoting(mine.values()))
+
+
+def _content_share(reading: Reading, lists: Lists) -> Amount:
+    mine, words = reading.said.content(lists.words[0]), reading.said.words
+    return Amount(len(mine) / len(words), reading.said.quoting(mine.values())) if words else NONE
+
+
+def _echo(reading: Reading, _: Lists) -> Amount:
+    mine = reading.said.triples
+    if not mine:
+        return NONE
+    theirs = set(reading.heard.triples)
+    if theirs.isdisjoint(mine):
+        return NONE
+    numbers = [number for number, triple in enumerate(mine) if triple in theirs]
+    return Amount(len(numbers) / len(mine), reading.said.quoting(numbers, 3)) if numbers else NONE
+
+
+TOPICS: Final[Mapping[str, NumericSignal]] = {
+    "topic_words": _topic_words,
+    "topic_overlap": _topic_overlap,
+    "kindred_words": _kindred_words,
+    "user_content": _user_content,
+    "content_words": _content_words,
+    "content_share": _content_share,
+    "echo": _echo,
+}
+
+
+_REACH = 3  # so many words after a "not" are turned around
+_MOST_TURNS = 3  # a mood from long ago is over
+_FADED = 0.5  # what distress of an earlier turn is worth
+
+
+def _mood(passage: Passage, lists: Lists) -> Amount:
+    """Return (bright - dark) / (bright + dark), and 0 where there is neither.
+
+    The next mood word within three words of a negation is turned around: a bright one is dark
+    ("not happy"), a dark one is left out ("don't worry"), for who isn't sad needn't be happy.
+    """
+    bright, dark, negations = lists.words
+    key = id(bright), id(dark), id(negations)
+    known = passage.moods.get(key)
+    if known is None:
+        known = passage.moods[key] = _work_out(passage, bright, dark, negations)
+    balance, numbers = known
+    return Amount(balance / len(numbers), passage.quoting(numbers)) if numbers else NONE
+
+
+def _work_out(
+    passage: Passage, bright: WordList, dark: WordList, negations: WordList
+) -> tuple[int, list[int]]:
+    words, stems, balance = passage.words, passage.stems, 0
+    bright_stems = bright.stems
+    moods = bright_stems.intersection(stems) | dark.stems.intersection(stems)
+    if not moods:
+        return 0, []
+    numbers = [number for number, each in enumerate(stems) if each in moods]
+    shown: list[int] = []
+    reached = 0
+    for number in numbers:
+        bright_word = stems[number] in bright_stems
+        before = words[max(reached, number - _REACH) : number]
+        reached = number + 1
+        if not negations.words.isdisjoint(before):
+            if not bright_word:
+                continue
+            bright_word = False
+        shown.append(number)
+        balance += 1 if bright_word else -1
+    return balance, shown
+
+
+def _sentiment(reading: Reading, lists: Lists) -> Amount:
+    return _mood(reading.said, lists)
+
+
+def _user_mood(reading: Reading, lists: Lists) -> Amount:
+    mood = _mood(reading.heard, lists)
+    if mood.quote is None and reading.messages:
+        for passage in reading.user_turns[:_MOST_TURNS]:
+            mood = _mood(passage, lists)
+            if mood.quote is not None:
+                break
+    return mood
+
+
+def _mood_match(reading: Reading, lists: Lists) -> Amount:
+    mine = _sentiment(reading, lists)
+    if not mine.number:
+        return NONE
+    yours = _user_mood(reading, lists)
+    return Amount(mine.number * yours.number, mine.quote) if yours.number else NONE
+
+
+def _distress(reading: Reading, lists: Lists) -> Amount:
+    """Return 1 where the message shows distress, and half of it where a recent one does."""
+    if lists.hits:
+        return Amount(1, reading.heard.quoting_spans([hit[1:] for hit in lists.hits]))
+    if not lists.earlier:
+        return NONE
+    start = reading.start_of_recent(_MOST_TURNS)
+    spans = [hit[1:] for hit in lists.earlier if hit[1] >= start]
+    if not spans:
+        return NONE
+    return Amount(_FADED, Passage(reading.earlier, "earlier").quoting_spans(spans))
+
+
+MOOD: Final[Mapping[str, NumericSignal]] = {
+    "sentiment": _sentiment,
+    "user_mood": _user_mood,
+    "mood_match": _mood_match,
+    "distress": _distress,
+}
+
+
+_END = re.compile(r"[.!?\n]")
+# What a relative clause or an "and" adds is part of what is recalled.
+_CLAUSE = re.compile(r"[;:\u2014]|,(?! (?:who|which|whose|where|when|that|because|and)\b)")
+_YOU = "you"  # what "you told me" has to come from the user
+_LONGEST_CLAIM = 300  # characters that a recollection is looked for in
+
+
+def _earlier_words(reading: Reading, lists: Lists) -> Amount:
+    """Count what comes from an earlier turn and isn't in the message that is answered anyway."""
+    if not reading.messages:
+        return NONE
+    (stop_words,) = lists.words
+    mine = reading.said.content(stop_words)
+    earlier = reading.before.content(stop_words).keys() - reading.heard.content(stop_words).keys()
+    shared = mine.keys() & earlier
+    if not shared:
+        return NONE
+    return Amount(len(shared), reading.said.quoting(mine[each] for each in shared))
+
+
+def _claims(text: str, span: Span) -> Iterator[tuple[str, ...]]:
+    """Yield what a claim of memory may be about, the likeliest first; it is the first with content.
+
+    That is the rest of its sentence ("you told me that ..."), of which the first clause may say
+    enough; or, where nothing follows, all of it ("your cat is ill, like you said").
+    """
+    start, end = span
+    stop = _END.search(text, end, end + _LONGEST_CLAIM)
+    close = stop.start() if stop else end + _LONGEST_CLAIM
+    rest = text[end:close]
+    clause = _CLAUSE.search(rest)
+    yield (rest[: clause.start()], rest) if clause else (rest,)
+    first = max(text.rfind(mark, max(0, start - _LONGEST_CLAIM), start) + 1 for mark in ".!?\n")
+    yield (f"{text[first:start]} {rest}",)
+
+
+def _was_said(
+    told: Sequence[AbstractSet[str]], before: AbstractSet[str], message: AbstractSet[str]
+) -> bool | None:
+    """Whether what a claim is about was said before: half of its content words, at least.
+
+    It is made up where most of its words are new. None where it is the message that says it: that
+    is neither a memory nor an invention.
+    """
+    if any(2 * len(each & before) >= len(each) for each in told):
+        return True
+    known = any(2 * len(each & (before | message)) >= len(each) for each in told)
+    return None if known else False
+
+
+def _heads(passage: Passage, lists: Lists) -> AbstractSet[str]:
+    content = passage.content(lists.words[0])
+    return content.keys() if lists.families is None else lists.families.heads(content).keys()
+
+
+def _memories(reading: Reading, lists: Lists, *, kept: bool) -> Amount:
+    text = reading.response.text
+    # Of claims that overlap ("as you told me", "you told me") the first counts.
+    claims: list[Hit] = []
+    for hit in sorted(lists.hits, key=lambda each: (each[1], -each[2])):
+        if not claims or hit[1] >= claims[-1][2]:
+            claims.append(hit)
+    anybody, user = _heads(reading.before, lists), _heads(reading.told, lists)
+    message = _heads(reading.heard, lists)
+    found: list[Span] = []
+    for hit in claims:
+        span = hit[1:]
+        said: bool | None = bool(reading.messages)  # about nothing: "as we discussed."
+        for texts in _claims(text, span):
+            told = [
+                each for one in texts if (each := _heads(Passage(fold(one), "response"), lists))
+            ]
+            if told:
+                before = user if _YOU in text[span[0] : span[1]] else anybody
+                said = _was_said(told, before, message)
+                break
+        if said is kept:
+            found.append(span)
+    return Amount(len(found), reading.said.quoting_spans(found)) if found else NONE
+
+
+def _kept_memory(reading: Reading, lists: Lists) -> Amount:
+    return _memories(reading, lists, kept=True) if lists.hits else NONE
+
+
+def _false_memory(reading: Reading, lists: Lists) -> Amount:
+    return _memories(reading, lists, kept=False) if lists.hits else NONE
+
+
+def _said_before(reading: Reading, _: Lists) -> Amount:
+    mine = reading.said.triples
+    if not mine or not reading.messages:
+        return NONE
+    before = set(reading.own_turns.triples)
+    numbers = [number for number, triple in enumerate(mine) if triple in before]
+    return Amount(len(numbers) / len(mine), reading.said.quoting(numbers, 3)) if numbers else NONE
+
+
+def _earlier_turns(reading: Reading, _: Lists) -> Amount:
+    return Amount(sum(turn.role == "user" for turn in reading.messages))
+
+
+CONTINUITY: Final[Mapping[str, NumericSignal]] = {
+    "earlier_words": _earlier_words,
+    "earlier_turns": _earlier_turns,
+    "kept_memory": _kept_memory,
+    "false_memory": _false_memory,
+    "said_before": _said_before,
+}
