@@ -23,8 +23,7 @@ from jurybox.text_format import listed
 from jurybox.wiring import build_models
 
 if TYPE_CHECKING:
-    from jurybox.models.batch_log import BatchLog
-    from jurybox.models.batched import BatchedModel
+    from jurybox.models.batched import BatchedModel, BatchLog
 
 # What these answer may change without their names changing, so nobody else's answer is theirs.
 _OWN: Final = ("command/", "python/", "replay/")
@@ -175,22 +174,15 @@ def batched_model(name: str, model: Model, log: "BatchLog") -> "BatchedModel":
     """Return the model as it is asked in batches.
 
     Raises:
-        InputError: it has none.
+        InputError: its provider has none.
 
     """
-    from jurybox.models.anthropic import AnthropicModel
-    from jurybox.models.anthropic_batches import AnthropicBatches
+    from jurybox.models.batch_provider import BatchableModel
     from jurybox.models.batched import BatchedModel
-    from jurybox.models.openai import OpenAIModel
-    from jurybox.models.openai_batches import OpenAIBatches
 
-    match model:
-        case OpenAIModel():
-            return BatchedModel(name, model, OpenAIBatches(), log)
-        case AnthropicModel():
-            return BatchedModel(name, model, AnthropicBatches(), log)
-        case _:
-            raise InputError("the judge can't be asked in batches", _MEND, name)
+    if not isinstance(model, BatchableModel):
+        raise InputError("the judge can't be asked in batches", _MEND, name)
+    return BatchedModel(name, model, log)
 
 
 def close_batches(store: Store, run_id: str, state: str) -> None:

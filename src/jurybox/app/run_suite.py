@@ -161,7 +161,7 @@ class Job:
 
     def _in_batches(self, models: Mapping[str, Model]) -> Mapping[str, Model]:
         """Return the judges as they are asked in batches; who stops the run stops waiting."""
-        from jurybox.models.batch_log import BatchLog
+        from jurybox.models.batched import BatchLog
 
         log = BatchLog(self._store, self.row.id, now_utc)
         self._batched = {name: batched_model(name, each, log) for name, each in models.items()}

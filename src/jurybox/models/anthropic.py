@@ -1,29 +1,48 @@
 """``anthropic/NAME``: the Messages API."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, cast
+from urllib.parse import quote
 
 import msgspec
 
 from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.models.batch_provider import BatchStatus, listed_batches
 from jurybox.models.http import (
     HttpAnswer,
+    HttpCall,
     HttpClient,
     HttpOptions,
     count_of,
     decode,
+    decode_body,
+    encoded,
     secret_header,
 )
-from jurybox.models.negotiation import Negotiation
-from jurybox.models.parameter_fallback import Accepted
+from jurybox.models.model_errors import quoted, read_refusal, status_error
+from jurybox.models.negotiation import Accepted, Negotiation
 from jurybox.rubric.model import Generation
 from jurybox.sample import Usage
 
 BASE_URL: Final = "https://api.anthropic.com"
 VERSION: Final = "2023-06-01"
 _PATH: Final = "/v1/messages"
+_BATCHES: Final = "/v1/messages/batches"
+# The status that the same error has as an answer of its own.
+_STATUSES: Final[Mapping[str, int]] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_INTERNAL: Final = 500
 
 # What a provider does where it is told nothing.
 _DEFAULT_TEMPERATURE: Final = 1.0
@@ -138,6 +157,57 @@ class AnthropicModel:
             payload["top_p"] = generation.top_p
         return {name: value for name, value in payload.items() if name not in accepted.without}
 
+    def batch_line(self, name: str, payload: Mapping[str, object]) -> bytes:
+        """Return a request as an item of the list of requests."""
+        return encoded({"custom_id": name, "params": payload})
+
+    async def submit_batch(self, lines: Sequence[bytes], mark: str) -> str:
+        """Submit the requests; there is no room for a mark except in their names."""
+        del mark
+        body = b"".join((b'{"requests":[', b",".join(lines), b"]}"))
+        answer = await self.client.send(HttpCall(method="POST", path=_BATCHES, body=body))
+        return decode(answer, _Batch).id
+
+    async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
+        """Return the batches since then that have as many requests."""
+        del mark
+        listed = await listed_batches(self.client, _BATCHES, "after_id", since)
+        return [each["id"] for each in listed if _requests(each) == requests]
+
+    async def batch_status(self, batch_id: str) -> BatchStatus:
+        """Return the state of a batch."""
+        path = f"{_BATCHES}/{quote(batch_id, safe='')}"
+        batch = decode(await self.client.send(HttpCall(path=path)), _Batch)
+        answered = batch.request_counts.answered
+        match batch.processing_status:
+            case "in_progress" | "canceling":
+                return BatchStatus(state="open", answered=answered)
+            case "ended":
+                # Not the address that it names: our key goes to the endpoint only.
+                return BatchStatus(state="ended", answered=answered, paths=(f"{path}/results",))
+            case status:
+                what = f"batch {quoted(batch_id)} has the unknown status `{quoted(status)}`"
+                raise ModelError("unreadable", what, retry=False)
+
+    def batch_answer(self, line: bytes) -> bytes:
+        """Return the body of the answer in a line of the results."""
+        result = decode_body(line, _BatchLine).result
+        match result.type:
+            case "succeeded":
+                return bytes(result.message)
+            case "errored":
+                refusal = read_refusal(bytes(result.error), "application/json", ())
+                raise status_error(_STATUSES.get(refusal.code, _INTERNAL), refusal)
+            case "expired":
+                what = "the batch expired before it was tried"
+                raise ModelError("timeout", what, retry=True)
+            case "canceled":
+                what = "the batch was cancelled before it was tried"
+                raise ModelError("unreachable", what, retry=True)
+            case kind:
+                what = f"the answer is of the unknown kind `{quoted(kind)}`"
+                raise ModelError("unreadable", what, retry=True)
+
 
 def _blocks(request: ModelRequest) -> list[dict[str, object]]:
     """Return the last message, with a mark behind what many requests begin with alike."""
@@ -198,3 +268,39 @@ def _usage(usage: object) -> Usage:
         cached_tokens=cached,
         written_tokens=written or msgspec.UNSET,
     )
+
+
+class _BatchCounts(msgspec.Struct):
+    processing: int = 0
+    succeeded: int = 0
+    errored: int = 0
+    canceled: int = 0
+    expired: int = 0
+
+    @property
+    def answered(self) -> int:
+        return self.succeeded + self.errored + self.canceled + self.expired
+
+
+class _Batch(msgspec.Struct):
+    id: str
+    processing_status: str = ""
+    request_counts: _BatchCounts = msgspec.field(default_factory=_BatchCounts)
+
+
+class _BatchResult(msgspec.Struct):
+    type: str
+    message: msgspec.Raw = msgspec.Raw(b"null")
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _BatchLine(msgspec.Struct):
+    result: _BatchResult
+
+
+def _requests(batch: dict[str, Any]) -> int | None:
+    try:
+        counts = msgspec.convert(batch.get("request_counts"), _BatchCounts)
+    except msgspec.ValidationError:
+        return None
+    return counts.processing + counts.answered

@@ -284,8 +284,18 @@ def decode(answer: HttpAnswer, kind: type[T]) -> T:
     if "html" in answer.content_type:
         what = f"the answer is {answer.content_type} instead of JSON"
         raise ModelError("unreadable", quoted(what), retry=True)
+    return decode_body(answer.body, kind)
+
+
+def decode_body(body: bytes, kind: type[T]) -> T:
+    """Read the JSON of a body.
+
+    Raises:
+        ModelError: it isn't JSON, or not of this kind.
+
+    """
     try:
-        return read_json(answer.body, kind)
+        return read_json(body, kind)
     except (ValueError, RecursionError) as error:
         what = f"the answer can't be read: {quoted(str(error))}"
         raise ModelError("unreadable", what, retry=True) from None

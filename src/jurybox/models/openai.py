@@ -1,29 +1,40 @@
 """``openai/NAME``: the chat completions of OpenAI, and of everything that is compatible with it."""
 
-from collections.abc import Mapping
+import secrets
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from http import HTTPStatus
 from typing import Annotated, Any, Final, cast
+from urllib.parse import quote
 
 import msgspec
 
 from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.models.batch_provider import BatchStatus, listed_batches
 from jurybox.models.http import (
     HttpAnswer,
+    HttpCall,
     HttpClient,
     HttpOptions,
     count_of,
     decode,
+    decode_body,
+    encoded,
     secret_header,
 )
-from jurybox.models.model_errors import Refusal, measured, quoted, status_error
-from jurybox.models.negotiation import Negotiation
-from jurybox.models.parameter_fallback import Accepted
+from jurybox.models.model_errors import Refusal, measured, quoted, read_refusal, status_error
+from jurybox.models.negotiation import Accepted, Negotiation
 from jurybox.rubric.model import Generation
 from jurybox.sample import Usage
 
 BASE_URL: Final = "https://api.openai.com/v1"
 _PATH: Final = "/chat/completions"
+_BATCH_URL: Final = "/v1/chat/completions"
+_FILES: Final = "/files"
+_BATCHES: Final = "/batches"
+_OPEN_STATES: Final = {"validating", "in_progress", "finalizing", "cancelling"}
+_ENDED_STATES: Final = {"completed", "expired", "cancelled"}
 
 # What a provider does where it is told nothing.
 _DEFAULT_TEMPERATURE: Final = 1.0
@@ -101,6 +112,65 @@ class OpenAIModel:
         if not accepted.without:
             return payload
         return {name: value for name, value in payload.items() if name not in accepted.without}
+
+    def batch_line(self, name: str, payload: Mapping[str, object]) -> bytes:
+        """Return a request as a line of the file."""
+        request = {"custom_id": name, "method": "POST", "url": _BATCH_URL, "body": payload}
+        return encoded(request) + b"\n"
+
+    async def submit_batch(self, lines: Sequence[bytes], mark: str) -> str:
+        """Upload the requests, then create a batch of them."""
+        boundary = f"jurybox-{secrets.token_hex(16)}"
+        call = HttpCall(
+            method="POST",
+            path=_FILES,
+            body=_form(lines, boundary),
+            content_type=f"multipart/form-data; boundary={boundary}",
+        )
+        file = decode(await self.client.send(call), _File)
+        batch = {
+            "input_file_id": file.id,
+            "endpoint": _BATCH_URL,
+            "completion_window": "24h",
+            "metadata": {"jurybox_batch": mark},
+        }
+        return decode(await self.client.post(_BATCHES, batch), _Batch).id
+
+    async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
+        """Return the batch that has the mark, where there is one."""
+        del requests
+        listed = await listed_batches(self.client, _BATCHES, "after", since)
+        return [each["id"] for each in listed if _mark_of(each) == mark]
+
+    async def batch_status(self, batch_id: str) -> BatchStatus:
+        """Return the state of a batch."""
+        path = f"{_BATCHES}/{quote(batch_id, safe='')}"
+        batch = decode(await self.client.send(HttpCall(path=path)), _Batch)
+        answered = batch.request_counts.completed + batch.request_counts.failed
+        if batch.status in _OPEN_STATES:
+            return BatchStatus(state="open", answered=answered)
+        if batch.status in _ENDED_STATES:
+            files = [batch.output_file_id, batch.error_file_id]
+            paths = tuple(f"{_FILES}/{quote(each, safe='')}/content" for each in files if each)
+            return BatchStatus(state="ended", answered=answered, paths=paths)
+        if batch.status == "failed":
+            errors = (batch.errors.data if batch.errors else None) or [_BatchError()]
+            what = quoted(errors[0].message or errors[0].code or "it doesn't say why")
+            too_large = errors[0].code == "token_limit_exceeded"
+            return BatchStatus(state="refused", problem=what, too_large=too_large)
+        what = f"batch {quoted(batch_id)} has the unknown status `{quoted(batch.status)}`"
+        raise ModelError("unreadable", what, retry=False)
+
+    def batch_answer(self, line: bytes) -> bytes:
+        """Return the body of the answer in a line of the results."""
+        result = decode_body(line, _BatchLine)
+        if result.response is None:
+            raise _unanswered(result.error or _BatchError())
+        body = bytes(result.response.body)
+        if result.response.status_code >= HTTPStatus.MULTIPLE_CHOICES:
+            refusal = read_refusal(body, "application/json", ())
+            raise status_error(result.response.status_code, refusal)
+        return body
 
 
 @lru_cache(maxsize=16)
@@ -222,3 +292,73 @@ def _model_time(answer: HttpAnswer, timings: object) -> float | None:
 
 def _string(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+class _File(msgspec.Struct):
+    id: str
+
+
+class _BatchCounts(msgspec.Struct):
+    completed: int = 0
+    failed: int = 0
+
+
+class _BatchError(msgspec.Struct):
+    code: str | None = None
+    message: str | None = None
+
+
+class _BatchErrors(msgspec.Struct):
+    data: list[_BatchError] | None = None
+
+
+class _Batch(msgspec.Struct):
+    id: str
+    status: str = ""
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    errors: _BatchErrors | None = None
+    request_counts: _BatchCounts = msgspec.field(default_factory=_BatchCounts)
+
+
+class _BatchResponse(msgspec.Struct):
+    status_code: int = HTTPStatus.OK
+    body: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _BatchLine(msgspec.Struct):
+    response: _BatchResponse | None = None
+    error: _BatchError | None = None
+
+
+def _mark_of(batch: dict[str, Any]) -> object:
+    match batch:
+        case {"metadata": {"jurybox_batch": mark}}:
+            return mark
+        case _:
+            return None
+
+
+def _unanswered(error: _BatchError) -> ModelError:
+    what = quoted(error.message or error.code or "the line has neither an answer nor an error")
+    match error.code:
+        case "batch_expired":
+            return ModelError("timeout", f"the batch expired: {what}", retry=True)
+        case "batch_cancelled":
+            return ModelError("unreachable", f"the batch was cancelled: {what}", retry=True)
+        case "request_timeout":
+            return ModelError("timeout", f"timed out: {what}", retry=True)
+        case _:
+            return ModelError("unreadable", what, retry=True)
+
+
+def _form(lines: Sequence[bytes], boundary: str) -> bytes:
+    """Return the form that uploads a file for a batch (RFC 7578)."""
+    head = (
+        f"--{boundary}\r\n"
+        'Content-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+        f"--{boundary}\r\n"
+        'Content-Disposition: form-data; name="file"; filename="jurybox.jsonl"\r\n'
+        "Content-Type: application/jsonl\r\n\r\n"
+    )
+    return b"".join((head.encode(), *lines, f"\r\n--{boundary}--\r\n".encode()))

@@ -8,7 +8,7 @@ import pytest
 
 from jurybox.engine.driver import drive, drive_sync
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.judging.flow import Asking, Defect, Flow, Unscored, ask, together
+from jurybox.judging.flow import Defect, Flow, ReaskPolicy, Unscored, ask, together
 from jurybox.rubric.model import Generation
 from jurybox.sample import Turn
 
@@ -317,7 +317,7 @@ def test_a_question_is_asked_again_through_the_driver() -> None:
         asked.append(len(to.messages))
         return ModelReply(text="no")
 
-    flow = ask(request("a"), lambda _: Defect("not a score"), Asking(reasks=2))
+    flow = ask(request("a"), lambda _: Defect("not a score"), ReaskPolicy(reasks=2))
     result = asyncio.run(drive(flow, call))
     assert isinstance(result, Unscored)
     assert asked == [1, 3, 3]

@@ -10,11 +10,10 @@ from jurybox.engine.ports import ModelError
 from jurybox.engine.records import BatchRow, ExchangeRow
 from jurybox.errors import IncompleteError
 from jurybox.judging.exchange import ModelReply, ModelRequest
-from jurybox.models.batch_log import BatchLog
-from jurybox.models.batched import BatchedModel, BatchStatus, Pace
+from jurybox.models.batch_provider import BatchStatus
+from jurybox.models.batched import BatchedModel, BatchLog, Pace
 from jurybox.models.http import HttpAnswer, HttpCall
-from jurybox.models.negotiation import Negotiation
-from jurybox.models.parameter_fallback import Accepted
+from jurybox.models.negotiation import Accepted, Negotiation
 from jurybox.rubric.model import Generation
 from jurybox.sample import Turn
 
@@ -54,6 +53,10 @@ class Table:
         self.notes.append(json.dumps({"latency_ms": None, "reference": reply.reference}))
 
 
+def line_of(name: str, payload: Mapping[str, object]) -> bytes:
+    return json.dumps({"custom_id": name, **payload}).encode()
+
+
 class Provider:
     """Answers each request with its words and a number that is never given twice."""
 
@@ -66,32 +69,16 @@ class Provider:
         self.hold.set()
         self._answers = 0
 
-    def line(self, name: str, payload: Mapping[str, object]) -> bytes:
-        return json.dumps({"custom_id": name, **payload}).encode()
-
-    async def submit(self, client: object, lines: Sequence[bytes], mark: str) -> str:
-        del client, mark
+    async def submit(self, lines: Sequence[bytes]) -> str:
         self.batches.append([json.loads(line) for line in lines])
         return f"b{len(self.batches) - 1}"
-
-    async def find(self, *_: object) -> Sequence[str]:
-        return []
-
-    async def status(self, client: object, batch_id: str) -> BatchStatus:
-        del client
-        if not self.hold.is_set():
-            return BatchStatus(state="open")
-        return BatchStatus(state="ended", places=(batch_id,))
 
     async def send(self, call: HttpCall) -> None:
         self.fetched.append(call.path)
         assert call.into is not None
         for number, asked in enumerate(self.batches[int(call.path[1:])]):
             text = f"{asked['words']} {call.path}.{number}"
-            call.into.write(self.line(asked["custom_id"], {"text": text}) + b"\n")
-
-    def answer(self, line: bytes) -> bytes:
-        return line
+            call.into.write(line_of(asked["custom_id"], {"text": text}) + b"\n")
 
     async def aclose(self) -> None:
         pass
@@ -115,10 +102,28 @@ class Chat:
         del payload
         return ModelReply(text=json.loads(answer.body)["text"])
 
+    def batch_line(self, name: str, payload: Mapping[str, object]) -> bytes:
+        return line_of(name, payload)
+
+    async def submit_batch(self, lines: Sequence[bytes], mark: str) -> str:
+        del mark
+        return await self.client.submit(lines)
+
+    async def find_batches(self, *_: object) -> Sequence[str]:
+        return []
+
+    async def batch_status(self, batch_id: str) -> BatchStatus:
+        if not self.client.hold.is_set():
+            return BatchStatus(state="open")
+        return BatchStatus(state="ended", paths=(batch_id,))
+
+    def batch_answer(self, line: bytes) -> bytes:
+        return line
+
 
 def batched(provider: Provider, table: Table, pace: Pace = QUICK) -> BatchedModel:
     log = BatchLog(table, "run", lambda: "2026-01-01T00:00:00Z")  # type: ignore[arg-type]
-    return BatchedModel("m", Chat(provider), provider, log, pace)  # type: ignore[arg-type]
+    return BatchedModel("m", Chat(provider), log, pace)  # type: ignore[arg-type]
 
 
 def request(words: str) -> ModelRequest:

@@ -1,18 +1,17 @@
-"""What a provider of batches has to offer, and what the adapters share."""
+"""What a provider of batches offers, and how its batches are listed."""
 
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 from urllib.parse import urlencode
 
 import msgspec
 
 from jurybox.engine.ports import ModelError
-from jurybox.models.http import HttpCall, HttpClient, decode, read_json
-from jurybox.models.model_errors import quoted
-
-T = TypeVar("T")
+from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.models.http import HttpAnswer, HttpCall, HttpClient, decode
+from jurybox.models.negotiation import Accepted, Negotiation
 
 _PAGE: Final = 100
 _MOST_PAGES: Final = 100
@@ -21,44 +20,56 @@ _SKEW: Final = 600.0
 
 
 class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider says of a batch.
+    """What a provider reports of a batch.
 
     Attributes:
         state: ``refused`` where none of its requests will ever be tried.
         answered: how many requests are done, where the provider says so.
         problem: why it was refused.
-        too_much: whether fewer requests at once might have been taken.
-        places: the paths of the results.
+        too_large: whether a smaller batch might have been accepted.
+        paths: where the results are.
 
     """
 
     state: Literal["open", "ended", "refused"]
     answered: int | None = None
     problem: str = ""
-    too_much: bool = False
-    places: tuple[str, ...] = ()
+    too_large: bool = False
+    paths: tuple[str, ...] = ()
 
 
-class BatchProvider(Protocol):
-    """How a provider takes batches; every call raises `ModelError` where it fails."""
+@runtime_checkable
+class BatchableModel(Protocol):
+    """A model whose provider has batches; every call raises `ModelError` where it fails."""
 
-    def line(self, name: str, payload: Mapping[str, object]) -> bytes:
+    client: HttpClient
+    negotiation: Negotiation
+
+    def payload(self, request: ModelRequest, accepted: Accepted) -> dict[str, object]:
+        """Return what is sent, as far as the endpoint accepts it."""
+        ...
+
+    def reply(self, answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
+        """Return the reply in an answer to a payload."""
+        ...
+
+    def batch_line(self, name: str, payload: Mapping[str, object]) -> bytes:
         """Return a request as a batch holds it."""
         ...
 
-    async def submit(self, client: HttpClient, lines: Sequence[bytes], mark: str) -> str:
+    async def submit_batch(self, lines: Sequence[bytes], mark: str) -> str:
         """Submit a batch, with ``mark`` where the provider has room for it; return its id."""
         ...
 
-    async def find(self, client: HttpClient, mark: str, since: str, requests: int) -> Sequence[str]:
+    async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
         """Return the ids of batches that may be the one with that mark."""
         ...
 
-    async def status(self, client: HttpClient, batch_id: str) -> BatchStatus:
-        """Return how far a batch is."""
+    async def batch_status(self, batch_id: str) -> BatchStatus:
+        """Return the state of a batch."""
         ...
 
-    def answer(self, line: bytes) -> bytes:
+    def batch_answer(self, line: bytes) -> bytes:
         """Return the body of the answer in a line of the results."""
         ...
 
@@ -73,10 +84,10 @@ async def listed_batches(
 ) -> list[dict[str, Any]]:
     """Return a provider's batches since a time, and those that don't say when they were made.
 
-    Other programs have batches there too, so each row may look as it likes.
+    Other programs have batches there too, so a row may have any form.
 
     Raises:
-        ModelError: nothing on a page can be read, so ours may be behind it.
+        ModelError: nothing on a page can be read, so ours may come after it.
 
     """
     oldest = datetime.fromisoformat(since).timestamp() - _SKEW
@@ -85,15 +96,15 @@ async def listed_batches(
     for _ in range(_MOST_PAGES):
         query = urlencode({"limit": _PAGE, **after})
         page = decode(await client.send(HttpCall(path=f"{path}?{query}")), _Page)
-        listed = [each for each in page.data if _is_batch(each)]
-        if page.data and not listed:
+        batches = [each for each in page.data if _is_batch(each)]
+        if page.data and not batches:
             raise ModelError("unreadable", "the list of batches can't be read", retry=True)
-        young = [each for each in listed if _created(each.get("created_at")) >= oldest]
-        found += young
+        recent = [each for each in batches if _created(each.get("created_at")) >= oldest]
+        found += recent
         # The newest come first.
-        if not page.has_more or not young:
+        if not page.has_more or not recent:
             break
-        after = {cursor: listed[-1]["id"]}
+        after = {cursor: batches[-1]["id"]}
     return found
 
 
@@ -106,24 +117,10 @@ def _is_batch(row: object) -> bool:
 
 
 def _created(value: object) -> float:
-    """Return a time that is given in seconds or in words; the future where it is unknown."""
+    """Return a time that is given in seconds or as ISO 8601; the future where it is unknown."""
     if isinstance(value, int | float):
         return value
     try:
         return datetime.fromisoformat(str(value)).timestamp()
     except ValueError:
         return math.inf
-
-
-def read_line(line: bytes, kind: type[T]) -> T:
-    """Read one line of the results.
-
-    Raises:
-        ModelError: it isn't of this kind.
-
-    """
-    try:
-        return read_json(line, kind)
-    except (ValueError, RecursionError) as error:
-        what = f"the answer can't be read: {quoted(str(error))}"
-        raise ModelError("unreadable", what, retry=True) from None
