@@ -3,7 +3,9 @@
 import importlib
 import io
 import os
+import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -87,3 +89,27 @@ def _places(module: ModuleType) -> list[str]:
     """Return where a module is from; a folder without an `__init__` has no file."""
     file = getattr(module, "__file__", None)
     return list(getattr(module, "__path__", [])) if file is None else [file]
+
+
+def run_in_shell(command: str, place: Path, **environment: str) -> tuple[str, int]:
+    """Run a line of a page; return all it prints, and its exit code."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(  # noqa: S602 - the commands are those of our own pages
+        command,
+        shell=True,
+        cwd=place,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        env={**os.environ, "PATH": path, **environment},
+    )
+    return done.stdout, done.returncode
+
+
+def matches(expected: str, printed: str) -> bool:
+    """Compare output with a page; `...` is any number of lines."""
+    lines = [line.rstrip() for line in expected.rstrip().split("\n")]
+    pattern = "\n".join("(?:.*\n)*?.*" if line == "..." else re.escape(line) for line in lines)
+    trimmed = "\n".join(line.rstrip() for line in printed.rstrip().split("\n"))
+    return re.fullmatch(pattern, trimmed) is not None

@@ -1,7 +1,6 @@
 """Every code block in the documentation is executed, page by page, each in an empty folder."""
 
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -14,7 +13,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from commands import call
+from commands import call, matches, run_in_shell
 from jurybox.cli.app import app
 from jurybox.datasets import open_dataset, survey
 from jurybox.rubric_files import RubricFile, RubricFiles
@@ -79,27 +78,6 @@ def run_alone(command: str, file: str | None) -> tuple[str, int]:
         return done.out, done.code
     Path(file).write_text(done.out)
     return done.err, done.code
-
-
-def run_in_shell(command: str, place: Path) -> tuple[str, int]:
-    done = subprocess.run(  # noqa: S602 - the commands are those of our own pages
-        command,
-        shell=True,
-        cwd=place,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-    )
-    return done.stdout, done.returncode
-
-
-def matches(expected: str, printed: str) -> bool:
-    lines = [line.rstrip() for line in expected.rstrip().split("\n")]
-    pattern = "\n".join("(?:.*\n)*?.*" if line == "..." else re.escape(line) for line in lines)
-    trimmed = "\n".join(line.rstrip() for line in printed.rstrip().split("\n"))
-    return re.fullmatch(pattern, trimmed) is not None
 
 
 def run_python(block: Token, place: Path) -> None:
