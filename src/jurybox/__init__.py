@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         overall_quality,
     )
     from jurybox.app.evaluate_once import aevaluate, evaluate
-    from jurybox.app.python_api import run
+    from jurybox.app.run_suite import run
     from jurybox.errors import (
         DocumentError,
         Finding,
@@ -117,7 +117,7 @@ _ROOMS = {
     ),
     "jurybox.sample": ("Turn",),
     "jurybox.wiring": ("load_rubric",),
-    "jurybox.app.python_api": ("run",),
+    "jurybox.app.run_suite": ("run",),
     "jurybox.app.companion": (
         "evaluate_appropriateness",
         "evaluate_conversational_quality",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jurybox.app.run_suite import BatchProgress, Progress
+from jurybox.app.job import BatchProgress, Progress
 from jurybox.cli.progress import displayed, line_of, shown_time
 
 

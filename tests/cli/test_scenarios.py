@@ -90,7 +90,10 @@ def test_two_versions_of_a_prompt_stand_side_by_side_by_scenario(jurybox: Callab
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["companion-scenarios"], "companion-scenarios: nobody is named who answers; name a model"),
+        (
+            ["companion-scenarios"],
+            "companion-scenarios: the suite has no target and no responses; name a model",
+        ),
         (["companion-scenario"], "companion-scenario: no such suite; did you mean `companion-s"),
         (["companion-scenarios", "--responses", "goood"], "goood: no such recorded responses; did"),
         (
@@ -100,7 +103,7 @@ def test_two_versions_of_a_prompt_stand_side_by_side_by_scenario(jurybox: Callab
         (["companion-scenarios", "--prompt", "p.md"], "companion-scenarios: --prompt is for a tar"),
         (
             ["companion-scenarios", "--responses", "good", "--target", "openai/x"],
-            "recorded responses leave nothing to do for --target; give --responses or a target",
+            "--target has no use with recorded responses; give --responses or a target",
         ),
         (["companion-scenarios", "--responses", "good", "--rubric", "x"], "x: no such rubric"),
         (["./companion-scenarios.yaml"], "companion-scenarios.yaml: no such file"),

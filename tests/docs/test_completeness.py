@@ -10,7 +10,7 @@ import pytest
 
 import jurybox
 from jurybox.app.metadata import run_metadata
-from jurybox.app.prepare import rubric_document
+from jurybox.app.prepare import read_rubric
 from jurybox.cli.app import app
 from jurybox.datasets import ROW_FIELDS
 from jurybox.engine.plan import DatasetPlan, Plan
@@ -205,8 +205,8 @@ def test_the_table_of_tables_is_the_list_in_the_code() -> None:
 def test_the_table_of_metadata_is_what_a_run_records() -> None:
     plan = Plan(
         suite="s",
-        rubric=rubric_document("general", None),
-        checklist=rubric_document("bias-awareness", None),
+        rubric=read_rubric("general")[0],
+        checklist=read_rubric("bias-awareness")[0],
         dataset=DatasetPlan(id="d", path="d", sha256="0", bytes=1, rows=1),
         judges=(),
         votes=1,

@@ -184,8 +184,8 @@ def test_ctrl_c_stops_waiting_and_names_what_goes_on(server: BatchServer) -> Non
     assert done["status"] == "stopped"
     assert "waiting for batches no longer" in err
     assert (
-        "stopped: interrupted; batch batch-0 (36) isn't cancelled, and goes on at the provider:"
-        " resuming reads it\n" in err
+        "stopped: interrupted; batch batch-0 (36) continues at the provider:"
+        " resuming reads the results\n" in err
     )
     assert f"go on with: jurybox resume {done['run_id']}\n" in err
     assert not any("cancel" in call for call in server.calls)
@@ -204,7 +204,7 @@ def test_ctrl_c_lets_a_batch_that_is_being_submitted_be_noted(server: BatchServe
     server.speak.set()
     code, _, err = finish(process)
     assert code == 3
-    assert "batch batch-0 (36) isn't cancelled" in err
+    assert "batch batch-0 (36) continues" in err
     assert states() == ["submitted"]
     end_well(server, digest)
 

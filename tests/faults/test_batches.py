@@ -408,7 +408,7 @@ def test_a_key_that_is_refused_while_waiting_stops_the_run_and_loses_nothing(ben
     done = bench.run("--batch")
     assert done.code == 3
     assert "HTTP 401" in done.err
-    assert "batch batch-0 (24) isn't cancelled, and goes on at the provider" in done.err
+    assert "batch batch-0 (24) continues at the provider" in done.err
     bench.server.refuse = lambda _method, _path: None
     assert bench.resume().json["status"] == "finished"
     assert bench.once

@@ -7,7 +7,7 @@ import pytest
 
 from jurybox.app.companion import overall_quality
 from jurybox.app.evaluate_once import evaluate
-from jurybox.app.python_api import run
+from jurybox.app.run_suite import run
 
 SAD, KIND = "I'm so sad today.", "I understand, that makes sense. What happened to you today?"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jurybox.app.prepare import bundled_suites
-from jurybox.app.python_api import run
+from jurybox.app.run_suite import run
 from jurybox.datasets import open_dataset
 from jurybox.rubric import parse_rubric
 from jurybox.sample import Row

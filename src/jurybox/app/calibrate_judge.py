@@ -15,9 +15,11 @@ from jurybox.app.calibrations import (
     setting_of,
 )
 from jurybox.app.gold_sets import GoldSet, read_gold_set, write_rows
+from jurybox.app.job import Job, OnProgress, OnStart
 from jurybox.app.metadata import version_of
-from jurybox.app.prepare import Chosen, Prepared, RunOptions, prepare_chosen, read_rubric
-from jurybox.app.run_suite import Ended, Hold, OnProgress, now_utc, resume_run, start_run
+from jurybox.app.model_session import now_utc
+from jurybox.app.prepare import ChosenSuite, Prepared, RunOptions, prepare_chosen, read_rubric
+from jurybox.app.run_suite import RunResult, resume_run, start_run
 from jurybox.calibration.calibration_record import Calibration, JudgedRun
 from jurybox.calibration.cases import GoldCase, read_comments, read_verdict
 from jurybox.calibration.splits import words_of
@@ -40,7 +42,6 @@ from jurybox.wiring import (
 )
 
 if TYPE_CHECKING:
-    from jurybox.app.run_suite import Job
     from jurybox.calibration.agreement_values import Agreement
     from jurybox.calibration.calibration_record import Tuning
     from jurybox.calibration.proposals import Proposal
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
 
 _REPORT: Final = msgspec.json.Decoder(EvaluationReport)
 
-Start = Callable[[OnProgress, Hold], Ended]
-Watch = Callable[[Start], Ended]
+Start = Callable[[OnProgress, OnStart], RunResult]
+Watch = Callable[[Start], RunResult]
 """Starts a run, or goes on with one, before somebody's eyes."""
 
 
@@ -152,7 +153,7 @@ class Bench:
                     base_url=base_url,
                     concurrency=self.options.concurrency,
                     on_progress=show,
-                    hold=hold,
+                    on_start=hold,
                 )
             )
         else:
@@ -163,7 +164,7 @@ class Bench:
                     self.store,
                     base_url=base_url,
                     on_progress=show,
-                    hold=self._noting(label, hold),
+                    on_start=self._noting(label, hold),
                 )
             )
         if ended.stopped is not None:
@@ -171,8 +172,8 @@ class Bench:
             raise IncompleteError(f"{what}; nothing is lost, run the same command again to go on")
         return ended.view
 
-    def _noting(self, label: str, hold: Hold) -> Hold:
-        def held(job: "Job") -> None:
+    def _noting(self, label: str, hold: OnStart) -> OnStart:
+        def held(job: Job) -> None:
             self.folder.note_run(label, job.row.id)
             hold(job)
 
@@ -188,13 +189,11 @@ class Bench:
             judge=JudgeSpec(models=options.judges, votes=options.votes),
         )
         here, folder = Path(), self.folder.path
-        chosen = Chosen(
+        chosen = ChosenSuite(
             suite=suite,
             origin="calibrate",
             folder=folder,
             home=here,
-            prompt_folder=here,
-            system_folder=here,
         )
         run_options = RunOptions(
             concurrency=options.concurrency,

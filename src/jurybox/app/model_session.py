@@ -1,15 +1,16 @@
-"""Who answers in a run: the models of its plan, behind their limits, and the cache."""
+"""The models of a run: built from its plan, limited, cached, and asked in batches if it says so."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from jurybox.engine.caller import Caller, Callers, Limits, SampleState
-from jurybox.engine.plan import Plan, TargetPlan
+from jurybox.engine.caller import Callers, Limits, SampleState
+from jurybox.engine.plan import Plan
 from jurybox.engine.ports import Model, Store
 from jurybox.engine.records import read_outcome, sealed
 from jurybox.engine.transcript import ModelSession
@@ -23,24 +24,48 @@ from jurybox.text_format import listed
 from jurybox.wiring import build_models
 
 if TYPE_CHECKING:
-    from jurybox.models.batched import BatchedModel, BatchLog
+    from jurybox.models.batched import BatchedModel, OpenBatch
 
-# What these answer may change without their names changing, so nobody else's answer is theirs.
-_OWN: Final = ("command/", "python/", "replay/")
+# These may answer differently under the same name, so their replies are never reused.
+_UNCACHED: Final = ("command/", "python/", "replay/")
 
-# A batch holds what all samples under way ask, and may take hours however few it holds, so they
-# should be many; but their prompts stay in memory until they are answered.
-_IN_BATCHES: Final = 2000
-# Judges that answer late are asked without a limit of calls; each request gets four attempts, and
-# the next one needs no pause, since it waits for the next batch.
-_ANY_NUMBER: Final = 10**9
-_LATE: Final = Limits(
-    concurrency=_ANY_NUMBER,
-    start=_ANY_NUMBER,
+# A batch may take hours whatever its size, so it should hold many requests; but the prompts of all
+# samples in it stay in memory until they are answered.
+_BATCH_WINDOW: Final = 2000
+_UNLIMITED: Final = 10**9
+# Batched judges have no limit of calls. A retry waits for the next batch, so it needs no delay.
+_BATCH_LIMITS: Final = Limits(
+    concurrency=_UNLIMITED,
+    start=_UNLIMITED,
     rate_limit_attempts=Limits().attempts,
-    retry_reserve=_ANY_NUMBER,
+    retry_reserve=_UNLIMITED,
     first_delay=0.0,
 )
+_BATCH_PROVIDERS: Final = ("anthropic", "openai")
+_NO_BATCH: Final = "ask directly with --no-batch"
+
+
+def now_utc() -> str:
+    """Return the current time as runs record it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def plan_models(plan: Plan, settings: Settings, base_url: str | None) -> dict[str, Model]:
+    """Build the models of a plan; none connects before its first request.
+
+    Raises:
+        InputError: a model can't be built.
+
+    """
+    names = list(plan.judges)
+    target = plan.target
+    if target is not None and not target.command:
+        names.append(target.model)
+    models = build_models(names, settings, base_url or plan.base_url, plan.folder or None)
+    if target is not None and target.command:
+        folder = Path(plan.folder)
+        models[target.model] = CommandModel(target.command, stdin=target.stdin, cwd=folder)
+    return models
 
 
 @asynccontextmanager
@@ -48,25 +73,23 @@ async def open_session(
     plan: Plan,
     settings: Settings,
     store: Store,
+    batches: "JudgeBatches",
     base_url: str | None = None,
-    batched: Callable[[Mapping[str, Model]], Mapping[str, Model]] | None = None,
 ) -> AsyncGenerator[ModelSession]:
-    """Build the models of a plan, and let go of them at the end.
-
-    Where the plan says so, judges are asked through what ``batched`` makes of them.
+    """Build the models of a plan, and close them at the end.
 
     Raises:
-        InputError: a model can't be had.
-        IncompleteError: the store is in trouble.
+        InputError: a model can't be built.
+        IncompleteError: the store failed.
 
     """
     models = plan_models(plan, settings, base_url)
     judges: Mapping[str, Model] = {name: models[name] for name in plan.judges}
-    if plan.batch and batched is not None:
-        judges = batched(judges)
+    if plan.batch:
+        judges = batches.wrap(judges)
     try:
         yield ModelSession(
-            call=_Callers(plan, models, judges).call,
+            call=_router(plan, models, judges),
             endpoint=lambda model: models[model].endpoint,
             window=_window(plan),
             lookup=_finder(store) if plan.cache else None,
@@ -76,73 +99,46 @@ async def open_session(
             await model.aclose()
 
 
-def plan_models(plan: Plan, settings: Settings, base_url: str | None) -> dict[str, Model]:
-    """Build the models of a plan; they connect to nobody before they are asked.
+def _router(
+    plan: Plan, models: Mapping[str, Model], judges: Mapping[str, Model]
+) -> Callable[[Role, ModelRequest, SampleState], Awaitable[Outcome]]:
+    """Return the function that sends a request to its model.
 
-    Raises:
-        InputError: a model can't be had.
-
+    A timeout of the system under test is a measurement, so it isn't retried.
     """
-    names = list(plan.judges)
-    target = plan.target
-    if target is not None and not target.command:
-        names.append(target.model)
-    address = base_url or plan.base_url
-    models = build_models(names, settings, address, plan.folder or None)
-    if target is not None and target.command:
-        models[target.model] = _command(target, plan.folder)
-    return models
+    # A stated concurrency is used from the start: ramping up takes seconds.
+    limit = plan.concurrency
+    callers = Callers(Limits() if limit is None else Limits(concurrency=limit, start=limit))
+    batched = Callers(_BATCH_LIMITS) if plan.batch else callers
+    by_judge = {
+        name: batched.caller(model, timeout=plan.judge_timeout) for name, model in judges.items()
+    }
+    target = None
+    if plan.target is not None:
+        model, timeout = models[plan.target.model], plan.target.timeout
+        target = callers.caller(model, retry_timeouts=False, timeout=timeout)
 
+    def call(role: Role, request: ModelRequest, state: SampleState) -> Awaitable[Outcome]:
+        if role == "target" and target is not None:
+            return target(request, state)
+        return by_judge[request.model](request, state)
 
-def _command(target: TargetPlan, folder: str) -> Model:
-    return CommandModel(target.command, stdin=target.stdin, cwd=Path(folder))
-
-
-class _Callers:
-    """Calls models; a time-out of the system under test is a measurement and isn't retried."""
-
-    def __init__(
-        self, plan: Plan, models: Mapping[str, Model], judges: Mapping[str, Model]
-    ) -> None:
-        limits = Limits() if plan.concurrency is None else _limits(plan.concurrency)
-        callers = Callers(limits)
-        judged = Callers(_LATE) if plan.batch else callers
-        self._judges = {
-            name: judged.caller(model, timeout=plan.judge_timeout) for name, model in judges.items()
-        }
-        self._target: Caller | None = None
-        if plan.target is not None:
-            model = models[plan.target.model]
-            timeout = plan.target.timeout
-            self._target = callers.caller(model, retry_timeouts=False, timeout=timeout)
-
-    def call(self, role: Role, request: ModelRequest, state: SampleState) -> Awaitable[Outcome]:
-        if role == "target" and self._target is not None:
-            return self._target(request, state)
-        return self._judges[request.model](request, state)
-
-
-def _limits(concurrency: int) -> Limits:
-    # Whoever says how many knows the endpoint; to feel one's way up takes seconds.
-    return Limits(concurrency=concurrency, start=concurrency)
+    return call
 
 
 def _window(plan: Plan) -> int:
-    """Return how many samples may be in flight: enough to keep all slots of the endpoints in use.
-
-    For each that waits for a reply there is one whose request is ready and takes its slot at once.
-    """
+    """Return how many samples may be in flight: for each call at the limit, one more is ready."""
     if plan.batch:
-        return _IN_BATCHES
-    places = (plan.concurrency or Limits().concurrency) * (1 if plan.target is None else 2)
-    return 2 * places + 8
+        return _BATCH_WINDOW
+    calls = (plan.concurrency or Limits().concurrency) * (1 if plan.target is None else 2)
+    return 2 * calls + 8
 
 
 def _finder(store: Store) -> Callable[[str, str], Awaitable[ModelReply | None]]:
-    """Return what looks for a model's answer to an equal request in earlier runs."""
+    """Return the function that looks up a model's reply to an equal request in earlier runs."""
 
     async def find(model: str, key: str) -> ModelReply | None:
-        if model.startswith(_OWN):
+        if model.startswith(_UNCACHED):
             return None
         row = await asyncio.to_thread(store.find_exchange, key)
         outcome = None if row is None else read_outcome(row)
@@ -151,45 +147,66 @@ def _finder(store: Store) -> Callable[[str, str], Awaitable[ModelReply | None]]:
     return find
 
 
-_PROVIDERS: Final = ("anthropic", "openai")
-_MEND: Final = "ask directly with --no-batch"
-
-
 def check_batchable(judges: Sequence[str], origin: str) -> None:
-    """See that all judges have batches, before anybody is asked anything.
+    """Check that every judge can be asked in batches.
 
     Raises:
-        InputError: one has none, or there is no judge.
+        InputError: one can't, or there is no judge.
 
     """
     if not judges:
-        raise InputError("there is no judge to ask in batches", _MEND, origin)
+        raise InputError("there is no judge to ask in batches", _NO_BATCH, origin)
     for name in judges:
-        if ModelName.parse(name).provider not in _PROVIDERS:
-            hint = f"{_MEND}, or name judges of {listed(_PROVIDERS)}"
+        if ModelName.parse(name).provider not in _BATCH_PROVIDERS:
+            hint = f"{_NO_BATCH}, or name judges of {listed(_BATCH_PROVIDERS)}"
             raise InputError("the judge can't be asked in batches", hint, name)
 
 
-def batched_model(name: str, model: Model, log: "BatchLog") -> "BatchedModel":
-    """Return the model as it is asked in batches.
+class JudgeBatches:
+    """The provider batches of a run's judges; empty where judges are asked directly."""
 
-    Raises:
-        InputError: its provider has none.
+    def __init__(
+        self, store: Store, run_id: str, on_change: Callable[[], None], warn: Callable[[str], None]
+    ) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._on_change = on_change
+        self._warn = warn
+        self._models: dict[str, BatchedModel] = {}
 
-    """
-    from jurybox.models.batch_provider import BatchableModel
-    from jurybox.models.batched import BatchedModel
+    def wrap(self, models: Mapping[str, Model]) -> Mapping[str, Model]:
+        """Return the judges as models that collect their requests into batches.
 
-    if not isinstance(model, BatchableModel):
-        raise InputError("the judge can't be asked in batches", _MEND, name)
-    return BatchedModel(name, model, log)
+        Raises:
+            InputError: a judge has no batches.
+
+        """
+        from jurybox.models.batch_provider import BatchableModel
+        from jurybox.models.batched import BatchedModel, BatchLog
+
+        log = BatchLog(self._store, self._run_id, now_utc)
+        for name, model in models.items():
+            if not isinstance(model, BatchableModel):
+                raise InputError("the judge can't be asked in batches", _NO_BATCH, name)
+            batched = self._models[name] = BatchedModel(name, model, log)
+            batched.on_change, batched.warn = self._on_change, self._warn
+        return self._models
+
+    def stop(self, reason: str, *, at_once: bool) -> None:
+        """Stop waiting for batches; they continue at the provider."""
+        for model in self._models.values():
+            model.stop(reason, at_once=at_once)
+
+    def open(self) -> "list[OpenBatch]":
+        """Return the batches whose results are still missing."""
+        return [each for model in self._models.values() for each in model.open.values()]
 
 
 def close_batches(store: Store, run_id: str, state: str) -> None:
-    """Wait for no batch of a run any more: all is ``read``, or what they hold is ``gone``.
+    """Mark the open batches of a run as ``read``, or as ``gone`` where they are given up.
 
     Raises:
-        IncompleteError: the store is in trouble.
+        IncompleteError: the store failed.
 
     """
     for row in store.batches(run_id):

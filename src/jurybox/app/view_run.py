@@ -1,56 +1,193 @@
-"""Looking at a run: apart from what works on one, which takes a while to load."""
+"""Views of runs, finished or in progress, and what they cost."""
+
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any, Final
 
 import msgspec
 
-from jurybox.app.costs import run_cost
-from jurybox.engine.ports import Store
-from jurybox.engine.records import RunRow
-from jurybox.models.prices import load_prices
+from jurybox.engine.ports import EVERY, Store
+from jurybox.engine.records import RunRow, read_result
+from jurybox.judging.exchange import Failure, ModelRequest, Outcome
+from jurybox.models.prices import Prices, cost, load_prices
 from jurybox.reporting.at_work import is_at_work
-from jurybox.reporting.stored import plan_of
-from jurybox.reporting.view import RunView, finished_view, unfinished_view
+from jurybox.reporting.stored import damaged, plan_of, rubric_of
+from jurybox.reporting.view import RunView, finished_view, partial_view, unfinished_view
+from jurybox.scoring.sample_result import ModelUse
+from jurybox.scoring.summary import RunTally
+from jurybox.settings import Settings
 from jurybox.wiring import read_settings
+
+_MAX_KEPT: Final = 8
+"""The number of tallies kept; one of a hundred thousand samples takes a few megabytes."""
+
+
+class Spending:
+    """Adds up the price of every exchange; one of unknown price makes the sum unknown."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._prices = load_prices(settings.prices)
+        self.dollars: float | None = 0.0
+
+    def __call__(self, request: ModelRequest, outcome: Outcome) -> None:
+        """Add one exchange."""
+        if isinstance(outcome, Failure) or self.dollars is None:
+            return
+        price = cost(request.model, outcome.usage, self._prices)
+        self.dollars = None if price is None else self.dollars + price
+
+
+def run_cost(uses: Iterable[ModelUse], prices: Prices, *, batched: bool = False) -> dict[str, Any]:
+    """Return the cost of a run by model; cached replies cost nothing.
+
+    With ``batched`` all judges were asked in batches; the system under test never is.
+    """
+    models: list[dict[str, Any]] = []
+    for use in uses:
+        in_batches = batched and use.role == "judge"
+        models.append(
+            {
+                "model": use.model,
+                "role": use.role,
+                "calls": use.calls,
+                "cached": use.cached,
+                "failed": use.failed,
+                "batched": in_batches,
+                **msgspec.to_builtins(use.usage),
+                "dollars": _dollars(use, prices, batched=in_batches),
+            }
+        )
+    known = [each["dollars"] for each in models]
+    return {
+        "dollars": None if None in known else round(math.fsum(known), 9),
+        "models": models,
+    }
+
+
+def _dollars(use: ModelUse, prices: Prices, *, batched: bool) -> float | None:
+    """Return the price of a model's use; None where a reply didn't report its tokens."""
+    if use.calls == use.cached + use.failed:
+        return 0.0
+    return None if use.unknown else cost(use.model, use.usage, prices, batched=batched)
 
 
 def view_run(row: RunRow, store: Store) -> RunView:
     """Return the view of a run, finished or not.
 
     Raises:
-        IncompleteError: what is stored can't be read.
+        IncompleteError: the run can't be read.
 
     """
     if row.status == "finished":
         return finished_view(row)
-    working = is_worked_on(row, store)
+    working = _is_active(row, store)
     current = store.run(row.id) or row
     if current.status == "finished":
         return finished_view(current)
     return view_unfinished(current, store, working=working)
 
 
-def is_worked_on(row: RunRow, store: Store) -> bool:
-    """Say whether a process is at work on a run."""
-    # A store that can only be read can't be claimed, so nobody works on its runs either.
+def _is_active(row: RunRow, store: Store) -> bool:
+    """Return whether a process works on a run; None, in a read-only store, means no."""
     return is_at_work(row, store) is True
 
 
 def view_unfinished(row: RunRow, store: Store, *, working: bool) -> RunView:
-    """Return the view of a run that isn't finished, with what it has cost so far.
+    """Return the view of an unfinished run, with its cost so far.
 
     Raises:
-        IncompleteError: what is stored can't be read.
+        IncompleteError: the run can't be read.
 
     """
-    return with_cost(unfinished_view(row, store, working=working), row)
+    return _with_cost(unfinished_view(row, store, working=working), row)
 
 
-def with_cost(view: RunView, row: RunRow) -> RunView:
-    """Return the view with what the run has cost so far.
-
-    Raises:
-        IncompleteError: what is stored can't be read.
-
-    """
+def _with_cost(view: RunView, row: RunRow) -> RunView:
     prices = load_prices(read_settings().prices)
-    cost = run_cost(view.conclusion.uses, prices, batched=plan_of(row).batch)
-    return msgspec.structs.replace(view, cost=cost)
+    found = run_cost(view.conclusion.uses, prices, batched=plan_of(row).batch)
+    return msgspec.structs.replace(view, cost=found)
+
+
+class LiveProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a run; ``version`` changes when anything does."""
+
+    status: str
+    samples: int
+    planned: int
+    version: str
+
+
+class LiveRuns:
+    """Views of runs that are polled: each sample of a running run is read once. Thread-safe."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._live: OrderedDict[str, _LiveTally] = OrderedDict()
+
+    def view(self, row: RunRow) -> RunView:
+        """Return the view of a run as it is now.
+
+        Raises:
+            IncompleteError: the run can't be read.
+
+        """
+        if row.status == "finished":
+            return finished_view(row)
+        working = _is_active(row, self._store)
+        current = self._store.run(row.id) or row
+        if current.status == "finished":
+            return finished_view(current)
+        with self._lock:
+            conclusion = self._updated(current).conclude()
+        view = partial_view(current, plan_of(current), conclusion, working=working)
+        return _with_cost(view, current)
+
+    def progress(self, row: RunRow) -> LiveProgress:
+        """Return how many samples of a run are finished.
+
+        Raises:
+            IncompleteError: the run can't be read.
+
+        """
+        planned = plan_of(row).samples
+        if row.status == "finished":
+            status, samples = "finished", planned
+        else:
+            status = "running" if _is_active(row, self._store) else "stopped"
+            with self._lock:
+                samples = self._updated(row).samples
+        version = f"{status}-{samples}"
+        return LiveProgress(status=status, samples=samples, planned=planned, version=version)
+
+    def _updated(self, row: RunRow) -> RunTally:
+        live = self._live.pop(row.id, None) or _LiveTally(row)
+        live.read(row, self._store)
+        self._live[row.id] = live
+        while len(self._live) > _MAX_KEPT:
+            self._live.popitem(last=False)
+        return live.tally
+
+
+class _LiveTally:
+    """The tally of a running run, and which samples it has counted."""
+
+    def __init__(self, row: RunRow) -> None:
+        plan = plan_of(row)
+        self.tally = RunTally(rubric_of(row), plan.repeats)
+        self._seen = bytearray(plan.samples)
+
+    def read(self, row: RunRow, store: Store) -> None:
+        """Count the samples that are new; nearly all before the first missing one are not."""
+        first = self._seen.find(0)
+        if first == -1:
+            return
+        try:
+            for number, repeat, _, result in store.results(row.id, range(first, EVERY.stop)):
+                if number < len(self._seen) and not self._seen[number]:
+                    self.tally.add(read_result(result), repeat, number)
+                    self._seen[number] = 1
+        except msgspec.DecodeError as error:
+            raise damaged(row, error) from None

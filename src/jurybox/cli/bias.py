@@ -173,10 +173,10 @@ def _run(store: Store, trial: ProbeTrial, options: ProbeOptions) -> str | None:
 
     known, base_url = trial.known, options.base_url
     ended = attempt(
-        lambda show, hold: (
-            start_run(trial.prepared, store, base_url=base_url, on_progress=show, hold=hold)
+        lambda show, on_start: (
+            start_run(trial.prepared, store, base_url=base_url, on_progress=show, on_start=on_start)
             if known is None
-            else resume_run(known, store, base_url=base_url, on_progress=show, hold=hold)
+            else resume_run(known, store, base_url=base_url, on_progress=show, on_start=on_start)
         ),
         options.store_url,
     )

@@ -125,8 +125,8 @@ def command(  # noqa: PLR0917 - click passes them by name
           --judge python/my_judges:strict --json
       jurybox evaluate --rubric companion --task "I'm sad." --response @reply.txt --explain
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.costs import Spending
     from jurybox.app.evaluate_once import evaluate
+    from jurybox.app.view_run import Spending
     from jurybox.scoring.by_rules import RulesReport
     from jurybox.scoring.sample_result import check_rules, decide, sample_figures, verdict_as_data
     from jurybox.wiring import DEFAULT_JUDGE_NOTICE, load_with_warnings, read_settings

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-    from jurybox.app.run_suite import BatchProgress, Progress
+    from jurybox.app.job import BatchProgress, Progress
 
 _BETWEEN_LINES: Final = 10.0
 _BETWEEN_DRAWINGS: Final = 0.1

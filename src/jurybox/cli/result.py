@@ -9,12 +9,12 @@ from jurybox.errors import IncompleteError
 
 if TYPE_CHECKING:
     from jurybox.app.review_agreement import ReviewAgreement
-    from jurybox.app.run_suite import Ended
+    from jurybox.app.run_suite import RunResult
     from jurybox.engine.ports import Store
     from jurybox.reporting.view import RunView
 
 
-def end(ended: "Ended", store: "Store", store_url: str | None, *, as_json: bool) -> int:
+def end(ended: "RunResult", store: "Store", store_url: str | None, *, as_json: bool) -> int:
     """Print a run that was worked on, say how to go on with it, and return the exit code."""
     if as_json:
         print_json(view_as_data(ended.view, store))

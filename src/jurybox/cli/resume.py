@@ -53,13 +53,13 @@ def command(
         if forget:
             forget_batches(row, store)
         return work(
-            lambda show, hold: resume_run(
+            lambda show, on_start: resume_run(
                 row,
                 store,
                 base_url=base_url,
                 concurrency=concurrency,
                 on_progress=show,
-                hold=hold,
+                on_start=on_start,
             ),
             store,
             store_url,

@@ -118,8 +118,8 @@ def command(  # noqa: PLR0917 - click passes them by name
         say(f"warning: {warning}")
     with opened(store_url, create=True) as store:
         return work(
-            lambda show, hold: start_run(
-                prepared, store, base_url=base_url, on_progress=show, hold=hold
+            lambda show, on_start: start_run(
+                prepared, store, base_url=base_url, on_progress=show, on_start=on_start
             ),
             store,
             store_url,

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from jurybox.app.run_suite import Ended, Hold, Job, OnProgress
+from jurybox.app.job import Job, OnProgress, OnStart
+from jurybox.app.run_suite import RunResult
 from jurybox.cli.exits import INCOMPLETE, fail
 from jurybox.cli.output import harmless, say
 from jurybox.cli.progress import displayed
@@ -13,7 +14,7 @@ from jurybox.engine.plan import Plan, read_plan
 from jurybox.engine.ports import Store
 from jurybox.errors import IncompleteError
 
-Start = Callable[[OnProgress, Hold], Ended]
+Start = Callable[[OnProgress, OnStart], RunResult]
 
 
 def work(start: Start, store: Store, store_url: str | None, *, as_json: bool) -> int:
@@ -22,7 +23,7 @@ def work(start: Start, store: Store, store_url: str | None, *, as_json: bool) ->
     return INCOMPLETE if ended is None else end(ended, store, store_url, as_json=as_json)
 
 
-def attempt(start: Start, store_url: str | None) -> Ended | None:
+def attempt(start: Start, store_url: str | None) -> RunResult | None:
     """Start or go on with a run, and show how it goes; None, and told, where the store failed."""
     begun: list[str] = []
     try:
@@ -34,11 +35,11 @@ def attempt(start: Start, store_url: str | None) -> Ended | None:
         return None
 
 
-def watched(start: Start, store_url: str | None, begun: list[str] | None = None) -> Ended:
+def watched(start: Start, store_url: str | None, begun: list[str] | None = None) -> RunResult:
     """Start or go on with a run, and show how it goes; its id is added to ``begun``."""
     with displayed() as display:
 
-        def hold(job: Job) -> None:
+        def on_start(job: Job) -> None:
             plan = read_plan(job.row.plan)
             if begun is not None:
                 begun.append(job.row.id)
@@ -47,7 +48,7 @@ def watched(start: Start, store_url: str | None, begun: list[str] | None = None)
             display.begin(plan.samples)
             stop_on_signals(job)
 
-        return start(display.show, hold)
+        return start(display.show, on_start)
 
 
 def described(plan: Plan) -> str:

@@ -152,7 +152,7 @@ def _measures(result: SampleResult) -> Table:
 
 
 def _print_report(record: Record, run: RunRow) -> None:
-    from jurybox.app.costs import run_cost
+    from jurybox.app.view_run import run_cost
     from jurybox.cli.report_view import print_report
     from jurybox.models.prices import load_prices
     from jurybox.reporting.stored import rubric_of

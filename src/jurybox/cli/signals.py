@@ -8,7 +8,7 @@ from jurybox.cli.output import say
 from jurybox.engine.runner import Stop
 
 if TYPE_CHECKING:
-    from jurybox.app.run_suite import Job
+    from jurybox.app.job import Job
 
 _END_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -8,7 +8,7 @@ from typing import Final, TypeVar, cast
 import msgspec
 from starlette.requests import HTTPConnection
 
-from jurybox.app.live_runs import LiveRuns
+from jurybox.app.view_run import LiveRuns
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.reporting.compare_runs import Side, Wish, compare

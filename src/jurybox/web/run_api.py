@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.app.calibrations import calibration_of_run, calibration_status_as_data
-from jurybox.app.live_runs import LiveProgress
+from jurybox.app.view_run import LiveProgress
 from jurybox.engine.records import ReviewRow
 from jurybox.reporting.record import Shape
 from jurybox.reporting.run_list import ListedRun, listed_run

@@ -8,8 +8,9 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from jurybox.app.evaluate_once import evaluate
+from jurybox.app.job import Job
 from jurybox.app.prepare import RunOptions, prepare
-from jurybox.app.run_suite import Job, start_run
+from jurybox.app.run_suite import start_run
 from jurybox.cli.output import say
 from jurybox.cli.progress import displayed
 from jurybox.cli.signals import stop_on_signals
@@ -169,11 +170,11 @@ class Stage:
         audience.begin(judge)
         with opened(self._url, create=True) as store, displayed() as display:
 
-            def hold(job: Job) -> None:
+            def on_start(job: Job) -> None:
                 display.begin(read_plan(job.row.plan).samples)
                 stop_on_signals(job)
 
-            ended = start_run(prepared, store, on_progress=display.show, hold=hold)
+            ended = start_run(prepared, store, on_progress=display.show, on_start=on_start)
             rubric = prepared.procedure.judging.rubric
             answers = _answers(store, ended.view.run_id, rubric)
         judged = Judged(

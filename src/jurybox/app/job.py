@@ -1,0 +1,306 @@
+"""One run in progress: its samples, counts, batches and progress reports."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from jurybox.app.model_session import JudgeBatches, close_batches, now_utc, open_session
+from jurybox.app.view_run import run_cost
+from jurybox.engine.plan import Plan
+from jurybox.engine.ports import Store
+from jurybox.engine.records import (
+    ENCODER,
+    ExchangeRow,
+    RunRow,
+    StoredOutcome,
+    read_result,
+    run_digest,
+    sealed,
+)
+from jurybox.engine.runner import Runner, Stop
+from jurybox.engine.transcript import Work
+from jurybox.errors import IncompleteError
+from jurybox.models.prices import load_prices
+from jurybox.reporting.stored import damaged
+from jurybox.scoring.evaluate_sample import Procedure
+from jurybox.scoring.sample_result import SampleResult
+from jurybox.scoring.summary import RunTally
+from jurybox.wiring import read_settings
+
+if TYPE_CHECKING:
+    from jurybox.datasets import Dataset
+
+_PROGRESS_INTERVAL: Final = 0.1
+
+
+class BatchProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch at a provider; ``elapsed_s`` counts from its submission."""
+
+    batch_id: str
+    model: str
+    requests: int
+    answered: int | None
+    elapsed_s: float
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a run; ``before`` counts samples finished before it was resumed."""
+
+    run_id: str
+    planned: int
+    done: int
+    before: int
+    elapsed_s: float
+    unscored: int
+    flagged: int
+    failed: int
+    dollars: float | None
+    batches: tuple[BatchProgress, ...] = ()
+
+
+OnProgress = Callable[[Progress], None]
+OnStart = Callable[["Job"], None]
+"""Is called with the job before it starts, so that the caller can stop it."""
+
+
+class _Counter:
+    """Counts the finished samples of a run."""
+
+    def __init__(self, tally: RunTally, samples: int) -> None:
+        self.tally = tally
+        self.done = bytearray(samples)
+        self.unscored = self.failed = 0
+
+    def add(self, result: SampleResult, repeat: int, number: int) -> None:
+        self.done[number] = 1
+        self.tally.add(result, repeat, number)
+        self.unscored += result.evaluator_error is not None
+        self.failed += result.target_error is not None
+
+
+class _Throttle:
+    """Calls a function at most once per interval; the last of several calls is made late."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+        self._last = time.monotonic()
+        self._late: asyncio.TimerHandle | None = None
+
+    def __call__(self, *, now: bool = False) -> None:
+        if not now and time.monotonic() - self._last < _PROGRESS_INTERVAL:
+            if self._late is None:
+                self._late = asyncio.get_running_loop().call_later(_PROGRESS_INTERVAL, self)
+            return
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+        self._last = time.monotonic()
+        self._call()
+
+
+class Job:
+    """A run in progress.
+
+    ``on_notice`` is called with warnings for the user; ``stop`` ends the run early.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        row: RunRow,
+        plan: Plan,
+        procedure: Procedure,
+        on_progress: OnProgress | None = None,
+    ) -> None:
+        self.row = row
+        self.stop = Stop()
+        self.on_notice: Callable[[str], None] | None = None
+        self._store = store
+        self._plan = plan
+        self._procedure = procedure
+        self._count = _Counter(RunTally(procedure.judging.rubric, plan.repeats), plan.samples)
+        self._before = 0
+        self._faults: dict[str, Exception] = {}
+        self._prices = load_prices(read_settings().prices)
+        self._on_progress = on_progress
+        self._report = _Throttle(self._show_progress)
+        self._batches = JudgeBatches(store, row.id, self._report, self._notify)
+        self.stop.on_request = self._stop_batches
+        self._began = time.monotonic()
+
+    @property
+    def batched(self) -> bool:
+        """Whether judges are asked in batches."""
+        return self._plan.batch
+
+    @property
+    def why_stopped(self) -> str:
+        """Why the run isn't finished, and which batches continue without it."""
+        rows = [each.row for each in self._batches.open()]
+        if not rows:
+            return self.stop.reason
+        names = [f"{row.batch_id or 'one being submitted'} ({row.requests})" for row in rows]
+        what, verb = ("batch", "continues") if len(rows) == 1 else ("batches", "continue")
+        continuing = f"{what} {', '.join(names)} {verb} at the provider: resuming reads the results"
+        return f"{self.stop.reason}; {continuing}"
+
+    async def work(self, dataset: "Dataset", base_url: str | None = None) -> RunRow:
+        """Finish the samples that are missing, and return the run as it is stored then.
+
+        A run that can't be finished now is left as stopped; ``stop.reason`` says why.
+
+        Raises:
+            InputError: a model can't be built.
+
+        """
+        try:
+            known = self._read_stored()
+            async with open_session(
+                self._plan, read_settings(), self._store, self._batches, base_url
+            ) as session:
+                runner = Runner(
+                    run_id=self.row.id,
+                    procedure=self._procedure,
+                    session=session,
+                    store=self._store,
+                    observer=self,
+                    stop=self.stop,
+                )
+                await runner.run(self._remaining(dataset), known)
+        except IncompleteError as error:
+            # All samples may be stored and still be worthless: their dataset has changed.
+            self.stop.soon(str(error))
+            self._report(now=True)
+            return self._leave()
+        self._report(now=True)
+        if self._count.tally.samples == self._plan.samples:
+            return self._finish()
+        if not self.stop.requested:
+            name, error = next(iter(self._faults.items()))
+            more = f" and {len(self._faults) - 1} more" if len(self._faults) > 1 else ""
+            what = f"an internal error in sample {name}{more}"
+            self.stop.soon(f"{what} ({type(error).__name__}: {error})")
+        return self._leave()
+
+    def finished(self, work: Work, result: SampleResult) -> None:
+        """Count a finished sample."""
+        self._count.add(result, work.repeat, work.number)
+        self._report()
+
+    def sample_error(self, sample_id: str, error: Exception) -> None:
+        """Note a sample that failed with an internal error."""
+        self._faults[sample_id] = error
+
+    def _read_stored(self) -> Mapping[int, Sequence[ExchangeRow]]:
+        """Count the stored samples, and return the replies to unfinished ones by number."""
+        try:
+            for number, repeat, _, result in self._store.results(self.row.id):
+                self._count.add(read_result(result), repeat, number)
+        except (msgspec.DecodeError, IndexError) as error:
+            raise damaged(self.row, error) from None
+        self._before = self._count.tally.samples
+        rows = self._store.unfinished(self.row.id)
+        return {number: tuple(each) for number, each in groupby(rows, lambda row: row.number)}
+
+    def _remaining(self, dataset: "Dataset") -> Iterator[Work]:
+        from jurybox.datasets import Survey
+
+        plan, done = self._plan.dataset, self._count.done
+        expected = Survey(rows=plan.rows, used=plan.used, sha256=plan.sha256, bytes=plan.bytes)
+        for repeat in range(self._plan.repeats):
+            base = repeat * plan.used
+            if all(done[base : base + plan.used]):
+                continue
+            rows = dataset.rows(needs_response=self._plan.target is None, expected=expected)
+            for index, (_, row) in enumerate(islice(rows, plan.used)):
+                if not done[base + index]:
+                    yield Work(number=base + index, repeat=repeat, row=row)
+            # Reads past a limit too: the file's hash is checked at its end.
+            deque(rows, maxlen=0)
+
+    def _notify(self, text: str) -> None:
+        if self.on_notice is not None:
+            self.on_notice(text)
+
+    def _stop_batches(self, at_once: bool) -> None:  # noqa: FBT001 - a callback
+        self._batches.stop(self.stop.reason, at_once=at_once)
+
+    def _show_progress(self) -> None:
+        if self._on_progress is None:
+            return
+        count, now = self._count, datetime.now(UTC)
+        batches = (
+            BatchProgress(
+                batch_id=each.row.batch_id,
+                model=each.row.model,
+                requests=each.row.requests,
+                answered=each.answered,
+                elapsed_s=(now - datetime.fromisoformat(each.row.submitted_at)).total_seconds(),
+            )
+            for each in self._batches.open()
+            if each.row.batch_id
+        )
+        uses = count.tally.uses()
+        self._on_progress(
+            Progress(
+                run_id=self.row.id,
+                planned=self._plan.samples,
+                done=count.tally.samples,
+                before=self._before,
+                elapsed_s=time.monotonic() - self._began,
+                unscored=count.unscored,
+                flagged=count.tally.queued,
+                failed=count.failed,
+                dollars=run_cost(uses, self._prices, batched=self._plan.batch)["dollars"],
+                batches=tuple(batches),
+            )
+        )
+
+    def _finish(self) -> RunRow:
+        if self._plan.batch:
+            close_batches(self._store, self.row.id, "read")
+        conclusion = self._count.tally.conclude()
+        outcome = StoredOutcome(
+            conclusion=conclusion,
+            cost=run_cost(conclusion.uses, self._prices, batched=self._plan.batch),
+            # Unknown for a run that was stopped in between.
+            elapsed_s=None if self._before else round(time.monotonic() - self._began, 3),
+        )
+        self.row = finish_row(self.row, outcome, self._store)
+        return self.row
+
+    def _leave(self) -> RunRow:
+        row = sealed(msgspec.structs.replace(self.row, status="stopped"))
+        try:
+            self._store.update_run(row)
+        except IncompleteError:
+            # The store failed; a run without a process counts as stopped anyway.
+            return self.row
+        self.row = row
+        return row
+
+
+def finish_row(row: RunRow, outcome: StoredOutcome, store: Store) -> RunRow:
+    """Store a run as finished, with its outcome and the digest of its samples.
+
+    Raises:
+        IncompleteError: the store failed.
+
+    """
+    finished = sealed(
+        msgspec.structs.replace(
+            row,
+            status="finished",
+            finished_at=now_utc(),
+            outcome=ENCODER.encode(outcome).decode(),
+            digest=run_digest(store.hashes(row.id)),
+        )
+    )
+    store.update_run(finished)
+    return finished
