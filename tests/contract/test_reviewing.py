@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from jurybox.app.review_desk import ReviewDesk, Unseen
+from jurybox.app.review_desk import ReviewDesk
 from jurybox.engine.audit import audit
 from jurybox.engine.ports import Store
 from jurybox.engine.records import ReviewRow, sealed
@@ -367,12 +367,9 @@ def test_who_was_shown_the_verdict_before_they_undo_isnt_blind_again(
     assert desk.reviews(blind=True) == ()
 
 
-def test_who_undoes_elsewhere_may_have_seen_the_verdict(
-    desk: ReviewDesk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_undoes_elsewhere_may_have_seen_the_verdict(desk: ReviewDesk) -> None:
     desk.submit(3, "anna", scores(1), shown=SEEN)
-    monkeypatch.setattr("jurybox.app.review_desk.UNSEEN", Unseen())
-    desk.undo("anna")
+    ReviewDesk(desk.store, desk.run).undo("anna")
     assert not desk.case(3, "anna").blind
 
 

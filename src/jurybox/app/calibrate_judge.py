@@ -15,9 +15,9 @@ from jurybox.app.calibrations import (
     setting_of,
 )
 from jurybox.app.gold_sets import GoldSet, read_gold_set, write_rows
+from jurybox.app.ids import now_utc
 from jurybox.app.job import Job, OnProgress, OnStart
 from jurybox.app.metadata import version_of
-from jurybox.app.model_session import now_utc
 from jurybox.app.prepare import ChosenSuite, Prepared, RunOptions, prepare_chosen, read_rubric
 from jurybox.app.run_suite import RunResult, resume_run, start_run
 from jurybox.calibration.calibration_record import Calibration, JudgedRun

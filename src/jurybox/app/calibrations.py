@@ -1,14 +1,13 @@
 """Calibrations as they are stored, and what they say about a run. Needs no numpy."""
 
 import hashlib
-import secrets
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from jurybox.app.ids import new_id
 from jurybox.calibration.agreement_values import Agreement
 from jurybox.calibration.calibration_record import (
     Calibration,
@@ -212,8 +211,6 @@ def as_data(made: Calibration) -> dict[str, Any]:
 
 _FOLDER: Final = "calibrations"
 _STATE: Final = "state.json"
-# No letters that are taken for each other.
-_LETTERS: Final = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
@@ -302,9 +299,7 @@ def open_folder(store_url: str | None, key: str) -> CalibrationFolder:
         if not state.finished:
             return CalibrationFolder(path.parent, state, is_new=False)
         before = before or path.parent.name
-    now = datetime.now(UTC)
-    tail = "".join(secrets.choice(_LETTERS) for _ in range(4))
-    path = home / f"cal-{now:%Y%m%d-%H%M%S}-{tail}"
+    path = home / new_id("cal-")
     path.mkdir(parents=True)
     made = CalibrationFolder(path, State(key=key), is_new=True, before=before)
     made.save()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from jurybox.app.model_session import JudgeBatches, close_batches, now_utc, open_session
+from jurybox.app.ids import now_utc
+from jurybox.app.model_session import JudgeBatches, close_batches, open_session
 from jurybox.app.view_run import run_cost
 from jurybox.engine.plan import Plan
 from jurybox.engine.ports import Store

@@ -6,13 +6,14 @@ from pathlib import Path
 import msgspec
 
 from jurybox.app.gold_sets import drawn_at_random
-from jurybox.app.review_agreement import labels_of, waiting_line
+from jurybox.app.review_agreement import labels_of
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.calibration.gold import Gold, gold_scales, read_gold
 from jurybox.datasets.gold_rows import read_gold_rows
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow, SampleRow
 from jurybox.errors import InputError
+from jurybox.reporting.review_text import waiting_line
 from jurybox.reporting.stored import damaged, plan_of, rubric_of
 from jurybox.review.reviews import ActiveReviews, Review, by_number, gold_of
 from jurybox.review.selection import RandomPart

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from jurybox.app.ids import now_utc
 from jurybox.engine.caller import Callers, Limits, SampleState
 from jurybox.engine.plan import Plan
 from jurybox.engine.ports import Model, Store
@@ -43,11 +43,6 @@ _BATCH_LIMITS: Final = Limits(
 )
 _BATCH_PROVIDERS: Final = ("anthropic", "openai")
 _NO_BATCH: Final = "ask directly with --no-batch"
-
-
-def now_utc() -> str:
-    """Return the current time as runs record it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def plan_models(plan: Plan, settings: Settings, base_url: str | None) -> dict[str, Model]:

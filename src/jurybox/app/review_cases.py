@@ -6,98 +6,17 @@ import msgspec
 
 from jurybox.engine.records import SampleRow, read_result
 from jurybox.engine.replay import StoredResponses
-from jurybox.judging.evaluation_report import Confidence, EvaluationReport
-from jurybox.judging.verdict import Side
-from jurybox.review.reviews import Circumstances, HumanVerdict, Order, Queue, Review
+from jurybox.judging.evaluation_report import EvaluationReport
+from jurybox.review.review_case import JudgedSample, ReviewCase
+from jurybox.review.reviews import Order, Queue, Review
 from jurybox.review.selection import pair_order
-from jurybox.rubric.model import Criterion, Rubric
-from jurybox.sample import Response, Row, Turn
+from jurybox.rubric.model import Rubric
+from jurybox.sample import Row
 from jurybox.scoring.review_reasons import KINDS
 
 _INPUTS: Final = msgspec.json.Decoder(Row)
 _RESPONSES: Final = msgspec.json.Decoder(StoredResponses)
 _REPORT: Final = msgspec.json.Decoder(EvaluationReport)
-
-
-class ReviewCase(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample as a blind reviewer may see it: no verdict, no score, no word of the judges.
-
-    The row's metadata are left out too, since they may name models or hold labels.
-
-    Attributes:
-        number: the sample's, as are ``sample_id`` and ``repeat``.
-        responses: one, or two in the ``order`` that was drawn for this reviewer.
-        criteria: what is asked for; for two responses the winner, and by criterion if they like.
-        queue: where it came from.
-        blind: whether what the judges say is still unknown to this reviewer.
-        reasons: why it is queued; empty while it is to be scored blind, since that tells.
-        mine: what this reviewer has said of it before, in the order that is shown.
-        comment: what they added then.
-
-    """
-
-    run_id: str
-    number: int
-    sample_id: str
-    repeat: int
-    task: str
-    context: str | None
-    reference: str | None
-    messages: tuple[Turn, ...]
-    scenario: str | None
-    responses: tuple[Response, ...]
-    order: Order
-    criteria: tuple[Criterion, ...]
-    queue: Queue
-    blind: bool
-    reasons: tuple[str, ...] = ()
-    mine: HumanVerdict | None = None
-    comment: str = ""
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether two responses are compared."""
-        return len(self.responses) > 1
-
-    @property
-    def shown(self) -> Circumstances:
-        """How it is shown, to be handed back with the verdict."""
-        return Circumstances(queue=self.queue, order=self.order, blind=self.blind)
-
-
-class JudgedSample(msgspec.Struct, frozen=True, kw_only=True):
-    """What the judges, or the rubric's rules, say of a sample; two responses as the run has them.
-
-    Attributes:
-        scores: by criterion, None where there is none.
-        overall: the whole, from 0 to 1.
-        preferences: by criterion, of two responses.
-        reasons: what is the matter with it, as runs name that.
-
-    """
-
-    scores: dict[str, float | None]
-    overall: float | None
-    reasoning: dict[str, str]
-    winner: Side | None
-    preferences: dict[str, Side]
-    stable: bool | None
-    confidence: Confidence | None
-    reasons: tuple[str, ...]
-
-
-class Revealed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reviewer sees after they have scored: the judges' verdict, and other people's.
-
-    Everything names two responses as the run does, for so do the judges in their reasoning;
-    ``order`` is in which this reviewer saw them. ``mine`` is None where nothing was blind.
-    """
-
-    number: int
-    order: Order
-    judged: JudgedSample
-    mine: Review | None
-    others: tuple[Review, ...] = ()
 
 
 class StoredSample(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,21 +4,21 @@ Nothing is ever changed here: a review is a row more, and so is its withdrawal. 
 knows it reads anew, so that any number of people can sit at it, in any number of windows.
 """
 
-import secrets
 from collections import OrderedDict
 from collections.abc import Container, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from jurybox.app.review_cases import Revealed, ReviewCase, StoredSample, case_of, read_stored
+from jurybox.app.ids import new_id, now_utc
+from jurybox.app.review_cases import StoredSample, case_of, read_stored
 from jurybox.engine.ports import MOST, SampleQuery, Store
 from jurybox.engine.records import ReviewRow, RunRow, SampleRow, seal_of, sealed
 from jurybox.errors import InputError
 from jurybox.reporting.stored import damaged, plan_of, rubric_of
+from jurybox.review.review_case import Revealed, ReviewCase
 from jurybox.review.review_input import (
     fault_of,
     read_comment,
@@ -41,47 +41,43 @@ from jurybox.review.reviews import (
     verdict_text,
     withdrawal_text,
 )
-from jurybox.review.selection import RandomOrder, RandomPart, random_part
+from jurybox.review.selection import RandomOrder, RandomPart, next_number, random_part
 from jurybox.scoring.sample_index import facets_of
 
 if TYPE_CHECKING:
-    from jurybox.app.review_agreement import ReviewAgreement
+    from jurybox.reporting.review_text import ReviewAgreement
 
 
-_MOST: Final = 100_000
+_MAX_UNREVEALED: Final = 100_000
 
 
-class Unseen:
-    """Names of reviews after which nothing was shown yet; any thread may ask.
+class UnrevealedReviews:
+    """Ids of reviews whose authors haven't seen the judges' verdict since. Thread-safe.
 
-    It is known in this process only. Another one knows of none, and then whoever has reviewed a
-    sample counts as having seen the verdict: that may cost a label, but never makes one up.
+    Only one process knows them. In another, authors count as having seen it: that may cost a
+    label, but never makes one up.
     """
 
     def __init__(self) -> None:
-        self._names: OrderedDict[str, None] = OrderedDict()
+        self._ids: OrderedDict[str, None] = OrderedDict()
         self._lock = Lock()
 
-    def add(self, name: str) -> None:
+    def add(self, review_id: str) -> None:
         """Note a review that was just stored."""
         with self._lock:
-            self._names[name] = None
-            while len(self._names) > _MOST:
-                self._names.popitem(last=False)
+            self._ids[review_id] = None
+            while len(self._ids) > _MAX_UNREVEALED:
+                self._ids.popitem(last=False)
 
-    def discard(self, name: str) -> None:
-        """Note that its reviewer is shown the verdict."""
+    def discard(self, review_id: str) -> None:
+        """Note that its author is shown the verdict."""
         with self._lock:
-            self._names.pop(name, None)
+            self._ids.pop(review_id, None)
 
-    def __contains__(self, name: str) -> bool:
-        """Return whether its reviewer was shown nothing yet."""
+    def __contains__(self, review_id: str) -> bool:
+        """Return whether its author hasn't been shown the verdict."""
         with self._lock:
-            return name in self._names
-
-
-UNSEEN: Final = Unseen()
-"""One for the whole process: the name of a review is unique."""
+            return review_id in self._ids
 
 
 class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,15 +111,20 @@ class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
     passed: int = 0
 
 
-# No letters that are taken for each other.
-_LETTERS: Final = "abcdefghjkmnpqrstuvwxyz23456789"
-
-
 class ReviewDesk:
     """Where the samples of one run are reviewed."""
 
-    def __init__(self, store: Store, run: RunRow, *, blind: bool = True) -> None:
+    def __init__(
+        self,
+        store: Store,
+        run: RunRow,
+        *,
+        blind: bool = True,
+        unrevealed: UnrevealedReviews | None = None,
+    ) -> None:
         """Open the desk; without ``blind`` reviewers see the judges' verdict before they score.
+
+        Desks of one process share ``unrevealed``.
 
         Raises:
             IncompleteError: the run can't be read.
@@ -133,6 +134,7 @@ class ReviewDesk:
         self.run = run
         self.rubric = rubric_of(run)
         self.blind = blind
+        self._unrevealed = unrevealed or UnrevealedReviews()
         self.order = RandomOrder(run.id, plan_of(run).samples)
 
     def next(
@@ -158,22 +160,11 @@ class ReviewDesk:
             raise InputError("what is picked has no order", "take `flagged` or `random`", "queue")
         rows = standing_rows(self.store.reviews(self.run.id))
         known = {row.number for row in rows if row.reviewer == name}
-        # Nobody has to look at more of the queue than they know of it.
+        # A short page is enough to find one sample more than the reviewer knows.
         page = min(MOST, len(known) + 1) if after is None else MOST
-        numbers = self._flagged(page) if kind == "flagged" else self._random(after)
-        first: int | None = None
-        passed = after is None or kind == "random"
-        for number in numbers:
-            if number == after:
-                passed = True
-            if number in known or number == after:
-                continue
-            if passed:
-                return self.case(number, name, queue=kind)
-            first = number if first is None else first
-        if first is None and after is not None and after not in known and self._is_there(after):
-            first = after
-        return None if first is None else self.case(first, name, queue=kind)
+        numbers = self._flagged(page) if kind == "flagged" else self._random()
+        number = next_number(numbers, known, after)
+        return None if number is None else self.case(number, name, queue=kind)
 
     def _flagged(self, page: int) -> Iterator[int]:
         offset = 0
@@ -187,17 +178,10 @@ class ReviewDesk:
                 return
             offset += page
 
-    def _random(self, after: int | None) -> Iterator[int]:
-        begin = 0
-        if after is not None and 0 <= after < self.order.size:
-            begin = self.order.place(after) + 1
-        places = chain(range(begin, self.order.size), range(begin))
-        return (number for number in map(self.order.number, places) if self._is_there(number))
-
-    def _is_there(self, number: int) -> bool:
-        if not 0 <= number < self.order.size:
-            return False
-        return self.run.status == "finished" or self.store.sample(self.run.id, number) is not None
+    def _random(self) -> Iterator[int]:
+        present = self._present()
+        numbers = map(self.order.number, range(self.order.size))
+        return (number for number in numbers if number in present)
 
     def _present(self) -> Container[int]:
         if self.run.status == "finished":
@@ -218,7 +202,7 @@ class ReviewDesk:
         mine = next(iter(self._said(rows).every), None)
         blind = self.blind and not is_led(rows)
         if mine is not None and not blind:
-            UNSEEN.discard(mine.id)  # why the sample is queued tells of the verdict
+            self._unrevealed.discard(mine.id)  # why the sample is queued tells of the verdict
         return case_of(stored, self.rubric, name, read, mine, blind=blind)
 
     def submit(
@@ -253,7 +237,7 @@ class ReviewDesk:
         text = verdict_text(told.in_order(order), how, queued=queued)
         row = self._add(stored.sample, name, REVIEW, verdict=text, comment=words)
         if blind:
-            UNSEEN.add(row.id)
+            self._unrevealed.add(row.id)
         return row
 
     def undo(self, reviewer: str) -> ReviewRow | None:
@@ -273,7 +257,7 @@ class ReviewDesk:
         last = next((row for row in reversed(rows) if row.reviewer == name), None)
         if last is None:
             return None
-        text = withdrawal_text(seen=last.id not in UNSEEN)
+        text = withdrawal_text(seen=last.id not in self._unrevealed)
         sample = self.stored(last.number).sample
         return self._add(sample, name, WITHDRAWAL, of=last.id, verdict=text)
 
@@ -294,7 +278,7 @@ class ReviewDesk:
             raise InputError(problem, "score it first", stored.sample.sample_id)
         shown = case_of(stored, self.rubric, name, "picked", mine, blind=False)
         if mine is not None:
-            UNSEEN.discard(mine.id)
+            self._unrevealed.discard(mine.id)
         return Revealed(
             number=number,
             order=shown.order if mine is None else mine.shown.order,
@@ -447,16 +431,14 @@ class ReviewDesk:
         verdict: str = "{}",
         comment: str = "",
     ) -> ReviewRow:
-        now = datetime.now(UTC)
-        tail = "".join(secrets.choice(_LETTERS) for _ in range(4))
         row = sealed(
             ReviewRow(
-                # Rows of one moment are told apart by their ids, so these have more digits of it.
-                id=f"{now:%Y%m%d-%H%M%S-%f}-{tail}",
+                # With microseconds: rows of one second are sorted by their ids.
+                id=new_id(time="%Y%m%d-%H%M%S-%f"),
                 run_id=self.run.id,
                 number=sample.number,
                 reviewer=reviewer,
-                created_at=now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+                created_at=now_utc(),
                 action=action,
                 of=of,
                 record_sha256=sample.record_sha256,

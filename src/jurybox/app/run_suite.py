@@ -2,17 +2,16 @@
 
 import asyncio
 import os
-import secrets
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from jurybox.app.ids import new_id, now_utc
 from jurybox.app.job import Job, OnProgress, OnStart
 from jurybox.app.metadata import describe_change, run_metadata
-from jurybox.app.model_session import close_batches, now_utc
+from jurybox.app.model_session import close_batches
 from jurybox.app.prepare import Prepared, RunOptions, prepare
 from jurybox.app.view_run import view_unfinished
 from jurybox.engine.plan import Plan, plan_text
@@ -26,9 +25,6 @@ from jurybox.wiring import open_run_store, read_settings
 
 if TYPE_CHECKING:
     from jurybox.datasets import Dataset
-
-# Without characters that are mistaken for each other.
-_ID_CHARACTERS: Final = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 def run(  # noqa: PLR0913 - overrides of the suite, all by keyword
@@ -118,12 +114,6 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
     view: RunView
     stopped: str | None = None
-
-
-def new_id(prefix: str = "") -> str:
-    """Return an id that sorts by time, such as 20260301-091425-x7kq."""
-    tail = "".join(secrets.choice(_ID_CHARACTERS) for _ in range(4))
-    return f"{prefix}{datetime.now(UTC):%Y%m%d-%H%M%S}-{tail}"
 
 
 def new_run(plan: Plan, procedure: Procedure) -> RunRow:

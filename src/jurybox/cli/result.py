@@ -8,9 +8,9 @@ from jurybox.cli.stores import resume_line
 from jurybox.errors import IncompleteError
 
 if TYPE_CHECKING:
-    from jurybox.app.review_agreement import ReviewAgreement
     from jurybox.app.run_suite import RunResult
     from jurybox.engine.ports import Store
+    from jurybox.reporting.review_text import ReviewAgreement
     from jurybox.reporting.view import RunView
 
 

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from jurybox.judging.exchange import Failure, Frame, ModelReply, ModelRequest, Outcome
+from jurybox.review.reviews import ReviewRow
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import Conclusion
 
@@ -197,33 +198,6 @@ class CalibrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True)
     runs: str
     figures: str
     tuning: str | None
-    seal: str = ""
-
-
-class ReviewRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A person's verdict on a sample, or the withdrawal of one; appended, never changed.
-
-    Attributes:
-        id: unique in its store; reviews of one moment come in the order of their ids.
-        number: the sample's.
-        action: ``review`` or ``withdrawal``.
-        of: the id of the review that is withdrawn, of the same sample.
-        record_sha256: of the sample's record that was looked at.
-        verdict: JSON, ``{"scores": {criterion: number}}`` or ``{"winner": "A", "B" or "tie"}``,
-            with the ``order`` in which a pair was shown and whether the reviewer was ``blind``.
-
-    """
-
-    id: str
-    run_id: str
-    number: int
-    reviewer: str
-    created_at: str
-    action: str
-    of: str | None
-    record_sha256: str
-    verdict: str
-    comment: str
     seal: str = ""
 
 

@@ -5,7 +5,7 @@ withdrawal takes one back; the rows of all of them stay.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -102,56 +102,31 @@ class Review(msgspec.Struct, frozen=True, kw_only=True):
     queued: bool = False
 
 
-class WrittenReview(Protocol):
-    """A review or a withdrawal as it is stored."""
+class ReviewRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A person's verdict on a sample, or the withdrawal of one; appended, never changed.
 
-    @property
-    def id(self) -> str:
-        """Its name."""
-        ...
+    Attributes:
+        id: unique in its store; reviews of one moment come in the order of their ids.
+        number: the sample's.
+        action: ``review`` or ``withdrawal``.
+        of: the id of the review that is withdrawn, of the same sample.
+        record_sha256: of the sample's record that was looked at.
+        verdict: JSON, ``{"scores": {criterion: number}}`` or ``{"winner": "A", "B" or "tie"}``,
+            with the ``order`` in which a pair was shown and whether the reviewer was ``blind``.
 
-    @property
-    def number(self) -> int:
-        """The sample's."""
-        ...
+    """
 
-    @property
-    def reviewer(self) -> str:
-        """Who made it."""
-        ...
-
-    @property
-    def created_at(self) -> str:
-        """When."""
-        ...
-
-    @property
-    def action(self) -> str:
-        """What it is."""
-        ...
-
-    @property
-    def of(self) -> str | None:
-        """What is withdrawn."""
-        ...
-
-    @property
-    def record_sha256(self) -> str:
-        """Of the record that was looked at."""
-        ...
-
-    @property
-    def verdict(self) -> str:
-        """JSON."""
-        ...
-
-    @property
-    def comment(self) -> str:
-        """What the person adds."""
-        ...
-
-
-AnyWritten = TypeVar("AnyWritten", bound=WrittenReview)
+    id: str
+    run_id: str
+    number: int
+    reviewer: str
+    created_at: str
+    action: str
+    of: str | None
+    record_sha256: str
+    verdict: str
+    comment: str
+    seal: str = ""
 
 
 class _StoredVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,7 +154,7 @@ def verdict_text(verdict: HumanVerdict, shown: Circumstances, *, queued: bool) -
     return _ENCODER.encode(told).decode()
 
 
-def read_review(row: WrittenReview) -> Review:
+def read_review(row: ReviewRow) -> Review:
     """Read a stored review.
 
     Raises:
@@ -214,7 +189,7 @@ class ActiveReviews(msgspec.Struct, frozen=True, kw_only=True):
     blind: tuple[Review, ...]
 
 
-def active_reviews(rows: Iterable[WrittenReview]) -> ActiveReviews:
+def active_reviews(rows: Iterable[ReviewRow]) -> ActiveReviews:
     """Return what people say, with one look at each row.
 
     Nobody can withdraw what another person said.
@@ -234,7 +209,7 @@ def active_reviews(rows: Iterable[WrittenReview]) -> ActiveReviews:
     return ActiveReviews(every=tuple(every.values()), blind=tuple(blind.values()))
 
 
-def standing_rows(rows: Iterable[AnyWritten]) -> tuple[AnyWritten, ...]:
+def standing_rows(rows: Iterable[ReviewRow]) -> tuple[ReviewRow, ...]:
     """Return the reviews that nobody has withdrawn, also those that were said anew since."""
     found = tuple(rows)
     gone = {(row.reviewer, row.of) for row in found if row.action == WITHDRAWAL}
@@ -243,7 +218,7 @@ def standing_rows(rows: Iterable[AnyWritten]) -> tuple[AnyWritten, ...]:
     )
 
 
-def standing(rows: Iterable[WrittenReview], *, blind: bool = False) -> tuple[Review, ...]:
+def standing(rows: Iterable[ReviewRow], *, blind: bool = False) -> tuple[Review, ...]:
     """Return the newest review of each person and sample that isn't withdrawn, or the blind ones.
 
     Raises:
@@ -259,7 +234,7 @@ def withdrawal_text(*, seen: bool) -> str:
     return _ENCODER.encode({"seen": seen}).decode()
 
 
-def is_led(rows: Iterable[WrittenReview]) -> bool:
+def is_led(rows: Iterable[ReviewRow]) -> bool:
     """Return whether a reviewer may know what the judges say, by all that they did about a sample.
 
     Whoever has reviewed it may, but for those who took it back before they were shown the verdict:
@@ -270,14 +245,14 @@ def is_led(rows: Iterable[WrittenReview]) -> bool:
     return any(row.action == REVIEW and (row.id not in unseen or not _blind(row)) for row in found)
 
 
-def _seen(row: WrittenReview) -> bool:
+def _seen(row: ReviewRow) -> bool:
     try:
         return _TAKEN_BACK.decode(row.verdict).seen
     except msgspec.DecodeError:
         return True
 
 
-def _blind(row: WrittenReview) -> bool:
+def _blind(row: ReviewRow) -> bool:
     try:
         return _KEPT.decode(row.verdict).blind
     except msgspec.DecodeError:

@@ -1,8 +1,9 @@
 """Chance that anybody can draw again: which samples people are shown, and which response first."""
 
 import hashlib
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Iterable
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -50,6 +51,17 @@ def _shuffled(run_id: str, size: int) -> tuple[int, ...]:
 @lru_cache(maxsize=4)
 def _places(run_id: str, size: int) -> dict[int, int]:
     return {number: place for place, number in enumerate(_shuffled(run_id, size))}
+
+
+def next_number(queue: Iterable[int], reviewed: Container[int], after: int | None) -> int | None:
+    """Return the first number not reviewed yet behind ``after``, then from the queue's start."""
+    numbers = iter(queue)
+    passed: list[int] = []
+    for number in numbers if after is not None else ():
+        passed.append(number)
+        if number == after:
+            break
+    return next((number for number in chain(numbers, passed) if number not in reviewed), None)
 
 
 class RandomPart(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from typing import Final, TypeVar, cast
 import msgspec
 from starlette.requests import HTTPConnection
 
+from jurybox.app.review_desk import UnrevealedReviews
 from jurybox.app.view_run import LiveRuns
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
@@ -71,6 +72,7 @@ class Place:
         self.guarded = settings.token is not None
         self.live = LiveRuns(settings.store)
         self.standings = Standings(settings.store)
+        self.unrevealed = UnrevealedReviews()
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, ...], _Kept] = OrderedDict()
 

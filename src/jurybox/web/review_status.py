@@ -10,7 +10,7 @@ from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 
 if TYPE_CHECKING:
-    from jurybox.app.review_agreement import ReviewAgreement
+    from jurybox.reporting.review_text import ReviewAgreement
 
 _MAX_KEPT: Final = 64
 PATIENCE: Final = 0.15

@@ -5,9 +5,9 @@ from typing import Final
 
 import msgspec
 
-from jurybox.app.review_cases import Revealed
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.reporting.metric_text import shown
+from jurybox.review.review_case import Revealed
 from jurybox.review.reviews import HumanVerdict, Review
 from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import Scale

@@ -7,9 +7,9 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from jurybox.app.review_cases import ReviewCase
 from jurybox.app.review_desk import ReviewProgress
 from jurybox.errors import InputError
+from jurybox.review.review_case import ReviewCase
 from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import Circumstances, Order, Queue, Review, read_review
 from jurybox.sample import Turn

@@ -9,9 +9,9 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from jurybox.app.review_cases import ReviewCase
 from jurybox.engine.records import ReviewRow
 from jurybox.errors import InputError
+from jurybox.review.review_case import ReviewCase
 from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, read_review
 from jurybox.web.error_pages import Refusal

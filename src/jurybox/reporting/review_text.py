@@ -1,0 +1,158 @@
+"""How far a run's judges agree with its reviewers, as values and in sentences."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from jurybox.calibration.agreement_values import Agreement, Ceiling, CriterionAgreement
+from jurybox.reporting.corrected_estimate import CorrectedMetric
+from jurybox.reporting.metric_text import shown
+from jurybox.review.selection import FEWEST
+from jurybox.statistics.estimates import Estimate
+
+_DECIMALS: Final = 4
+
+
+class SubsetAgreement(msgspec.Struct, frozen=True, kw_only=True):
+    """The judges against people on some samples; None where there is nothing to compare."""
+
+    samples: int
+    agreement: Agreement | None = None
+
+
+class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
+    """The judges against people, people among themselves, and the run's figures corrected.
+
+    All figures are of blind reviews.
+
+    Attributes:
+        reviews: how many stand, by so many ``reviewers`` of so many ``samples``.
+        open: how many of them count in no figure: made with the judges' verdict in sight.
+        random: on the random part, which tells of the whole run.
+        flagged: on the samples that need a person; these are the hard ones, and tell of themselves.
+        people: how far people agree with each other, by criterion, on whatever several reviewed.
+        drawn: how many samples the random part has so far; ``skipped`` of them have no review.
+        needed: how many more of them are needed before figures are corrected.
+        unsure: of how many of them nobody could tell anything.
+        waiting: how many reviewed samples don't count yet, since too many before them in the order,
+            ``passed``, have no blind review.
+        by_rules: whether no judge was asked, so that it is the rubric's rules that people are held
+            against.
+        estimates: the run's figures, corrected by the random part.
+
+    """
+
+    reviews: int
+    samples: int
+    reviewers: tuple[str, ...]
+    open: int
+    random: SubsetAgreement
+    flagged: SubsetAgreement
+    people: dict[str, Ceiling]
+    drawn: int
+    skipped: int
+    needed: int
+    unsure: int = 0
+    waiting: int = 0
+    passed: int = 0
+    by_rules: bool = False
+    estimates: tuple[CorrectedMetric, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All that in plain lines."""
+        return tuple(_lines(self))
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        data: dict[str, Any] = msgspec.to_builtins(self)
+        return {**data, "lines": list(self.lines)}
+
+
+def _lines(found: ReviewAgreement) -> Iterator[str]:
+    who = "1 person" if len(found.reviewers) == 1 else f"{len(found.reviewers)} people"
+    reviews, samples = _counted(found.reviews, "review"), _counted(found.samples, "sample")
+    yield f"{reviews} of {samples} by {who}: {', '.join(found.reviewers)}"
+    against = "rules against people" if found.by_rules else "judge against people"
+    for where, part in (("random part", found.random), ("flagged", found.flagged)):
+        for each in () if part.agreement is None else part.agreement.criteria:
+            yield f"{against}, {where}, {_agreement(each, by_rules=found.by_rules)}"
+    for name, each in found.people.items():
+        both = _joined(_same(each.exact), f"alpha {_ranged(each.alpha)}")
+        yield f"people among themselves, {name}: {both} {_count(each.n)}"
+    for each in found.estimates:
+        yield f"{each.figure}: {each.mean.sentence}"
+    yield from _doubts(found)
+
+
+def _doubts(found: ReviewAgreement) -> Iterator[str]:
+    if found.waiting:
+        yield waiting_line(found.waiting, found.passed)
+    elif found.needed:
+        yield f"nothing is corrected yet: {found.needed} more from the random queue are needed"
+    if found.skipped:
+        yield (
+            f"{_counted(found.skipped, 'sample')} of the random part skipped: were they skipped for"
+            " what they say, the figures are off"
+        )
+    if found.unsure:
+        samples = _counted(found.unsure, "sample")
+        yield f"{samples} of the random part of which nobody could tell anything"
+    if found.open:
+        made = _counted(found.open, "review")
+        yield f"{made} made with the judges' verdict in sight, which count in no figure"
+
+
+def waiting_line(waiting: int, passed: int) -> str:
+    """Say why reviews from the random queue don't count yet, and what to do."""
+    samples, those = _counted(waiting, "reviewed sample"), "it" if passed == 1 else "them"
+    before = f"{_counted(passed, 'sample')} before in the random order"
+    have = "has" if passed == 1 else "have"
+    wait = "waits" if waiting == 1 else "wait"
+    return (
+        f"{samples} {wait} to be counted: {before} {have} no blind review; go back to {those} in"
+        " the random queue, or have somebody else do it who hasn't seen the verdict"
+    )
+
+
+def _agreement(each: CriterionAgreement, *, by_rules: bool) -> str:
+    told = _joined(_same(each.exact.value), f"kappa {_ranged(each.kappa)}")
+    if each.bias is not None and each.bias.value is not None:
+        bias = Estimate(value=each.bias.value, n=each.n, interval=each.bias.interval)
+        minus = "rules minus people" if by_rules else "judge minus people"
+        told = f"{told}, {minus} {_ranged(bias, told=True)}"
+    return f"{each.criterion}: {told} {_count(each.n)}"
+
+
+def _same(share: float | None) -> str:
+    return "" if share is None else f"the same in {100 * share:.0f}%"
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+def _count(n: int) -> str:
+    return f"(n {n}, too few to rely on)" if n < FEWEST else f"(n {n})"
+
+
+def _ranged(figure: Estimate, *, told: bool = False) -> str:
+    """Return a figure with its interval, and how that was made where it isn't as one expects."""
+    if figure.value is None:
+        return "unknown" if figure.reason is None else f"unknown ({figure.reason})"
+    made = figure.interval
+    if made is None:
+        return _near(figure.value)
+    unusual = ("imagined", "clusters", "cut at")
+    method = f", {made.method}" if told and any(word in made.method for word in unusual) else ""
+    return f"{_near(figure.value)} ({_near(made.low)} to {_near(made.high)}{method})"
+
+
+def _near(value: float) -> str:
+    """Return a number as people read it: what rounding leaves of nothing is nothing."""
+    return shown(round(value, _DECIMALS) + 0.0)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count:,} {what}s"
