@@ -18,7 +18,7 @@ TINY = Entry(
     file="tiny.gguf",
     bytes=len(DATA),
     sha256=hashlib.sha256(DATA).hexdigest(),
-    licence="MIT",
+    license="MIT",
     good_for="tests",
     judge=False,
     sources=(),
@@ -56,7 +56,7 @@ def test_the_catalogue_is_listed_with_what_is_here(jurybox: Callable, folder: Pa
     done = jurybox("model", "list")
     assert (done.code, done.err) == (0, "")
     head, *rows, empty, where = done.out.splitlines()
-    assert head.split() == ["model", "size", "here", "licence", "good", "for"]
+    assert head.split() == ["model", "size", "here", "license", "good", "for"]
     assert rows[0].startswith(f"{QWEN.name}  1.1 GB  5 kB of it      Apache-2.0  judging by narrow")
     assert rows[1].startswith(f"{SMOL.name}          98 MB   yes, unchecked  Apache-2.0  trying")
     assert (empty, where) == ("", f"kept in {folder}")
@@ -72,7 +72,7 @@ def test_the_list_as_json_says_all_that_is_known(jurybox: Callable, folder: Path
         "aliases": ["qwen2.5-coder-1.5b"],
         "bytes": 1_117_320_768,
         "sha256": "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-        "licence": "Apache-2.0",
+        "license": "Apache-2.0",
         "good_for": QWEN.good_for,
         "judge": True,
         "default": True,

@@ -56,7 +56,7 @@ def entry_of(*sources: Hub | Wheels) -> Entry:
         file="tiny.gguf",
         bytes=len(DATA),
         sha256=sha256(DATA),
-        licence="MIT",
+        license="MIT",
         good_for="tests",
         judge=False,
         sources=sources,

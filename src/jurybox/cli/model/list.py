@@ -38,7 +38,7 @@ def _as_data(kept: Kept) -> dict[str, Any]:
         "aliases": list(entry.aliases),
         "bytes": entry.bytes,
         "sha256": entry.sha256,
-        "licence": entry.licence,
+        "license": entry.license,
         "good_for": entry.good_for,
         "judge": entry.judge,
         "default": entry == default_judge(),
@@ -53,13 +53,13 @@ def _print(kept: tuple[Kept, ...], folder: "Path") -> None:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("model", "size", "here", "licence", "good for"):
+    for heading in ("model", "size", "here", "license", "good for"):
         table.add_column(heading, overflow="fold")
     for each in kept:
         entry = each.entry
         here = _shown_state(each)
         size = shown_bytes(entry.bytes)
-        cells = [entry.name, size, here, entry.licence, entry.good_for]
+        cells = [entry.name, size, here, entry.license, entry.good_for]
         table.add_row(*(Text(cell) for cell in cells))
     wide_console().print(table)
     click.echo(f"\nkept in {folder}")

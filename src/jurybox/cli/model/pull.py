@@ -35,7 +35,7 @@ def command(name: str | None, as_json: bool) -> None:
     if before.state in {"absent", "partial"}:
         there = f", {shown_bytes(before.bytes)} of it are there" if before.bytes else ""
         size = shown_bytes(entry.bytes)
-        say(f"pulling {entry.name} ({size}, {entry.licence}{there}) into {folder}")
+        say(f"pulling {entry.name} ({size}, {entry.license}{there}) into {folder}")
     with _displayed() as report:
         pulled = pull(entry, folder, report)
     if as_json:
@@ -45,7 +45,7 @@ def command(name: str | None, as_json: bool) -> None:
                 "file": str(pulled.path),
                 "bytes": entry.bytes,
                 "sha256": entry.sha256,
-                "licence": entry.licence,
+                "license": entry.license,
                 "pulled": pulled.source is not None,
                 "source": pulled.source,
             }

@@ -50,7 +50,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     file: str
     bytes: int
     sha256: str
-    licence: str
+    license: str
     good_for: str
     judge: bool
     sources: tuple[Hub | Wheels, ...]

@@ -23,7 +23,7 @@ def test_an_entry_is_whole(entry: Entry) -> None:
     assert entry.file == f"{entry.name}.gguf"
     assert re.fullmatch(r"[0-9a-f]{64}", entry.sha256)
     assert entry.bytes > 1_000_000
-    assert entry.licence
+    assert entry.license
     assert entry.good_for
     assert entry.sources
 
