@@ -45,7 +45,7 @@ from jurybox.engine.transcript import Work
 from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
 from jurybox.rubric_files import RubricFiles
 from jurybox.sample import Response, Row, Timing, Usage
-from jurybox.scoring.evaluate_sample import Procedure, conduct
+from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
 from jurybox.scoring.summary import RunTally
 from jurybox.storage import open_store
 
@@ -156,9 +156,9 @@ class Patterns:
             )
             return outcome
 
-        conducted = drive_sync(conduct(self._procedure, row), judge)
+        outcome = drive_sync(evaluate_sample(self._procedure, row), judge)
         work = Work(number=0, repeat=0, row=row)
-        return sample_row(RUN, work, conducted, notes_of(exchanges)), exchanges
+        return sample_row(RUN, work, outcome, notes_of(exchanges)), exchanges
 
     def copy(self, number: int) -> tuple[SampleRow, list[ExchangeRow]]:
         """Return a sample under another number and name."""

@@ -13,7 +13,7 @@ from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.protocol import Judging
 from jurybox.rubric.model import Generation
 from jurybox.sample import Response, Row, Timing, Usage
-from jurybox.scoring.evaluate_sample import Conducted, Procedure, conduct
+from jurybox.scoring.evaluate_sample import Procedure, SampleOutcome, evaluate_sample
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import Conclusion, RunTally
 from jurybox.scoring.tally import percentile
@@ -63,11 +63,11 @@ def verdict(accuracy: object, faithfulness: object, **more: object) -> str:
     return json.dumps({**scores, "rationale": "It says so.", **more})
 
 
-def done(response: Response, *replies: Outcome | str) -> Conducted:
+def done(response: Response, *replies: Outcome | str) -> SampleOutcome:
     judge = Judge(*replies)
-    conducted = drive_sync(conduct(PROCEDURE, row(response)), judge)
+    outcome = drive_sync(evaluate_sample(PROCEDURE, row(response)), judge)
     assert not judge.replies
-    return conducted
+    return outcome
 
 
 def result(response: Response, *replies: Outcome | str) -> SampleResult:
@@ -168,7 +168,7 @@ def test_a2_the_judge_is_asked_in_the_documents_words() -> None:
     tricky = msgspec.structs.replace(
         row(recorded(e2e=1, tokens=(1, 1))), task="Say {{candidate_answer}}."
     )
-    drive_sync(conduct(PROCEDURE, tricky), judge)
+    drive_sync(evaluate_sample(PROCEDURE, tricky), judge)
     (asked,) = judge.asked
     (message,) = asked.messages
     assert message.content.startswith("You are a strict evaluation judge.")
@@ -198,10 +198,10 @@ def test_a2_the_judge_is_asked_in_the_documents_words() -> None:
 def test_a3_a4_a_defect_is_asked_once_more_with_identical_inputs(reply: str) -> None:
     judge = Judge(reply, verdict(1, 2))
     response = recorded(e2e=1, tokens=(1, 1))
-    conducted = drive_sync(conduct(PROCEDURE, row(response)), judge)
+    outcome = drive_sync(evaluate_sample(PROCEDURE, row(response)), judge)
     assert judge.asked[0] == judge.asked[1]
-    assert conducted.result.figures["accuracy_score"] == 1
-    assert conducted.result.evaluator_error is None
+    assert outcome.result.figures["accuracy_score"] == 1
+    assert outcome.result.evaluator_error is None
 
 
 def test_a3_extra_keys_are_allowed() -> None:
@@ -315,13 +315,13 @@ def test_a7_a_target_that_failed_counts_as_non_responsive(
     target = Target(model="openai/target-2025-01-01", generation=Generation())
     procedure = msgspec.structs.replace(PROCEDURE, target=target)
     judge = Judge(failure)
-    conducted = drive_sync(conduct(procedure, row(None)), judge)
+    outcome = drive_sync(evaluate_sample(procedure, row(None)), judge)
     assert len(judge.asked) == 1
-    assert conducted.result.timed_out is timed_out
-    assert conducted.result.figures["accuracy_score"] == 0
-    assert conducted.result.figures["latency_e2e_ms"] == 5012.5
-    assert conducted.result.figures["sample_score"] == 0
-    assert failure.message in (conducted.result.target_error or "")
+    assert outcome.result.timed_out is timed_out
+    assert outcome.result.figures["accuracy_score"] == 0
+    assert outcome.result.figures["latency_e2e_ms"] == 5012.5
+    assert outcome.result.figures["sample_score"] == 0
+    assert failure.message in (outcome.result.target_error or "")
 
 
 def test_a7_faithfulness_failures_are_counted_among_scored_samples_only() -> None:
@@ -351,6 +351,6 @@ def test_a9_a_cached_latency_is_kept_and_never_counts_as_measured() -> None:
     target = Target(model="openai/target-2025-01-01", generation=Generation())
     procedure = msgspec.structs.replace(PROCEDURE, target=target)
     reply = ModelReply(text="Paris.", latency_ms=800, cached=True)
-    conducted = drive_sync(conduct(procedure, row(None)), Judge(reply, verdict(2, 2)))
-    assert conducted.response.timing == Timing(latency_e2e_ms=800, cached=True)
-    assert conducted.result.figures["latency_e2e_ms"] is None
+    outcome = drive_sync(evaluate_sample(procedure, row(None)), Judge(reply, verdict(2, 2)))
+    assert outcome.response.timing == Timing(latency_e2e_ms=800, cached=True)
+    assert outcome.result.figures["latency_e2e_ms"] is None

@@ -14,8 +14,8 @@ from jurybox.engine.runner import sample_row
 from jurybox.engine.transcript import Work
 from jurybox.judging.exchange import Failure, ModelRequest, Outcome
 from jurybox.sample import Response, Row
-from jurybox.scoring.evaluate_sample import Procedure, conduct
-from jurybox.scoring.sample_result import Exchanged, Role, with_uses
+from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
+from jurybox.scoring.sample_result import Role, model_uses
 
 
 class DifferentError(Exception):
@@ -28,14 +28,11 @@ def role_of(row: ExchangeRow) -> Role:
 
 
 class Exactly:
-    """Gives back what was answered, and insists that exactly the same is asked.
-
-    ``told`` is what was asked and answered so far.
-    """
+    """Gives back what was answered, and insists that exactly the same is asked."""
 
     def __init__(self, exchanges: Iterable[ExchangeRow]) -> None:
         self._left = deque(exchanges)
-        self.told: list[Exchanged] = []
+        self._number = 0
 
     def __call__(self, request: ModelRequest) -> Outcome:
         """Answer the next request.
@@ -44,15 +41,13 @@ class Exactly:
             DifferentError: it isn't the one that was asked then.
 
         """
-        number = len(self.told) + 1
+        self._number += 1
         if not self._left:
-            raise DifferentError(f"request {number} was never asked")
+            raise DifferentError(f"request {self._number} was never asked")
         row = self._left.popleft()
         if framed(request) != (row.frame, row.material):
-            raise DifferentError(f"request {number} isn't the one that the rubric asks")
-        outcome = read_outcome(row)
-        self.told.append(Exchanged(role=role_of(row), request=request, outcome=outcome))
-        return outcome
+            raise DifferentError(f"request {self._number} isn't the one that the rubric asks")
+        return read_outcome(row)
 
     def finish(self) -> None:
         """See that nothing is left over.
@@ -166,16 +161,15 @@ def derive(
     )
     if plan.derived_from is None:
         exactly = Exactly(exchanges)
-        conducted = drive_sync(conduct(procedure, row), exactly)
+        outcome = drive_sync(evaluate_sample(procedure, row), exactly)
         exactly.finish()
-        told = exactly.told
     else:
-        conducted = drive_sync(conduct(procedure, row), ByThread(exchanges))
-        told = [
-            Exchanged(role=role_of(each), request=read_request(each), outcome=read_outcome(each))
-            for each in exchanges
-        ]
-    result = with_uses(conducted.result, told)
+        outcome = drive_sync(evaluate_sample(procedure, row), ByThread(exchanges))
+        # What the replies cost is the same, whichever of them the new rubric can use.
+        uses = model_uses(
+            (role_of(each), read_request(each).model, read_outcome(each)) for each in exchanges
+        )
+        result = msgspec.structs.replace(outcome.result, uses=uses)
+        outcome = msgspec.structs.replace(outcome, result=result)
     work = Work(number=sample.number, repeat=sample.repeat, row=row)
-    conducted = msgspec.structs.replace(conducted, result=result)
-    return sample_row(sample.run_id, work, conducted, sample.notes)
+    return sample_row(sample.run_id, work, outcome, sample.notes)

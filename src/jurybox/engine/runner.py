@@ -16,8 +16,8 @@ from jurybox.engine.driver import drive
 from jurybox.engine.ports import Store
 from jurybox.engine.records import ENCODER, ExchangeRow, SampleRow, hashed_sample, notes_of
 from jurybox.engine.transcript import HaltedError, ModelSession, Transcript, Work
-from jurybox.scoring.evaluate_sample import Conducted, Procedure, conduct
-from jurybox.scoring.sample_result import SampleResult, with_uses
+from jurybox.scoring.evaluate_sample import Procedure, SampleOutcome, evaluate_sample
+from jurybox.scoring.sample_result import SampleResult
 
 # Each commit costs a write to the disk, so it stores what this many seconds have finished.
 _PAUSE: Final = 0.05
@@ -271,13 +271,11 @@ class Runner:
 
     async def _finish(self, work: Work, transcript: Transcript, writer: Writer) -> None:
         try:
-            conducted = await drive(conduct(self._procedure, work.row), transcript)
+            outcome = await drive(evaluate_sample(self._procedure, work.row), transcript)
             await asyncio.sleep(0)
             exchanges = transcript.exchanges()
-            result = with_uses(conducted.result, [each.exchanged for each in exchanges])
-            conducted = msgspec.structs.replace(conducted, result=result)
             notes = notes_of([each.row for each in exchanges], transcript.unused())
-            sample = sample_row(self._run_id, work, conducted, notes)
+            sample = sample_row(self._run_id, work, outcome, notes)
             sample = hashed_sample(sample, [each.hashes for each in exchanges])
         except HaltedError as halted:
             self._stop.soon(halted.failure.message)
@@ -286,13 +284,13 @@ class Runner:
             self._observer.sample_error(work.row.id, error)
             return
         writer.add(sample, [each.row for each in exchanges if not each.is_stored])
-        self._observer.finished(work, result)
+        self._observer.finished(work, outcome.result)
 
 
-def sample_row(run_id: str, work: Work, conducted: Conducted, notes: str) -> SampleRow:
+def sample_row(run_id: str, work: Work, outcome: SampleOutcome, notes: str) -> SampleRow:
     """Return a sample as it is stored, but for its hashes."""
     inputs = msgspec.structs.replace(work.row, response=None, response_b=None)
-    responses = {"response": conducted.response, "response_b": work.row.response_b}
+    responses = {"response": outcome.response, "response_b": work.row.response_b}
     return SampleRow(
         run_id=run_id,
         number=work.number,
@@ -300,9 +298,9 @@ def sample_row(run_id: str, work: Work, conducted: Conducted, notes: str) -> Sam
         repeat=work.repeat,
         inputs=_json(inputs),
         responses=_json(responses),
-        report=None if conducted.report is None else _json(conducted.report),
-        automated=None if conducted.automated is None else _json(conducted.automated),
-        result=_json(conducted.result),
+        report=None if outcome.report is None else _json(outcome.report),
+        automated=None if outcome.automated is None else _json(outcome.automated),
+        result=_json(outcome.result),
         notes=notes,
         record_sha256="",
     )

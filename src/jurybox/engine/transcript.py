@@ -23,7 +23,7 @@ from jurybox.engine.records import (
 )
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.sample import Row
-from jurybox.scoring.sample_result import Exchanged, Role
+from jurybox.scoring.sample_result import Role
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +55,6 @@ class ModelSession(msgspec.Struct, frozen=True, kw_only=True):
 class FinishedExchange(NamedTuple):
     """An exchange, its row, and whether the row has been handed to the store."""
 
-    exchanged: Exchanged
     row: ExchangeRow
     hashes: ExchangeHashes
     is_stored: bool
@@ -110,9 +109,7 @@ class Transcript:
         if stored:
             row = stored.popleft()
             outcome = read_outcome(row)
-            exchanged = Exchanged(role=role, request=request, outcome=outcome)
-            finished = FinishedExchange(exchanged, row, hashes_of(row), is_stored=True)
-            self._exchanges[position] = finished
+            self._exchanges[position] = FinishedExchange(row, hashes_of(row), is_stored=True)
             return outcome
         await asyncio.sleep(0)  # samples take turns, see `Runner`
         outcome = await self._find_or_call(role, request, key)
@@ -136,8 +133,7 @@ class Transcript:
             notes=notes,
         )
         row = msgspec.structs.replace(row, seal=exchange_seal(row, hashes))
-        exchanged = Exchanged(role=role, request=request, outcome=outcome)
-        self._exchanges[position] = FinishedExchange(exchanged, row, hashes, is_stored=is_reply)
+        self._exchanges[position] = FinishedExchange(row, hashes, is_stored=is_reply)
         if is_reply:
             self._on_reply(row)
         await asyncio.sleep(0)

@@ -4,7 +4,7 @@ The system under test is asked first, where there is one, then the judges. The s
 stored replies is how a run is resumed, audited and re-scored.
 """
 
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -15,10 +15,12 @@ from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging
 from jurybox.sample import Response, Row, Timing
 from jurybox.scoring.rules import AutomatedReport, CompiledRules, score_by_rules
-from jurybox.scoring.sample_result import SampleResult, conclude
+from jurybox.scoring.sample_result import Exchange, SampleResult, conclude
+
+T = TypeVar("T")
 
 
-class Asks(Protocol):
+class TargetRequests(Protocol):
     """The system under test as a run sees it: which request a row becomes."""
 
     def request(self, row: Row) -> ModelRequest:
@@ -36,12 +38,12 @@ class Procedure(msgspec.Struct, frozen=True, kw_only=True):
     judging: Judging
     judges: tuple[str, ...]
     votes: int
-    target: Asks | None = None
+    target: TargetRequests | None = None
     rules: CompiledRules | None = None
 
 
-class Conducted(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one sample; the use of models isn't in its result yet."""
+class SampleOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What one sample led to: its response, the reports on it, and the result of both."""
 
     response: Response
     report: EvaluationReport | None
@@ -49,16 +51,19 @@ class Conducted(msgspec.Struct, frozen=True, kw_only=True):
     result: SampleResult
 
 
-def conduct(procedure: Procedure, row: Row) -> Flow[Conducted]:
+def evaluate_sample(procedure: Procedure, row: Row) -> Flow[SampleOutcome]:
     """Have a response made, judge it, and conclude.
 
     A system under test that timed out or failed is not judged (A7).
     """
+    exchanges: list[Exchange] = []
     if procedure.target is None:
         # The dataset was checked before the run: without a target every row has a response.
         response = row.response or Response(text="", error="the row has no response")
     else:
-        (outcome,) = yield (procedure.target.request(row),)
+        request = procedure.target.request(row)
+        (outcome,) = yield (request,)
+        exchanges.append(("target", request.model, outcome))
         response = response_of(outcome)
     sample = row.sample(response)
     report, automated = None, None
@@ -68,9 +73,25 @@ def conduct(procedure: Procedure, row: Row) -> Flow[Conducted]:
                 procedure.rules, task=row.task, response=response.text, messages=row.messages
             )
         if procedure.judges:
-            report = yield from jury(procedure.judging, sample, procedure.judges, procedure.votes)
-    result = conclude(procedure.judging.rubric, row, sample, report, automated)
-    return Conducted(response=response, report=report, automated=automated, result=result)
+            judged = jury(procedure.judging, sample, procedure.judges, procedure.votes)
+            report = yield from _recorded(judged, exchanges)
+    result = conclude(procedure.judging.rubric, row, sample, report, automated, exchanges)
+    return SampleOutcome(response=response, report=report, automated=automated, result=result)
+
+
+def _recorded(flow: Flow[T], exchanges: list[Exchange]) -> Flow[T]:
+    """Run a flow of judges, and note each request with its outcome."""
+    try:
+        requests = next(flow)
+        while True:
+            outcomes = yield requests
+            for request, outcome in zip(requests, outcomes, strict=True):
+                exchanges.append(("judge", request.model, outcome))
+            requests = flow.send(outcomes)
+    except StopIteration as done:
+        return done.value
+    finally:
+        flow.close()
 
 
 def response_of(outcome: Outcome) -> Response:

@@ -13,7 +13,7 @@ from jurybox.judging.evaluation_report import (
     EvaluationReport,
     ReviewReason,
 )
-from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
+from jurybox.judging.exchange import ModelReply, Outcome
 from jurybox.judging.verdict import Side
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import MEASURES, SAMPLE_SCORE, TOTAL_SCORE
@@ -115,6 +115,8 @@ def verdict_as_data(rules: Sequence[RuleOutcome], decision: Decision | None) -> 
 
 
 Role = Literal["target", "judge"]
+Exchange = tuple[Role, str, Outcome]
+"""Who was asked, which model it is, and what came of the request."""
 EvaluatorError = Literal["parse_error", "model_error"]
 
 DEMOGRAPHIC: Final = "demographic"
@@ -181,6 +183,7 @@ def conclude(
     sample: Sample,
     report: EvaluationReport | None,
     automated: AutomatedReport | None,
+    exchanges: Iterable[Exchange] = (),
 ) -> SampleResult:
     """Return what follows from a sample's responses, the jury's report and the rubric's rules."""
     answered = sample.response.answered
@@ -210,6 +213,7 @@ def conclude(
         timed_out=sample.response.timing.timed_out,
         scenario=row.scenario,
         demographic=_demographic(row),
+        uses=model_uses(exchanges),
     )
     if report is None:
         return result
@@ -309,23 +313,12 @@ def _passed(rules: tuple[RuleOutcome, ...], *, scored: bool, one: bool) -> bool 
     return all(outcome is True for outcome in outcomes) if outcomes else None
 
 
-class Exchanged(msgspec.Struct, frozen=True, kw_only=True):
-    """A request and what came of it."""
-
-    role: Role
-    request: ModelRequest
-    outcome: Outcome
-
-
-def with_uses(result: SampleResult, exchanges: Iterable[Exchanged]) -> SampleResult:
-    """Return the result with what its exchanges used."""
+def model_uses(exchanges: Iterable[Exchange]) -> tuple[ModelUse, ...]:
+    """Return what the exchanges of one sample used, by model."""
     outcomes: dict[tuple[Role, str], list[Outcome]] = {}
-    for each in exchanges:
-        outcomes.setdefault((each.role, each.request.model), []).append(each.outcome)
-    if not outcomes:
-        return result
-    uses = [_use(role, model, of_it) for (role, model), of_it in outcomes.items()]
-    return msgspec.structs.replace(result, uses=tuple(uses))
+    for role, model, outcome in exchanges:
+        outcomes.setdefault((role, model), []).append(outcome)
+    return tuple([_use(role, model, each) for (role, model), each in outcomes.items()])
 
 
 def _use(role: Role, model: str, outcomes: Sequence[Outcome]) -> ModelUse:
