@@ -74,8 +74,8 @@ def overall_quality(scores: Mapping[str, float]) -> float:
             hint = nearest(str(name), known, f"the criteria are {listed(known)}")
             raise InputError(f"`{printable(str(name))}` is no criterion of {_NAME}", hint, where)
         _check_type(f"`{name}`", score, (int, float), f"give {rubric.scale.describe()}", where)
-        if problem := rubric.scale.problem_with(score):
-            raise InputError(f"`{name}` {problem}", "hint the score", where)
+        if isinstance(problem := rubric.scale.read(score), str):
+            raise InputError(f"`{name}` {problem}", "correct the score", where)
     overall = overall_score(rubric, scores)
     if overall is None:
         missing = (name for name in known if name not in scores)

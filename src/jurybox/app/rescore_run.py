@@ -84,7 +84,7 @@ def _check(before: Procedure, now: Procedure, run_id: str) -> None:
 
 
 def _scales(procedure: Procedure) -> dict[str, tuple[float, float]]:
-    return {each.id: (each.scale.low, each.scale.high) for each in procedure.judging.scored}
+    return {each.id: each.scale.ends for each in procedure.judging.scored}
 
 
 def _copy(store: Store, old: str, new: str, plan: Plan, procedure: Procedure) -> RunTally:

@@ -133,7 +133,7 @@ def distance(people: float | None, judge: float | None, scale: Scale) -> float:
     """Return how far two scores are apart, as a share of the scale."""
     if people is None or judge is None:
         return WORST
-    return abs(judge - people) / (scale.high - scale.low)
+    return scale.distance(judge, people)
 
 
 def losses(cases: Iterable[GoldCase], scales: Mapping[str, Scale]) -> dict[str, float]:

@@ -16,13 +16,12 @@ import msgspec
 from jurybox.errors import InputError
 from jurybox.judging.verdict import SIDES, Side
 from jurybox.rubric.model import Rubric
-from jurybox.rubric.scale import Scale
+from jurybox.rubric.scale import UNIT_SCALE, Scale
 
 GOLD: Final = "gold"
 GOLD_WINNER: Final = "gold_winner"
 
 _ONE: Final = "1"
-_OVERALL: Final = Scale(low=0.0, high=1.0, continuous=True)
 
 T = TypeVar("T")
 
@@ -56,7 +55,7 @@ class Gold(msgspec.Struct, frozen=True, kw_only=True):
 
 def gold_scales(rubric: Rubric) -> dict[str, Scale]:
     """Return what people can score, and on which scale: the criteria, and the response overall."""
-    return {rubric.overall_name: _OVERALL} | {each.id: each.scale for each in rubric.criteria}
+    return {rubric.overall_name: UNIT_SCALE} | {each.id: each.scale for each in rubric.criteria}
 
 
 def read_gold(metadata: Mapping[str, object], scales: Mapping[str, Scale]) -> Gold | None:
@@ -108,7 +107,7 @@ def _read_scores(value: object, scales: Mapping[str, Scale]) -> dict[str, dict[s
 
 def _score(value: object, name: str, scale: Scale) -> float:
     is_bool = isinstance(value, bool)
-    if isinstance(value, (int, float)) and not is_bool and scale.low <= value <= scale.high:
+    if isinstance(value, (int, float)) and not is_bool and scale.contains(value):
         return value
     span = f"a number from {scale.low:g} to {scale.high:g}"
     raise InputError(f"`{GOLD}` gives `{name}` {_shown(value)}", f"give {span}")

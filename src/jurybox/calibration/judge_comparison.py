@@ -1,7 +1,7 @@
 """A judge held against people, criterion by criterion."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Final
 
 import msgspec
@@ -31,7 +31,6 @@ SIDE_SCALE: Final = Scale(low=0, high=len(SIDES) - 1)
 
 _CONTINUOUS: Final = "on a continuous scale no two scores need be the same to the digit"
 _BANDS: Final = 10
-_MOST_POINTS: Final = 21
 _WORST: Final = 5
 
 
@@ -79,8 +78,8 @@ def _on_criterion(
     made = agree(judge, people, scale, clusters=clusters, resampling=resampling)
     # People's mean lies between two points; what they would say in one word is the nearest.
     near = agree(
-        [rounded(each, scale) for each in judge],
-        [rounded(each, scale) for each in people],
+        [scale.nearest(each) for each in judge],
+        [scale.nearest(each) for each in people],
         scale,
         clusters=clusters,
         resampling=resampling,
@@ -91,7 +90,7 @@ def _on_criterion(
     apart = [abs(a - b) for a, b in zip(judge, people, strict=True)]
     return CriterionAgreement(
         criterion=name,
-        scale=(scale.low, scale.high),
+        scale=scale.ends,
         n=len(both),
         unscored=len(asked) - len(both),
         exact=exact,
@@ -172,11 +171,6 @@ def code_of(side: Side) -> float:
     return SIDES.index(side)
 
 
-def rounded(score: float, scale: Scale) -> float:
-    """Return the nearest point of a scale, the higher of two; a continuous one has them all."""
-    return score if scale.continuous else scale.at(scale.share(score))
-
-
 def _bias(
     name: str,
     people: Sequence[float],
@@ -240,23 +234,11 @@ def _way(value: float) -> str:
 
 def confusion_of(people: Sequence[float], judge: Sequence[float], scale: Scale) -> Confusion:
     """Count what people say against what the judge says, by points, or in bands of a long scale."""
-    points = round(scale.high - scale.low) + 1
-    if scale.continuous or points > _MOST_POINTS:
-        step = (scale.high - scale.low) / _BANDS
-        edges = [show_number(round(scale.low + step * i, 6)) for i in range(_BANDS + 1)]
-        labels = tuple(f"{a} to {b}" for a, b in pairwise(edges))
-
-        def place(score: float) -> int:
-            return min(int(scale.share(score) * _BANDS), _BANDS - 1)
-    else:
-        labels = tuple(show_number(scale.low + i) for i in range(points))
-
-        def place(score: float) -> int:
-            return round(rounded(score, scale) - scale.low)
-
+    bins = scale.bins(_BANDS)
+    labels = bins.labels()
     counts = [[0] * len(labels) for _ in labels]
     for a, b in zip(people, judge, strict=True):
-        counts[place(a)][place(b)] += 1
+        counts[bins.place(a)][bins.place(b)] += 1
     return Confusion(labels=labels, counts=tuple(tuple(row) for row in counts))
 
 
@@ -326,7 +308,7 @@ def ceiling_of(
     kappa = "kappa" if nominal else "kappa_quadratic"
     drawn = resampling if len(names) <= _MANY else None
     whole = agree_all(_ratings(several, names), scale, resampling=drawn)
-    kind = "nominal" if nominal else "interval" if scale.continuous else "ordinal"
+    kind = "nominal" if nominal else scale.measurement
     return Ceiling(
         people=len(names),
         n=len(several),

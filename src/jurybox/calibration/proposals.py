@@ -17,7 +17,6 @@ import msgspec
 from jurybox.calibration.agreement_values import Agreement, CriterionAgreement, JudgeBias
 from jurybox.calibration.cases import GoldCase, loss_of
 from jurybox.calibration.gold import gold_scales
-from jurybox.calibration.judge_comparison import rounded
 from jurybox.calibration.rubric_changes import (
     examples_text,
     replaced,
@@ -212,7 +211,7 @@ def _levels(rubric: Rubric, criterion: Criterion, cases: Sequence[GoldCase]) -> 
 
 
 def _level_of(criterion: Criterion, score: float) -> int | None:
-    level = criterion.band(rounded(score, criterion.scale))
+    level = criterion.band(criterion.scale.nearest(score))
     return None if level is None else criterion.levels.index(level)
 
 
@@ -258,7 +257,7 @@ def _end_changes(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal
     """Yield changes, the criteria that are furthest off first, one change of each in turn."""
     off = [(criterion, _difference(criterion, cases)) for criterion in rubric.criteria]
     known = [(criterion, by) for criterion, by in off if by and len(criterion.levels) > 1]
-    known.sort(key=lambda pair: (-abs(pair[1]) / _width(pair[0]), pair[0].id))
+    known.sort(key=lambda pair: (-abs(pair[1]) / pair[0].scale.span, pair[0].id))
     for turn in zip_longest(*(list(_end_changes_of(rubric, *pair)) for pair in known)):
         yield from (each for each in turn if each is not None)
 
@@ -271,10 +270,6 @@ def _difference(criterion: Criterion, cases: Sequence[GoldCase]) -> float:
         if people is not None and judge is not None:
             apart.append(judge - people)
     return sum(apart) / len(apart) if apart else 0.0
-
-
-def _width(criterion: Criterion) -> float:
-    return criterion.scale.high - criterion.scale.low
 
 
 def _end_changes_of(rubric: Rubric, criterion: Criterion, by: float) -> Iterator[Proposal]:

@@ -89,7 +89,7 @@ def _stratum(members: Iterable[GoldRow], rubric: Rubric) -> str:
         for criterion in rubric.criteria:
             score = each.gold.score(criterion.id)
             if score is not None:
-                shares.append(criterion.scale.share(score))
+                shares.append(criterion.scale.normalize(score))
         overall = each.gold.score(rubric.overall_name)
         if overall is not None and not shares:
             shares.append(overall)

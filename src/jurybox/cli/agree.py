@@ -75,7 +75,7 @@ def command(  # noqa: PLR0917 - click passes them by name
         print_json(
             {
                 "criteria": [_criterion(panel) for panel in panels],
-                "scale": {"low": scale.low, "high": scale.high, "continuous": scale.continuous},
+                "scale": scale,
                 "level": level,
                 "resamples": resamples,
                 "seed": seed,
@@ -137,7 +137,6 @@ def _details(estimates: "Mapping[str, Estimate]") -> dict[str, Any]:
 
 
 _MOST_PAIRS: Final = 40
-_TWO: Final = 2
 _MEANING: Final = (
     "Kappa, alpha and AC1: 1 is full agreement, 0 is what guessing gives. Correlations: 1 is the "
     "same order, whatever the level. Where scores are labels without an order, only exact "
@@ -178,8 +177,7 @@ def _counted(count: int, what: str) -> str:
 
 def _sentence(panel: "PanelAgreement", scale: "Scale") -> str:
     """Say in words how far the raters agree, by the alpha that suits the scale."""
-    kind = "interval" if scale.continuous else "ordinal"
-    kind = "nominal" if not scale.continuous and scale.high - scale.low < _TWO else kind
+    kind = scale.measurement
     alpha = panel[f"alpha_{kind}"]
     if alpha.value is None:
         return f"How far the raters agree is not measurable: {alpha.reason}."

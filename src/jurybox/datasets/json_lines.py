@@ -72,7 +72,7 @@ def _located(text: str, error: json.JSONDecodeError) -> Fault:
         problem = f"the JSON breaks off ({_reason(error)})"
         return Fault(error.pos + 1, "json-syntax", problem, "complete it, on one line")
     problem = f"not valid JSON ({_reason(error)})"
-    return Fault(error.pos + 1, "json-syntax", problem, "hint it here")
+    return Fault(error.pos + 1, "json-syntax", problem, "correct it here")
 
 
 def _reason(error: json.JSONDecodeError) -> str:

@@ -127,8 +127,7 @@ class _Rows:
             self._twice.append((first, number))
         if score is None or self._scale.accepts(score):
             return
-        within = self._scale.low <= score <= self._scale.high
-        (self._fractional if within else self._off).append((number, score))
+        (self._fractional if self._scale.contains(score) else self._off).append((number, score))
 
     def check(self, origin: str) -> None:
         """Refuse what can't be used, all of it in one line."""

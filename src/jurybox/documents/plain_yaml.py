@@ -85,7 +85,7 @@ def read_yaml(text: str, start: Place, findings: Findings) -> Node | None:
         index = 0 if mark is None else mark.index
         reason = error.problem or error.context or "it can't be parsed"
         tab = "\t" in text[text.rfind("\n", 0, index) + 1 : index + 1]
-        hint = "indent with spaces, not with tabs" if tab else "hint the syntax here"
+        hint = "indent with spaces, not with tabs" if tab else "correct the syntax here"
         findings.add(lines.place(index), "yaml-syntax", f"not valid YAML: {reason}", hint)
     except yaml.YAMLError as error:
         reason = str(error).splitlines()[0]

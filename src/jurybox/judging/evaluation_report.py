@@ -7,6 +7,7 @@ import msgspec
 from jurybox.judging.safety import SafetyFinding
 from jurybox.judging.verdict import Side
 from jurybox.rubric.model import Rubric
+from jurybox.rubric.scale import Scale
 from jurybox.sample import Usage
 
 Method = Literal["reference", "rubric", "pairwise", "rules"]
@@ -41,6 +42,11 @@ class CriterionReport(msgspec.Struct, frozen=True, kw_only=True):
     confidence: Confidence
     votes: tuple[float | Side, ...]
     preference: Side | None = None
+
+    def normalize(self, score: float) -> float:
+        """Return how far up the criterion's scale a score is, from 0 to 1."""
+        low, high = self.scale
+        return Scale(low=low, high=high).normalize(score)
 
 
 class LostVote(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ Flow = Generator[tuple[ModelRequest, ...], tuple[Outcome, ...], T]
 
 
 class Defect(msgspec.Struct, frozen=True):
-    """What is wrong with a reply, said so that the model can hint it."""
+    """What is wrong with a reply, said so that the model can correct it."""
 
     problem: str
 

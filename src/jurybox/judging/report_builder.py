@@ -131,7 +131,7 @@ def _side(judging: Judging, ballots: Sequence[Ballot], requested: int) -> SideRe
 
 def _overall(criteria: Sequence[Criterion], scores: Sequence[float]) -> float:
     """Return the weighted mean of each score's share of its scale."""
-    shares = [each.scale.share(score) for each, score in zip(criteria, scores, strict=True)]
+    shares = [each.scale.normalize(score) for each, score in zip(criteria, scores, strict=True)]
     return round(weighted_mean(criteria, shares), 6)
 
 
@@ -147,7 +147,7 @@ def _scored(
     return CriterionReport(
         id=name,
         score=score,
-        scale=(criterion.scale.low, criterion.scale.high),
+        scale=criterion.scale.ends,
         weight=criterion.weight,
         reasoning=reasoning,
         confidence=confidence if sure else "low",
@@ -168,7 +168,7 @@ def _compared(criterion: Criterion, votes: Sequence[PairVote], requested: int) -
     return CriterionReport(
         id=criterion.id,
         score=None,
-        scale=(criterion.scale.low, criterion.scale.high),
+        scale=criterion.scale.ends,
         weight=criterion.weight,
         reasoning=reasoning,
         confidence=_capped(confidence, stable),

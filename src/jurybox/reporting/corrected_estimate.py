@@ -17,7 +17,7 @@ from jurybox.reporting.metric_text import shown
 from jurybox.reporting.stored import damaged, plan_of, rubric_of
 from jurybox.review.selection import too_many_missing
 from jurybox.rubric.model import Rubric
-from jurybox.rubric.scale import Scale
+from jurybox.rubric.scale import UNIT_SCALE
 from jurybox.sample import Row
 from jurybox.scoring.rules import overall_score
 from jurybox.scoring.sample_result import SampleResult
@@ -340,13 +340,13 @@ def _refused(mean: CorrectedMean, missing: int, drawn: int) -> CorrectedMean:
 
 def _shown(each: CorrectedMetric, rubric: Rubric, *, by_rules: bool) -> CorrectedMetric:
     """Return it with ends that the scale has, and in words."""
-    scale = gold_scales(rubric).get(each.figure, Scale(low=0, high=1, continuous=True))
+    scale = gold_scales(rubric).get(each.figure, UNIT_SCALE)
     mean = each.mean
     mean = msgspec.structs.replace(
         mean,
-        judge=within(mean.judge, scale.low, scale.high),
-        human=within(mean.human, scale.low, scale.high),
-        corrected=within(mean.corrected, scale.low, scale.high),
+        judge=within(mean.judge, *scale.ends),
+        human=within(mean.human, *scale.ends),
+        corrected=within(mean.corrected, *scale.ends),
     )
     said = correction_sentence(mean)
     own = mean.human

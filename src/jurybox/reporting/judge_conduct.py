@@ -206,9 +206,8 @@ def _given(criteria: Sequence[CriterionReport], at: int) -> float:
     """Return what one vote gave overall, as a share of the scale."""
     total = 0.0
     for each in criteria:
-        low, high = each.scale
         vote = each.votes[at]
-        total += 0.0 if isinstance(vote, str) else each.weight * (vote - low) / (high - low)
+        total += 0.0 if isinstance(vote, str) else each.weight * each.normalize(vote)
     return total / sum(each.weight for each in criteria)
 
 
@@ -230,5 +229,5 @@ def whole_gold(gold: Gold, rubric: Rubric) -> float | None:
         score = gold.score(each.id)
         if score is None:
             return None
-        total += each.weight * each.scale.share(score)
+        total += each.weight * each.scale.normalize(score)
     return total / sum(each.weight for each in rubric.criteria)

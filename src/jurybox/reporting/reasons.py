@@ -54,10 +54,7 @@ def _of_criteria(criteria: Iterable[CriterionReport]) -> Iterator[str]:
 
 
 def _share(criterion: CriterionReport) -> float:
-    if criterion.score is None:
-        return 1.0
-    low, high = criterion.scale
-    return (criterion.score - low) / (high - low)
+    return 1.0 if criterion.score is None else criterion.normalize(criterion.score)
 
 
 def _of_rules(report: AutomatedReport) -> Iterator[str]:

@@ -54,8 +54,8 @@ def fault_of(verdict: HumanVerdict, scales: Mapping[str, Scale]) -> str | None:
         scale = scales.get(name)
         if scale is None:
             return f"`{name}` isn't judged"
-        problem = None if score is None else scale.problem_with(score)
-        if problem is not None:
+        problem = None if score is None else scale.read(score)
+        if isinstance(problem, str):
             return f"the score of `{name}` {problem}"
     return next(
         (f"`{name}` isn't judged" for name in verdict.preferences if name not in scales), None
@@ -97,12 +97,11 @@ def _scores(data: object, rubric: Rubric) -> dict[str, Score | None]:
         if criterion.id not in given:
             raise InputError("the score is missing", wanted, criterion.id)
         value = given[criterion.id]
-        problem = None if value is None else criterion.scale.problem_with(value)
-        if problem is not None:
-            raise InputError(
-                f"the score {problem}", "hint it, or give null where you can't tell", criterion.id
-            )
-        scores[criterion.id] = cast("Score | None", value)
+        score = None if value is None else criterion.scale.read(value)
+        if isinstance(score, str):
+            hint = "correct it, or give null where you can't tell"
+            raise InputError(f"the score {score}", hint, criterion.id)
+        scores[criterion.id] = score
     return scores
 
 

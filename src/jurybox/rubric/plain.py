@@ -39,7 +39,7 @@ def rubric_as_data(rubric: Rubric) -> dict[str, Any]:
 
 
 def _scale(scale: Scale) -> list[float]:
-    return [scale.low, scale.high]
+    return list(scale.ends)
 
 
 def _criterion(criterion: Criterion) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 import json
 import math
 import re
-from typing import Self
+from bisect import bisect_right
+from itertools import pairwise
+from typing import Final, Literal, Self
 
 import msgspec
 
@@ -13,7 +15,12 @@ from jurybox.errors import Unreadable
 _END = r"(-?[0-9]{1,9}(?:\.[0-9]{1,9})?)"
 _SCALE = re.compile(rf"\s*{_END}\s*(\.\.|-|\u2013)\s*{_END}\s*")
 _LONGEST = 60
-_MEND = "write it as `1-5` (whole numbers) or `0.0-1.0` (continuous)"
+_HINT = "write it as `1-5` (whole numbers) or `0.0-1.0` (continuous)"
+
+
+_MOST_POINT_BINS: Final = 21
+
+Measurement = Literal["nominal", "ordinal", "interval"]
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +40,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
         """
         match = _SCALE.fullmatch(text) if len(text) <= _LONGEST else None
         if match is None:
-            raise Unreadable(f"`{text}` is not a scale", _MEND)
+            raise Unreadable(f"`{text}` is not a scale", _HINT)
         low_text, _, high_text = match.groups()
         fractional = ["." in end for end in (low_text, high_text)]
         if any(fractional) != all(fractional):
@@ -54,19 +61,71 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
         show = fixed if self.continuous else show_number
         return (".." if self.low < 0 else "-").join([show(self.low), show(self.high)])
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest score."""
+        return self.low, self.high
+
+    @property
+    def span(self) -> float:
+        """The distance between the ends."""
+        return self.high - self.low
+
+    @property
+    def points(self) -> range | None:
+        """All scores of a scale in whole steps; None for a continuous one."""
+        return None if self.continuous else range(int(self.low), int(self.high) + 1)
+
+    @property
+    def measurement(self) -> Measurement:
+        """The level of measurement; with two points, order says nothing."""
+        if self.continuous:
+            return "interval"
+        return "nominal" if self.span == 1 else "ordinal"
+
+    @property
+    def as_continuous(self) -> "Scale":
+        """The continuous scale with the same ends."""
+        return Scale(low=float(self.low), high=float(self.high), continuous=True)
+
+    def contains(self, score: float) -> bool:
+        """Tell whether ``score`` lies between the ends, on a point or not."""
+        return self.low <= score <= self.high
+
     def accepts(self, score: float) -> bool:
         """Tell whether ``score`` is a point of the scale."""
-        within = self.low <= score <= self.high
-        return within and (self.continuous or score == int(score))
+        return self.contains(score) and (self.continuous or score == int(score))
 
-    def share(self, score: float) -> float:
+    def clamp(self, score: float) -> float:
+        """Return ``score``, or the end that it lies beyond."""
+        return min(self.high, max(self.low, score))
+
+    def nearest(self, score: float) -> float:
+        """Return the nearest point, the higher one of two."""
+        return float(score) if self.continuous else math.floor(score + 0.5)
+
+    def normalize(self, score: float) -> float:
         """Return how far up the scale ``score`` is, from 0 to 1."""
         return (score - self.low) / (self.high - self.low)
 
-    def at(self, share: float) -> float:
+    def denormalize(self, share: float) -> float:
         """Return the point that is ``share`` of the way up; half-way between two goes up."""
-        exact = self.low + share * (self.high - self.low)
-        return round(exact, 6) if self.continuous else math.floor(exact + 0.5)
+        exact = self.low + share * self.span
+        return round(exact, 6) if self.continuous else self.nearest(exact)
+
+    def distance(self, one: float, other: float) -> float:
+        """Return how far two scores are apart, as a share of the scale."""
+        return abs(one - other) / self.span
+
+    def bins(self, equal: int) -> "ScoreBins":
+        """Return a bin per point, or ``equal`` bins where the scale is continuous or long."""
+        points = self.points
+        if points is not None and len(points) <= _MOST_POINT_BINS:
+            scores = tuple(float(point) for point in points)
+            starts = tuple(score - 0.5 for score in scores)
+            return ScoreBins(ends=tuple(zip(scores, scores, strict=True)), starts=starts)
+        edges = tuple(self.low + self.span * step / equal for step in range(equal + 1))
+        return ScoreBins(ends=tuple(pairwise(edges)), starts=edges[:-1])
 
     def describe(self) -> str:
         """Say in words which scores there are."""
@@ -79,8 +138,8 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
         kind = "number" if self.continuous else "integer"
         return {"type": kind, "minimum": self.low, "maximum": self.high}
 
-    def problem_with(self, value: object) -> str | None:
-        """Say why a decoded JSON value is no score of this scale; None where it is one.
+    def read(self, value: object) -> float | str:
+        """Return the score that a decoded JSON value is, or else what is wrong with it.
 
         Nothing is rounded, clamped or converted (E5): 3.0, "3" and true are not 3.
         """
@@ -90,7 +149,27 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
             return f"is {_shown(value)}, not {self.describe()} without a decimal point"
         if not self.low <= value <= self.high:
             return f"is {_shown(value)}, which is outside the scale: give {self.describe()}"
-        return None
+        return value
+
+
+UNIT_SCALE: Final = Scale(low=0.0, high=1.0, continuous=True)
+"""The scale of overall scores, shares and rates."""
+
+
+class ScoreBins(msgspec.Struct, frozen=True, kw_only=True):
+    """Bins of scores: the ends of each, and the score from which each begins."""
+
+    ends: tuple[tuple[float, float], ...]
+    starts: tuple[float, ...]
+
+    def place(self, score: float) -> int:
+        """Return the number of the bin of a score; beyond the ends, that of the outermost one."""
+        return min(max(bisect_right(self.starts, score) - 1, 0), len(self.starts) - 1)
+
+    def labels(self) -> tuple[str, ...]:
+        """Return the name of each bin: a score, or a range of scores."""
+        shown = (tuple(show_number(round(end, 6)) for end in ends) for ends in self.ends)
+        return tuple(" to ".join(dict.fromkeys(ends)) for ends in shown)
 
 
 def _shown(value: object) -> str:

@@ -104,7 +104,7 @@ def _criterion(criterion: Criterion, scored: CriterionScore) -> CriterionReport:
     return CriterionReport(
         id=criterion.id,
         score=scored.score,
-        scale=(criterion.scale.low, criterion.scale.high),
+        scale=criterion.scale.ends,
         weight=criterion.weight,
         reasoning=in_words(scored),
         confidence="high",

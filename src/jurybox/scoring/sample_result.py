@@ -282,7 +282,7 @@ def _component(
     if part.full_until is not None:
         return min(1.0, part.full_until / max(value, 1))
     criterion = rubric.criterion(part.of)
-    return value if criterion is None else criterion.scale.share(value)
+    return value if criterion is None else criterion.scale.normalize(value)
 
 
 def _sample_score(rubric: Rubric, components: Mapping[str, float | None]) -> float | None:

@@ -5,9 +5,7 @@ not with the samples.
 """
 
 import math
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Final
 
@@ -16,7 +14,7 @@ import msgspec
 from jurybox.judging.evaluation_report import CONFIDENCES
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.model import Rubric
-from jurybox.rubric.scale import Scale
+from jurybox.rubric.scale import UNIT_SCALE, ScoreBins
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.tally import CHUNK, JUDGE_SCORE, Column
 
@@ -25,12 +23,11 @@ Bin = tuple[float, float, int]
 MEASURED: Final = ("latency_e2e_ms", "total_tokens")
 """The measures whose spread is kept, in bins that grow with the values."""
 
-_SHARE: Final = Scale(low=0.0, high=1.0, continuous=True)
-_MOST_SCORES: Final = 21
 _EQUAL_BINS: Final = 20
 # Ten bins for each power of ten, at numbers that can be read: Renard's series R10.
 _STEPS: Final = ("1", "1.25", "1.6", "2", "2.5", "3.2", "4", "5", "6.3", "8")
 _EDGES: Final = (0.0, *(float(f"{step}e{power}") for power in range(-3, 13) for step in _STEPS))
+_MEASURE_BINS: Final = ScoreBins(ends=tuple(pairwise(_EDGES)), starts=_EDGES[:-1])
 
 
 class FigureSpread(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,14 +80,16 @@ class SpreadTally:
     """The spreads of a run as its samples come in."""
 
     def __init__(self, rubric: Rubric) -> None:
-        scales = {each.id: each.scale for each in rubric.criteria} | {rubric.overall_name: _SHARE}
+        scales = {each.id: each.scale for each in rubric.criteria} | {
+            rubric.overall_name: UNIT_SCALE
+        }
         if rubric.components:
-            scales[SAMPLE_SCORE] = _SHARE
-        self._figures = {name: _Figure(_of_scale(scale)) for name, scale in scales.items()}
-        self._figures |= {name: _Figure(_Growing()) for name in MEASURED}
+            scales[SAMPLE_SCORE] = UNIT_SCALE
+        self._figures = {name: _Figure(scale.bins(_EQUAL_BINS)) for name, scale in scales.items()}
+        self._figures |= {name: _Figure(_MEASURE_BINS, trimmed=True) for name in MEASURED}
         # What a judge says of the whole is its only criterion, or the overall score.
-        whole = rubric.criteria[0].scale if len(rubric.criteria) == 1 else _SHARE
-        self._judge = _Figure(_of_scale(whole))
+        whole = rubric.criteria[0].scale if len(rubric.criteria) == 1 else UNIT_SCALE
+        self._judge = _Figure(whole.bins(_EQUAL_BINS))
         self._confidence: dict[str, int] = dict.fromkeys(CONFIDENCES, 0)
         self._stable = {"stable": 0, "unstable": 0}
         self._samples = self._requested = self._valid = self._skipped = 0
@@ -134,58 +133,13 @@ class SpreadTally:
         )
 
 
-class _Bins:
-    """Where a value belongs, and the bins of so many values."""
-
-    def __init__(
-        self, ends: tuple[tuple[float, float], ...], place: Callable[[float], int]
-    ) -> None:
-        self._ends = ends
-        self.place = place
-
-    def told(self, counts: Counter[int]) -> tuple[Bin, ...]:
-        """Return the bins."""
-        return tuple((low, high, counts[at]) for at, (low, high) in enumerate(self._ends))
-
-
-class _Growing(_Bins):
-    """Bins that grow with the values; what is beyond the last edge is in the last of them."""
-
-    def __init__(self) -> None:
-        last = len(_EDGES) - 2
-        super().__init__(
-            tuple(pairwise(_EDGES)),
-            lambda value: min(max(bisect_right(_EDGES, value) - 1, 0), last),
-        )
-
-    def told(self, counts: Counter[int]) -> tuple[Bin, ...]:
-        used = sorted(counts)
-        return super().told(counts)[used[0] : used[-1] + 1] if used else ()
-
-
-def _of_scale(scale: Scale) -> _Bins:
-    low, width = scale.low, scale.high - scale.low
-    if not scale.continuous and width < _MOST_SCORES:
-        last = int(width)
-        scores = [float(low + step) for step in range(last + 1)]
-        return _Bins(
-            tuple((score, score) for score in scores),
-            lambda value: min(max(math.floor(value - low + 0.5), 0), last),
-        )
-    edges = [low + width * step / _EQUAL_BINS for step in range(_EQUAL_BINS + 1)]
-    return _Bins(
-        tuple(pairwise(edges)),
-        # By the edges themselves, so that a value is never beside the bin that it is counted in.
-        lambda value: min(max(bisect_right(edges, value) - 1, 0), _EQUAL_BINS - 1),
-    )
-
-
 class _Figure(Column):
-    """One figure as its values come in."""
+    """One figure as its values come in; ``trimmed`` leaves out empty bins at both ends."""
 
-    def __init__(self, bins: _Bins) -> None:
+    def __init__(self, bins: ScoreBins, *, trimmed: bool = False) -> None:
         super().__init__()
         self._bins = bins
+        self._trimmed = trimmed
         self._counts: Counter[int] = Counter()
         self.repeats: Counter[int] = Counter()
         """How many values each repeat has."""
@@ -207,5 +161,10 @@ class _Figure(Column):
             mean=mean,
             sd=None if variance is None else math.sqrt(variance * independent / (independent - 1)),
             independent=independent,
-            bins=self._bins.told(self._counts),
+            bins=self._counted_bins(),
         )
+
+    def _counted_bins(self) -> tuple[Bin, ...]:
+        counts = self._counts
+        bins = tuple((low, high, counts[at]) for at, (low, high) in enumerate(self._bins.ends))
+        return bins[min(counts) : max(counts) + 1] if self._trimmed and counts else bins

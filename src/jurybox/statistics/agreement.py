@@ -206,7 +206,7 @@ def agree(
 
 def points_of(scale: Scale) -> int:
     """Return how many points a scale has; 0 for a continuous one."""
-    return 0 if scale.continuous else round(scale.high - scale.low) + 1
+    return len(scale.points or ())
 
 
 def _ordered(

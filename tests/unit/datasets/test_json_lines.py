@@ -57,24 +57,24 @@ def test_line_numbers_are_those_of_the_file() -> None:
                 "complete it, on one line [json-syntax]"
             ),
         ),
-        ('{"é": x}', "1:7: not valid JSON (expecting value); hint it here [json-syntax]"),
+        ('{"é": x}', "1:7: not valid JSON (expecting value); correct it here [json-syntax]"),
         (
             "{'task': 1}",
             (
                 "1:2: not valid JSON (expecting property name enclosed in double quotes); "
-                "hint it here [json-syntax]"
+                "correct it here [json-syntax]"
             ),
         ),
         (
             '{"task": "x",}',
             (
                 "1:14: not valid JSON (illegal trailing comma before end of object); "
-                "hint it here [json-syntax]"
+                "correct it here [json-syntax]"
             ),
         ),
         (
             '{"task": "a\tb"}',
-            ("1:12: not valid JSON (invalid control character); hint it here [json-syntax]"),
+            ("1:12: not valid JSON (invalid control character); correct it here [json-syntax]"),
         ),
         (
             GOOD + " " + GOOD,
@@ -129,7 +129,7 @@ def test_what_is_wrong_with_a_line_is_said_exactly(line: str, said: str) -> None
     found = only_finding(line)
     # Later versions of Python have more words for the same comma.
     if "trailing comma" in said:
-        assert found.endswith("hint it here [json-syntax]")
+        assert found.endswith("correct it here [json-syntax]")
     else:
         assert found == said
 

@@ -77,7 +77,7 @@ def _facts(rubric: Rubric) -> dict[str, Any]:
         "version": rubric.version,
         "title": rubric.title,
         "description": rubric.description,
-        "scale": [rubric.scale.low, rubric.scale.high],
+        "scale": list(rubric.scale.ends),
         "criteria": [criterion.id for criterion in rubric.criteria],
         "sha256": rubric.sha256,
     }

@@ -235,6 +235,8 @@ def examine(
         reasoning = {whole.id: "\n".join(f"{name}: {text}" for name, text in reasoning.items())}
         shares = [weighted_mean(criteria, shares)]
     checklist = completed(judging.checklist, seat.judge, pair=False)
-    scores = {each.id: each.scale.at(share) for each, share in zip(scored, shares, strict=True)}
+    scores = {
+        each.id: each.scale.denormalize(share) for each, share in zip(scored, shares, strict=True)
+    }
     remarks = Remarks(reasoning=reasoning, bias_checklist=checklist)
     return Answer(value=Scores(scores=scores, remarks=remarks), replies=gathered.readings.replies)

@@ -133,11 +133,11 @@ def read_scores(
     scores: dict[str, float] = {}
     for name, scale in scales.items():
         if name in given:
-            problem = scale.problem_with(given[name])
-            if problem is None:
-                scores[name] = given[name]
+            score = scale.read(given[name])
+            if isinstance(score, str):
+                problems.append(f'the score of "{name}" {score}')
             else:
-                problems.append(f'the score of "{name}" {problem}')
+                scores[name] = score
     return as_defect(problems) if problems else Scores(scores=scores, remarks=remarks)
 
 

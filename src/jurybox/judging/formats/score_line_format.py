@@ -116,7 +116,7 @@ def _without_thoughts(text: str, scale: Scale) -> str | Defect:
 
 def _bare_score(written: str, name: str, scale: Scale) -> Scores | Defect:
     score = read_number(written)
-    if score is None or scale.problem_with(score) is not None:
+    if score is None or isinstance(scale.read(score), str):
         return Defect(f"the score {written} is not {scale.describe()}.")
     return Scores(scores={name: score}, remarks=Remarks(reasoning={name: ""}, bias_checklist={}))
 
@@ -146,6 +146,6 @@ def _score_at(text: str, at: int, scale: Scale) -> float | Defect | None:
     if _SPOILT.match(text, end):
         return Defect(f"the score is not a plain number: give {scale.describe()}.")
     score = read_number(number[0])
-    if score is None or scale.problem_with(score) is not None:
+    if score is None or isinstance(scale.read(score), str):
         return Defect(f"the score {number[0]} is not {scale.describe()}.")
     return score

@@ -57,20 +57,21 @@ def read_strict_scores(
     given = found.value
     if found.end != len(bare):
         return Defect("text follows the JSON object: give the object and nothing else.")
-    problems = [*_score_problems(given, scales), *_rationale_problems(given, most_words)]
+    scores: dict[str, float] = {}
+    problems: list[str] = []
+    for name, scale in scales.items():
+        score = scale.read(given[name]) if name in given else "is missing"
+        if isinstance(score, str):
+            problems.append(f'"{name}" {score}')
+        else:
+            scores[name] = score
+    problems += _rationale_problems(given, most_words)
     if problems:
         return as_defect(problems)
     rationale: str = given[_RATIONALE]
     extra = {key: value for key, value in given.items() if key not in {*scales, _RATIONALE}}
     remarks = Remarks(reasoning=dict.fromkeys(scales, rationale), bias_checklist={}, extra=extra)
-    return Scores(scores={name: given[name] for name in scales}, remarks=remarks)
-
-
-def _score_problems(given: Mapping[str, Any], scales: Mapping[str, Scale]) -> Iterator[str]:
-    for name, scale in scales.items():
-        problem = scale.problem_with(given[name]) if name in given else "is missing"
-        if problem is not None:
-            yield f'"{name}" {problem}'
+    return Scores(scores=scores, remarks=remarks)
 
 
 def _rationale_problems(given: Mapping[str, Any], most_words: int | None) -> Iterator[str]:

@@ -85,7 +85,8 @@ def of_sample_figure(name: str, rubric: Rubric) -> Axis | None:
             return WHOLE
     if criterion is None:
         return None
-    return Axis(low=criterion.scale.low, high=criterion.scale.high, bounded=True)
+    low, high = criterion.scale.ends
+    return Axis(low=low, high=high, bounded=True)
 
 
 def above(value: float) -> float:

@@ -173,10 +173,7 @@ def _of_criteria(criteria: Iterable[CriterionReport], side: str) -> Iterator[Gro
 
 
 def _share(criterion: CriterionReport) -> float:
-    if criterion.score is None:
-        return 1.0
-    low, high = criterion.scale
-    return (criterion.score - low) / (high - low)
+    return 1.0 if criterion.score is None else criterion.normalize(criterion.score)
 
 
 def independence(store: Store, run: RunRow) -> Independence | None:

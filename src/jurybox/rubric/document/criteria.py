@@ -397,11 +397,10 @@ def _read_level(
 def _check_scale(ends: tuple[float, float], scale: Scale, place: Place, findings: Findings) -> bool:
     for end in ends:
         if not scale.accepts(end):
-            limits = (show_number(each) for each in (scale.low, scale.high))
+            limits = map(show_number, scale.ends)
             hint = f"use a score from {' to '.join(limits)}, or change the scale"
-            if not scale.continuous and scale.low <= end <= scale.high:
-                both = f"{float(scale.low)}-{float(scale.high)}"
-                hint = f"write the scale as `{both}` to allow fractions"
+            if scale.contains(end):
+                hint = f"write the scale as `{scale.as_continuous}` to allow fractions"
             problem = f"the level {show_number(end)} is not on the scale {scale}"
             findings.add(place, "level-outside-scale", problem, hint)
             return False

@@ -226,7 +226,7 @@ def _read_protocol(fields: Fields, scale: Scale | None) -> Protocol:
     reply_format = fields.choice("reply_format", REPLY_FORMATS)
     words_used = _is_used(fields, "rationale_words", reply_format)
     fallback_used = _is_used(fields, "fallback_score", reply_format)
-    low, high = (None, None) if scale is None else (scale.low, scale.high)
+    low, high = (None, None) if scale is None else scale.ends
     given = {
         "votes": fields.whole("votes", 1, 99),
         "stop_when_decided": fields.flag("stop_when_decided"),
@@ -281,7 +281,7 @@ def _read_without_response(fields: Fields, scales: Mapping[str, Scale | None]) -
         elif scale is not None and not scale.accepts(score):
             fields.findings.add(value.place, "out-of-range", problem, hint)
         elif known and scale is not None:
-            scores[key.text] = float(score) if scale.continuous else int(score)
+            scores[key.text] = scale.nearest(score)
     # In the order of the criteria, so that the order of writing says nothing.
     return {criterion: scores[criterion] for criterion in scales if criterion in scores}
 

@@ -273,7 +273,7 @@ def _note_bad(name: str, base: Base, reading: Reading, fields: Fields, findings:
         has = "a finding" if count == 1 else f"{count} findings"
         first = reading.findings[0]
         problem = f"the base `{name}` has {has}, first {base.origin}:{first}"
-        findings.add(fields.value_place(EXTENDS), "bad-base", problem, "hint the base")
+        findings.add(fields.value_place(EXTENDS), "bad-base", problem, "correct the base")
 
 
 def _note_cycle(name: str, fields: Fields, findings: Findings) -> None:

@@ -184,7 +184,7 @@ class ConditionReader:
                 value.place,
                 "bad-condition",
                 f"no number of words is {kind_of(value)}",
-                "hint the range",
+                "correct the range",
             )
         return WordCount(text=text, low=low, high=high)
 
@@ -223,7 +223,7 @@ class ConditionReader:
             return None
         if low is not None and high is not None and low > high:
             problem = f"no number is {kind_of(value)}"
-            self._findings.add(value.place, "bad-condition", problem, "hint the range")
+            self._findings.add(value.place, "bad-condition", problem, "correct the range")
         return SignalWithin(signal=name, low=low, high=high)
 
 
@@ -288,7 +288,7 @@ def build_rules(
     fields = Fields(node, "a rules block", RULES_KEYS, findings)
     if scale is not None and not scale.continuous:
         problem = f"automated rules give fractions, and the scale {scale} has whole numbers only"
-        hint = f"use a continuous scale such as `{float(scale.low)}-{float(scale.high)}`"
+        hint = f"use a continuous scale such as `{scale.as_continuous}`"
         findings.add(node.place, "rules-scale", problem, hint)
     fields.require("base", "say which score to start from")
     base = fields.number("base")

@@ -93,9 +93,7 @@ def _between(low: float | None, high: float | None) -> str:
 def read_thresholds(fields: Fields, scales: Mapping[str, Scale | None], overall: str) -> Thresholds:
     """Read every threshold; ``scales`` are those of the criteria that the body defines."""
     components = dict(_read_components(fields, tuple(scales)))
-    ends = {
-        name: _OPEN if scale is None else (scale.low, scale.high) for name, scale in scales.items()
-    }
+    ends = {name: _OPEN if scale is None else scale.ends for name, scale in scales.items()}
     of_sample = _sample_ends(ends, overall, components=bool(components))
     of_run = _run_ends(ends, overall, components=bool(components))
     sample = _Names("a sample", of_sample if scales else {}, fields.findings)

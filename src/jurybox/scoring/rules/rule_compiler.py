@@ -118,9 +118,8 @@ class CompiledCriterion(NamedTuple):
             if holding:
                 trace.append(fired)
                 shown.append(tuple(dict.fromkeys(fact for needed in holding for fact in needed)))
-        scale = self.criterion.scale
         total = self.base + sum(rule.amount for rule in trace)
-        score = round(min(scale.high, max(scale.low, total)), DECIMALS)
+        score = round(self.criterion.scale.clamp(total), DECIMALS)
         level = self.criterion.band(score)
         result = CriterionScore(
             id=self.criterion.id,
@@ -164,7 +163,7 @@ def overall_score(rubric: Rubric, scores: Mapping[str, float]) -> float | None:
     counting = [each for each in rubric.criteria if each.weight]
     if any(each.id not in scores for each in counting):
         return None
-    shares = (each.scale.share(scores[each.id]) for each in counting)
+    shares = (each.scale.normalize(scores[each.id]) for each in counting)
     return round(weighted_mean(counting, shares), DECIMALS)
 
 

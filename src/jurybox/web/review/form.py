@@ -108,8 +108,8 @@ def _untold() -> Choice:
 def _score_field(criterion: Criterion) -> Field:
     scale = criterion.scale
     name = SCORE + criterion.id
-    points = range(int(scale.low), int(scale.high) + 1)
-    if scale.continuous or len(points) > _MOST_CHOICES:
+    points = scale.points
+    if points is None or len(points) > _MOST_CHOICES:
         return Field(
             name=name,
             title=criterion.name,
@@ -117,7 +117,7 @@ def _score_field(criterion: Criterion) -> Field:
             choices=(_untold(),),
             low=show_number(scale.low),
             high=show_number(scale.high),
-            step="any" if scale.continuous else "1",
+            step="any" if points is None else "1",
             readings=tuple(map(_reading, criterion.levels)),
         )
     return Field(

@@ -27,7 +27,7 @@ VOTES = (0, 1, 2)
 
 
 def scores(share: float) -> list[float]:
-    return [SCALES[text].at(share) for text in ("0-2", "1-5", "0.0-1.0")]
+    return [SCALES[text].denormalize(share) for text in ("0-2", "1-5", "0.0-1.0")]
 
 
 # Against a reference ---------------------------------------------------------------------------
@@ -395,9 +395,9 @@ def test_e5_every_share_is_on_the_scale_and_more_is_never_less(
     other: float,
 ) -> None:
     scale = Scale(low=low, high=low + width, continuous=continuous)
-    less, more = (scale.at(share) for share in sorted((one, other)))
+    less, more = (scale.denormalize(share) for share in sorted((one, other)))
     assert scale.accepts(less)
     assert scale.accepts(more)
     assert less <= more
-    assert scale.at(0) == low
-    assert scale.at(1) == low + width
+    assert scale.denormalize(0) == low
+    assert scale.denormalize(1) == low + width

@@ -99,7 +99,7 @@ def test_anything_else_is_refused(value: str) -> None:
 
 def test_a_range_that_runs_downwards_is_refused() -> None:
     assert findings("{echo: 0.5..0.2}") == [
-        "no number is `0.5..0.2`; hint the range [bad-condition]"
+        "no number is `0.5..0.2`; correct the range [bad-condition]"
     ]
 
 
