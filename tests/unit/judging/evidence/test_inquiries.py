@@ -374,7 +374,7 @@ def test_e10_every_vote_of_three_asks_in_other_words(
 )
 def test_a_share_is_a_point_of_the_scale(scale: str, points: list[float]) -> None:
     read = Scale.parse(scale)
-    found = [read.at(share) for share in (0, 0.25, 0.5, 0.75, 1)]
+    found = [read.denormalize(share) for share in (0, 0.25, 0.5, 0.75, 1)]
     assert found == points
     assert all(read.accepts(each) for each in found)
     assert all(isinstance(each, int) is not read.continuous for each in found)
