@@ -29,31 +29,27 @@ EVERY = 0.001
 STAGES = ("prompt", "call", "read", "score", "store", "rest")
 # By the path inside the package; the first that fits.
 PLACES = (
-    ("judging/replies/", "read"),
+    ("judging/formats/", "read"),
     ("judging/verdict", "read"),
     ("judging/safety", "read"),
     ("judging/jury", "score"),
-    ("judging/votes", "score"),
-    ("judging/report", "score"),
+    ("judging/evaluation_report", "score"),
+    ("judging/report_builder", "score"),
     ("scoring/", "score"),
     ("judging/", "prompt"),
     ("documents/", "prompt"),
     ("rubric/", "prompt"),
     ("models/", "call"),
-    ("running/caller", "call"),
-    ("running/limits", "call"),
-    ("running/slots", "call"),
-    ("running/drive", "call"),
-    ("running/transcript", "store"),
-    ("running/records", "store"),
-    ("running/sink", "store"),
-    ("running/storing", "store"),
+    ("engine/caller", "call"),
+    ("engine/driver", "call"),
+    ("engine/transcript", "store"),
+    ("engine/records", "store"),
     ("storage/", "store"),
 )
 FUNCTIONS = {"sample_row": "store", "_json": "store"}
 """Of modules that belong to no stage as a whole."""
-CLIENT_THREADS = ("tokio", "reqwest", "pyreqwest")
-CLIENTS = ("/aiohttp/", "/pyreqwest/", "/asyncio/selector_events", "/asyncio/sslproto")
+CLIENT_THREADS = ("wreq",)
+CLIENTS = ("/asyncio/selector_events",)
 
 
 def stage_of(frame: FrameType | None) -> str | None:
