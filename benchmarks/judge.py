@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from jurybox import EvaluationReport, evaluate
-from jurybox.models.local.catalogue import default_judge
+from jurybox.models.local.files import default_judge
 
 CASES = Path(__file__).parent / "judge_cases"
 Case = dict[str, Any]

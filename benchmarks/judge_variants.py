@@ -30,7 +30,7 @@ from jurybox.judging.evidence.text_overlap import Vocabulary, statements
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.judging.flow import Defect
 from jurybox.judging.protocol import Seat
-from jurybox.models.local.catalogue import default_judge
+from jurybox.models.local.files import default_judge
 from jurybox.rubric.model import Generation
 from jurybox.sample import Response, Sample
 from jurybox.wiring import build_models, read_settings

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jurybox.models.local.catalogue import find
-from jurybox.models.local.files import ModelFile, models_folder
+from jurybox.models.local.files import ModelFile, find_model, models_folder
 
 # Before any test has a home of its own.
 _FOLDER = models_folder(os.environ.get("JURYBOX_MODELS"), os.environ)
@@ -17,7 +16,7 @@ JUDGE = "qwen2.5-coder-1.5b-instruct-q4_k_m"
 
 def path_of(name: str) -> Path:
     """Return a model's file; a test that needs one that isn't there fails, and says how to fix."""
-    path = _FOLDER / find(name).file
+    path = _FOLDER / find_model(name).file
     if not path.is_file():
         pytest.fail(f"this test needs a real model: run `jurybox model pull {name}`")
     return path
@@ -25,4 +24,4 @@ def path_of(name: str) -> Path:
 
 def file_of(name: str) -> ModelFile:
     """Return a model's file with the hash that pulling it has checked."""
-    return ModelFile(path=path_of(name), sha256=find(name).sha256, entry=find(name))
+    return ModelFile(path=path_of(name), sha256=find_model(name).sha256, entry=find_model(name))

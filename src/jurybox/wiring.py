@@ -299,9 +299,7 @@ def embedded_judge() -> str | None:
 
     It is never fetched by itself: a gigabyte is nobody's default.
     """
-    from jurybox.models.local.catalogue import default_judge
-    from jurybox.models.local.files import path_of
-    from jurybox.models.local.runtime import installed_runtime
+    from jurybox.models.local.files import default_judge, installed_runtime, path_of
 
     entry = default_judge()
     there = installed_runtime() is not None and path_of(entry, models_folder()).is_file()
@@ -310,10 +308,9 @@ def embedded_judge() -> str | None:
 
 def no_judge_error(problem: str, hint: str, where: str = "") -> InputError:
     """Say that a judge is needed, and both ways to have one."""
-    from jurybox.models.local.catalogue import default_judge, shown_bytes
-    from jurybox.models.local.runtime import installed_runtime
+    from jurybox.models.local.files import default_judge, format_bytes, installed_runtime
 
     extra = "" if installed_runtime() else '`pip install "jurybox[local]"` and '
-    size = shown_bytes(default_judge().bytes)
+    size = format_bytes(default_judge().bytes)
     also = f"or run {extra}`jurybox model pull` ({size}) to have the embedded one"
     return InputError(problem, f"{hint}, {also}", where)

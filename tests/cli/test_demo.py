@@ -13,8 +13,7 @@ import real_models
 from jurybox.cli.demo.demo_pairs import ComparedPair, Orders, Pair, demo_pairs
 from jurybox.cli.demo.demo_run import how_to_have_it, rule_scores
 from jurybox.cli.demo.demo_view import pair_line
-from jurybox.models.local.catalogue import default_judge
-from jurybox.models.local.files import path_of
+from jurybox.models.local.files import default_judge, path_of
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "demo"
 FILES = [".jurybox", "answers.jsonl", "judge.py", "report.html", "suite.yaml"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jurybox.models.local.catalogue import catalogue
+from jurybox.models.local.files import catalog
 
 JURYBOX = Path(sys.executable).parent / "jurybox"
 JUDGES = """
@@ -213,7 +213,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert done.out == ""
 
 
-EMBEDDED = catalogue()[0]
+EMBEDDED = catalog()[0]
 NOBODY = (
     "no judge was given; name a model, such as `openai/gpt-4.1-2025-04-14`,"
     " or run `jurybox model pull` (1.1 GB) to have the embedded one\n"

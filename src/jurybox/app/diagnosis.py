@@ -13,7 +13,7 @@ import msgspec
 
 from jurybox import __version__
 from jurybox.errors import JuryboxError
-from jurybox.models.local.runtime import cores
+from jurybox.models.local.files import cores
 from jurybox.settings import (
     ANTHROPIC_API_KEY,
     MODELS,
@@ -97,20 +97,19 @@ def _extras() -> Iterable[DoctorCheck]:
 
 
 def _models() -> Iterable[DoctorCheck]:
-    from jurybox.models.local.catalogue import shown_bytes
-    from jurybox.models.local.files import installed
+    from jurybox.models.local.files import format_bytes, installed
     from jurybox.wiring import models_folder
 
     setting = None if read_settings().models is None else MODELS
     for kept in installed(models_folder()):
         pull = f"jurybox model pull {kept.entry.name}"
-        size = shown_bytes(kept.bytes)
+        size = format_bytes(kept.bytes)
         state, value, hint = {
             "ready": ("fine", f"{size}, hash checked", ""),
             "unchecked": ("fine", f"{size}, hash not checked yet", ""),
             "damaged": ("broken", f"{size}, damaged", pull),
             "partial": ("absent", f"{size} of it pulled", pull),
-            "absent": ("absent", "not pulled", f"{pull} ({shown_bytes(kept.entry.bytes)})"),
+            "absent": ("absent", "not pulled", f"{pull} ({format_bytes(kept.entry.bytes)})"),
         }[kept.state]
         yield DoctorCheck(
             about="models",

@@ -125,7 +125,7 @@ def version_of(model: str, folder: str) -> str | None:
 
 
 def _local(name: str, folder: str) -> str | None:
-    from jurybox.models.local.runtime import runtime
+    from jurybox.models.local.files import runtime
     from jurybox.wiring import local_file
 
     try:

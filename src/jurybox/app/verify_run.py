@@ -16,7 +16,7 @@ from jurybox.engine.audit import Audit, Vouched, Voucher, audit
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.errors import IncompleteError
-from jurybox.models.local.runtime import cores
+from jurybox.models.local.files import cores
 from jurybox.reporting.stored import plan_of
 from jurybox.wiring import open_run_store
 

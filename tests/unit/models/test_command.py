@@ -19,7 +19,7 @@ from jurybox.engine.caller import Callers
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
-from jurybox.models import process
+from jurybox.models import command as command_module
 from jurybox.models.command import CommandModel
 from jurybox.rubric.model import Generation
 from jurybox.sample import Turn, Usage
@@ -182,10 +182,10 @@ def test_an_object_that_is_none_is_unreadable_and_says_why(said: str, problem: s
 
 
 def test_an_endless_output_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "LARGEST", 300_000)
+    monkeypatch.setattr(command_module, "LARGEST", 3_000_000)
     trouble = trouble_of(python("while True: os.write(1, b'x' * 65536)"))
     assert (trouble.kind, trouble.retry) == ("unreadable", False)
-    assert str(trouble) == "the command printed more than 16 MB"
+    assert str(trouble) == "the command printed more than 3 MB"
 
 
 def test_a_large_output_is_fine() -> None:
@@ -396,7 +396,7 @@ def open_files() -> int:
 
 def test_what_a_command_leaves_behind_ends_with_the_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its child holds the output open; that is waited for a while, and isn't measured."""
-    monkeypatch.setattr(process, "_PATIENCE", 0.5)
+    monkeypatch.setattr(command_module, "_PATIENCE", 0.5)
     started = time.monotonic()
     reply = ask(python(f"{FORK}print('fine')"))
     took = time.monotonic() - started
@@ -414,7 +414,7 @@ def test_what_a_child_prints_after_the_command_has_ended_belongs_to_the_reply() 
 def test_a_child_that_left_the_session_does_not_hold_up_the_reply(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(process, "_PATIENCE", 0.2)
+    monkeypatch.setattr(command_module, "_PATIENCE", 0.2)
     code = f"{FORK.replace('child = os.fork()', 'child = os.fork() or os.setsid()')}print('fine')"
     started = time.monotonic()
     assert ask(python(code)).text == "fine"

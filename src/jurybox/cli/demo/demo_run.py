@@ -19,9 +19,13 @@ from jurybox.engine.plan import read_plan
 from jurybox.engine.ports import Store
 from jurybox.engine.records import read_result
 from jurybox.errors import IncompleteError, InputError
-from jurybox.models.local.catalogue import default_judge, find, shown_bytes
-from jurybox.models.local.files import is_path
-from jurybox.models.local.runtime import installed_runtime
+from jurybox.models.local.files import (
+    default_judge,
+    find_model,
+    format_bytes,
+    installed_runtime,
+    is_path,
+)
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.reports import write_report
 from jurybox.reporting.view import RunView
@@ -102,13 +106,13 @@ def judge_for(name: str | None) -> str | None:
     """Return the model that judges: the one that is named, or the embedded judge if it is here.
 
     Raises:
-        InputError: the catalogue has none of that name.
+        InputError: the catalog has none of that name.
 
     """
     if name is None:
         return embedded_judge()
     bare = name.removeprefix("local/")
-    return f"local/{bare if is_path(bare) else find(bare).name}"
+    return f"local/{bare if is_path(bare) else find_model(bare).name}"
 
 
 def how_to_have_it() -> str:
@@ -116,7 +120,7 @@ def how_to_have_it() -> str:
     extra = "" if installed_runtime() else '`pip install "jurybox[local]"`, '
     if embedded_judge() is not None:
         return "the embedded judge was left out; `jurybox demo` without --model shows it at work"
-    size = shown_bytes(default_judge().bytes)
+    size = format_bytes(default_judge().bytes)
     return (
         "the rest needs the embedded judge, which isn't on this machine:"
         f" {extra}`jurybox model pull` ({size}), then `jurybox demo` again"

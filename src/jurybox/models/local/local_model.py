@@ -1,24 +1,127 @@
-"""``local/NAME``: a model that runs in this process."""
+"""``local/NAME``: a model that runs in this process, in a thread that owns its loaded file."""
 
 import asyncio
-from concurrent.futures import wait
+import atexit
+import os
+import threading
+import time
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future, wait
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Final
 
 import msgspec
 
 from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import ModelReply, ModelRequest
-from jurybox.models.local.answer import Completion, Stopped, Unanswerable
-from jurybox.models.local.engine import Engine, LoadingFailed
-from jurybox.models.local.files import ModelFile
-from jurybox.models.local.runtime import runtime
-from jurybox.models.local.worker import Ticket, worker_for
+from jurybox.models.local.files import ModelFile, runtime
+from jurybox.models.local.llama import (
+    Completion,
+    Engine,
+    LoadError,
+    RequestCancelledError,
+    UnanswerableError,
+)
 from jurybox.sample import Usage
 
 # The last one means a random seed to llama.cpp.
 _SEEDS: Final = 2**32 - 1
 _SHOWN_DIGITS: Final = 12
+
+
+_EXIT_TIMEOUT: Final = 30.0
+
+
+class QueuedRequest:
+    """A request in the queue; its answer, and how long that took without the wait."""
+
+    def __init__(self, request: ModelRequest) -> None:
+        self.request = request
+        self.answer: Future[Completion] = Future()
+        self.elapsed_ms = 0.0
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """Make the worker skip the request, or stop in the middle of its answer."""
+        self._cancelled = True
+
+    def is_cancelled(self) -> bool:
+        """Return whether the caller no longer waits."""
+        return self._cancelled
+
+
+class Worker:
+    """The thread of a file: it loads once, then answers requests one at a time."""
+
+    def __init__(self, load: Callable[[], Engine]) -> None:
+        self._load = load
+        self._waiting: SimpleQueue[QueuedRequest | None] = SimpleQueue()
+        self._closing = False
+        self._starting = threading.Lock()
+        # A program that ends doesn't wait for it; `unload` ends it in good order.
+        self._thread = threading.Thread(target=self._work, name="jurybox", daemon=True)
+
+    def submit(self, queued: QueuedRequest) -> None:
+        """Put a request into the queue."""
+        with self._starting:
+            if self._thread.ident is None:
+                self._thread.start()
+        self._waiting.put(queued)
+
+    def close(self) -> None:
+        """Stop what is in progress, and free the memory."""
+        self._closing = True
+        self._waiting.put(None)
+        if self._thread.ident is not None:
+            self._thread.join(_EXIT_TIMEOUT)
+
+    def _work(self) -> None:
+        engine: Engine | None = None
+        while (queued := self._waiting.get()) is not None:
+            if not queued.answer.set_running_or_notify_cancel():
+                continue
+            try:
+                if self._stopped(queued):
+                    raise RequestCancelledError  # noqa: TRY301 - it takes the way of every other failure
+                # A file that couldn't be loaded is tried again: it may have been replaced.
+                engine = engine or self._load()
+                queued.answer.set_result(self._answer(engine, queued))
+            except BaseException as error:  # noqa: BLE001 - it is handed to the caller
+                queued.answer.set_exception(error)
+        if engine is not None:
+            engine.close()
+
+    def _answer(self, engine: Engine, queued: QueuedRequest) -> Completion:
+        started = time.perf_counter()
+        answer = engine.complete(queued.request, lambda: self._stopped(queued))
+        queued.elapsed_ms = (time.perf_counter() - started) * 1000
+        return answer
+
+    def _stopped(self, queued: QueuedRequest) -> bool:
+        return self._closing or queued.is_cancelled()
+
+
+_workers: dict[Hashable, Worker] = {}
+
+
+def worker_for(key: Hashable, load: Callable[[], Engine]) -> Worker:
+    """Return the one worker of this process for a file."""
+    return _workers.setdefault(key, Worker(load))
+
+
+def unload() -> None:
+    """Stop all workers of this process and free their memory; a later request loads again."""
+    workers = list(_workers.values())
+    _workers.clear()
+    for worker in workers:
+        worker.close()
+
+
+atexit.register(unload)
+if hasattr(os, "register_at_fork"):
+    # Threads don't follow into a child process.
+    os.register_at_fork(after_in_child=_workers.clear)
 
 
 class LocalModel:
@@ -34,7 +137,7 @@ class LocalModel:
         self._name = name
         self._file = file
         self._runtime = runtime()
-        self._tickets: set[Ticket] = set()
+        self._requests: set[QueuedRequest] = set()
 
     @property
     def endpoint(self) -> str:
@@ -46,11 +149,11 @@ class LocalModel:
         generation = msgspec.structs.replace(
             request.generation, seed=request.generation.seed % _SEEDS
         )
-        ticket = Ticket(msgspec.structs.replace(request, generation=generation))
+        queued = QueuedRequest(msgspec.structs.replace(request, generation=generation))
         try:
-            answer = await self._answer(ticket)
+            answer = await self._answer(queued)
         except Exception as error:
-            raise self._trouble(error) from error
+            raise self._error(error) from error
         return ModelReply(
             text=answer.text,
             usage=Usage(
@@ -63,36 +166,36 @@ class LocalModel:
             model=f"{Path(self._name).name} sha256:{self._file.sha256[:_SHOWN_DIGITS]}",
             fingerprint=self._runtime,
             finish_reason=answer.finish_reason,
-            latency_model_ms=ticket.elapsed_ms,
+            latency_model_ms=queued.elapsed_ms,
             logprobs=answer.logprobs,
         )
 
     async def aclose(self) -> None:
         """Stop what is in progress for this model; the file stays loaded for the next one."""
-        tickets = list(self._tickets)
-        for ticket in tickets:
-            ticket.give_up()
-        await asyncio.to_thread(wait, [ticket.answer for ticket in tickets])
+        requests = list(self._requests)
+        for queued in requests:
+            queued.cancel()
+        await asyncio.to_thread(wait, [queued.answer for queued in requests])
 
-    async def _answer(self, ticket: Ticket) -> Completion:
-        self._tickets.add(ticket)
-        ticket.answer.add_done_callback(lambda _: self._tickets.discard(ticket))
-        worker_for((self._file.path, self._file.sha256), self._load).submit(ticket)
+    async def _answer(self, queued: QueuedRequest) -> Completion:
+        self._requests.add(queued)
+        queued.answer.add_done_callback(lambda _: self._requests.discard(queued))
+        worker_for((self._file.path, self._file.sha256), self._load).submit(queued)
         try:
-            return await asyncio.wrap_future(ticket.answer)
+            return await asyncio.wrap_future(queued.answer)
         finally:
-            ticket.give_up()
+            queued.cancel()
 
     def _load(self) -> Engine:
         return Engine(str(self._file.path))
 
-    def _trouble(self, error: Exception) -> ModelError:
+    def _error(self, error: Exception) -> ModelError:
         match error:
-            case Unanswerable():
+            case UnanswerableError():
                 return ModelError("refused", str(error), retry=False)
-            case Stopped():
+            case RequestCancelledError():
                 return ModelError("refused", "the model was closed meanwhile", retry=False)
-            case LoadingFailed():
+            case LoadError():
                 what = f"can't be loaded by {self._runtime}: {error}"
             case _:
                 what = f"the runtime failed with {type(error).__name__}: {error}"

@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from jurybox.models.local.answer import Answer, Stopped, Unanswerable, complaint
+from jurybox.models.local.llama import AnswerStream, RequestCancelledError, error_message
+from jurybox.models.local.prompt_cache import UnanswerableError
 
 
 def said(text: str, **more: Any) -> bytes:  # noqa: ANN401 - whatever JSON has
@@ -21,10 +22,10 @@ END = said(
 )
 
 
-def heard(*parts: bytes) -> Answer:
-    answer = Answer(lambda: False)
+def heard(*parts: bytes) -> AnswerStream:
+    answer = AnswerStream(lambda: False)
     for part in parts:
-        answer.hear(part)
+        answer.add(part)
     return answer
 
 
@@ -44,15 +45,15 @@ def test_the_parts_make_an_answer() -> None:
 
 
 def test_who_wants_no_more_ends_it() -> None:
-    answer = Answer(lambda: True)
-    assert answer.hear(said("y"))
-    with pytest.raises(Stopped):
+    answer = AnswerStream(lambda: True)
+    assert answer.add(said("y"))
+    with pytest.raises(RequestCancelledError):
         answer.check()
 
 
 def test_an_answer_that_is_complete_is_one_even_if_nobody_wants_it() -> None:
-    answer = Answer(lambda: True)
-    assert answer.hear(END)
+    answer = AnswerStream(lambda: True)
+    assert answer.add(END)
     answer.check()
 
 
@@ -67,14 +68,14 @@ def test_an_answer_that_is_complete_is_one_even_if_nobody_wants_it() -> None:
     ],
 )
 def test_a_complaint_ends_it_in_one_line(part: bytes, what: str) -> None:
-    answer = Answer(lambda: False)
-    assert answer.hear(part)
-    with pytest.raises(Unanswerable, match=what):
+    answer = AnswerStream(lambda: False)
+    assert answer.add(part)
+    with pytest.raises(UnanswerableError, match=what):
         answer.check()
 
 
 def test_an_answer_without_an_end_is_none() -> None:
-    with pytest.raises(Unanswerable, match="in the middle"):
+    with pytest.raises(UnanswerableError, match="in the middle"):
         heard(said("y")).check()
 
 
@@ -91,9 +92,9 @@ ALIKE = [{"token": each, "logprob": -11.931214332580566} for each in "!#$%&"]
 )
 def test_numbers_that_are_none_are_refused(token: dict[str, object]) -> None:
     answer = heard(said("", choice={"logprobs": {"content": [token]}}), END)
-    with pytest.raises(Unanswerable, match="weights are damaged"):
+    with pytest.raises(UnanswerableError, match="weights are damaged"):
         answer.completion(0, with_logprobs=True)
 
 
 def test_a_complaint_can_be_anything() -> None:
-    assert complaint([1]) == "it doesn't say why"
+    assert error_message([1]) == "it doesn't say why"

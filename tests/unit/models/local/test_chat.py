@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.models.local.answer import Unanswerable
-from jurybox.models.local.chat import Piece, Prompts, cut, placeholder, segments
+from jurybox.models.local.llama import UnanswerableError
+from jurybox.models.local.prompt_cache import Piece, Prompts, cut, placeholder, segments
 from jurybox.sample import Turn
 
 words = st.text(max_size=30)
@@ -66,7 +66,7 @@ def test_words_that_look_like_a_placeholder_are_words() -> None:
     "rendered", ["<|user|>", f"{placeholder(0)}{placeholder(0)}", placeholder(1)]
 )
 def test_a_template_that_does_not_say_each_message_once_is_refused(rendered: str) -> None:
-    with pytest.raises(Unanswerable, match="chat template"):
+    with pytest.raises(UnanswerableError, match="chat template"):
         cut(rendered, 1)
 
 
@@ -100,7 +100,9 @@ def test_a_prompt_that_leaves_no_room_for_an_answer_is_refused() -> None:
     messages = [Turn(role="user", content="ab")]
     (tokens,) = prompts.segments(messages, (), most=100)
     assert prompts.segments(messages, (), most=len(tokens) + 1)
-    with pytest.raises(Unanswerable, match=f"has {len(tokens)} tokens.* {len(tokens) - 1} at most"):
+    with pytest.raises(
+        UnanswerableError, match=f"has {len(tokens)} tokens.* {len(tokens) - 1} at most"
+    ):
         prompts.segments(messages, (), most=len(tokens))
 
 

@@ -9,10 +9,12 @@ import pytest
 
 from jurybox.errors import InputError
 from jurybox.models.local import files
-from jurybox.models.local.catalogue import Entry, catalogue, find
 from jurybox.models.local.files import (
+    CatalogModel,
+    catalog,
     checked,
     downloads_of,
+    find_model,
     installed,
     locate,
     locked,
@@ -26,8 +28,8 @@ from jurybox.models.local.files import (
 TINY = b"the bytes of a model" * 10
 
 
-def entry_of(data: bytes, name: str = "tiny") -> Entry:
-    return Entry(
+def entry_of(data: bytes, name: str = "tiny") -> CatalogModel:
+    return CatalogModel(
         name=name,
         file=f"{name}.gguf",
         bytes=len(data),
@@ -50,10 +52,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> Entry:
-    """A catalogue of one small model."""
-    monkeypatch.setattr(files, "catalogue", lambda: (ENTRY,))
-    monkeypatch.setattr(files, "find", lambda _: ENTRY)
+def known(monkeypatch: pytest.MonkeyPatch) -> CatalogModel:
+    """A catalog of one small model."""
+    monkeypatch.setattr(files, "catalog", lambda: (ENTRY,))
+    monkeypatch.setattr(files, "find_model", lambda _: ENTRY)
     return ENTRY
 
 
@@ -81,7 +83,7 @@ def test_the_folder_is_in_the_users_cache_unless_one_is_named(tmp_path: Path) ->
     assert models_folder("~/mine", {}) == home / "mine"
 
 
-def test_a_model_that_is_there_is_found_with_its_hash(folder: Path, known: Entry) -> None:
+def test_a_model_that_is_there_is_found_with_its_hash(folder: Path, known: CatalogModel) -> None:
     path_of(known, folder).write_bytes(TINY)
     found = locate("tiny", folder)
     assert (found.path, found.sha256, found.entry) == (folder / "tiny.gguf", ENTRY.sha256, ENTRY)
@@ -96,13 +98,13 @@ def test_a_model_that_is_not_there_says_how_to_get_it(folder: Path) -> None:
     )
 
 
-def test_a_model_of_another_size_is_damaged(folder: Path, known: Entry) -> None:
+def test_a_model_of_another_size_is_damaged(folder: Path, known: CatalogModel) -> None:
     path_of(known, folder).write_bytes(TINY[:-1])
     with pytest.raises(InputError, match="damaged: 199 bytes instead of 200; run `jurybox model"):
         locate("tiny", folder)
 
 
-def test_one_wrong_bit_is_found(folder: Path, known: Entry) -> None:
+def test_one_wrong_bit_is_found(folder: Path, known: CatalogModel) -> None:
     path_of(known, folder).write_bytes(bytes([TINY[0] ^ 1]) + TINY[1:])
     with pytest.raises(InputError, match=r"damaged: its SHA-256.*run `jurybox model pull tiny`"):
         locate("tiny", folder)
@@ -113,7 +115,7 @@ def test_one_wrong_bit_is_found(folder: Path, known: Entry) -> None:
 
 
 def test_a_file_is_hashed_once_as_long_as_it_stays_the_same(
-    folder: Path, known: Entry, monkeypatch: pytest.MonkeyPatch
+    folder: Path, known: CatalogModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = path_of(known, folder)
     path.write_bytes(TINY)
@@ -128,7 +130,7 @@ def test_a_file_is_hashed_once_as_long_as_it_stays_the_same(
     assert len(hashed) == 2
 
 
-def test_a_change_that_keeps_size_and_time_is_found(folder: Path, known: Entry) -> None:
+def test_a_change_that_keeps_size_and_time_is_found(folder: Path, known: CatalogModel) -> None:
     path = path_of(known, folder)
     path.write_bytes(TINY)
     checked(path, known, folder)
@@ -141,7 +143,7 @@ def test_a_change_that_keeps_size_and_time_is_found(folder: Path, known: Entry) 
 
 
 @pytest.mark.parametrize("garbage", [b"", b"{}", b"[1]", b"\xff", b'{"path": 3}'])
-def test_a_damaged_stamp_is_no_stamp(folder: Path, known: Entry, garbage: bytes) -> None:
+def test_a_damaged_stamp_is_no_stamp(folder: Path, known: CatalogModel, garbage: bytes) -> None:
     path = path_of(known, folder)
     path.write_bytes(TINY)
     checked(path, known, folder)
@@ -173,7 +175,7 @@ def test_a_file_of_ones_own_that_is_a_known_model_is_known_as_such(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     same = entry_of(OWN, "same")
-    monkeypatch.setattr(files, "catalogue", lambda: (same,))
+    monkeypatch.setattr(files, "catalog", lambda: (same,))
     (tmp_path / "other-name.gguf").write_bytes(OWN)
     assert locate("./other-name.gguf", folder).entry == same
 
@@ -184,13 +186,13 @@ def test_a_file_of_ones_own_that_is_no_model_is_refused(folder: Path) -> None:
 
 
 def test_the_file_name_of_a_known_model_is_answered_with_its_name(folder: Path) -> None:
-    name = find("smollm2-135m").name
+    name = find_model("smollm2-135m").name
     with pytest.raises(InputError, match=f"write `local/{name}` for the pulled model"):
         locate(f"{name}.gguf", folder)
 
 
 def test_a_folder_that_can_only_be_read_is_good_enough(
-    folder: Path, known: Entry, monkeypatch: pytest.MonkeyPatch
+    folder: Path, known: CatalogModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path_of(known, folder).write_bytes(TINY)
 
@@ -203,9 +205,9 @@ def test_a_folder_that_can_only_be_read_is_good_enough(
 
 
 def test_what_there_is_of_every_model_is_told(folder: Path) -> None:
-    assert [kept.state for kept in installed(folder)] == ["absent"] * len(catalogue())
-    assert [kept.state for kept in installed(folder / "none")] == ["absent"] * len(catalogue())
-    first, second = catalogue()
+    assert [kept.state for kept in installed(folder)] == ["absent"] * len(catalog())
+    assert [kept.state for kept in installed(folder / "none")] == ["absent"] * len(catalog())
+    first, second = catalog()
     partial_of(first, folder).write_bytes(b"12345")
     path_of(second, folder).write_bytes(b"123")
     kept = installed(folder)

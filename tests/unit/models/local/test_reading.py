@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.models.local.prefix_cache import Held, Reading, plan
+from jurybox.models.local.prompt_cache import CacheState, ReadPlan, plan
 
 BATCH = 3
 # Few tokens, so that prompts begin alike and questions collide.
@@ -45,14 +45,14 @@ class Server:
         self.numbers += [0] * len(tokens)
 
 
-def follow(server: Server, reading: Reading) -> None:
+def follow(server: Server, reading: ReadPlan) -> None:
     for step in reading.steps:
         assert server.read(step.tokens, keep=step.start > 0) == step.start
 
 
 def alone(segments: Prompt) -> list[int]:
     server = Server()
-    follow(server, plan(Held(), segments))
+    follow(server, plan(CacheState(), segments))
     return server.numbers
 
 
@@ -60,36 +60,36 @@ def alone(segments: Prompt) -> list[int]:
 def test_a_prompt_gives_the_same_numbers_after_any_others(
     others: list[tuple[Prompt, list[int]]], last: Prompt
 ) -> None:
-    server, held = Server(), Held()
+    server, held = Server(), CacheState()
     for segments, written in others:
         reading = plan(held, segments)
         follow(server, reading)
         assert server.numbers == alone(segments)
         server.write(written)
-        held = Held(tokens=reading.held.tokens, cuts=reading.held.cuts, more=bool(written))
+        held = CacheState(tokens=reading.cache.tokens, cuts=reading.cache.cuts, more=bool(written))
     follow(server, plan(held, last))
     assert server.numbers == alone(last)
 
 
 @given(prompt, segment)
 def test_what_is_shared_is_read_once(shared: Prompt, question: tuple[int, ...]) -> None:
-    first = plan(Held(), (*shared, question))
-    again = plan(first.held, (*shared, (4, 5)))
+    first = plan(CacheState(), (*shared, question))
+    again = plan(first.cache, (*shared, (4, 5)))
     length = sum(len(each) for each in shared)
     assert again.kept == length
     assert [step.start for step in again.steps] == [length]
 
 
 def test_nothing_is_kept_up_to_a_place_where_the_other_prompt_was_not_cut() -> None:
-    whole = plan(Held(), ((1, 2, 3, 4),))
-    assert plan(whole.held, ((1, 2), (3, 4))).kept == 0
-    cut = plan(Held(), ((1, 2), (3, 4)))
-    assert plan(cut.held, ((1, 2, 3), (4,))).kept == 0
-    assert plan(cut.held, ((1,), (2,), (3, 4))).kept == 0
+    whole = plan(CacheState(), ((1, 2, 3, 4),))
+    assert plan(whole.cache, ((1, 2), (3, 4))).kept == 0
+    cut = plan(CacheState(), ((1, 2), (3, 4)))
+    assert plan(cut.cache, ((1, 2, 3), (4,))).kept == 0
+    assert plan(cut.cache, ((1,), (2,), (3, 4))).kept == 0
 
 
 def test_a_question_that_begins_like_the_one_before_is_kept_apart_from_it() -> None:
-    held = plan(Held(), ((1, 2), (3, 4))).held
+    held = plan(CacheState(), ((1, 2), (3, 4))).cache
     first, second = plan(held, ((1, 2), (3, 5))).steps
     assert (first.start, first.tokens[:2]) == (2, (1, 2))
     assert first.tokens[2] != 3
@@ -97,7 +97,7 @@ def test_a_question_that_begins_like_the_one_before_is_kept_apart_from_it() -> N
 
 
 def test_what_the_model_wrote_itself_is_never_taken_for_the_prompt() -> None:
-    held = Held(tokens=(1, 2), cuts=(0,), more=True)
+    held = CacheState(tokens=(1, 2), cuts=(0,), more=True)
     assert len(plan(held, ((1, 2), (3,))).steps) == 2
-    quiet = Held(tokens=(1, 2), cuts=(0,))
+    quiet = CacheState(tokens=(1, 2), cuts=(0,))
     assert len(plan(quiet, ((1, 2), (3,))).steps) == 1

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from jurybox.judging.exchange import ModelRequest
-from jurybox.models.local.answer import Completion, Stopped
-from jurybox.models.local.worker import Ticket, Worker, unload, worker_for
+from jurybox.models.local.llama import Completion, RequestCancelledError
+from jurybox.models.local.local_model import QueuedRequest, Worker, unload, worker_for
 from jurybox.rubric.model import Generation
 from jurybox.sample import Turn
 
 SOON = 20.0
 
 
-def ask(text: str) -> Ticket:
+def ask(text: str) -> QueuedRequest:
     messages = (Turn(role="user", content=text),)
-    return Ticket(ModelRequest(model="local/m", messages=messages, generation=Generation()))
+    return QueuedRequest(ModelRequest(model="local/m", messages=messages, generation=Generation()))
 
 
-def result(ticket: Ticket) -> Completion | BaseException:
+def result(ticket: QueuedRequest) -> Completion | BaseException:
     return ticket.answer.exception(SOON) or ticket.answer.result(SOON)
 
 
@@ -38,7 +38,7 @@ class Slow:
         self.begun.set()
         while not self.allowed.wait(0.001):
             if stopped():
-                raise Stopped
+                raise RequestCancelledError
         if text == "fail":
             raise ValueError("out of order")
         return Completion(
@@ -62,7 +62,7 @@ def worker(engine: Slow) -> Iterator[Worker]:
     worker.close()
 
 
-def submitted(worker: Worker, *texts: str) -> list[Ticket]:
+def submitted(worker: Worker, *texts: str) -> list[QueuedRequest]:
     tickets = [ask(text) for text in texts]
     for ticket in tickets:
         worker.submit(ticket)
@@ -80,10 +80,10 @@ def test_requests_are_answered_in_order_with_the_time_it_took(worker: Worker, en
 def test_who_gives_up_in_the_queue_is_never_asked_for(worker: Worker, engine: Slow) -> None:
     first, second = submitted(worker, "first", "second")
     assert engine.begun.wait(SOON)
-    second.give_up()
+    second.cancel()
     engine.allowed.set()
     assert isinstance(result(first), Completion)
-    assert isinstance(result(second), Stopped)
+    assert isinstance(result(second), RequestCancelledError)
     assert engine.asked == ["first"]
 
 
@@ -92,8 +92,8 @@ def test_who_gives_up_in_the_middle_is_stopped_and_the_next_goes_on(
 ) -> None:
     first, second = submitted(worker, "first", "second")
     assert engine.begun.wait(SOON)
-    first.give_up()
-    assert isinstance(result(first), Stopped)
+    first.cancel()
+    assert isinstance(result(first), RequestCancelledError)
     engine.allowed.set()
     assert isinstance(result(second), Completion)
 
@@ -109,8 +109,8 @@ def test_closing_stops_in_the_middle_and_frees_the_engine(worker: Worker, engine
     first, second = submitted(worker, "first", "second")
     assert engine.begun.wait(SOON)
     worker.close()
-    assert isinstance(result(first), Stopped)
-    assert isinstance(result(second), Stopped)
+    assert isinstance(result(first), RequestCancelledError)
+    assert isinstance(result(second), RequestCancelledError)
     assert engine.closed
     worker.close()
 

@@ -1,4 +1,4 @@
-"""A model file loaded by llama.cpp, whose ready-built wheels are the package `xllamacpp`."""
+"""A model file in llama.cpp, whose ready-built wheels are the package `xllamacpp`."""
 
 import contextlib
 import ctypes
@@ -17,10 +17,16 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.judging.exchange import ModelRequest
-from jurybox.models.local.answer import Answer, Completion, Unanswerable, complaint
-from jurybox.models.local.chat import Piece, Prompts
-from jurybox.models.local.prefix_cache import Held, Reading, Step, plan
-from jurybox.models.local.runtime import PACKAGE, cores
+from jurybox.models.local.files import PACKAGE, cores
+from jurybox.models.local.prompt_cache import (
+    CacheState,
+    Piece,
+    Prompts,
+    ReadPlan,
+    ReadStep,
+    UnanswerableError,
+    plan,
+)
 
 # Longer prompts than any rubric needs; memory grows with it. A model made for less gets less.
 _CONTEXT: Final = 8192
@@ -37,12 +43,150 @@ _PROBE: Final = ((1, 2, 3), (4, 5))
 _FIRST: Final = {"temperature": 0.0, "top_k": 1}
 
 
-class LoadingFailed(Exception):  # noqa: N818 - it reads as what it is
-    """The runtime refuses the file."""
+NO_NUMBERS: Final = "its weights are damaged: they give no numbers"
 
 
-class _Inconsistent(Exception):  # noqa: N818 - never seen outside
-    """The server kept more or less of what it had read than it should have."""
+class RequestCancelledError(Exception):
+    """The caller no longer waits for the answer."""
+
+
+class Completion(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer; ``logprobs`` is JSON as OpenAI's chat completions have it."""
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    logprobs: str | None = None
+
+
+class _Token(msgspec.Struct):
+    token: str
+    logprob: float | None
+    top_logprobs: list["_Token"] = []
+
+
+class _Tokens(msgspec.Struct):
+    content: list[_Token] = []
+
+
+class _Choice(msgspec.Struct):
+    text: str
+    logprobs: _Tokens | None = None
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class _Timings(msgspec.Struct):
+    cache_n: int
+
+
+class _Event(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    timings: _Timings | None = None
+
+
+class AnswerStream:
+    """Collects the events of one streamed answer."""
+
+    def __init__(self, stopped: Callable[[], bool]) -> None:
+        self._stopped = stopped
+        self._was_stopped = False
+        self._error: str | None = None
+        self._texts: list[str] = []
+        self._tokens: list[_Token] = []
+        self._finish: str | None = None
+        self._read = 0
+        self.written = 0
+        self.kept = 0
+
+    def add(self, event: bytes) -> bool:
+        """Add an event; return True to end the answer."""
+        try:
+            self._take(event)
+        except Exception as error:  # noqa: BLE001 - none can pass through the server's code
+            self._error = f"{type(error).__name__}: {error}"
+        self._was_stopped = self._was_stopped or self._stopped()
+        return self._was_stopped or self._error is not None
+
+    def check(self) -> None:
+        """Raise what ended the answer early, if anything did."""
+        if self._was_stopped and self._finish is None:
+            raise RequestCancelledError
+        if self._error is not None:
+            raise UnanswerableError(f"the runtime refuses: {self._error}")
+        if self._finish is None:
+            raise UnanswerableError("the runtime ended in the middle of the answer")
+
+    def completion(self, kept: int, *, with_logprobs: bool) -> Completion:
+        """Return the whole answer.
+
+        Raises:
+            UnanswerableError: it has no probabilities, because the model gives no numbers.
+
+        """
+        entries = [_entry(token) for token in self._tokens]
+        return Completion(
+            text="".join(self._texts),
+            finish_reason=self._finish or "stop",
+            prompt_tokens=self._read,
+            completion_tokens=self.written,
+            cached_tokens=kept,
+            logprobs=msgspec.json.encode({"content": entries}).decode() if with_logprobs else None,
+        )
+
+    def _take(self, data: bytes) -> None:
+        event = msgspec.json.decode(data, type=_Event)
+        if not event.choices:
+            self._error = error_message(msgspec.json.decode(data))
+            return
+        choice = event.choices[0]
+        self._texts.append(choice.text)
+        self._tokens += [] if choice.logprobs is None else choice.logprobs.content
+        self._finish = choice.finish_reason or self._finish
+        if event.usage is not None:
+            self._read, self.written = event.usage.prompt_tokens, event.usage.completion_tokens
+        if event.timings is not None:
+            self.kept = event.timings.cache_n
+
+
+def error_message(answer: Any) -> str:  # noqa: ANN401 - whatever JSON the server sends
+    """Return the error of the server, in one line."""
+    match answer:
+        case {"error": {"message": str(message)}} | {"message": str(message)}:
+            return " ".join(message.split())
+        case _:
+            return "it doesn't say why"
+
+
+def _entry(token: _Token) -> dict[str, object]:
+    """Return a token as OpenAI writes it."""
+    # The server makes equal chances of what are no numbers; no model has five best words.
+    if len(token.top_logprobs) > 1 and len({each.logprob for each in token.top_logprobs}) == 1:
+        raise UnanswerableError(NO_NUMBERS)
+    return _probability(token) | {
+        "top_logprobs": [_probability(each) for each in token.top_logprobs]
+    }
+
+
+def _probability(token: _Token) -> dict[str, object]:
+    if token.logprob is None:
+        raise UnanswerableError(NO_NUMBERS)
+    return {"token": token.token, "logprob": token.logprob}
+
+
+class LoadError(Exception):
+    """The runtime can't load the file."""
+
+
+class _CacheMismatchError(Exception):
+    """The server kept more or less of its cache than planned."""
 
 
 class Engine:
@@ -52,7 +196,7 @@ class Engine:
         """Load the file.
 
         Raises:
-            LoadingFailed: it can't be loaded.
+            LoadError: it can't be loaded.
 
         """
         xllamacpp = _imported()
@@ -68,8 +212,8 @@ class Engine:
             shutil.rmtree(self._folder, ignore_errors=True)
             # Its own error says no more than that it failed.
             problem = "it is damaged, or of a kind that the runtime doesn't know"
-            raise LoadingFailed(problem) from error
-        self._held = Held()
+            raise LoadError(problem) from error
+        self._cache = CacheState()
         self._prompts = Prompts(self._rendered, self._tokenized)
         self._keeps = True
         try:
@@ -80,23 +224,23 @@ class Engine:
             raise
 
     def complete(self, request: ModelRequest, stopped: Callable[[], bool]) -> Completion:
-        """Answer; the same request gets the same answer, whatever was asked before.
+        """AnswerStream; the same request gets the same answer, whatever was asked before.
 
         Raises:
-            Stopped: ``stopped`` returned True in the middle.
-            Unanswerable: the question is too long, or asks for what can't be done.
+            RequestCancelledError: ``stopped`` returned True in the middle.
+            UnanswerableError: the question is too long, or asks for what can't be done.
 
         """
         shared = request.shared_ends if self._keeps else ()
         wanted = self._prompts.segments(request.messages, shared, most=self._context)
         try:
-            return self._answer(request, plan(self._held, wanted), stopped)
-        except _Inconsistent:
-            self._held = Held()
+            return self._answer(request, plan(self._cache, wanted), stopped)
+        except _CacheMismatchError:
+            self._cache = CacheState()
             try:
-                return self._answer(request, plan(self._held, wanted), stopped)
-            except _Inconsistent as error:
-                raise Unanswerable("the runtime doesn't read as it should") from error
+                return self._answer(request, plan(self._cache, wanted), stopped)
+            except _CacheMismatchError as error:
+                raise UnanswerableError("the runtime doesn't read as it should") from error
 
     def close(self) -> None:
         """Stop the server and free the memory."""
@@ -104,20 +248,20 @@ class Engine:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _answer(
-        self, request: ModelRequest, reading: Reading, stopped: Callable[[], bool]
+        self, request: ModelRequest, reading: ReadPlan, stopped: Callable[[], bool]
     ) -> Completion:
         # Until all is well, nothing is known of what the server holds.
-        self._held = Held()
+        self._cache = CacheState()
         for step in reading.steps[:-1]:
             self._run(step, {"n_predict": 0, **_FIRST}, stopped)
         answer = self._run(reading.steps[-1], _sampling(request), stopped)
-        self._held = msgspec.structs.replace(reading.held, more=answer.written > 1)
+        self._cache = msgspec.structs.replace(reading.cache, more=answer.written > 1)
         return answer.completion(reading.kept, with_logprobs=request.logprobs > 0)
 
     def _run(
-        self, step: Step, parameters: dict[str, object], stopped: Callable[[], bool]
-    ) -> Answer:
-        answer = Answer(stopped)
+        self, step: ReadStep, parameters: dict[str, object], stopped: Callable[[], bool]
+    ) -> AnswerStream:
+        answer = AnswerStream(stopped)
         body = {
             "prompt": step.tokens,
             "stream": True,
@@ -125,10 +269,10 @@ class Engine:
             "cache_prompt": step.start > 0,
             **parameters,
         }
-        self._server.handle_completions(msgspec.json.encode(body), answer.hear)
+        self._server.handle_completions(msgspec.json.encode(body), answer.add)
         answer.check()
         if answer.kept != step.start:
-            raise _Inconsistent
+            raise _CacheMismatchError
         return answer
 
     def _probe(self) -> None:
@@ -136,38 +280,38 @@ class Engine:
 
         Some kinds of models can't keep a part of it; those read every prompt as a whole.
         """
-        reading = plan(Held(), _PROBE)
+        reading = plan(CacheState(), _PROBE)
         try:
             for step in reading.steps:
                 answer = self._run(step, {"n_predict": 1, **_FIRST, "logprobs": 5}, lambda: False)
                 answer.completion(0, with_logprobs=True)
-        except _Inconsistent:
+        except _CacheMismatchError:
             self._keeps = False
-        except Unanswerable as error:
-            raise LoadingFailed(str(error)) from error
+        except UnanswerableError as error:
+            raise LoadError(str(error)) from error
         else:
-            self._held = reading.held
+            self._cache = reading.cache
 
     def _context_length(self) -> int:
         """Return how many tokens a question and its answer may have together."""
-        _, answer = self._asked("GET", "/props")
+        _, answer = self._call("GET", "/props")
         return answer["default_generation_settings"]["n_ctx"]
 
     def _rendered(self, messages: Sequence[dict[str, str]]) -> str:
-        status, answer = self._asked("POST", "/apply-template", {"messages": messages})
+        status, answer = self._call("POST", "/apply-template", {"messages": messages})
         if status != _OK:
-            raise Unanswerable(f"the model's chat template fails: {complaint(answer)}")
+            raise UnanswerableError(f"the model's chat template fails: {error_message(answer)}")
         return answer["prompt"]
 
     def _tokenized(self, piece: Piece) -> tuple[int, ...]:
         body = {"content": piece.text, "parse_special": piece.marks, "add_special": piece.opens}
-        status, answer = self._asked("POST", "/tokenize", body)
+        status, answer = self._call("POST", "/tokenize", body)
         if status != _OK:
-            raise Unanswerable(f"the runtime can't read the prompt: {complaint(answer)}")
+            raise UnanswerableError(f"the runtime can't read the prompt: {error_message(answer)}")
         return tuple(answer["tokens"])
 
-    def _asked(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """Ask what the server answers over its socket only; return the status and the answer."""
+    def _call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """Call the server over its socket; return the status and the answer."""
         connection = _Connection(self._socket)
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
         try:

