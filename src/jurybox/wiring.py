@@ -264,6 +264,13 @@ def open_run_store(url: str | None = None, *, create: bool = False) -> "Store":
     return open_store(url or read_settings().store or DEFAULT_STORE, create=create)
 
 
+def store_folder(url: str | None = None) -> Path:
+    """Return the folder of the store's file; for a server, that of the default store."""
+    where = url or read_settings().store or DEFAULT_STORE
+    is_file = not where.lower().startswith("postgres")
+    return Path(where.removeprefix("sqlite:///") if is_file else DEFAULT_STORE).parent
+
+
 def find_run(store: "Store", name: str) -> "RunRow":
     """Return a run by its id, by the beginning of its id, or the ``last`` one.
 
@@ -284,7 +291,7 @@ def find_run(store: "Store", name: str) -> "RunRow":
         return found[0]
     if found:
         ids = ", ".join(run.id for run in found[:_MANY])
-        raise InputError(f"several runs begin so: {ids}", "give more of the id", name)
+        raise InputError(f"several runs start with this: {ids}", "give more of the id", name)
     raise InputError("no such run", "`jurybox runs` lists them", name)
 
 

@@ -165,7 +165,7 @@ def test_exported_gold_doesnt_get_round_the_random_part(call: Call) -> None:
     call("export", "last", "--gold", "-o", "flagged.jsonl")
     done = call("estimate", "last", "--gold", "flagged.jsonl")
     assert done.code == 2
-    assert "flagged or picked, not drawn at random" in done.err
+    assert "flagged or picked samples, not drawn at random" in done.err
     review("random", 12)
     own = call("estimate", "last", "--json").json
     call("export", "last", "--gold", "-o", "both.jsonl")
@@ -189,7 +189,7 @@ def test_exported_gold_keeps_what_people_left_out_in_mind(call: Call) -> None:
     call("export", "last", "--gold", "-o", "gold.jsonl")
     done = call("estimate", "last", "--gold", "gold.jsonl", "--json")
     assert [each["figure"] for each in done.json["estimates"]] == ["depth"]
-    assert "left out: clarity, since people gave " in done.err
+    assert "left out: clarity, since 14 of the 24 samples" in done.err
 
 
 @pytest.mark.usefixtures("judged")
@@ -202,7 +202,7 @@ def test_gold_of_an_older_jurybox_goes_by_the_queues_that_it_tells(call: Call) -
     Path("gold.jsonl").write_text("\n".join(rows))
     done = call("estimate", "last", "--gold", "gold.jsonl", "--json")
     assert done.json["labelled"] == 11
-    assert "left out: 1 row of samples that were flagged or picked" in done.err
+    assert "left out: 1 row of flagged or picked samples" in done.err
 
 
 def test_gold_of_the_rows_counts_until_there_are_enough_reviews(
@@ -236,7 +236,7 @@ def test_estimate_says_to_go_back_to_what_was_passed_over(call: Call, judged: st
     store.close()
     done = call("estimate", "last")
     assert done.code == 2
-    assert "go back to those that were passed over in the random queue" in done.err
+    assert "review the samples that were skipped in the random queue" in done.err
     assert "22 reviewed samples wait to be counted: 3 samples before" in done.err
     assert "not drawn at random" not in done.err
 
@@ -369,7 +369,7 @@ def test_what_is_no_gold_is_left_out_and_said(call: Call) -> None:
     store.close()
     done = call("export", "last", "--gold", "-o", "gold.jsonl")
     assert "left out: 1 review made with the judges' verdict in sight" in done.err
-    assert "left out: 1 sample of which nobody could tell anything" in done.err
+    assert "left out: 1 sample that no reviewer could judge" in done.err
     assert "wrote gold.jsonl: 2 rows" in done.err
 
 

@@ -185,7 +185,7 @@ def test_the_beginning_of_several_ids_is_refused(jurybox: Callable, run_id: str)
     jurybox("run", "suite.yaml", "--limit", "1")
     done = jurybox("show", run_id[:4])
     assert done.code == 2
-    assert "several runs begin so" in done.err
+    assert "several runs start with this" in done.err
 
 
 @pytest.mark.usefixtures("run_id")

@@ -477,7 +477,7 @@ def test_a_finished_calibration_is_measured_anew_and_that_is_said(
     out, err = capfd.readouterr()
     assert first["id"] != json.loads(out)["id"]
     date = first["created_at"][:10]
-    assert f"this was measured before ({first['id']}, {date}); judging it anew" in err
+    assert f"this was measured before ({first['id']}, {date}); judging it again" in err
     assert asked() == 120
     assert run([*command, "--allow-unpinned", "--json", "--seed", "1"]) == 0
     assert "measured before" not in capfd.readouterr().err
@@ -544,7 +544,7 @@ def test_an_existing_file_is_never_written_over(calibrate: Calibrate) -> None:
     Path("answers-1.1.0.md").write_text("mine")
     code, said = calibrate("lenient", "--rounds", "1")
     assert code == 2
-    assert "the file is there already; name another with -o" in said["stderr"]
+    assert "the file exists already; name another with -o" in said["stderr"]
     assert Path("answers-1.1.0.md").read_text() == "mine"
     assert asked() == 0
     code, made = calibrate("lenient", "--rounds", "1", "-o", "new.md")
@@ -554,7 +554,7 @@ def test_an_existing_file_is_never_written_over(calibrate: Calibrate) -> None:
 @pytest.mark.parametrize(
     ("rows", "more", "says"),
     [
-        ([{"id": "1", "task": "t", "response": "r"}], (), "no row says what people think"),
+        ([{"id": "1", "task": "t", "response": "r"}], (), "no row has a label for its response"),
         (ROWS[:29], ("--rounds", "1"), "29 rows with gold are too few"),
         (ROWS, ("--cluster", "talk"), "the row has no `talk`"),
         (ROWS, ("--proposer", "python/JUDGES:proposer"), "a model proposes changes in rounds"),

@@ -1,4 +1,4 @@
-"""What moves the judges of a stored run: from the store, and from people's labels in a file."""
+"""Measure the biases of a stored run's judges."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from jurybox.statistics.bootstrap import Resampling
 
 PROBE: Final = "~probe"
-"""What the suite of a run is called behind its own name, where samples were judged again."""
+"""The suffix of a suite's name in runs of a probe."""
 
 
 def find_judged_run(store: Store, name: str) -> RunRow:
-    """Return a run by its name; ``last`` is the last one that isn't a probe of another.
+    """Return a run by its name; ``last`` is the last one that isn't a probe.
 
     Raises:
         InputError: there is no such run, or there are several.
@@ -41,13 +41,13 @@ def measure_bias(
     gold: str | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> "BiasReport":
-    """Return the figures that follow from what is stored; nobody is asked.
+    """Return the bias metrics of the stored votes; no model is called.
 
-    Without a file of ``gold``, people's reviews are that; ``note`` is told so.
+    Without a file of ``gold``, reviews are the labels; ``note`` is called with a notice then.
 
     Raises:
         InputError: the labels can't be used.
-        IncompleteError: something stored can't be read.
+        IncompleteError: the run can't be read.
 
     """
     from jurybox.calibration.bias_metrics import BiasReport, measure

@@ -1,4 +1,4 @@
-"""Calibrations as they are stored, and what they say about a run. Needs no numpy."""
+"""Stored calibrations, and what they say about a run. Needs no numpy."""
 
 import hashlib
 from itertools import islice
@@ -21,7 +21,7 @@ from jurybox.calibration.calibration_record import (
 from jurybox.engine.records import ENCODER, CalibrationRow, seal_of, sealed
 from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting.output_file import whole_file
-from jurybox.wiring import DEFAULT_STORE, read_settings
+from jurybox.wiring import store_folder
 
 if TYPE_CHECKING:
     from jurybox.engine.ports import Store
@@ -32,17 +32,15 @@ _MANY = 5
 _LOOKED_AT = 1000
 
 
-class _Judged(msgspec.Struct, frozen=True):
-    """What is read of a report here."""
-
+class _ReportMethod(msgspec.Struct, frozen=True):
     method: str
 
 
-_JUDGED = msgspec.json.Decoder(_Judged)
+_METHOD = msgspec.json.Decoder(_ReportMethod)
 
 
 def calibration_row(made: Calibration) -> CalibrationRow:
-    """Return a calibration as it is stored."""
+    """Return the row of a calibration."""
     return sealed(
         CalibrationRow(
             id=made.id,
@@ -68,11 +66,11 @@ def read_calibration(row: CalibrationRow) -> Calibration:
     """Return a stored calibration.
 
     Raises:
-        IncompleteError: somebody has changed it, or it can't be read.
+        IncompleteError: it was changed after it was stored, or can't be read.
 
     """
     if seal_of(row) != row.seal:
-        what = f"calibration {row.id} was changed after it was stored, so it proves nothing"
+        what = f"calibration {row.id} was changed after it was stored"
         raise IncompleteError(f"{what}; calibrate again")
     try:
         return Calibration(
@@ -101,63 +99,62 @@ def find_calibration(store: "Store", name: str) -> Calibration:
 
     Raises:
         InputError: there is no such calibration, or there are several.
-        IncompleteError: somebody has changed it.
+        IncompleteError: it was changed after it was stored.
 
     """
     rows = store.calibrations()
-    if name == LAST:
-        found = rows[:1]
-    else:
-        found = [row for row in rows if row.id == name] or [
-            row for row in rows if name and row.id.startswith(name)
-        ]
     if not rows:
         hint = "make one with `jurybox calibrate --gold FILE`"
         raise InputError("the store has no calibrations", hint)
+    if name == LAST:
+        return read_calibration(rows[0])
+    found = [row for row in rows if row.id == name] or [
+        row for row in rows if name and row.id.startswith(name)
+    ]
     if not found:
         known = ", ".join(row.id for row in rows[:_MANY])
         raise InputError("no such calibration", f"there are {known}", name)
     if len(found) > 1:
         ids = ", ".join(row.id for row in found[:_MANY])
-        raise InputError(f"several calibrations begin so: {ids}", "give more of the id", name)
+        raise InputError(f"several calibrations match: {ids}", "give more of the id", name)
     return read_calibration(found[0])
 
 
 def setting_of(view: "RunView") -> Setting | None:
-    """Return what a run's judging depends on; None where nobody judged."""
-    said: dict[str, Any] = view.metadata
-    rubric: dict[str, str] = said.get("rubric") or {}
-    prompt: str | None = said.get("evaluator_prompt_template_version_or_hash")
-    judges: str | None = said.get("evaluator_model_id")
+    """Return what a run's judging depends on; None where no judge was asked."""
+    metadata: dict[str, Any] = view.metadata
+    rubric: dict[str, str] = metadata.get("rubric") or {}
+    prompt: str | None = metadata.get("evaluator_prompt_template_version_or_hash")
+    judges: str | None = metadata.get("evaluator_model_id")
     if not judges or prompt is None or "sha256" not in rubric:
         return None
     return Setting(
         rubric_version=rubric.get("version", ""),
         rubric_sha256=rubric["sha256"],
         judges=tuple(judges.split(", ")),
-        judge_version=judge_version(view, judges.split(", ")),
+        judge_version=_judge_version(view, judges.split(", ")),
         prompt_sha256=prompt.removeprefix("sha256:"),
-        votes=said.get("votes") or 0,
+        votes=metadata.get("votes") or 0,
     )
 
 
-def judge_version(view: "RunView", judges: list[str]) -> str | None:
-    """Return which versions judged: those that names and files tell, and what providers report."""
+def _judge_version(view: "RunView", judges: list[str]) -> str | None:
+    """Return the judges' versions: from names and files, and as providers report them."""
     known: str | None = view.metadata.get("evaluator_model_version")
     reported = sorted(
         {each.version for name in judges for each in view.conclusion.reported.get(name, ())}
     )
-    told = ", ".join(reported)
-    if not told or told == known:
+    versions = ", ".join(reported)
+    if not versions or versions == known:
         return known
-    return f"{known}, reported {told}" if known else told
+    return f"{known}, reported {versions}" if known else versions
 
 
 def calibration_of_run(view: "RunView", store: "Store") -> CalibrationStatus | str | None:
-    """Return how a run stands with people.
+    """Return the calibration that applies to a run, or a text where it can't be read.
 
-    None where its rubric was never calibrated, or where the run was re-scored: its judges never saw
-    the rubric it names. A text where what is stored can't be believed.
+    None where its rubric was never calibrated, or the run was rescored: its judges never saw the
+    rubric it names.
     """
     setting = setting_of(view)
     if setting is None or view.derived_from is not None:
@@ -170,7 +167,7 @@ def calibration_of_run(view: "RunView", store: "Store") -> CalibrationStatus | s
     found = calibration_status(known, setting)
     if found is None or found.stale:
         return found
-    # Only now, for it takes samples to tell.
+    # Only now: this reads samples.
     try:
         methods = _methods(store, view.run_id)
     except msgspec.DecodeError as error:
@@ -179,13 +176,9 @@ def calibration_of_run(view: "RunView", store: "Store") -> CalibrationStatus | s
 
 
 def _methods(store: "Store", run_id: str) -> tuple[str, ...]:
-    """Return how the samples of a run were judged, as their reports call it.
-
-    Rows of one dataset are alike, and to look at all of a hundred thousand would take longer than
-    to show the run.
-    """
+    """Return the methods by which the first samples of a run were judged."""
     reports = (sample.report for sample in islice(store.samples(run_id), _LOOKED_AT))
-    return tuple(sorted({_JUDGED.decode(each).method for each in reports if each is not None}))
+    return tuple(sorted({_METHOD.decode(each).method for each in reports if each is not None}))
 
 
 def calibration_status_as_data(found: CalibrationStatus | str | None) -> dict[str, Any] | None:
@@ -213,13 +206,13 @@ _FOLDER: Final = "calibrations"
 _STATE: Final = "state.json"
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a calibration is.
+class CalibrationState(msgspec.Struct, frozen=True, kw_only=True):
+    """The progress of a calibration.
 
     Attributes:
-        key: the hash of all that decides what it does.
+        key: the hash of everything that decides what it does.
         runs: the run of each part and rubric.
-        replies: what a model proposed, by round; it was paid for.
+        replies: the proposer's replies by round.
         finished: whether its record is stored.
 
     """
@@ -234,64 +227,56 @@ class CalibrationFolder:
     """The folder of one calibration."""
 
     def __init__(
-        self, path: Path, state: State, *, is_new: bool, before: str | None = None
+        self, path: Path, state: CalibrationState, *, is_new: bool, before: str | None = None
     ) -> None:
         self.path = path
         self.state = state
         self.is_new = is_new
         self.before = before
-        """The last calibration that did the same and is finished, if this one is new."""
+        """The last finished calibration with the same key, if this one is new."""
 
     @property
     def id(self) -> str:
-        """The calibration's name."""
+        """The calibration's id."""
         return self.path.name
 
-    def run_of(self, label: str) -> str | None:
-        """Return the run that was begun for something."""
-        return self.state.runs.get(label)
-
     def note_run(self, label: str, run_id: str) -> None:
-        """Write down which run it is, before it costs anything."""
+        """Record a run before its first call."""
         self.save(runs={**self.state.runs, label: run_id})
 
     def forget_run(self, run_id: str) -> None:
-        """Have another run made in the place of one that came to nothing."""
+        """Remove a run without results, so that another is made."""
         self.save(runs={label: each for label, each in self.state.runs.items() if each != run_id})
 
     def note_reply(self, label: str, text: str) -> None:
-        """Write down what a model replied."""
-        said = [*self.state.replies.get(label, []), text]
-        self.save(replies={**self.state.replies, label: said})
-
-    def finish(self) -> None:
-        """Write down that there is nothing more to do."""
-        self.save(finished=True)
+        """Record a reply of the proposer, which was paid for."""
+        replies = [*self.state.replies.get(label, []), text]
+        self.save(replies={**self.state.replies, label: replies})
 
     def discard(self) -> None:
-        """Take away a folder in which nothing was done yet."""
+        """Delete a folder in which nothing was done yet."""
         (self.path / _STATE).unlink(missing_ok=True)
         self.path.rmdir()
 
     def save(self, **changes: object) -> None:
-        """Write down the state, with what has changed."""
+        """Store the state with some fields changed."""
         self.state = msgspec.structs.replace(self.state, **changes)
         with whole_file(self.path / _STATE) as file:
             file.write(ENCODER.encode(self.state))
 
 
 def key_of(ingredients: object) -> str:
-    """Return the hash of all that decides what a calibration does."""
+    """Return the hash of everything that decides what a calibration does."""
     return hashlib.sha256(ENCODER.encode(ingredients)).hexdigest()
 
 
 def open_folder(store_url: str | None, key: str) -> CalibrationFolder:
     """Return the folder of the calibration with this key, a new one if there is none."""
-    home = _home(store_url)
+    home = store_folder(store_url) / _FOLDER
     before: str | None = None
     for path in sorted(home.glob(f"*/{_STATE}"), reverse=True):
         try:
-            state = msgspec.json.decode(path.read_bytes(), type=State)
+            state = msgspec.json.decode(path.read_bytes(), type=CalibrationState)
         except (OSError, msgspec.DecodeError):
             continue
         if state.key != key:
@@ -301,14 +286,6 @@ def open_folder(store_url: str | None, key: str) -> CalibrationFolder:
         before = before or path.parent.name
     path = home / new_id("cal-")
     path.mkdir(parents=True)
-    made = CalibrationFolder(path, State(key=key), is_new=True, before=before)
+    made = CalibrationFolder(path, CalibrationState(key=key), is_new=True, before=before)
     made.save()
     return made
-
-
-def _home(store_url: str | None) -> Path:
-    """Return the folder beside the store; a server's is where the usual store would be."""
-    url = store_url or read_settings().store or DEFAULT_STORE
-    if url.lower().startswith("postgres"):
-        return Path(DEFAULT_STORE).parent / _FOLDER
-    return Path(url.removeprefix("sqlite:///")).parent / _FOLDER

@@ -1,10 +1,10 @@
-"""What ``jurybox doctor`` finds: what is installed, set and within reach. Nothing is changed."""
+"""Diagnose the installation for ``jurybox doctor``: extras, models, store, keys and settings."""
 
 import contextlib
 import importlib.metadata
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -26,7 +26,7 @@ from jurybox.settings import (
 )
 from jurybox.wiring import DEFAULT_STORE, open_run_store, read_settings, rubric_files
 
-# Found by the packages that they bring.
+# Each extra is recognized by a package that it installs.
 _EXTRAS: Final = {
     "parquet": "pyarrow",
     "postgres": "psycopg",
@@ -39,11 +39,7 @@ State = Literal["fine", "absent", "broken"]
 
 
 class DoctorCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was looked at.
-
-    ``absent`` is no fault: not everybody needs everything. ``setting`` is the variable that named
-    what was looked at, where one did.
-    """
+    """One check; ``absent`` is no fault. ``setting`` is the variable that configures it, if any."""
 
     about: str
     name: str
@@ -54,19 +50,19 @@ class DoctorCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was found."""
+    """The results of all checks."""
 
     machine: dict[str, str | int]
     findings: tuple[DoctorCheck, ...]
 
     @property
     def is_broken(self) -> bool:
-        """Whether something that a setting names can't be used."""
+        """Whether a setting names something that can't be used."""
         return any(each.state == "broken" and each.setting for each in self.findings)
 
 
 def diagnose() -> Diagnosis:
-    """Look at everything."""
+    """Run all checks."""
     findings = [*_extras(), *_models(), _store(), *_keys()]
     findings += _settings({each.setting for each in findings if each.state == "broken"})
     return Diagnosis(machine=_machine(), findings=tuple(findings))
@@ -136,15 +132,10 @@ def _store() -> DoctorCheck:
             setting=setting,
         )
     try:
-        store = open_run_store(where)
+        with contextlib.closing(open_run_store(where)) as store:
+            newest = store.runs(limit=1)
     except JuryboxError as error:
         return _broken("store", shown, error, setting)
-    try:
-        newest = store.runs(limit=1)
-    except JuryboxError as error:
-        return _broken("store", shown, error, setting)
-    finally:
-        store.close()
     value = f"opens; the last run is {newest[0].id}" if newest else "opens; no runs yet"
     return DoctorCheck(about="store", name=shown, state="fine", value=value, setting=setting)
 
@@ -161,40 +152,36 @@ def _keys() -> Iterable[DoctorCheck]:
 
 
 def _settings(broken: set[str | None]) -> Iterable[DoctorCheck]:
-    """Look at every other variable that is set, but for those that were found broken already."""
-    troubles = {RUBRICS: _trouble_with_rubrics(), PRICES: _trouble_with_prices()}
+    """Check every other variable that is set and not reported as broken yet."""
+    problems = {RUBRICS: _error(rubric_files), PRICES: _error(_check_prices)}
     names = [name for name in VARIABLES if os.environ.get(name) and name not in {*_KEYS, TOKEN}]
     if not names:
         yield DoctorCheck(
             about="settings", name="none is set", state="absent", value="all are at their defaults"
         )
     for name in names:
-        trouble = troubles.get(name)
-        if trouble is not None:
-            yield _broken("settings", name, trouble, name)
+        problem = problems.get(name)
+        if problem is not None:
+            yield _broken("settings", name, problem, name)
         elif name not in broken:
             shown = f"{_without_password(os.environ[name])} (from the environment)"
             yield DoctorCheck(about="settings", name=name, state="fine", value=shown, setting=name)
 
 
-def _trouble_with_rubrics() -> JuryboxError | None:
+def _error(check: Callable[[], object]) -> JuryboxError | None:
     try:
-        rubric_files()
+        check()
     except JuryboxError as error:
         return error
     return None
 
 
-def _trouble_with_prices() -> JuryboxError | None:
+def _check_prices() -> None:
     from jurybox.models.prices import load_prices
 
     named = read_settings().prices
-    try:
-        if named is not None:
-            load_prices(named)
-    except JuryboxError as error:
-        return error
-    return None
+    if named is not None:
+        load_prices(named)
 
 
 def _broken(about: str, name: str, error: JuryboxError, setting: str | None) -> DoctorCheck:
@@ -209,7 +196,7 @@ def _version(package: str) -> str | None:
 
 
 def _without_password(text: str) -> str:
-    """Return a value that may be shown: an address may hold a password, or a key in a query."""
+    """Return a value without the password or query key that an address may hold."""
     if "://" not in text:
         return text
     try:

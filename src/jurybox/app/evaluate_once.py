@@ -1,15 +1,19 @@
-"""One evaluation, from names and texts to a report."""
+"""Evaluate one response, or a pair, from names and texts to a report."""
 
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
-
 from jurybox.errors import InputError
 from jurybox.text_format import listed
-from jurybox.wiring import load_rubric, read_settings
+from jurybox.wiring import (
+    build_models,
+    embedded_judge,
+    load_rubric,
+    no_judge_error,
+    read_settings,
+)
 
 if TYPE_CHECKING:
     from jurybox.engine.driver import OnExchange
@@ -41,27 +45,32 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
 ) -> "EvaluationReport":
     """Judge one response, or compare two, and return the report.
 
-    Where the rubric has rules of its own for every criterion, they give the scores of a single
-    response, and no judge is needed; what judges say then stands beside them (`RulesReport`).
+    Where the rubric has rules for every criterion, they score a single response and no judge is
+    needed; the verdict of judges is then reported next to theirs (`RulesReport`).
+
+    Example:
+        >>> from jurybox import evaluate
+        >>> report = evaluate(rubric="companion", task="I feel low.", response="I'm sorry to hear.")
+        >>> report.method
+        'rules'
 
     Args:
         rubric: a name, a path, or a rubric.
-        task: what was asked of the system under test.
-        response: what it said.
-        response_b: what another one said, to compare the two.
-        reference: the right answer; then every response is scored against it.
-        context: what the system under test was given to work with.
+        task: the request to the system under test.
+        response: its response.
+        response_b: another response, to compare the two.
+        reference: the correct answer; every response is then scored against it.
+        context: the material that the system under test was given.
         messages: the conversation before the task.
-        judges: models such as ``openai/gpt-4.1-2025-04-14``; several share the votes. None are
-            needed where the rubric's rules score everything; else, where none is named, the
-            embedded one judges if it is on this machine.
-        votes: how many votes; the rubric's number otherwise.
+        judges: models such as ``openai/gpt-4.1-2025-04-14``; several share the votes. Without any,
+            the rubric's rules score if they can, else the embedded judge if it is installed.
+        votes: the number of votes; the rubric's by default.
         base_url: the address of an OpenAI-compatible endpoint.
-        on_exchange: is called with every request and what came of it.
-        on_default_judge: is called with the embedded judge's name before it judges unnamed.
+        on_exchange: is called with every request and its outcome.
+        on_default_judge: is called with the embedded judge's name where no judge was named.
 
     Raises:
-        InputError: something that was given can't be used.
+        InputError: an argument can't be used.
         RubricError: the rubric document has faults.
 
     """
@@ -72,7 +81,7 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
     else:
         raise InputError("an event loop is running already", "use `await aevaluate(...)` there")
     return asyncio.run(
-        _interruptibly(
+        _interruptible(
             aevaluate(
                 rubric=rubric,
                 task=task,
@@ -91,22 +100,18 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
     )
 
 
-async def _interruptibly(work: Awaitable[T]) -> T:
-    """Do some work in a loop that wakes now and then.
+async def _interruptible(work: Awaitable[T]) -> T:
+    """Await in a loop that wakes every second: else a Ctrl-C at the wrong moment goes unnoticed."""
 
-    A Ctrl-C that comes in the very moment in which the loop goes to sleep is heard only when it
-    wakes, and a function that hangs would never wake it.
-    """
-    beat = asyncio.create_task(_beat())
+    async def wake() -> None:
+        while True:  # noqa: ASYNC110 - there is no event to wait for, that is the point
+            await asyncio.sleep(1)
+
+    beat = asyncio.create_task(wake())
     try:
         return await work
     finally:
         beat.cancel()
-
-
-async def _beat() -> None:
-    while True:  # noqa: ASYNC110 - there is no event to wait for, that is the point
-        await asyncio.sleep(1)
 
 
 async def aevaluate(  # noqa: PLR0913 - the same as evaluate
@@ -125,6 +130,10 @@ async def aevaluate(  # noqa: PLR0913 - the same as evaluate
     on_default_judge: Callable[[str], object] | None = None,
 ) -> "EvaluationReport":
     """Do what ``evaluate`` does, inside an event loop."""
+    from jurybox.engine.caller import Callers
+    from jurybox.engine.driver import drive
+    from jurybox.judging.jury import jury
+    from jurybox.judging.protocol import Judging
     from jurybox.rubric import Rubric
     from jurybox.sample import Response, Sample
     from jurybox.scoring.by_rules import report_by_rules
@@ -134,7 +143,7 @@ async def aevaluate(  # noqa: PLR0913 - the same as evaluate
     count = used.protocol.votes if votes is None else votes
     if count < len(set(names)):
         problem = f"{len(set(names))} judges can't share {count} votes"
-        raise InputError(problem, "ask for at least one vote a judge")
+        raise InputError(problem, "ask for at least one vote per judge")
     if reference is not None and not reference.strip():
         raise InputError("the reference answer is empty", "give one, or leave it out")
     sample = Sample(
@@ -150,43 +159,19 @@ async def aevaluate(  # noqa: PLR0913 - the same as evaluate
         return report_by_rules(used, *scored)
     announce = None if names else on_default_judge
     names = names or _default_judge(used, sample)
-    panel = _Panel(
-        names=names, votes=count, base_url=base_url, on_exchange=on_exchange, announce=announce
-    )
-    judge = await _judge(used, sample, panel)
-    return judge if scored is None else report_by_rules(used, *scored, judge)
-
-
-class _Panel(msgspec.Struct, frozen=True, kw_only=True):
-    """Who judges, how often and where."""
-
-    names: list[str]
-    votes: int
-    base_url: str | None
-    on_exchange: "OnExchange | None"
-    announce: Callable[[str], object] | None
-
-
-async def _judge(rubric: "Rubric", sample: "Sample", panel: _Panel) -> "EvaluationReport":
-    from jurybox.engine.caller import Callers
-    from jurybox.engine.driver import drive
-    from jurybox.judging.jury import jury
-    from jurybox.judging.protocol import Judging
-    from jurybox.wiring import build_models
-
-    stop = rubric.protocol.stop_when_decided
     checklist = load_rubric(CHECKLIST)
-    judging = Judging(rubric=rubric, checklist=checklist, stop_when_decided=stop)
-    models = build_models(panel.names, read_settings(), panel.base_url)
-    # Only now is it known that it can judge.
-    if panel.announce is not None:
-        panel.announce(panel.names[0])
+    stop = used.protocol.stop_when_decided
+    judging = Judging(rubric=used, checklist=checklist, stop_when_decided=stop)
+    models = build_models(names, read_settings(), base_url)
+    if announce is not None:
+        announce(names[0])
     try:
-        flow = jury(judging, sample, panel.names, panel.votes)
-        return await drive(flow, Callers().route(models), on_exchange=panel.on_exchange)
+        flow = jury(judging, sample, names, count)
+        report = await drive(flow, Callers().route(models), on_exchange=on_exchange)
     finally:
         for model in models.values():
             await model.aclose()
+    return report if scored is None else report_by_rules(used, *scored, report)
 
 
 def _score(
@@ -208,14 +193,7 @@ def _score(
 
 
 def _default_judge(rubric: "Rubric", sample: "Sample") -> list[str]:
-    """Return the embedded judge, where it is on this machine.
-
-    Raises:
-        InputError: it isn't, and no rule could score the sample.
-
-    """
-    from jurybox.wiring import embedded_judge, no_judge_error
-
+    """Return the embedded judge; refuse where it isn't installed."""
     name = embedded_judge()
     if name is not None:
         return [name]
@@ -229,7 +207,7 @@ def _default_judge(rubric: "Rubric", sample: "Sample") -> list[str]:
 
 
 def missing_rules(rubric: "Rubric") -> str | None:
-    """Say which criteria keep the rubric's rules from scoring a response; None where none does."""
+    """Return why the rubric's rules can't score a response by themselves; None where they can."""
     counting = [each for each in rubric.criteria if each.weight]
     names = [each.id for each in counting if each.rules is None]
     if not names:

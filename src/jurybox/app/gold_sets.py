@@ -1,4 +1,4 @@
-"""Gold rows: read from datasets and reviews, written as files that runs are made from."""
+"""Gold rows: read from datasets and reviews, and written as datasets."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
@@ -20,13 +20,13 @@ from jurybox.documents.findings import Findings
 from jurybox.errors import InputError
 from jurybox.reporting.output_file import whole_file
 from jurybox.review.reviews import Review, by_number, gold_of
-from jurybox.review.selection import RandomPart, too_many_missing
+from jurybox.review.selection import too_many_missing
 from jurybox.rubric.model import Rubric
 from jurybox.sample import Row
 
 
 class GoldSet(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows that people spoke about, and what a person should know about the others."""
+    """The rows with labels, and warnings about the others."""
 
     file: GoldSource
     rows: tuple[GoldRow, ...]
@@ -39,7 +39,7 @@ def read_gold_set(
     """Read the rows with gold; others are left out, with a warning.
 
     Raises:
-        InputError: the file can't be read, or no row has gold that its verdict can be held against.
+        InputError: the file can't be read, or no row has a usable label.
         DatasetError: it has faults.
 
     """
@@ -59,11 +59,12 @@ def read_gold_set(
     dataset = open_dataset(path, limit=limit)
     surveyed = survey(dataset, needs_response=True, limit=limit, check=take)
     if not found:
-        problem = "no row says what people think of its response"
+        problem = "no row has a label for its response"
         hint = f'add `{GOLD}: {{"{rubric.criteria[0].id}": 4}}`, or `{GOLD_WINNER}` for pairs'
         raise InputError(problem, hint, dataset.origin)
     left = surveyed.used - len(found)
-    notes = [f"{dataset.origin}: {_left_out(left)}"] if left else []
+    rows = "1 row without gold is" if left == 1 else f"{left} rows without gold are"
+    notes = [f"{dataset.origin}: {rows} left out"] if left else []
     return GoldSet(
         file=GoldSource(
             name=path.name, sha256=surveyed.sha256, rows=surveyed.rows, used=len(found)
@@ -71,12 +72,6 @@ def read_gold_set(
         rows=tuple(found),
         warnings=(*surveyed.warnings, *notes),
     )
-
-
-def _left_out(count: int) -> str:
-    if count == 1:
-        return "1 row without gold is left out"
-    return f"{count} rows without gold are left out"
 
 
 def _cluster(row: Row, field: str | None) -> str | None:
@@ -90,7 +85,7 @@ def _cluster(row: Row, field: str | None) -> str | None:
 
 
 def write_rows(path: Path, rows: Iterable[GoldRow]) -> None:
-    """Write rows as a dataset, each with its id; what is there already is left as it is."""
+    """Write rows as a dataset, unless the file has them already."""
     lines = b"".join(msgspec.json.encode(row_record(each.row)) + b"\n" for each in rows)
     if path.is_file() and path.read_bytes() == lines:
         return
@@ -101,7 +96,7 @@ def write_rows(path: Path, rows: Iterable[GoldRow]) -> None:
 def row_record(row: Row) -> dict[str, Any]:
     """Return a row as a line of a dataset."""
     response, second = row.response, row.response_b
-    told: dict[str, Any] = {
+    record: dict[str, Any] = {
         "id": row.id,
         "task": row.task,
         "reference": row.reference,
@@ -113,7 +108,7 @@ def row_record(row: Row) -> dict[str, Any]:
     }
     if response is not None:
         timing, usage = response.timing, response.usage
-        told |= {
+        record |= {
             "response": response.text,
             "latency_e2e_ms": timing.latency_e2e_ms,
             "latency_model_ms": timing.latency_model_ms,
@@ -121,17 +116,17 @@ def row_record(row: Row) -> dict[str, Any]:
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
         }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in record.items() if value is not None}
 
 
 def drawn_at_random(
     path: Path, gold: Mapping[str, Gold]
 ) -> tuple[Mapping[str, Gold], tuple[str, ...]]:
-    """Return the labels of a file that may correct a run's figures, and what to say of the others.
+    """Return the labels of a file that may correct a run's metrics, and notes on the others.
 
-    Rows that were reviewed are taken where they are of a random part. What more than one in ten of
-    that part have no label for is left out as well: what people leave out is no random choice.
-    Rows that don't tell of reviews are taken as they are.
+    Reviewed rows are taken where they belong to a random part, and only labels that at least nine
+    in ten of that part have: what people leave out is no random choice. Rows without reviews are
+    taken as they are.
 
     Raises:
         InputError: the file can't be read, or none of its rows are left.
@@ -141,19 +136,19 @@ def drawn_at_random(
     chosen = {name for name, drawn in reviewed.items() if not drawn}
     left = {name: each for name, each in gold.items() if name not in chosen}
     if not left:
-        problem = "its labels are of samples that were flagged or picked, not drawn at random"
+        problem = "its labels are of flagged or picked samples, not drawn at random"
         raise InputError(problem, "review samples of the random queue", str(path))
     notes: list[str] = []
     if chosen:
         rows = "1 row" if len(chosen) == 1 else f"{len(chosen)} rows"
-        notes.append(f"left out: {rows} of samples that were flagged or picked")
+        notes.append(f"left out: {rows} of flagged or picked samples")
     drawn = max(reviewed.values(), default=0)
     part = {name: left[name] for name in left if name in reviewed}
     for what, have in _counts(part).items():
         if too_many_missing(drawn - have, drawn):
             notes.append(
-                f"left out: {what}, since people gave {drawn - have} of the {drawn} samples drawn"
-                " at random no label for it"
+                f"left out: {what}, since {drawn - have} of the {drawn} samples drawn at random"
+                " have no label for it"
             )
             left |= {name: _without(left[name], what) for name in part}
     return left, tuple(notes)
@@ -163,7 +158,7 @@ _WINNER = "winner"
 
 
 def _counts(part: Mapping[str, Gold]) -> dict[str, int]:
-    """Return how many rows have a label for what any of them has one for."""
+    """Return the number of rows with a label, by criterion."""
     counts: dict[str, int] = {}
     for each in part.values():
         for name in (*each.scores, *((_WINNER,) if each.winners else ())):
@@ -177,7 +172,7 @@ def _without(gold: Gold, what: str) -> Gold:
 
 
 def _origins(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield the rows that tell of reviews, each with how many samples its random part had."""
+    """Yield the reviewed rows, each with the number of samples in its random part."""
     read = reader_of(path)
     with open_source(path) as source:
         for _, record in read(source, Findings(), lambda _: None):
@@ -188,16 +183,16 @@ def _origins(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def _drawn(metadata: Mapping[str, Any], reviews: list[object]) -> int:
-    told = metadata.get(RANDOM_PART)
-    if isinstance(told, int):
-        return told
-    # An older jurybox only told the queues.
+    size = metadata.get(RANDOM_PART)
+    if isinstance(size, int):
+        return size
+    # Older files only name the queues.
     queues = (cast("dict[str, Any]", each) for each in reviews if isinstance(each, dict))
     return int(any(each.get("queue") == "random" for each in queues))
 
 
 def _unpacked(value: object) -> Mapping[str, Any]:
-    """Return metadata as they are in JSON; in a table they are a text of it."""
+    """Return metadata as an object; in a table they are JSON text."""
     if isinstance(value, str):
         try:
             value = msgspec.json.decode(value)
@@ -209,45 +204,45 @@ def _unpacked(value: object) -> Mapping[str, Any]:
 REVIEWS: Final = "reviews"
 SAMPLE: Final = "sample"
 RANDOM_PART: Final = "random_part"
-"""In a row's metadata: how many samples the random part had that it is of; 0 if it is of none."""
+"""In a row's metadata: the number of samples in its random part, 0 for other rows."""
 
 _OWN: Final = (GOLD, GOLD_WINNER, GOLD_REASONING, COMMENT, REVIEWS, SAMPLE, RANDOM_PART)
 
 
 class GoldRows(msgspec.Struct, frozen=True, kw_only=True):
-    """The samples that people have labels for, and what there is beside.
+    """The labeled samples as rows, and counts of what is left out.
 
-    ``open`` counts reviews that are left out since they were made with the judges' verdict in
-    sight, ``unlabelled`` the samples of which nobody could tell anything, ``unanswered`` those
-    without a response.
+    ``open`` counts reviews made with the judges' verdict in sight, ``unlabeled`` samples that no
+    reviewer could judge, ``unanswered`` samples without a response.
     """
 
     rows: tuple[dict[str, Any], ...]
     open: int = 0
-    unlabelled: int = 0
+    unlabeled: int = 0
     unanswered: int = 0
 
 
 def gold_rows(desk: ReviewDesk) -> GoldRows:
-    """Return the reviewed samples as rows of a dataset, with what people say as gold.
+    """Return the reviewed samples as rows of a dataset, with the reviews as gold.
 
-    Repeats of a sample with the same responses are one row; those with others have one each, the
-    later ones under names of their own.
+    Repeats with equal responses are one row; others get a row each, with ids of their own.
 
     Raises:
-        InputError: there is nothing to return.
+        InputError: no sample has a label.
         IncompleteError: the run can't be read.
 
     """
     found = desk.active_reviews()
     counted = {each.id for each in found.blind}
     aside = sum(each.id not in counted for each in found.every)
-    unlabelled = unanswered = 0
+    unlabeled = unanswered = 0
     rows: list[dict[str, Any]] = []
     groups = tuple(_grouped(desk, by_number(found.blind)))
     part = desk.part_of(found)
-    random = {name for name, _, reviews in groups if _is_random(reviews, part)}
-    # One row may be of several repeats, so that it is rows that are counted.
+    random = {
+        name for name, _, reviews in groups if any(each.number in part.reviewed for each in reviews)
+    }
+    # A row may stand for several repeats, so rows are counted.
     answered = (each for each in groups if each[1].responses.response.answered)
     drawn = sum(name in random for name, _, _ in answered) + part.skipped
     for name, stored, reviews in groups:
@@ -257,19 +252,19 @@ def gold_rows(desk: ReviewDesk) -> GoldRows:
         elif gold.scores or gold.winners:
             rows.append(_row(name, stored, reviews, drawn if name in random else 0))
         else:
-            unlabelled += 1
+            unlabeled += 1
     if not rows:
         problem = "no sample of the run has a label by a reviewer"
         if aside:
-            problem += f"; {aside} given with the judges' verdict in sight don't count"
+            problem += f"; {aside} made with the judges' verdict in sight don't count"
         raise InputError(problem, "review some with `jurybox serve`", desk.run.id)
-    return GoldRows(rows=tuple(rows), open=aside, unlabelled=unlabelled, unanswered=unanswered)
+    return GoldRows(rows=tuple(rows), open=aside, unlabeled=unlabeled, unanswered=unanswered)
 
 
 def _grouped(
     desk: ReviewDesk, reviews: Mapping[int, Sequence[Review]]
 ) -> Iterator[tuple[str, StoredSample, Sequence[Review]]]:
-    """Yield what becomes a row: its name, the sample, and each person's newest review of it."""
+    """Yield the id of each row, its sample, and the newest review per reviewer."""
     groups: dict[tuple[str, ...], tuple[StoredSample, dict[str, Review]]] = {}
     for number in sorted(reviews):
         stored = desk.stored(number)
@@ -289,7 +284,7 @@ def _grouped(
 
 
 def _new_name(desk: ReviewDesk, stored: StoredSample, taken: Collection[str]) -> str:
-    """Return a name that no row and no sample of the run has: any text may be a sample's id."""
+    """Return an id that no row and no sample of the run has."""
     first = f"{stored.sample.sample_id} (repeat {stored.sample.repeat})"
     names = chain([first], (f"{first} ({step})" for step in count(2)))
     return next(
@@ -299,16 +294,12 @@ def _new_name(desk: ReviewDesk, stored: StoredSample, taken: Collection[str]) ->
     )
 
 
-def _is_random(reviews: Sequence[Review], part: RandomPart) -> bool:
-    return any(each.number in part.reviewed for each in reviews)
-
-
 def _row(name: str, stored: StoredSample, reviews: Sequence[Review], drawn: int) -> dict[str, Any]:
-    told = {key: value for key, value in stored.row.metadata.items() if key not in _OWN}
-    told[SAMPLE] = stored.sample.sample_id
-    told[REVIEWS] = [_told(each) for each in reviews]
-    told[RANDOM_PART] = drawn
-    row = msgspec.structs.replace(stored.row, id=name, metadata=told)
+    metadata = {key: value for key, value in stored.row.metadata.items() if key not in _OWN}
+    metadata[SAMPLE] = stored.sample.sample_id
+    metadata[REVIEWS] = [_review_record(each) for each in reviews]
+    metadata[RANDOM_PART] = drawn
+    record = row_record(msgspec.structs.replace(stored.row, id=name, metadata={}))
     gold = gold_of(reviews)
     comments = [f"{each.reviewer}: {each.comment}" for each in reviews if each.comment]
     labels = {
@@ -316,13 +307,11 @@ def _row(name: str, stored: StoredSample, reviews: Sequence[Review], drawn: int)
         GOLD_WINNER: gold.winners or None,
         GOLD_REASONING: "\n".join(comments) or None,
     }
-    record = row_record(row)
-    metadata = record.pop("metadata")
     given = {key: value for key, value in labels.items() if value is not None}
     return {**record, **given, "metadata": metadata}
 
 
-def _told(review: Review) -> dict[str, Any]:
+def _review_record(review: Review) -> dict[str, Any]:
     more = {"preferences": review.verdict.preferences} if review.verdict.preferences else {}
     return {
         "reviewer": review.reviewer,

@@ -1,4 +1,4 @@
-"""Where labels for a run come from: a file, its reviews, or its own rows."""
+"""Labels for a run: from a file, its reviews, or its own rows."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,14 +24,14 @@ _ROW = msgspec.json.Decoder(Row)
 
 
 class RunLabels(msgspec.Struct, frozen=True, kw_only=True):
-    """What people say of a run's samples.
+    """The labels of a run's samples.
 
     Attributes:
-        gold: by the samples' ids, from a file; None where their own rows are asked.
-        reviewed: by the samples' numbers, from reviews; None where there are none to be used.
-        drawn: the numbers of all samples that were drawn at random, also of those without a label.
-        hint: what to do where there is no label at all.
-        notes: what to say of where they come from, and of what is left out.
+        gold: by sample id, from a file; None where the samples' own rows are read.
+        reviewed: by sample number, from reviews; None where they aren't used.
+        drawn: the numbers of all samples drawn at random, with a label or without.
+        hint: what to do where there is no label.
+        notes: where the labels come from, and what is left out.
 
     """
 
@@ -54,10 +54,10 @@ def read_labels(path: Path, run: RunRow) -> Mapping[str, Gold]:
 
 
 def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
-    """Return labels that may correct the figures of a run: of a file, or of the random part.
+    """Return labels that may correct the metrics of a run: of a file, or of the random part.
 
-    Flagged samples are no random choice of the run, and a figure that is corrected by them is off;
-    so only reviews of the random part are taken, and while these are too few, what the rows carry.
+    Flagged samples are no random choice of the run, so only reviews of the random part are taken;
+    while these are too few, the labels in the run's rows.
 
     Raises:
         InputError: the file can't be read, or none of its rows were drawn at random.
@@ -74,11 +74,11 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
     part = desk.part_of(found)
     notes = [*_left_out(found, part)]
     if part.skipped:
-        notes.insert(0, f"{_samples(part.skipped)} of the random part skipped by people")
+        notes.insert(0, f"{_samples(part.skipped)} of the random part skipped by reviewers")
     if part.needed and (not part.labelled or _of_rows(store, run)):
         hint = "review some from the random queue of `jurybox serve`, or give some with --gold"
         if part.waiting:
-            hint = "go back to those that were passed over in the random queue"
+            hint = "review the samples that were skipped in the random queue"
         return RunLabels(notes=("labels are taken from the run's rows", *notes), hint=hint)
     head = f"labels are taken from reviews: {_samples(len(part.labelled))} of the random part"
     return RunLabels(
@@ -94,7 +94,7 @@ def _left_out(found: ActiveReviews, part: RandomPart) -> Iterator[str]:
         reviewed = "1 reviewed sample" if len(others) == 1 else f"{len(others)} reviewed samples"
         yield f"left out: {reviewed} not drawn at random"
     if part.unsure:
-        yield f"left out: {_samples(part.unsure)} of which nobody could tell anything"
+        yield f"left out: {_samples(part.unsure)} that no reviewer could judge"
     counted = {each.id for each in found.blind}
     aside = sum(each.id not in counted for each in found.every)
     if aside:
@@ -111,13 +111,13 @@ def _samples(count: int) -> str:
 
 
 def labels_of_samples(store: Store, run: RunRow) -> RunLabels:
-    """Return labels of single samples, however these were chosen: reviews, and else the rows'.
+    """Return labels of single samples, however they were chosen: reviews, else those of the rows.
 
-    Where a target was asked in several repeats, an id has several responses, and what people say of
-    one of them isn't true of the others: reviews are left out then.
+    Where a target answered in several repeats, an id has several responses, and a review concerns
+    only one of them: reviews are left out then.
 
     Raises:
-        InputError: what a row carries as gold can't be that.
+        InputError: a row has a label that can't be used.
         IncompleteError: the run can't be read.
 
     """

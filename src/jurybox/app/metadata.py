@@ -1,4 +1,4 @@
-"""What is written down about a run before its first call (A11)."""
+"""The metadata of a run, recorded before its first call (A11), and changes of its dataset."""
 
 import hashlib
 import platform
@@ -42,7 +42,7 @@ _REQUIRED: Final = (
 def run_metadata(
     *, run_id: str, timestamp: str, plan: Plan, procedure: Procedure, region: str | None
 ) -> Metadata:
-    """Return the fourteen fields, and what else belongs to them."""
+    """Return the fourteen fields of A11, then further ones."""
     target = plan.target
     found = planned_metadata(plan, procedure) | {
         "run_id": run_id,
@@ -52,12 +52,11 @@ def run_metadata(
         "code_version": code_version(Path(plan.folder or ".")),
         "environment": _environment(region),
     }
-    # In the order in which people know them, and then the rest.
     return {name: found[name] for name in dict.fromkeys((*_REQUIRED, *found))}
 
 
 def judge_versions(plan: Plan) -> str | None:
-    """Return which versions of its judges a plan would ask now."""
+    """Return the versions of a plan's judges as of now."""
     return _joined([_version(judge, plan) for judge in plan.judges])
 
 
@@ -66,7 +65,7 @@ def _version(model: str, plan: Plan) -> str | None:
 
 
 def _joined(versions: list[str | None]) -> str | None:
-    """Return the versions of several models in one text; one that isn't known hides none."""
+    """Return several versions in one text; None where none is known."""
     if not any(versions):
         return None
     return ", ".join(version or "unpinned" for version in versions)
@@ -105,10 +104,10 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 def version_of(model: str, folder: str) -> str | None:
-    """Return what pins a model: the version in its name, or the hash of the file it is in.
+    """Return what pins a model: the version in its name, or the hash of its file.
 
-    A function's own file is hashed, not what it imports; the git commit of a run says the rest. A
-    model that runs here also depends on the build that runs it.
+    Of a function only its own file is hashed; the git commit of a run covers its imports. A local
+    model also depends on the build of its runtime.
     """
     name = ModelName.parse(model)
     match name.provider:
@@ -155,7 +154,7 @@ _COMPARED: Final = (
 
 
 def describe_change(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> str | None:
-    """Say what is different from when the run began, or None where nothing is.
+    """Describe how a dataset differs from when the run began; None where it doesn't.
 
     Raises:
         InputError: the file can't be read.
@@ -167,12 +166,12 @@ def describe_change(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> 
     except DatasetError as error:
         fault = error.findings[0]
         where = f"{dataset.unit} {fault.line}"
-        return f"the dataset has changed since the run began, and {where} is at fault"
+        return f"the dataset has changed since the run began, and {where} has an error"
     first = _first_other(dataset, plan, store, run_id)
     if found.sha256 != plan.dataset.sha256:
         what = f"the dataset has changed since the run began: {_counted(found.rows, plan)}"
         return what if first is None else f"{what}, {first}"
-    # It may have been changed while the run was going, and changed back.
+    # It may have been changed during the run, and changed back.
     return None if first is None else f"the run has samples of another version: {first}"
 
 
@@ -182,7 +181,7 @@ def _counted(rows: int, plan: Plan) -> str:
 
 
 def _first_other(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> str | None:
-    """Name the first row that is known to be different: those of finished samples are stored."""
+    """Describe the first row that differs from that of its finished sample."""
     stored = store.samples(run_id)
     sample = next(stored, None)
     while sample is not None:
@@ -198,7 +197,7 @@ def _first_other(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> str
                 sample = next(stored, None)
         else:
             if sample is not None and sample.repeat == repeat:
-                return f"sample `{sample.sample_id}` is gone"
+                return f"sample `{sample.sample_id}` is missing"
     return None
 
 
@@ -207,7 +206,7 @@ def _rows(dataset: Dataset, plan: Plan) -> Iterator[tuple[int, Row]]:
 
 
 def _stored_row(sample: SampleRow, plan: Plan) -> Row:
-    """Return the row that a sample was made from; a target's response is none of its."""
+    """Return the row that a sample was made from, without a target's response."""
     row = msgspec.json.decode(sample.inputs, type=Row)
     kept = msgspec.json.decode(sample.responses, type=StoredResponses)
     return msgspec.structs.replace(

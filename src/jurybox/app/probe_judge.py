@@ -1,4 +1,4 @@
-"""Judging samples of a run again, with something changed, as runs of their own."""
+"""Probe a judge: judge samples of a run again with something changed, in runs of their own."""
 
 import hashlib
 import heapq
@@ -24,18 +24,18 @@ from jurybox.calibration.probes import (
     share_won,
     tried_side,
 )
-from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text, read_plan
+from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text
 from jurybox.engine.ports import Store
-from jurybox.engine.records import ENCODER, RunRow, SampleRow
+from jurybox.engine.records import ENCODER, RunRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.verdict import Side, mirror
 from jurybox.models.names import ModelName
-from jurybox.reporting.judge_conduct import Stored, read_stored
+from jurybox.reporting.judge_conduct import read_stored
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.stored import damaged, plan_of
 from jurybox.rubric import render_rubric
 from jurybox.sample import Sample
-from jurybox.wiring import DEFAULT_STORE, read_settings
+from jurybox.wiring import read_settings, store_folder
 
 if TYPE_CHECKING:
     from jurybox.calibration.bias_metrics import Bias
@@ -45,7 +45,7 @@ _FOLDER: Final = "probes"
 
 
 class ProbeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How many samples are judged again, which ones (by the seed), and by whom."""
+    """The options of ``jurybox bias --probe``."""
 
     count: int
     seed: int = 0
@@ -55,7 +55,7 @@ class ProbeOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Picked(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample to judge again, on which side it is looked at, and what that side had."""
+    """A sample to judge again, the side that is measured, and that side's score in the run."""
 
     sample: Sample
     side: Side
@@ -63,7 +63,7 @@ class Picked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of changed samples; ``known`` is the same one from before, finished or not."""
+    """A run of changed samples; ``known`` is an equal run in the store, finished or not."""
 
     kinds: tuple[ProbeKind, ...]
     prepared: Prepared
@@ -71,15 +71,15 @@ class ProbeTrial(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_done(self) -> bool:
-        """Whether it needn't be run any more."""
+        """Whether it is finished already."""
         return self.known is not None and self.known.status == "finished"
 
 
 class ProbePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """All that will be judged again; ``skipped`` says which kinds can't be, and why.
+    """The runs to make; ``skipped`` gives the reason by kind of change that can't be made.
 
-    ``comparable`` says that the run's own scores were given by the same judges to the same words.
-    ``calls`` is how many calls that takes at least; None where it can't be said before.
+    ``comparable``: the run's own scores come from the same judges and the same prompt. ``calls`` is
+    the minimum number of calls, None where it isn't known beforehand.
     """
 
     picked: tuple[Picked, ...]
@@ -91,11 +91,11 @@ class ProbePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
-    """Choose samples, change them, and prepare the runs; nobody is asked yet.
+    """Choose samples, change them, and prepare the runs; no model is called yet.
 
     Raises:
-        InputError: there is nothing to judge again, or nobody to judge.
-        IncompleteError: something stored can't be read.
+        InputError: there is no scored sample, or no judge.
+        IncompleteError: the run can't be read.
 
     """
     plan = plan_of(row)
@@ -114,7 +114,7 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
         repeats=1,
         target=None,
         base_url=without_secrets(options.base_url) or plan.base_url,
-        # An answer from before would hide how much a judge varies.
+        # A cached reply would hide how much a judge varies.
         cache=False,
         batch=False,
         derived_from=None,
@@ -145,8 +145,7 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
         picked=picked,
         trials=tuple(trials),
         judges=judges,
-        # Replies that were read again under another rubric answer other words, and another version
-        # of a judge is another judge.
+        # A rescored run's replies answer another prompt; another version is another judge.
         comparable=judges == plan.judges
         and plan.derived_from is None
         and _versions_in(row) == judge_versions(base),
@@ -167,42 +166,28 @@ def _judges(plan: Plan, options: ProbeOptions, run_id: str) -> tuple[str, ...]:
     return judges
 
 
-def _pick(store: Store, run_id: str, options: ProbeOptions) -> Iterator[Picked]:
-    """Choose samples by the hash of seed and id: the same ones whatever their order."""
+def _pick(store: Store, run_id: str, options: ProbeOptions) -> list[Picked]:
+    """Choose samples by the hash of seed and id, whatever their order."""
     from jurybox.datasets.fields import MAX_ID
 
     longest = max(len(probe_id("", kind)) for kind in KINDS)
 
-    def eligible() -> Iterator[tuple[str, str, SampleRow]]:
+    def eligible() -> Iterator[tuple[str, int, Picked]]:
         for sample in store.samples(run_id):
-            fits = len(sample.sample_id) + longest <= MAX_ID
-            if (
-                sample.repeat == 0
-                and fits
-                and _before(read_stored(sample), sample.sample_id) is not None
-            ):
+            stored = read_stored(sample)
+            if stored is None or sample.repeat or len(sample.sample_id) + longest > MAX_ID:
+                continue
+            side = tried_side(sample.sample_id, pair=stored.report.method == "pairwise")
+            before = share_won(stored.report, side)
+            if before is not None:
+                row = msgspec.structs.replace(stored.row, response_b=stored.responses.response_b)
                 text = f"{options.seed}:{sample.sample_id}"
                 digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-                yield digest, sample.sample_id, sample
+                whole = row.sample(stored.responses.response)
+                yield digest, sample.number, Picked(sample=whole, side=side, before=before)
 
     chosen = heapq.nsmallest(options.count, eligible(), key=lambda each: each[:2])
-    for _, _, sample in sorted(chosen, key=lambda each: each[2].number):
-        stored = read_stored(sample)
-        before = _before(stored, sample.sample_id)
-        if stored is not None and before is not None:
-            row = msgspec.structs.replace(stored.row, response_b=stored.responses.response_b)
-            whole = row.sample(stored.responses.response)
-            yield Picked(sample=whole, side=_side(stored, sample.sample_id), before=before)
-
-
-def _before(stored: Stored | None, sample_id: str) -> float | None:
-    if stored is None:
-        return None
-    return share_won(stored.report, _side(stored, sample_id))
-
-
-def _side(stored: Stored, sample_id: str) -> Side:
-    return tried_side(sample_id, pair=stored.report.method == "pairwise")
+    return [picked for _, _, picked in sorted(chosen, key=lambda each: each[1])]
 
 
 def _is_pair(sample: Sample) -> bool:
@@ -233,7 +218,7 @@ def _trial(
         bytes=found.bytes,
         rows=found.rows,
     )
-    plan = read_plan(plan_text(msgspec.structs.replace(plan, dataset=described)))
+    plan = msgspec.structs.replace(plan, dataset=described)
     for each in picked:
         if procedure.judging.asks_for_verdicts(plan.judges):
             procedure.judging.check(each.sample)
@@ -252,8 +237,8 @@ def _trial(
 
 
 def _versions_in(row: RunRow) -> object:
-    said: dict[str, object] = msgspec.json.decode(row.metadata, type=dict[str, object])
-    return said.get("evaluator_model_version")
+    metadata = msgspec.json.decode(row.metadata, type=dict[str, object])
+    return metadata.get("evaluator_model_version")
 
 
 def _lines(
@@ -274,16 +259,13 @@ def _lines(
                 "response": changed.response.text,
                 "response_b": None if second is None else second.text,
             }
-            told = {name: value for name, value in row.items() if value is not None}
-            yield ENCODER.encode(told) + b"\n"
+            record = {name: value for name, value in row.items() if value is not None}
+            yield ENCODER.encode(record) + b"\n"
 
 
 def _write(data: bytes, run_id: str, options: ProbeOptions) -> Path:
-    """Write changed samples of a run beside the store; the same ones are the same file."""
-    where = options.store_url or read_settings().store or DEFAULT_STORE
-    is_file = not where.lower().startswith("postgres")
-    home = Path(where.removeprefix("sqlite:///") if is_file else DEFAULT_STORE).parent / _FOLDER
-    # By the run too: an equal run may have had another version of the judge.
+    """Write changed samples next to the store; equal ones of a run are one file."""
+    home = store_folder(options.store_url) / _FOLDER
     path = home / f"{run_id}-{hashlib.sha256(data).hexdigest()[:12]}.jsonl"
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -291,7 +273,7 @@ def _write(data: bytes, run_id: str, options: ProbeOptions) -> Path:
             return path
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise IncompleteError(f"{home}: can't be used ({reason}); make room for it") from None
+        raise IncompleteError(f"{home}: can't be written ({reason})") from None
     with whole_file(path) as file:
         file.write(data)
     return path
@@ -317,13 +299,13 @@ _GROUPS: Final = ("stability", "injection")
 def read_probe(
     store: Store, probe: ProbePlan, run_ids: Sequence[str], level: float
 ) -> "tuple[Bias, ...]":
-    """Return the figures of how scores changed, from the finished runs of all trials.
+    """Return how scores changed, from the finished runs of all trials.
 
-    Scores are compared with those of the run itself; where others judged than did there, or by
-    other words, with those of the unchanged samples.
+    Scores are compared with those of the run itself if they are comparable, else with those of the
+    unchanged samples.
 
     Raises:
-        IncompleteError: something stored can't be read.
+        IncompleteError: a run can't be read.
 
     """
     from jurybox.calibration.bias_metrics import Bias

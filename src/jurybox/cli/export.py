@@ -101,7 +101,7 @@ def _export_gold(run: str, output: str, store_url: str | None, *, as_json: bool)
             write_json_lines(file, (), found.rows)
     for count, what in (
         (found.open, "made with the judges' verdict in sight"),
-        (found.unlabelled, "of which nobody could tell anything"),
+        (found.unlabeled, "that no reviewer could judge"),
         (found.unanswered, "without a response"),
     ):
         if count:

@@ -34,7 +34,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         people: how far people agree with each other, by criterion, on whatever several reviewed.
         drawn: how many samples the random part has so far; ``skipped`` of them have no review.
         needed: how many more of them are needed before figures are corrected.
-        unsure: of how many of them nobody could tell anything.
+        unsure: how many of them no reviewer could judge.
         waiting: how many reviewed samples don't count yet, since too many before them in the order,
             ``passed``, have no blind review.
         by_rules: whether no judge was asked, so that it is the rubric's rules that people are held
@@ -98,7 +98,7 @@ def _doubts(found: ReviewAgreement) -> Iterator[str]:
         )
     if found.unsure:
         samples = _counted(found.unsure, "sample")
-        yield f"{samples} of the random part of which nobody could tell anything"
+        yield f"{samples} of the random part that no reviewer could judge"
     if found.open:
         made = _counted(found.open, "review")
         yield f"{made} made with the judges' verdict in sight, which count in no figure"

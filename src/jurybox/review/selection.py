@@ -96,7 +96,7 @@ class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unsure(self) -> int:
-        """How many of them were reviewed, and nobody could tell anything."""
+        """How many of them were reviewed without a label."""
         return len(self.reviewed) - len(self.labelled)
 
     @property
