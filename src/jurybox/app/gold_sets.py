@@ -15,6 +15,7 @@ from jurybox.calibration.gold import GOLD, GOLD_WINNER, Gold, gold_scales, read_
 from jurybox.calibration.splits import GoldRow
 from jurybox.datasets import open_dataset, survey
 from jurybox.datasets.open_dataset import reader_of
+from jurybox.datasets.row_reader import record_of
 from jurybox.datasets.source import open_source
 from jurybox.documents.findings import Findings
 from jurybox.errors import InputError
@@ -86,37 +87,11 @@ def _cluster(row: Row, field: str | None) -> str | None:
 
 def write_rows(path: Path, rows: Iterable[GoldRow]) -> None:
     """Write rows as a dataset, unless the file has them already."""
-    lines = b"".join(msgspec.json.encode(row_record(each.row)) + b"\n" for each in rows)
+    lines = b"".join(msgspec.json.encode(record_of(each.row)) + b"\n" for each in rows)
     if path.is_file() and path.read_bytes() == lines:
         return
     with whole_file(path) as file:
         file.write(lines)
-
-
-def row_record(row: Row) -> dict[str, Any]:
-    """Return a row as a line of a dataset."""
-    response, second = row.response, row.response_b
-    record: dict[str, Any] = {
-        "id": row.id,
-        "task": row.task,
-        "reference": row.reference,
-        "context": row.context,
-        "messages": [msgspec.to_builtins(turn) for turn in row.messages] or None,
-        "scenario": row.scenario,
-        "response_b": None if second is None else second.text,
-        "metadata": row.metadata or None,
-    }
-    if response is not None:
-        timing, usage = response.timing, response.usage
-        record |= {
-            "response": response.text,
-            "latency_e2e_ms": timing.latency_e2e_ms,
-            "latency_model_ms": timing.latency_model_ms,
-            "timed_out": timing.timed_out or None,
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-        }
-    return {name: value for name, value in record.items() if value is not None}
 
 
 def drawn_at_random(
@@ -299,7 +274,7 @@ def _row(name: str, stored: StoredSample, reviews: Sequence[Review], drawn: int)
     metadata[SAMPLE] = stored.sample.sample_id
     metadata[REVIEWS] = [_review_record(each) for each in reviews]
     metadata[RANDOM_PART] = drawn
-    record = row_record(msgspec.structs.replace(stored.row, id=name, metadata={}))
+    record = record_of(msgspec.structs.replace(stored.row, id=name, metadata={}))
     gold = gold_of(reviews)
     comments = [f"{each.reviewer}: {each.comment}" for each in reviews if each.comment]
     labels = {

@@ -141,18 +141,6 @@ def _hash(path: Path) -> str | None:
         return None
 
 
-_COMPARED: Final = (
-    "task",
-    "reference",
-    "context",
-    "messages",
-    "scenario",
-    "metadata",
-    "response",
-    "response_b",
-)
-
-
 def describe_change(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> str | None:
     """Describe how a dataset differs from when the run began; None where it doesn't.
 
@@ -219,7 +207,7 @@ def _stored_row(sample: SampleRow, plan: Plan) -> Row:
 def _other(before: Row, now: Row, where: str) -> str | None:
     if before.id != now.id:
         return f"{where} was sample `{before.id}` and is `{now.id}`"
-    for field in _COMPARED:
+    for field in Row.__struct_fields__:
         if getattr(before, field) != getattr(now, field):
             return f"{where}, sample `{now.id}`, has another `{field}`"
     return None

@@ -1,7 +1,7 @@
 """Datasets: files of samples, read one row at a time and never whole."""
 
 from jurybox.datasets.dataset import Dataset, DatasetError, Survey, survey
-from jurybox.datasets.fields import ROW_FIELDS
+from jurybox.datasets.fields import FIELDS
 from jurybox.datasets.open_dataset import open_dataset
 
-__all__ = ["ROW_FIELDS", "Dataset", "DatasetError", "Survey", "open_dataset", "survey"]
+__all__ = ["FIELDS", "Dataset", "DatasetError", "Survey", "open_dataset", "survey"]

@@ -4,7 +4,7 @@ import csv
 import re
 from collections.abc import Callable, Iterator
 
-from jurybox.datasets.fields import FIELD_OF, Refused
+from jurybox.datasets.fields import FIELD_OF, FIELDS, Cell, Refused
 from jurybox.datasets.json_lines import decode
 from jurybox.datasets.row_reader import Record, Warn
 from jurybox.datasets.source import MAX_LINE, SAVE_AS_UTF8, Source
@@ -52,11 +52,8 @@ class _Table:
             break
         if not names:
             return
-        converted = [
-            (name, _CONVERTERS[FIELD_OF[name]])
-            for name in names
-            if FIELD_OF.get(name) in _CONVERTERS
-        ]
+        kinds = {name: FIELDS[FIELD_OF[name]].cell for name in names if name in FIELD_OF}
+        converted = [(name, _READ[kind]) for name, kind in kinds.items() if kind in _READ]
         width = len(names)
         for line, cells in rows:
             if len(cells) != width:
@@ -180,12 +177,9 @@ def _as_json(text: str) -> object:
     return decode(text.encode())
 
 
-_CONVERTERS: dict[str, Callable[[str], object]] = {
-    "latency_e2e_ms": _as_number,
-    "latency_model_ms": _as_number,
-    "input_tokens": _as_number,
-    "output_tokens": _as_number,
-    "timed_out": _as_flag,
-    "messages": _as_json,
-    "metadata": _as_json,
+_READ: dict[Cell, Callable[[str], object]] = {
+    "number": _as_number,
+    "count": _as_number,
+    "flag": _as_flag,
+    "json": _as_json,
 }

@@ -8,54 +8,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Literal, cast, get_args
 
+import msgspec
+
 from jurybox.sample import Turn
 from jurybox.text_format import closest, listed
-
-ROW_FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "id": (),
-        "task": ("input", "question", "user_input"),
-        "reference": ("reference_answer", "expected", "ideal", "target"),
-        "context": ("provided_context",),
-        "response": ("candidate_answer", "output", "answer"),
-        "response_b": (),
-        "messages": (),
-        "scenario": (),
-        "metadata": (),
-        "latency_e2e_ms": (),
-        "latency_model_ms": (),
-        "input_tokens": (),
-        "output_tokens": (),
-        "timed_out": (),
-    }
-)
-"""Every field of a row, each with its other names."""
-
-FIELD_OF: Final[Mapping[str, str]] = MappingProxyType(
-    {name: field for field, others in ROW_FIELDS.items() for name in (field, *others)}
-)
-"""The field of every name."""
-
-# A column is more often somebody's own than a slip, so a slip must look like one.
-_ALIKE = 0.75
-_LONGEST_DIFFERENCE = 2
-_SHORTEST = 4
-
-
-# Rows of one file have the same columns.
-@lru_cache(maxsize=1000)
-def slip_of(column: str) -> str | None:
-    """Return the name of a field that an unknown column is a likely slip of."""
-    name = closest(column, FIELD_OF)
-    column = column.casefold()
-    if name is None or column == name:
-        return name
-    apart = abs(len(column) - len(name))
-    if apart > _LONGEST_DIFFERENCE or min(len(column), len(name)) < _SHORTEST:
-        return None
-    alike = difflib.SequenceMatcher(None, column, name).ratio()
-    return name if alike >= _ALIKE else None
-
 
 MAX_ID: Final = 200
 MAX_DEPTH: Final = 64
@@ -247,22 +203,78 @@ def _inside(value: object) -> list[object]:
             return []
 
 
-READERS: Final[Mapping[str, Reader]] = MappingProxyType(
+Cell = Literal["text", "number", "count", "flag", "json"]
+"""What the text of a CSV cell stands for."""
+Part = Literal["row", "timing", "usage"]
+"""Where a value belongs: to the row itself, or to the timing or usage of its response."""
+
+
+class RowField(msgspec.Struct, frozen=True, kw_only=True):
+    """A field of a row: how its value is read, its other names, and where it belongs."""
+
+    read: Reader
+    aliases: tuple[str, ...] = ()
+    cell: Cell = "text"
+    part: Part = "row"
+
+
+FIELDS: Final[Mapping[str, RowField]] = MappingProxyType(
     {
-        "id": read_id,
-        "task": read_filled_text,
-        "reference": read_filled_text,
-        "context": read_optional_text,
-        "response": read_any_text,
-        "response_b": read_any_text,
-        "messages": read_messages,
-        "scenario": read_optional_text,
-        "metadata": read_metadata,
-        "latency_e2e_ms": read_latency,
-        "latency_model_ms": read_latency,
-        "input_tokens": read_tokens,
-        "output_tokens": read_tokens,
-        "timed_out": read_flag,
+        "id": RowField(read=read_id),
+        "task": RowField(read=read_filled_text, aliases=("input", "question", "user_input")),
+        "reference": RowField(
+            read=read_filled_text, aliases=("reference_answer", "expected", "ideal", "target")
+        ),
+        "context": RowField(read=read_optional_text, aliases=("provided_context",)),
+        "messages": RowField(read=read_messages, cell="json"),
+        "scenario": RowField(read=read_optional_text),
+        "metadata": RowField(read=read_metadata, cell="json"),
+        "response": RowField(read=read_any_text, aliases=("candidate_answer", "output", "answer")),
+        "response_b": RowField(read=read_any_text),
+        "latency_e2e_ms": RowField(read=read_latency, cell="number", part="timing"),
+        "latency_model_ms": RowField(read=read_latency, cell="number", part="timing"),
+        "timed_out": RowField(read=read_flag, cell="flag", part="timing"),
+        "input_tokens": RowField(read=read_tokens, cell="count", part="usage"),
+        "output_tokens": RowField(read=read_tokens, cell="count", part="usage"),
     }
 )
-"""How the value of each field is read."""
+"""Every field of a row, named as in `Row`, `Timing` and `Usage`."""
+
+FIELD_OF: Final[Mapping[str, str]] = MappingProxyType(
+    {name: field for field, each in FIELDS.items() for name in (field, *each.aliases)}
+)
+"""The field of every name."""
+
+MEASURED_FIELDS: Final = frozenset(name for name, each in FIELDS.items() if each.part != "row")
+"""What was measured of a recorded response."""
+
+
+def names_of(field: str) -> tuple[str, ...]:
+    """Return all names of a field, its own first."""
+    return (field, *FIELDS[field].aliases)
+
+
+def fields_with(cell: Cell) -> frozenset[str]:
+    """Return the fields whose cells are of one kind."""
+    return frozenset(name for name, each in FIELDS.items() if each.cell == cell)
+
+
+# A column is more often somebody's own than a slip, so a slip must look like one.
+_ALIKE = 0.75
+_LONGEST_DIFFERENCE = 2
+_SHORTEST = 4
+
+
+# Rows of one file have the same columns.
+@lru_cache(maxsize=1000)
+def slip_of(column: str) -> str | None:
+    """Return the name of a field that an unknown column is a likely slip of."""
+    name = closest(column, FIELD_OF)
+    column = column.casefold()
+    if name is None or column == name:
+        return name
+    apart = abs(len(column) - len(name))
+    if apart > _LONGEST_DIFFERENCE or min(len(column), len(name)) < _SHORTEST:
+        return None
+    alike = difflib.SequenceMatcher(None, column, name).ratio()
+    return name if alike >= _ALIKE else None

@@ -7,7 +7,7 @@ from typing import Final
 
 from jurybox.datasets.csv_rows import read_csv, read_tsv
 from jurybox.datasets.dataset import Dataset, DatasetError, Format, Recorded
-from jurybox.datasets.fields import FIELD_OF, ROW_FIELDS, Refused, read_id
+from jurybox.datasets.fields import FIELD_OF, MEASURED_FIELDS, Refused, names_of, read_id
 from jurybox.datasets.json_lines import read_json_lines
 from jurybox.datasets.parquet_rows import read_parquet, require_pyarrow
 from jurybox.datasets.row_reader import Record, Warn
@@ -16,16 +16,7 @@ from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.errors import InputError
 from jurybox.text_format import listed, printable
 
-ANSWERED: Final = frozenset(
-    {
-        "response",
-        "latency_e2e_ms",
-        "latency_model_ms",
-        "input_tokens",
-        "output_tokens",
-        "timed_out",
-    }
-)
+ANSWERED: Final = MEASURED_FIELDS | {"response"}
 """The fields of a row that belong to its response."""
 
 _NAMED: Final = 5
@@ -75,7 +66,7 @@ def _add(
         problem = f"the id `{row_id}` is given twice (first on line {lines[row_id]})"
         findings.add(Place(line), "duplicate-id", problem, "give each sample one response")
     elif not fields & {"response", "timed_out"}:
-        hint = f"add it (as {listed(('response', *ROW_FIELDS['response']))})"
+        hint = f"add it (as {listed(names_of('response'))})"
         findings.add(Place(line), "missing-field", "the row has no `response`", hint)
     else:
         lines[row_id] = line

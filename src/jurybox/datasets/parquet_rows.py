@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from jurybox.datasets.fields import FIELD_OF
+from jurybox.datasets.fields import FIELD_OF, fields_with
 from jurybox.datasets.json_lines import Fault, decode
 from jurybox.datasets.row_reader import Record, Warn
 from jurybox.datasets.source import Source
@@ -18,8 +18,8 @@ Convert = Callable[[Arrow], list[Any]]
 _BATCH: Final = 512
 _BUFFER: Final = 1 << 18
 _PANDAS_INDEX: Final = "__index_level_"
-_COUNTS: Final = frozenset({"input_tokens", "output_tokens"})
-_JSON: Final = frozenset({"messages", "metadata"})
+_COUNTS: Final = fields_with("count")
+_JSON: Final = fields_with("json")
 _SIMPLE: Final = (
     "is_null",
     "is_boolean",

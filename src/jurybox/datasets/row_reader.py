@@ -5,7 +5,16 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.datasets.fields import FIELD_OF, READERS, ROW_FIELDS, Refused, read_extra, slip_of
+from jurybox.datasets.fields import (
+    FIELD_OF,
+    FIELDS,
+    MEASURED_FIELDS,
+    Part,
+    Refused,
+    names_of,
+    read_extra,
+    slip_of,
+)
 from jurybox.documents.findings import Findings, Place
 from jurybox.sample import Response, Row, Timing, Usage
 from jurybox.text_format import listed
@@ -22,9 +31,6 @@ Slips = dict[str, tuple[str, str]]
 """By field, the column that is probably meant, and the name that it should have."""
 
 DROPPED: Final = "the rows carry responses; the target makes new ones"
-_RECORDED: Final = frozenset(
-    {"latency_e2e_ms", "latency_model_ms", "input_tokens", "output_tokens", "timed_out"}
-)
 
 
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +86,9 @@ class RowReader:
                 continue
             field = FIELD_OF.get(name)
             try:
-                found = read_extra(value, name) if field is None else READERS[field](value, name)
+                found = (
+                    read_extra(value, name) if field is None else FIELDS[field].read(value, name)
+                )
             except Refused as refused:
                 sound = self._note(line, refused.code, refused.problem, refused.hint)
                 continue
@@ -93,18 +101,11 @@ class RowReader:
         return values, extras, sound
 
     def _row(self, row_id: str, values: Values, response: Response | None) -> Row:
-        response_b = values.get("response_b")
-        return Row(
-            id=row_id,
-            task=values["task"],
-            reference=values.get("reference"),
-            context=values.get("context"),
-            messages=values.get("messages", ()),
-            scenario=values.get("scenario"),
-            metadata=values.get("metadata") or {},
-            response=response,
-            response_b=None if response_b is None else Response(text=response_b),
-        )
+        own = _part(values, "row")
+        second = own.get("response_b")
+        own["id"], own["response"] = row_id, response
+        own["response_b"] = None if second is None else Response(text=second)
+        return Row(**own)
 
     def _id_of(self, line: int, record: Record, values: Values) -> str | None:
         """Return the row's id: its own where rows have one, else its number."""
@@ -122,23 +123,13 @@ class RowReader:
     def _response_of(self, values: Values) -> Response | None:
         text = values.get("response")
         if not self._needs.responses:
-            if text is not None or not _RECORDED.isdisjoint(values):
+            if text is not None or not MEASURED_FIELDS.isdisjoint(values):
                 self._warn(DROPPED)
             return None
-        timed_out = values.get("timed_out", False)
-        if text is None and not timed_out:
+        timing = Timing(**_part(values, "timing"))
+        if text is None and not timing.timed_out:
             return None
-        return Response(
-            text=text or "",
-            timing=Timing(
-                latency_e2e_ms=values.get("latency_e2e_ms"),
-                latency_model_ms=values.get("latency_model_ms"),
-                timed_out=timed_out,
-            ),
-            usage=Usage(
-                input_tokens=values.get("input_tokens"), output_tokens=values.get("output_tokens")
-            ),
-        )
+        return Response(text=text or "", timing=timing, usage=Usage(**_part(values, "usage")))
 
     def _add_extras(self, line: int, extras: Values, values: Values) -> bool:
         """Keep the columns that are no fields, as metadata."""
@@ -173,7 +164,7 @@ class RowReader:
         """Note a field that isn't there; one that is there was noted for what is wrong with it."""
         if _given(field, record):
             return False
-        names = (field, *ROW_FIELDS[field])
+        names = names_of(field)
         if field in slips:
             column, name = slips[field]
             hint = f"if `{column}` is meant, call it `{name}`"
@@ -197,4 +188,26 @@ class RowReader:
 
 def _given(field: str, record: Record) -> list[str]:
     """Return the names that a field goes by in a record."""
-    return [name for name in (field, *ROW_FIELDS[field]) if record.get(name) is not None]
+    return [name for name in names_of(field) if record.get(name) is not None]
+
+
+def _part(values: Values, part: Part) -> Values:
+    return {name: value for name, value in values.items() if FIELDS[name].part == part}
+
+
+def record_of(row: Row) -> Values:
+    """Return a row as a line of a dataset, which reads back as the same row."""
+    response = row.response
+    parts: dict[Part, object] = {"row": row}
+    if response is not None:
+        parts |= {"timing": response.timing, "usage": response.usage}
+    values = {
+        name: getattr(parts[each.part], name) for name, each in FIELDS.items() if each.part in parts
+    }
+    texts = {name: each.text for name, each in values.items() if isinstance(each, Response)}
+    told: Values = msgspec.to_builtins(values | texts)
+    return {name: value for name, value in told.items() if not _is_absent(value)}
+
+
+def _is_absent(value: object) -> bool:
+    return value is None or value is False or value in ((), {})

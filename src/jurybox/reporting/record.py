@@ -8,7 +8,7 @@ import msgspec
 from jurybox.engine.records import ExchangeRow, SampleRow, in_order, read_result, request_hash
 from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.model import Rubric
-from jurybox.sample import Row
+from jurybox.sample import Response, Row
 from jurybox.scoring.sample_result import SampleResult
 
 Kind = Literal["text", "integer", "number", "boolean", "json"]
@@ -22,17 +22,13 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
 
 
+_TEXTS: Final = (str, str | None, Response | None)
 _INPUTS: Final[dict[str, Kind]] = {
     "id": "text",
     "repeat": "integer",
-    "scenario": "text",
-    "task": "text",
-    "messages": "json",
-    "context": "text",
-    "reference": "text",
-    "response": "text",
-    "response_b": "text",
-    "metadata": "json",
+    **{
+        each.name: "text" if each.type in _TEXTS else "json" for each in msgspec.structs.fields(Row)
+    },
 }
 _FIGURES: Final[dict[str, Kind]] = {
     TOTAL_SCORE: "number",
@@ -181,15 +177,11 @@ def _inputs(sample: SampleRow) -> Record:
     responses = _RESPONSES.decode(sample.responses)
     second = responses.response_b
     return {
+        **msgspec.to_builtins(msgspec.structs.asdict(row)),
         "id": sample.sample_id,
         "repeat": sample.repeat,
-        "task": row.task,
-        "messages": [{"role": turn.role, "content": turn.content} for turn in row.messages],
-        "context": row.context,
-        "reference": row.reference,
         "response": responses.response.text,
         "response_b": None if second is None else second.text,
-        "metadata": row.metadata,
     }
 
 

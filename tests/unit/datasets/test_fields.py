@@ -5,11 +5,14 @@ from typing import Any
 import pytest
 
 from dataset_files import dataset, findings, jsonl, only_finding, read, warnings
-from jurybox.datasets import ROW_FIELDS, survey
-from jurybox.datasets.fields import FIELD_OF, READERS, slip_of
+from jurybox.datasets import FIELDS, survey
+from jurybox.datasets.fields import FIELD_OF, slip_of
+from jurybox.datasets.row_reader import record_of
 from jurybox.sample import Response, Row, Timing, Turn, Usage
 
 TASK = {"task": "Add 1 and 2."}
+
+ROW_FIELDS = {name: each.aliases for name, each in FIELDS.items()}
 
 
 def row(**columns: object) -> Row:
@@ -68,7 +71,7 @@ def test_every_field_is_read() -> None:
 
 
 def test_the_names_are_those_of_the_specification() -> None:
-    assert dict(ROW_FIELDS) == {
+    assert ROW_FIELDS == {
         "id": (),
         "task": ("input", "question", "user_input"),
         "reference": ("reference_answer", "expected", "ideal", "target"),
@@ -84,7 +87,6 @@ def test_the_names_are_those_of_the_specification() -> None:
         "output_tokens": (),
         "timed_out": (),
     }
-    assert set(READERS) == set(ROW_FIELDS)
 
 
 @pytest.mark.parametrize(
@@ -367,3 +369,20 @@ def test_rows_may_differ_in_their_columns() -> None:
     assert [each.metadata for each in read(text)] == [
         {f"column{number}": number} for number in range(1500)
     ]
+
+
+def test_a_row_written_as_a_record_reads_back_as_the_same_row() -> None:
+    columns: dict[str, Any] = {
+        "id": "a",
+        "task": "x",
+        "messages": [{"role": "user", "content": "Hello"}],
+        "metadata": {"level": 1},
+        "response": "",
+        "response_b": "y",
+        "latency_e2e_ms": 0.0,
+        "timed_out": True,
+        "output_tokens": 0,
+    }
+    made = row(**columns)
+    assert read(jsonl(record_of(made)), needs_response=True) == [made]
+    assert set(record_of(made)) == set(columns)
