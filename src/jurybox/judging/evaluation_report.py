@@ -118,11 +118,3 @@ class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
                 for criterion in side["criteria"]:
                     del criterion["preference"]
         return data
-
-
-def lowest(confidences: list[Confidence]) -> Confidence:
-    """Return the lowest of some confidences; of none at all, low."""
-    for confidence in CONFIDENCES:
-        if confidence in confidences:
-            return confidence
-    return "low"

@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from jurybox.judging.evaluation_report import (
+    CONFIDENCES,
     Confidence,
     CriterionReport,
     EvaluationReport,
@@ -15,7 +16,6 @@ from jurybox.judging.evaluation_report import (
     Method,
     ReviewReason,
     SideReport,
-    lowest,
 )
 from jurybox.judging.exchange import ModelReply
 from jurybox.judging.flow import Answer, Unscored
@@ -34,22 +34,32 @@ Ballot = Answer[Scores] | Unscored
 PairBallot = PairVote | Unscored
 
 
+class _Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a report that each method makes in its own way."""
+
+    method: Method
+    criteria: tuple[CriterionReport, ...]
+    confidence: Confidence
+    total_score: float | None = None
+    overall: float | None = None
+    winner: Side | None = None
+    stable: bool | None = None
+    responses: dict[str, SideReport] | None = None
+
+
 def report_on_one(
     judging: Judging, sample: Sample, panel: Panel, ballots: Sequence[Ballot]
 ) -> EvaluationReport:
-    """One response was scored, by the rubric or against the reference."""
+    """Report on one response that was scored, by the rubric or against the reference."""
     side = _side(judging, ballots, len(panel.seats))
-    return _report(
-        judging,
-        sample,
-        panel,
-        [ballots],
+    verdict = _Verdict(
         method="rubric" if sample.reference is None else "reference",
         criteria=side.criteria,
         confidence=side.confidence,
         total_score=side.total_score,
         overall=side.overall,
     )
+    return _report(judging, sample, panel, [ballots], verdict)
 
 
 def report_on_two(
@@ -59,29 +69,26 @@ def report_on_two(
     first: Sequence[Ballot],
     second: Sequence[Ballot],
 ) -> EvaluationReport:
-    """Both responses were scored against the reference; the totals decide (E2)."""
+    """Report on two responses that were scored against the reference; the totals decide (E2)."""
     a, b = (_side(judging, ballots, len(panel.seats)) for ballots in (first, second))
     winner: Side | None = None
     if a.total_score is not None and b.total_score is not None:
         difference = round(a.total_score - b.total_score, 6)
         winner = "tie" if difference == 0 else "A" if difference > 0 else "B"
-    return _report(
-        judging,
-        sample,
-        panel,
-        [first, second],
+    verdict = _Verdict(
         method="reference",
         criteria=(),
         confidence=lowest([a.confidence, b.confidence]),
         winner=winner,
         responses={"A": a, "B": b},
     )
+    return _report(judging, sample, panel, [first, second], verdict)
 
 
 def report_on_pair(
     judging: Judging, sample: Sample, panel: Panel, ballots: Sequence[PairBallot]
 ) -> EvaluationReport:
-    """Two responses were compared, each vote in both orders (E8)."""
+    """Report on two responses that were compared, each vote in both orders (E8)."""
     valid = [ballot for ballot in ballots if isinstance(ballot, PairVote)]
     winner, confidence = count_sides([vote.winner for vote in valid], len(panel.seats))
     stable = all(vote.stable for vote in valid) if valid else None
@@ -90,17 +97,14 @@ def report_on_pair(
         winner = None
     compared = judging.rubric.criteria if valid else ()
     criteria = tuple(_compared(criterion, valid, len(panel.seats)) for criterion in compared)
-    return _report(
-        judging,
-        sample,
-        panel,
-        [ballots],
+    verdict = _Verdict(
         method="pairwise",
         criteria=criteria,
         confidence=lowest([confidence, *(criterion.confidence for criterion in criteria)]),
         winner=winner,
         stable=stable,
     )
+    return _report(judging, sample, panel, [ballots], verdict)
 
 
 def _capped(confidence: Confidence, stable: Sequence[bool]) -> Confidence:
@@ -205,88 +209,75 @@ def _shown_swapped(remarks: Remarks) -> Remarks:
     return msgspec.structs.replace(remarks, bias_checklist=noted)
 
 
-def _report(  # noqa: PLR0913 - the parts of a report that the methods make differently
+def _report(
     judging: Judging,
     sample: Sample,
     panel: Panel,
     ballots: Sequence[Sequence[Ballot] | Sequence[PairBallot]],
-    *,
-    method: Method,
-    criteria: tuple[CriterionReport, ...],
-    confidence: Confidence,
-    total_score: float | None = None,
-    overall: float | None = None,
-    winner: Side | None = None,
-    stable: bool | None = None,
-    responses: dict[str, SideReport] | None = None,
+    verdict: _Verdict,
 ) -> EvaluationReport:
-    seats = panel.seats
+    """Add to a verdict what all methods report alike."""
+    requested = len(panel.seats)
     outcomes = [
         # A jury that was sure before its last votes has fewer ballots than seats.
         _outcome(seat, ballot)
         for cast in ballots
-        for seat, ballot in zip(seats, cast, strict=False)
+        for seat, ballot in zip(panel.seats, cast, strict=False)
     ]
-    findings, response_findings = _safety(sample, outcomes)
-    lost = [_lost(each.seat, each.lost) for each in outcomes if each.lost]
-    unscored_votes = [0] * len(ballots)
-    if lost:
-        unscored_votes = [sum(isinstance(each, Unscored) for each in cast) for cast in ballots]
+    unscored = [sum([isinstance(each, Unscored) for each in cast]) for cast in ballots]
     # Of two responses, the one with fewer votes says how far the report can be trusted.
-    valid = min([len(cast) - few for cast, few in zip(ballots, unscored_votes, strict=True)])
-    reasons = _review_reasons(
-        safety=bool(findings), unscored=not valid, unstable=stable is False, confidence=confidence
-    )
+    valid = min([len(cast) - lost for cast, lost in zip(ballots, unscored, strict=True)])
+    findings, response_findings = _safety(sample, outcomes)
+    reasons = _review_reasons(verdict, safety=bool(findings), unscored=not valid)
     replies = [reply for each in outcomes for reply in each.replies]
+    fallback = judging.rubric.protocol.fallback_score is not None
     return EvaluationReport(
         rubric=judging.rubric_name,
-        method=method,
-        criteria=criteria,
-        total_score=total_score,
+        method=verdict.method,
+        criteria=verdict.criteria,
+        total_score=verdict.total_score,
         max_score=judging.max_score,
-        overall=overall,
-        confidence=confidence,
+        overall=verdict.overall,
+        confidence=verdict.confidence,
         votes_independent=independent(
             [(each.seat, reply) for each in outcomes if not each.lost for reply in each.replies]
         ),
         votes_valid=valid,
-        votes_requested=len(seats),
-        votes_skipped=len(seats) - valid - max(unscored_votes),
+        votes_requested=requested,
+        votes_skipped=requested - valid - max(unscored),
         bias_checklist=_checklist(judging, outcomes),
         safety_flag=bool(findings),
         safety_findings=findings,
         response_findings=response_findings,
         needs_review=bool(reasons),
         review_reasons=reasons,
-        winner=winner,
-        stable=stable,
+        winner=verdict.winner,
+        stable=verdict.stable,
         usage=added_usage([reply.usage for reply in replies]),
         judges=panel.judges,
-        lost_votes=tuple(lost),
+        lost_votes=tuple([_lost_vote(each.seat, each.lost) for each in outcomes if each.lost]),
         overrides=panel.overrides.copy(),
-        reported_models=_reported(replies),
-        judge_fallback=_judge_fallback(judging, outcomes),
-        responses=responses,
+        reported_models=reported_versions(replies),
+        judge_fallback=_any_fallback(outcomes) if fallback else None,
+        responses=verdict.responses,
     )
 
 
-def _lost(seat: Seat, ballot: Unscored) -> LostVote:
+def _lost_vote(seat: Seat, ballot: Unscored) -> LostVote:
     return LostVote(vote=seat.vote, judge=seat.judge, reason=ballot.reason, cause=ballot.cause)
 
 
-def _reported(replies: Sequence[ModelReply]) -> tuple[str, ...]:
-    """Return what the providers said which versions answered, each once."""
-    reported: dict[str, None] = {}
+def reported_versions(replies: Iterable[ModelReply]) -> tuple[str, ...]:
+    """Return the models and builds that the providers say they used (A10), each once."""
+    versions: dict[str, None] = {}
     for reply in replies:
-        parts = [part for part in (reply.model, reply.fingerprint) if part is not None]
-        if parts:
-            reported[" ".join(parts)] = None
-    return tuple(reported)
+        if reply.model is not None or reply.fingerprint is not None:
+            parts = (reply.model, reply.fingerprint)
+            versions[" ".join(part for part in parts if part is not None)] = None
+    return tuple(versions)
 
 
-def _judge_fallback(judging: Judging, outcomes: Sequence[_Outcome]) -> bool | None:
-    if judging.rubric.protocol.fallback_score is None:
-        return None
+def _any_fallback(outcomes: Iterable[_Outcome]) -> bool:
     return any(remarks.fallback for outcome in outcomes for remarks in outcome.remarks)
 
 
@@ -321,33 +312,31 @@ def _safety_findings(outcomes: Iterable[_Outcome]) -> Iterator[SafetyFinding]:
                 yield finding
 
 
-def _review_reasons(
-    *, safety: bool, unscored: bool, unstable: bool, confidence: Confidence
-) -> tuple[ReviewReason, ...]:
+def _review_reasons(verdict: _Verdict, *, safety: bool, unscored: bool) -> tuple[ReviewReason, ...]:
     reasons: list[ReviewReason] = []
     if safety:
         reasons.append("safety")
     if unscored:
         reasons.append("unscored")
-    if unstable:
+    if verdict.stable is False:
         reasons.append("unstable")
     # Without a single vote there is nothing to be unsure of.
-    if confidence == "low" and not unscored:
+    if verdict.confidence == "low" and not unscored:
         reasons.append("low_confidence")
     return tuple(reasons)
 
 
 def _checklist(judging: Judging, outcomes: Sequence[_Outcome]) -> dict[str, str]:
     """Return what the judges wrote for each item, each remark once, in the order of the votes."""
-    said: list[dict[str, str]] = []
+    completions: list[dict[str, str]] = []
     for outcome in outcomes:
         for remarks in outcome.remarks:
-            # Whoever says the same as another of every item adds nothing.
-            if remarks.bias_checklist not in said:
-                said.append(remarks.bias_checklist)
+            # A checklist that repeats another word for word adds nothing.
+            if remarks.bias_checklist not in completions:
+                completions.append(remarks.bias_checklist)
     completed: dict[str, str] = {}
     for item in judging.items:
-        if texts := [each[item].strip() for each in said if item in each]:
+        if texts := [each[item].strip() for each in completions if item in each]:
             completed[item] = "\n".join(dict.fromkeys(texts)) if len(texts) > 1 else texts[0]
     return completed
 
@@ -381,3 +370,11 @@ def _majority(votes: Sequence[V], requested: int) -> tuple[V | None, Confidence]
         if 2 * agreeing > len(votes):
             return value, "high" if agreeing == len(votes) == requested else "moderate"
     return None, "low"
+
+
+def lowest(confidences: Sequence[Confidence]) -> Confidence:
+    """Return the lowest of some confidences; of none at all, low."""
+    for confidence in CONFIDENCES:
+        if confidence in confidences:
+            return confidence
+    return "low"

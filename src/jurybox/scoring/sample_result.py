@@ -14,6 +14,7 @@ from jurybox.judging.evaluation_report import (
     ReviewReason,
 )
 from jurybox.judging.exchange import ModelReply, Outcome
+from jurybox.judging.report_builder import reported_versions
 from jurybox.judging.verdict import Side
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import MEASURES, SAMPLE_SCORE, TOTAL_SCORE
@@ -325,7 +326,6 @@ def _use(role: Role, model: str, outcomes: Sequence[Outcome]) -> ModelUse:
     replies = [each for each in outcomes if isinstance(each, ModelReply)]
     paid = [each.usage for each in replies if not each.cached]
     known = [each for each in paid if None not in (each.input_tokens, each.output_tokens)]
-    versions = dict.fromkeys([reported_version(reply) for reply in replies])
     return ModelUse(
         model=model,
         role=role,
@@ -334,11 +334,5 @@ def _use(role: Role, model: str, outcomes: Sequence[Outcome]) -> ModelUse:
         failed=len(outcomes) - len(replies),
         unknown=len(paid) - len(known),
         usage=added_usage(known),
-        versions=tuple([each for each in versions if each is not None]),
+        versions=reported_versions(replies),
     )
-
-
-def reported_version(reply: ModelReply) -> str | None:
-    """Return the model and build that the provider says it used (A10)."""
-    parts = [part for part in (reply.model, reply.fingerprint) if part is not None]
-    return " ".join(parts) or None

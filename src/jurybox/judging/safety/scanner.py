@@ -169,8 +169,8 @@ class _Folded:
 
     def personal_data(self) -> list[Span]:
         """Return where the original text has personal data, in its order."""
-        found = list(personal_data(self._shapes))
-        return _without_overlaps(self.origin(Span(*span, PERSONAL_DATA)) for span in found)
+        found = [self.origin(Span(*span, PERSONAL_DATA)) for span in personal_data(self._shapes)]
+        return _without_overlaps(found) if found else found
 
 
 def _small(text: str) -> str:

@@ -45,7 +45,7 @@ def score_by_rules(
     outcome = compiled.outcome(frozenset(evidence.facts))
     return AutomatedReport(
         criteria=tuple(
-            evidence.quote(*each) if quotes else each.score for each in outcome.criteria
+            [evidence.quote(*each) if quotes else each.score for each in outcome.criteria]
         ),
         overall=outcome.overall,
         band=outcome.band,
@@ -72,7 +72,7 @@ class _Evidence:
         """The name of the signal that shows a fact."""
         self._quoting: dict[str, Quoting] = {}
         """What quotes the words that a signal saw."""
-        self._quotes: dict[str, tuple[Quote, ...]] = {}
+        self._quotes: dict[int | str, tuple[Quote, ...]] = {}
         self._see_signals()
         self._count_words()
         self._see_numbers()
@@ -89,9 +89,10 @@ class _Evidence:
 
     def _count_words(self) -> None:
         for text, low, high, fact in self._compiled.lengths:
-            if WORDS[text] not in self.measures:
-                self.measures[WORDS[text]] = self._reading.text(text).words
-            if low <= self.measures[WORDS[text]] <= high:
+            name = WORDS[text]
+            if name not in self.measures:
+                self.measures[name] = self._reading.text(text).words
+            if low <= self.measures[name] <= high:
                 self.facts.add(fact)
 
     def _see_numbers(self) -> None:
@@ -117,33 +118,34 @@ class _Evidence:
 
     def quote(self, score: CriterionScore, needed: Sequence[tuple[int, ...]]) -> CriterionScore:
         """Return a score with the words on which its rules fired."""
+        if not score.trace:
+            return score
         trace: list[FiredRule] = []
         for rule, facts in zip(score.trace, needed, strict=True):
             words: tuple[Quote, ...] = ()
             for fact in facts:
-                words += self._quotes_of(fact)
+                key = self._signals.get(fact, fact)
+                if key not in self._quotes:  # many rules may ask about one signal or phrase
+                    self._quotes[key] = self._quotes_of(key)
+                words += self._quotes[key]
             trace.append(replace(rule, quotes=words) if words else rule)
-        return replace(score, trace=tuple(trace)) if trace else score
+        return replace(score, trace=tuple(trace))
 
-    def _quotes_of(self, fact: int) -> tuple[Quote, ...]:
-        """Return the words that show a fact; of a number of words there are none."""
-        if fact in self._compiled.sources:
-            return self._quote_phrases(fact, *self._compiled.sources[fact])
-        name = self._signals.get(fact)
-        if name is None:
-            return ()
-        if name not in self._quotes:  # many rules may ask about one signal
-            self._quotes[name] = self._quoting[name](name)
-        return self._quotes[name]
+    def _quotes_of(self, key: int | str) -> tuple[Quote, ...]:
+        """Return the words that show a fact or a signal; a number of words has none."""
+        if isinstance(key, str):
+            return self._quoting[key](key)
+        source = self._compiled.sources.get(key)
+        return () if source is None else self._quote_phrases(key, *source)
 
     def _quote_phrases(self, fact: int, text: Source, lexicon: str) -> tuple[Quote, ...]:
         folded = self._reading.text(text)
-        quotes: tuple[Quote, ...] = ()
+        quotes: list[Quote] = []
         for _, start, end in self._found[text][fact][:MOST_QUOTES]:
             first, last = folded.span(start, _word_end(folded.text, end))
             words = folded.original[first:last]
-            quotes += (Quote(text=text, words=words, start=first, source=lexicon),)
-        return quotes
+            quotes.append(Quote(text=text, words=words, start=first, source=lexicon))
+        return tuple(quotes)
 
 
 def _word_end(text: str, end: int) -> int:
