@@ -21,7 +21,7 @@ from jurybox.app.metadata import version_of
 from jurybox.app.prepare import ChosenSuite, Prepared, RunOptions, prepare_chosen, read_rubric
 from jurybox.app.run_suite import RunResult, resume_run, start_run
 from jurybox.calibration.calibration_record import Calibration, JudgedRun
-from jurybox.calibration.cases import GoldCase, read_comments, read_verdict
+from jurybox.calibration.gold import GoldCase, read_comments, read_verdict
 from jurybox.calibration.rubric_changes import next_version
 from jurybox.calibration.splits import words_of
 from jurybox.engine.plan import DocumentPlan
@@ -43,8 +43,7 @@ from jurybox.wiring import (
 )
 
 if TYPE_CHECKING:
-    from jurybox.calibration.agreement_values import Agreement
-    from jurybox.calibration.calibration_record import Tuning
+    from jurybox.calibration.calibration_record import Agreement, Tuning
     from jurybox.calibration.proposals import Proposal
     from jurybox.calibration.splits import GoldRow, Part
     from jurybox.calibration.tuning_loop import ToPropose, Tuned, Unusable

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from jurybox.app.ids import new_id
-from jurybox.calibration.agreement_values import Agreement
 from jurybox.calibration.calibration_record import (
+    Agreement,
     Calibration,
     CalibrationStatus,
     GoldSource,

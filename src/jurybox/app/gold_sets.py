@@ -10,8 +10,16 @@ import msgspec
 from jurybox.app.review_cases import StoredSample
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.calibration.calibration_record import GoldSource
-from jurybox.calibration.cases import COMMENT, GOLD_REASONING, usable
-from jurybox.calibration.gold import GOLD, GOLD_WINNER, Gold, gold_scales, read_gold
+from jurybox.calibration.gold import (
+    COMMENT,
+    GOLD,
+    GOLD_REASONING,
+    GOLD_WINNER,
+    Gold,
+    gold_scales,
+    read_gold,
+    usable,
+)
 from jurybox.calibration.splits import GoldRow
 from jurybox.datasets import open_dataset, survey
 from jurybox.datasets.open_dataset import reader_of

@@ -6,9 +6,8 @@ from typing import Final
 import msgspec
 
 from jurybox.app.review_cases import StoredSample
-from jurybox.calibration import cases
-from jurybox.calibration.agreement_values import Agreement, CriterionAgreement
-from jurybox.calibration.gold import Gold
+from jurybox.calibration.calibration_record import Agreement, CriterionAgreement
+from jurybox.calibration.gold import WHOLE, Gold, GoldCase
 from jurybox.calibration.splits import words_of
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
@@ -111,11 +110,11 @@ def _estimates(known: ReviewEvidence) -> tuple[CorrectedMetric, ...]:
     ).estimates
 
 
-def _part(known: ReviewEvidence, found: Sequence[cases.GoldCase]) -> SubsetAgreement:
+def _part(known: ReviewEvidence, found: Sequence[GoldCase]) -> SubsetAgreement:
     return SubsetAgreement(samples=len(found), agreement=_compared(known, found))
 
 
-def _compared(known: ReviewEvidence, found: Sequence[cases.GoldCase]) -> Agreement | None:
+def _compared(known: ReviewEvidence, found: Sequence[GoldCase]) -> Agreement | None:
     from jurybox.calibration.judge_comparison import Options, compare
 
     told = [case for case in found if case.gold.scores or case.gold.winners]
@@ -136,11 +135,9 @@ def _bounded(each: CriterionAgreement) -> CriterionAgreement:
     return msgspec.structs.replace(each, bias=bias)
 
 
-def _cases(
-    known: ReviewEvidence, reviews: Mapping[int, Sequence[Review]]
-) -> dict[int, cases.GoldCase]:
+def _cases(known: ReviewEvidence, reviews: Mapping[int, Sequence[Review]]) -> dict[int, GoldCase]:
     repeated = plan_of(known.run).repeats > 1
-    found: dict[int, cases.GoldCase] = {}
+    found: dict[int, GoldCase] = {}
     for number, each in reviews.items():
         stored = known.stored(number)
         changed = [one for one in each if one.record_sha256 != stored.sample.record_sha256]
@@ -150,19 +147,19 @@ def _cases(
     return found
 
 
-def _case(stored: StoredSample, reviews: Sequence[Review], *, repeated: bool) -> cases.GoldCase:
+def _case(stored: StoredSample, reviews: Sequence[Review], *, repeated: bool) -> GoldCase:
     sample, row, judged = stored.sample, stored.row, stored.judged
     name = f"{sample.sample_id} (repeat {sample.repeat})" if repeated else sample.sample_id
     comments = [f"{each.reviewer}: {each.comment}" for each in reviews if each.comment]
     second = stored.responses.response_b
-    return cases.GoldCase(
+    return GoldCase(
         id=name,
         gold=gold_of(reviews),
         verdict=judged,
         task=row.task,
         response=stored.responses.response.text,
         response_b=None if second is None else second.text,
-        comments={cases.WHOLE: "\n".join(comments)} if comments else {},
+        comments={WHOLE: "\n".join(comments)} if comments else {},
         # Several repeats of a sample are no independent evidence.
         cluster=sample.sample_id if repeated else None,
         words=words_of(row),

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.calibration.agreement_values import (
+from jurybox.calibration.calibration_record import (
     Agreement,
     Ceiling,
     Confusion,
@@ -14,8 +14,7 @@ from jurybox.calibration.agreement_values import (
     Disagreement,
     JudgeBias,
 )
-from jurybox.calibration.cases import WINNER, GoldCase, distance, losses
-from jurybox.calibration.gold import gold_scales
+from jurybox.calibration.gold import WINNER, GoldCase, distance, gold_scales, losses
 from jurybox.calibration.splits import units_of
 from jurybox.documents.numbers import show_number
 from jurybox.judging.verdict import SIDES, Side

@@ -1,16 +1,12 @@
-"""A change that a model thinks of: asked without I/O, read strictly, measured like any other."""
+"""Changes proposed by a model: asked for without I/O, and read strictly."""
 
-import json
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Sequence
+from typing import Annotated, Final
 
 import msgspec
 
-from jurybox.calibration.agreement_values import Agreement
-from jurybox.calibration.calibration_record import Round
-from jurybox.calibration.cases import GoldCase, loss_of
-from jurybox.calibration.gold import gold_scales
+from jurybox.calibration.calibration_record import Agreement, Round
+from jurybox.calibration.gold import GoldCase, gold_scales, loss_of
 from jurybox.calibration.proposals import Proposal
 from jurybox.calibration.rubric_changes import quoted, replaced
 from jurybox.calibration.tuning_loop import ToPropose, Unusable
@@ -22,14 +18,36 @@ from jurybox.rubric.model import Criterion, Generation, Rubric
 from jurybox.sample import Turn
 
 _SHOWN: Final = 8
-_LONGEST: Final = 2000
-_KEYS: Final = ("criterion", "hypothesis", "definition", "levels")
+_MAX_LENGTH: Final = 2000
 _POLICY: Final = ReaskPolicy(reasks=2)
 _GENERATION: Final = Generation(max_tokens=2048)
+_FORM: Final = (
+    '{"hypothesis": "why judge and people differ, in a sentence or two", "criterion": "its id",'
+    ' "definition": "the new definition, or null to leave it", "levels": {"4": "the new'
+    ' meaning of level 4, for those to be changed"}}'
+)
+_TASK: Final = (
+    "A judge scores responses by the rubric below, and people have scored the same responses."
+    " Find out why they differ, and reword one criterion so that the judge comes nearer to the"
+    " people. Write for all responses of this kind, not for the samples shown: the change is"
+    " measured on others."
+)
+
+
+_Text = Annotated[str, msgspec.Meta(pattern=r"\S", max_length=_MAX_LENGTH)]
+
+
+class _Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model's reply."""
+
+    hypothesis: Annotated[str, msgspec.Meta(pattern=r"\S")]
+    criterion: str
+    definition: _Text | None = None
+    levels: dict[str, _Text] | None = None
 
 
 def suggest(model: str, wanted: ToPropose) -> Flow[Proposal | Unusable]:
-    """Ask a model for one change; what can't be used is asked again, with what is wrong with it."""
+    """Ask a model for one change; an unusable reply is asked again with its defect."""
     if wanted.rubric.template is not None:
         return Unusable(reason="the rubric has a judge prompt of its own, which no model rewrites")
     request = ModelRequest(
@@ -44,25 +62,14 @@ def suggest(model: str, wanted: ToPropose) -> Flow[Proposal | Unusable]:
 
 
 def prompt_of(wanted: ToPropose) -> str:
-    """Return the prompt: the rubric, where its judge and people differ, and what was tried."""
-    form = (
-        '{"hypothesis": "why judge and people differ, in a sentence or two", "criterion": "its id",'
-        ' "definition": "the new definition, or null to leave it", "levels": {"4": "the new'
-        ' meaning of level 4, for those to be changed"}}'
-    )
-    task = (
-        "A judge scores responses by the rubric below, and people have scored the same responses."
-        " Find out why they differ, and reword one criterion so that the judge comes nearer to the"
-        " people. Write for all responses of this kind, not for the samples shown: the change is"
-        " measured on others."
-    )
+    """Return the prompt: the rubric, where its judge and people differ, and earlier rounds."""
     parts = [
-        task,
+        _TASK,
         f"# The rubric\n\n{rubric_text(wanted.rubric)}",
         f"# Where they differ\n\n{_figures_text(wanted.figures)}",
         _samples_text(wanted.rubric, wanted.cases),
         *_earlier_text(wanted.earlier),
-        f"# Your reply\n\nReply with one JSON object and nothing else, in this form:\n\n{form}",
+        f"# Your reply\n\nReply with one JSON object and nothing else, in this form:\n\n{_FORM}",
     ]
     return "\n\n".join(parts)
 
@@ -102,14 +109,14 @@ def _samples_text(rubric: Rubric, cases: Sequence[GoldCase]) -> str:
 def _scores_text(case: GoldCase) -> str:
     if case.gold.winners:
         return f"people prefer {case.gold.winner}, the judge {case.verdict.winner}"
-    said: list[str] = []
+    scores: list[str] = []
     for name in case.gold.scores:
         judge = case.verdict.scores.get(name)
         its = "nothing" if judge is None else show_number(round(judge, 2))
-        said.append(
+        scores.append(
             f"{name}: people {show_number(round(case.gold.score(name) or 0, 2))}, judge {its}"
         )
-    return "; ".join(said)
+    return "; ".join(scores)
 
 
 def _earlier_text(rounds: Sequence[Round]) -> list[str]:
@@ -120,34 +127,29 @@ def _earlier_text(rounds: Sequence[Round]) -> list[str]:
 
 
 def _outcome(made: Round) -> str:
-    """Say what came of a round, without figures of the select part: it decides, and teaches nobody.
-
-    Where nothing was judged, the reason is about the change alone.
-    """
+    """Describe a round without the select part, which decides and must not teach."""
     if made.tune is None:
         return f"refused, {made.reason}"
     decided = "kept" if made.kept else "refused"
     return f"{decided}; where it was made, {made.tune.gain.sentence}"
 
 
-def read_change(  # noqa: PLR0911 - a return for each fault that a reply can have
-    text: str, rubric: Rubric
-) -> Proposal | Defect:
-    """Read a model's reply; nothing but what was asked for is ever taken from it."""
-    data = _object(text)
-    if isinstance(data, Defect):
-        return data
-    strange = sorted(data.keys() - set(_KEYS))
-    if strange:
-        return Defect(f"`{strange[0]}` isn't one of the keys {', '.join(_KEYS)}")
-    hypothesis, name = data.get("hypothesis"), data.get("criterion")
-    if not isinstance(hypothesis, str) or not hypothesis.strip():
-        return Defect("`hypothesis` must be a text")
-    criterion = rubric.criterion(name) if isinstance(name, str) else None
+def read_change(text: str, rubric: Rubric) -> Proposal | Defect:
+    """Read a model's reply; only the wording of one criterion is ever taken from it."""
+    body = text.strip()
+    if body.startswith("```"):
+        body = body.partition("\n")[2].rpartition("```")[0]
+    try:
+        change = msgspec.json.decode(body, type=_Change)
+    except msgspec.ValidationError as error:
+        return Defect(f"the reply isn't in the form asked for: {error}")
+    except msgspec.DecodeError:
+        return Defect("the reply isn't one JSON object")
+    criterion = rubric.criterion(change.criterion)
     if criterion is None:
         known = ", ".join(each.id for each in rubric.criteria)
         return Defect(f"`criterion` must be one of {known}")
-    changed = _changed(criterion, data.get("definition"), data.get("levels"))
+    changed = _changed(criterion, change)
     if changed == criterion:
         return Defect("nothing is changed; give a new definition, or levels with new meanings")
     if isinstance(changed, Defect):
@@ -157,65 +159,31 @@ def read_change(  # noqa: PLR0911 - a return for each fault that a reply can hav
         key=f"model {criterion.id} {changed.definition} {meanings}",
         kind="model",
         criterion=criterion.id,
-        hypothesis=" ".join(hypothesis.split())[:_LONGEST],
+        hypothesis=" ".join(change.hypothesis.split())[:_MAX_LENGTH],
         rubric=replaced(rubric, changed),
     )
 
 
-def _object(text: str) -> dict[str, Any] | Defect:
-    body = text.strip()
-    if body.startswith("```"):
-        body = body.partition("\n")[2].rpartition("```")[0]
-    try:
-        data: object = json.loads(body)
-    except (ValueError, RecursionError):
-        return Defect("the reply isn't one JSON object")
-    if not isinstance(data, dict):
-        return Defect("the reply isn't a JSON object")
-    return cast("dict[str, Any]", data)
-
-
-def _changed(criterion: Criterion, definition: object, levels: object) -> Criterion | Defect:
-    made = criterion
-    if definition is not None:
-        if not _is_text(definition):
-            return Defect(f"`definition` must be a text of at most {_LONGEST} characters, or null")
-        lines = [line.strip() for line in str(definition).strip().split("\n")]
-        made = msgspec.structs.replace(made, definition="\n".join(lines))
-    if levels is None:
-        return made
-    if not isinstance(levels, Mapping):
-        return Defect("`levels` must be an object: the level's score, and its new meaning")
-    for key, meaning in cast("Mapping[str, object]", levels).items():
-        place = _place(criterion, key)
+def _changed(criterion: Criterion, change: _Change) -> Criterion | Defect:
+    changed = criterion
+    if change.definition is not None:
+        lines = (line.strip() for line in change.definition.strip().split("\n"))
+        changed = msgspec.structs.replace(changed, definition="\n".join(lines))
+    levels = list(criterion.levels)
+    for key, meaning in (change.levels or {}).items():
+        place = _level_place(criterion, key)
         if place is None:
-            known = ", ".join(f'"{show_number(each.low)}"' for each in criterion.levels)
-            return Defect(
-                f"`{criterion.id}` has no level `{key}`; its levels are {known or 'none'}"
-            )
-        if not _is_text(meaning):
-            return Defect(f"the meaning of level `{key}` must be a text")
-        level = msgspec.structs.replace(
-            criterion.levels[place], meaning=" ".join(str(meaning).split())
-        )
-        kept = made.levels
-        made = msgspec.structs.replace(made, levels=(*kept[:place], level, *kept[place + 1 :]))
-    return made
+            known = ", ".join(f'"{show_number(each.low)}"' for each in levels) or "none"
+            return Defect(f"`{criterion.id}` has no level `{key}`; its levels are {known}")
+        levels[place] = msgspec.structs.replace(levels[place], meaning=" ".join(meaning.split()))
+    return msgspec.structs.replace(changed, levels=tuple(levels))
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and len(value) <= _LONGEST
-
-
-def _place(criterion: Criterion, key: str) -> int | None:
+def _level_place(criterion: Criterion, key: str) -> int | None:
     """Return the place of the level that a score belongs to."""
     try:
         score = float(key)
     except ValueError:
         return None
-    if not math.isfinite(score):
-        return None
-    for place, level in enumerate(criterion.levels):
-        if level.low <= score <= level.high:
-            return place
-    return None
+    places = (i for i, level in enumerate(criterion.levels) if level.low <= score <= level.high)
+    return next(places, None)

@@ -14,9 +14,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from jurybox.calibration.agreement_values import Agreement, CriterionAgreement, JudgeBias
-from jurybox.calibration.cases import GoldCase, loss_of
-from jurybox.calibration.gold import gold_scales
+from jurybox.calibration.calibration_record import Agreement, CriterionAgreement, JudgeBias
+from jurybox.calibration.gold import GoldCase, gold_scales, loss_of
 from jurybox.calibration.rubric_changes import (
     examples_text,
     replaced,

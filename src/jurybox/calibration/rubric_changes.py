@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.calibration.cases import GoldCase
+from jurybox.calibration.gold import GoldCase
 from jurybox.documents.numbers import show_number
 from jurybox.errors import RubricError
 from jurybox.judging.prompts import mark

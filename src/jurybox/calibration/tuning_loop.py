@@ -1,7 +1,6 @@
-"""The loop of E14: think, change, measure, and keep only what helps on samples not learnt from.
+"""The tuning loop of E14: propose, change, measure, and keep what helps on unseen samples.
 
-A generator that asks for what it can't do itself: to have samples judged by a rubric, and to have a
-model think of a change. So all of its decisions can be tested without a judge.
+A generator without I/O: it yields requests to judge samples or to propose a change.
 """
 
 import difflib
@@ -10,10 +9,15 @@ from typing import Final, Literal
 
 import msgspec
 
-from jurybox.calibration.agreement_values import Agreement
-from jurybox.calibration.calibration_record import Brief, Gain, Round, RoundResult, Tuning
-from jurybox.calibration.cases import GoldCase, losses
-from jurybox.calibration.gold import gold_scales
+from jurybox.calibration.calibration_record import (
+    Agreement,
+    Brief,
+    Gain,
+    Round,
+    RoundResult,
+    Tuning,
+)
+from jurybox.calibration.gold import GoldCase, gold_scales, losses
 from jurybox.calibration.judge_comparison import Options, clusters_of, compare, doubt_of
 from jurybox.calibration.proposals import Proposal, propose
 from jurybox.calibration.rubric_changes import next_version, written
@@ -27,7 +31,7 @@ _BINARY: Final = frozenset({0.0, 1.0})
 
 
 class ToJudge(msgspec.Struct, frozen=True, kw_only=True):
-    """Asks to have a part judged by a rubric; ``round`` 0 is the rubric as it was."""
+    """A request to judge a part by a rubric; ``round`` 0 is the original rubric."""
 
     rubric: Rubric
     part: Part
@@ -35,14 +39,14 @@ class ToJudge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgedPart(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers with every sample of the part, and the run it was judged in."""
+    """The judged samples of a part, and their run."""
 
     cases: tuple[GoldCase, ...]
     run_id: str
 
 
 class ToPropose(msgspec.Struct, frozen=True, kw_only=True):
-    """Asks for a model's change, from where judge and people disagree on the tune part."""
+    """A request for a model's proposal, given the disagreements on the tune part."""
 
     rubric: Rubric
     cases: tuple[GoldCase, ...]
@@ -52,7 +56,7 @@ class ToPropose(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unusable(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers that the model's change can't be used, and why."""
+    """A proposal that can't be used, and why."""
 
     reason: str
 
@@ -63,7 +67,7 @@ Loop = Generator[Request, Answer, "Tuned"]
 
 
 class Tuned(msgspec.Struct, frozen=True, kw_only=True):
-    """How the loop ended: the new rubric, if one was kept, and its figures on the report part."""
+    """The result: the new rubric if a change was kept, and its agreement on the report part."""
 
     winner: Rubric | None
     figures: Agreement
@@ -72,11 +76,11 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How the loop goes.
+    """Options of the loop.
 
-    ``level`` is that of every interval that is reported; those that decide a round are wider, for
-    there are several of them. With ``model`` every second round asks a model for a change.
-    ``narrow`` says that all judges are asked narrow questions, which hold levels and no more.
+    ``level`` is that of reported intervals; those that decide a round are wider. With ``model``
+    every second round asks a model for a change. ``narrow``: all judges are asked narrow questions,
+    which contain levels and nothing else of the rubric.
     """
 
     rounds: int
@@ -100,11 +104,10 @@ class _Best(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def improve(base: Rubric, sizes: Mapping[Part, int], options: LoopOptions) -> Loop:
-    """Try one change a round, and report once on the part that nobody has looked at."""
+    """Try one change per round, and report once on the part that no round has used."""
     tune = yield from _judged(ToJudge(rubric=base, part="tune", round=0))
     select = yield from _judged(ToJudge(rubric=base, part="select", round=0))
     best = _Best(rubric=base, tune=tune.cases, select=select.cases)
-    # However many changes are kept, they make one new version.
     version = next_version(base.version)
     rounds: list[Round] = []
     tried: set[str] = set()
@@ -123,12 +126,14 @@ def improve(base: Rubric, sizes: Mapping[Part, int], options: LoopOptions) -> Lo
         rounds.append(made)
         if made.kept and candidate is not None:
             best = candidate
-            # What was refused stays so. What helped may be worth more of the same.
+            # A change that helped may be tried again; a refused one is not.
             tried.discard(found.key)
     tuning, figures, run_id = yield from _report(base, best, tuple(rounds), options)
-    told = msgspec.structs.replace(tuning, parts={part: sizes[part] for part in PARTS}, ended=ended)
+    tuning = msgspec.structs.replace(
+        tuning, parts={part: sizes[part] for part in PARTS}, ended=ended
+    )
     winner = None if best.rubric is base else best.rubric
-    return Tuned(winner=winner, figures=figures, tuning=told, report_run=run_id)
+    return Tuned(winner=winner, figures=figures, tuning=tuning, report_run=run_id)
 
 
 def _judged(request: ToJudge) -> Generator[Request, Answer, JudgedPart]:
@@ -151,7 +156,7 @@ def _next_change(
     tried: frozenset[str],
     options: LoopOptions,
 ) -> Generator[Request, Answer, tuple[Literal["rule", "model"], Proposal | Unusable | None]]:
-    """Return who thought of what; every second round is a model's, where there is one."""
+    """Return the next change and its source; a model, if there is one, proposes every second."""
     by_rule = propose(best.rubric, best.tune, figures, tried, narrow=options.narrow)
     is_models = options.model and (len(rounds) % 2 == 1 or by_rule is None)
     if not is_models or not figures.loss:
@@ -199,7 +204,7 @@ def _round(
     version: str,
     options: LoopOptions,
 ) -> Generator[Request, Answer, tuple[Round, _Best | None]]:
-    """Measure one change; return it with what came of it, and the rubric where it was kept."""
+    """Measure one change; return the round, and the new best rubric if it was kept."""
     rubric = written(msgspec.structs.replace(proposal.rubric, version=version))
     made = Round(
         number=number,
@@ -209,7 +214,7 @@ def _round(
         hypothesis=proposal.hypothesis,
         change=_diff(best.rubric, proposal.rubric),
         kept=False,
-        reason="a document can't say it: it would be read as something else",
+        reason="no document can express it: it would be read as something else",
     )
     if rubric is None:
         return made, None
@@ -267,7 +272,7 @@ def _trial(
 def gain_of(
     before: Sequence[GoldCase], after: Sequence[GoldCase], rubric: Rubric, resampling: Resampling
 ) -> Gain:
-    """Compare how far two ways of judging are from people, sample by sample."""
+    """Compare the distances of two rubrics' scores from people's, sample by sample."""
     scales = gold_scales(rubric)
     first, second = losses(before, scales), losses(after, scales)
     shared = [case for case in before if case.id in second]
@@ -304,7 +309,7 @@ def _sentence(gain: Gain, made: PairedComparison) -> str:
 
 
 def _diff(before: Rubric, after: Rubric) -> str:
-    """Return how the two documents differ, line by line."""
+    """Return the unified diff of two rubric documents."""
     lines = difflib.unified_diff(
         render_rubric(before).splitlines(),
         render_rubric(after).splitlines(),
@@ -319,7 +324,7 @@ def _diff(before: Rubric, after: Rubric) -> str:
 def _report(
     base: Rubric, best: _Best, rounds: tuple[Round, ...], options: LoopOptions
 ) -> Generator[Request, Answer, tuple[Tuning, Agreement, str]]:
-    """Judge the report part: by the rubric as it was, and by the best one where that is another."""
+    """Judge the report part by the original rubric, and by the best one if that is another."""
     resampling = Resampling(seed=options.seed, level=options.level)
     whole = Options(resampling=resampling)
     first = yield from _judged(ToJudge(rubric=base, part="report", round=0))

@@ -15,8 +15,15 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from jurybox.calibration.agreement_values import Agreement, CriterionAgreement, Disagreement
-    from jurybox.calibration.calibration_record import Calibration, Round, RoundResult, Tuning
+    from jurybox.calibration.calibration_record import (
+        Agreement,
+        Calibration,
+        CriterionAgreement,
+        Disagreement,
+        Round,
+        RoundResult,
+        Tuning,
+    )
     from jurybox.statistics.estimates import Estimate
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.calibration.agreement_values import Agreement, Ceiling, CriterionAgreement
+from jurybox.calibration.calibration_record import Agreement, Ceiling, CriterionAgreement
 from jurybox.reporting.corrected_estimate import CorrectedMetric
 from jurybox.reporting.metric_text import shown
 from jurybox.review.selection import FEWEST

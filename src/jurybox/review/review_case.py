@@ -2,7 +2,7 @@
 
 import msgspec
 
-from jurybox.calibration.cases import JudgeVerdict
+from jurybox.calibration.gold import JudgeVerdict
 from jurybox.judging.evaluation_report import Confidence
 from jurybox.judging.verdict import Side
 from jurybox.review.reviews import Circumstances, HumanVerdict, Order, Queue, Review

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from jurybox.calibration.cases import GoldCase, JudgeVerdict
-from jurybox.calibration.gold import Gold
+from jurybox.calibration.gold import Gold, GoldCase, JudgeVerdict
 from jurybox.rubric import Rubric, parse_rubric
 
 DOCUMENT = """---

@@ -3,8 +3,7 @@
 import pytest
 
 from answers import case, pair, rubric
-from jurybox.calibration.cases import loss_of, read_comments, read_verdict, usable
-from jurybox.calibration.gold import Gold, gold_scales
+from jurybox.calibration.gold import Gold, gold_scales, loss_of, read_comments, read_verdict, usable
 from jurybox.sample import Response, Row
 
 SCALES = gold_scales(rubric())

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from answers import case, cases, pair, rubric
-from jurybox.calibration.agreement_values import CriterionAgreement
+from jurybox.calibration.calibration_record import CriterionAgreement
 from jurybox.calibration.judge_comparison import Options, clusters_of, compare, confusion_of
 from jurybox.rubric import Scale
 
@@ -192,8 +192,7 @@ def test_texts_of_which_there_is_one_each_are_no_clusters() -> None:
 
 
 def test_the_overall_score_can_be_held_against_people_too() -> None:
-    from jurybox.calibration.cases import JudgeVerdict
-    from jurybox.calibration.gold import Gold
+    from jurybox.calibration.gold import Gold, JudgeVerdict
 
     made = [
         case(

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from answers import case, cases, pair, rubric
-from jurybox.calibration.cases import GoldCase, JudgeVerdict
-from jurybox.calibration.gold import Gold
+from jurybox.calibration.gold import Gold, GoldCase, JudgeVerdict
 from jurybox.calibration.judge_comparison import Options, compare
 from jurybox.calibration.proposals import Proposal, propose
 from jurybox.calibration.rubric_changes import EXAMPLES, GUIDANCE, written

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from answers import case, rubric
-from jurybox.calibration.cases import GoldCase
+from jurybox.calibration.gold import GoldCase
 from jurybox.calibration.proposals import Proposal
 from jurybox.calibration.splits import Part
 from jurybox.calibration.tuning_loop import (

@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
-from jurybox.calibration.agreement_values import Agreement, CriterionAgreement
 from jurybox.calibration.calibration_record import (
+    Agreement,
     Calibration,
+    CriterionAgreement,
     GoldSource,
     Setting,
     calibration_status,
