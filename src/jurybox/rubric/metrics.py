@@ -1,8 +1,10 @@
 """The metrics that rules and gates may name, and the formulas of those a document adds."""
 
+import math
 import re
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final, Protocol
 
 import msgspec
 
@@ -54,7 +56,79 @@ AGGREGATE_SCORE: Final = "aggregate_score"
 SAMPLES: Final = "samples"
 LOWEST_MEAN: Final = "lowest_criterion_mean"
 
-_STATISTIC = re.compile(r"(mean|sum|min|max|p[1-9][0-9]?)\s+of\s+([A-Za-z_][A-Za-z0-9_]*)")
+
+class Values(Protocol):
+    """The values of a metric over the samples that have it, at least one."""
+
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+        ...
+
+    @property
+    def sum(self) -> float:
+        """The exact sum."""
+        ...
+
+    @property
+    def low(self) -> float:
+        """The smallest value."""
+        ...
+
+    @property
+    def high(self) -> float:
+        """The largest value."""
+        ...
+
+    def ordered(self) -> Sequence[float]:
+        """Return all values, ascending."""
+        ...
+
+
+class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
+    """A function of a metric's values over a run.
+
+    Attributes:
+        compute: computes it.
+        needs_all: whether it calls ``ordered``, for which all values stay in memory.
+        bounded: whether the result lies between the smallest and the largest value.
+
+    """
+
+    compute: Callable[[Values], float]
+    needs_all: bool = False
+    bounded: bool = True
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float:
+    """Return a percentile by linear interpolation between closest ranks (A8).
+
+    The value at rank ``(n - 1) * percent / 100``, counted from 0 (Hyndman & Fan 1996, type 7).
+    """
+    rank = (len(ordered) - 1) * percent / 100
+    below = math.floor(rank)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (rank - below)
+
+
+def _percentile(percent: int, values: Values) -> float:
+    return percentile(values.ordered(), percent)
+
+
+_NAMED: Final = {
+    "mean": Aggregate(compute=lambda values: values.sum / values.count),
+    "sum": Aggregate(compute=lambda values: values.sum, bounded=False),
+    "min": Aggregate(compute=lambda values: values.low),
+    "max": Aggregate(compute=lambda values: values.high),
+}
+PERCENTILES: Final[Mapping[str, int]] = {f"p{percent}": percent for percent in range(1, 100)}
+AGGREGATES: Final[Mapping[str, Aggregate]] = _NAMED | {
+    name: Aggregate(compute=partial(_percentile, percent), needs_all=True)
+    for name, percent in PERCENTILES.items()
+}
+"""What a formula may put before ``of``."""
+
+_STATISTIC = re.compile(r"([a-z][a-z0-9]*)\s+of\s+([A-Za-z_][A-Za-z0-9_]*)")
 _SHARE = re.compile(r"share\s+of\s+(.+)")
 _RATIO = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s+per\s+(.+)")
 
@@ -102,7 +176,7 @@ def parse_formula(written: str) -> Formula:
 
     """
     text = written.strip() if len(written) <= LONGEST else ""
-    if match := _STATISTIC.fullmatch(text):
+    if (match := _STATISTIC.fullmatch(text)) and match[1] in AGGREGATES:
         return Statistic(by=match[1], of=match[2])
     if match := _SHARE.fullmatch(text):
         return Share(where=Comparison.parse(match[1]))
@@ -110,7 +184,8 @@ def parse_formula(written: str) -> Formula:
         return Ratio(of=match[1], where=Comparison.parse(match[2]))
     raise Unreadable(
         f"`{written}` is not a formula",
-        "use `mean of NAME` (or sum, min, max, p95), `share of NAME == 2` or `NAME per NAME == 2`",
+        f"use `mean of NAME` (or {', '.join([*_NAMED][1:])}, p95), `share of NAME == 2` or"
+        " `NAME per NAME == 2`",
     )
 
 

@@ -13,6 +13,7 @@ from typing import Final
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
+    AGGREGATES,
     LOWEST_MEAN,
     RATES,
     SAMPLE_SCORE,
@@ -75,22 +76,26 @@ class Column:
         self.add_up()
         return math.fsum(self._sum)
 
-    def statistic(self, by: str) -> float | None:
-        """Return a mean, a sum, an extreme or a percentile; None without any value."""
+    @property
+    def low(self) -> float:
+        """The smallest value."""
         self.add_up()
-        if not self.count:
-            return None
-        match by:
-            case "mean":
-                return self.sum / self.count
-            case "sum":
-                return self.sum
-            case "min":
-                return self._low
-            case "max":
-                return self._high
-            case _:
-                return percentile(sorted(self._kept or ()), int(by[1:]))
+        return self._low
+
+    @property
+    def high(self) -> float:
+        """The largest value."""
+        self.add_up()
+        return self._high
+
+    def ordered(self) -> list[float]:
+        """Return the values in ascending order, where they are kept."""
+        self.add_up()
+        return sorted(self._kept or ())
+
+    def statistic(self, by: str) -> float | None:
+        """Return one of `AGGREGATES`; None without any value."""
+        return AGGREGATES[by].compute(self) if self.count else None
 
     def variance(self) -> float | None:
         """Return the variance about the mean; None without values, or with too large ones."""
@@ -120,7 +125,8 @@ class Tally:
         self._rubric = rubric
         self._criteria = tuple(criterion.id for criterion in rubric.criteria)
         formulas = [figure.formula for figure in rubric.metrics]
-        kept = {each.of for each in formulas if isinstance(each, Statistic) and each.by[0] == "p"}
+        statistics = [each for each in formulas if isinstance(each, Statistic)]
+        kept = {each.of for each in statistics if AGGREGATES[each.by].needs_all}
         named = dict.fromkeys(
             (
                 *self._criteria,
@@ -204,19 +210,6 @@ class Tally:
                 if not column.count:
                     return None, 0
                 return column.sum / max(self._held[where], 1), column.count
-
-
-def percentile(ordered: list[float], percent: float) -> float | None:
-    """Return a percentile by linear interpolation between closest ranks (A8).
-
-    The value at rank ``(n - 1) * percent / 100``, counted from 0 (Hyndman & Fan 1996, type 7).
-    """
-    if not ordered:
-        return None
-    rank = (len(ordered) - 1) * percent / 100
-    below = math.floor(rank)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (rank - below)
 
 
 def _flags_of(result: SampleResult) -> Iterator[str]:  # noqa: C901 - one line a rate

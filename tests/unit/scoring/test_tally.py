@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox import load_rubric, parse_rubric
-from jurybox.rubric.metrics import RATES
+from jurybox.rubric.metrics import RATES, percentile
 from jurybox.scoring.sample_result import SampleResult
-from jurybox.scoring.tally import Column, Tally, percentile
+from jurybox.scoring.tally import Column, Tally
 
 RUBRIC = parse_rubric("""---
 id: figures

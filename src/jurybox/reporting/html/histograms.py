@@ -8,6 +8,7 @@ import msgspec
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
     LOWEST_MEAN,
+    PERCENTILES,
     RATES,
     SAMPLE_SCORE,
     Share,
@@ -294,7 +295,7 @@ def _marks(name: str, rubric: Rubric, estimates: RunMetrics) -> tuple[Mark, ...]
     marks: list[Mark] = []
     for figure in rubric.metrics:
         formula = figure.formula
-        if isinstance(formula, Statistic) and formula.of == name and formula.by[0] == "p":
+        if isinstance(formula, Statistic) and formula.of == name and formula.by in PERCENTILES:
             known = estimates.of(figure.name)
             if known.value is not None:
                 mark = Mark(name=figure.name, label=formula.by, value=known.value, n=known.n)

@@ -13,6 +13,7 @@ from jurybox.rubric.conditions import Comparison, name_in
 from jurybox.rubric.document.front_matter import parse_name
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
+    AGGREGATES,
     MEASURES,
     RATES,
     SAMPLE_SCORE,
@@ -133,7 +134,7 @@ def _metric_ends(metric: Metric, sample: _Names) -> Ends:
     match metric.formula:
         case Share():
             return (0, 1)
-        case Statistic(by=by, of=of) if by != "sum":
+        case Statistic(by=by, of=of) if AGGREGATES[by].bounded:
             return sample.ends(of)
         case _:
             return _OPEN
