@@ -112,4 +112,6 @@ def test_every_change_has_a_page_and_keeps_to_its_budget() -> None:
         "a gate function": 1,
         "a reply format": 2,
         "an agreement statistic": 2,
+        "a letter scale": 1,
+        "a dataset field": 2,
     }
