@@ -30,3 +30,8 @@ def listed(names: Iterable[str]) -> str:
 def printable(text: str) -> str:
     """Return a text that can be printed anywhere, whatever a file or its name holds."""
     return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, in the plural unless it is one."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

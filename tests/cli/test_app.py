@@ -87,8 +87,8 @@ def test_an_unexpected_error_is_one_line_and_exit_code_3() -> None:
         for setting in ("", "1")
     ]
     quiet, loud = outcomes
-    line = "jurybox: a fault of ours, ZeroDivisionError: division by zero"
-    assert quiet.stderr == f"{line} (JURYBOX_TRACEBACK=1 shows where)\n"
+    line = "jurybox: internal error, ZeroDivisionError: division by zero"
+    assert quiet.stderr == f"{line} (JURYBOX_TRACEBACK=1 shows the traceback)\n"
     assert loud.stderr.startswith("Traceback")
     assert [done.returncode for done in outcomes] == [3, 3]
 
@@ -121,7 +121,7 @@ def test_a_reader_that_goes_away_is_no_traceback(arguments: tuple[str, ...]) -> 
         (">&-", "jurybox: standard output is closed; open it or send it to a file\n"),
         (
             ">/dev/full",
-            "jurybox: can't go on (no space left on device); make room or check the device\n",
+            "jurybox: can't write (no space left on device); make room or check the device\n",
         ),
     ],
     ids=["closed", "full"],

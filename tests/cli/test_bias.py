@@ -209,7 +209,7 @@ def test_gates_fail_where_a_metric_misses_them_or_isnt_known(
             "did you mean `position.swap_consistency`",
         ),
         (["--gate", "position.swap_consistency >= 90%"], "write 0.9"),
-        (["--judge", "python/judges:fair"], "nobody is asked without --probe"),
+        (["--judge", "python/judges:fair"], "no judge is called without --probe"),
         (["--gold", "nowhere.jsonl"], "nowhere.jsonl"),
         (["--probe", "2", "--judge", "openai/gpt-4.1"], "doesn't say which version"),
     ],
@@ -241,9 +241,7 @@ def test_a_judge_that_obeys_injections_is_found_out_by_a_probe(
     probe = ("bias", "last", "--probe", "6", "--seed", "3")
     done = jurybox(*probe, "--gate", "injection.authority.change <= 0.05", "--json")
     assert done.code == 1, done.err
-    assert (
-        "judging 6 samples again in 8 ways asks python/judges:obeys: at least 48 calls" in done.err
-    )
+    assert "judging 6 samples again in 8 ways by python/judges:obeys: at least 48 calls" in done.err
     assert done.json["run_id"] == runs["obeys"]
     figures = _figures(done.json)
     for kind in ("ignore_rubric", "fake_verdict", "flattery", "authority"):
@@ -263,7 +261,7 @@ def test_a_judge_that_obeys_injections_is_found_out_by_a_probe(
     assert {row["id"].partition("~probe-")[2] for row in rows} >= {"same", "flattery", "names"}
 
     again = jurybox(*probe)
-    assert "nobody is asked" in again.err
+    assert "no calls needed" in again.err
     assert "With flattery behind the response, the score changes by" in again.out
     assert len(jurybox("runs", "--json").json["runs"]) == len(RUNS) + 4
 
@@ -289,7 +287,7 @@ def test_a_probe_that_is_stopped_is_gone_on_with_by_the_same_command(
     for _ in range(2):
         done = jurybox("bias", runs["fair"], "--probe", "2", *nobody, "--json")
         assert done.code == 3
-        assert "the same command goes on with the probe" in done.err
+        assert "the same command continues the probe" in done.err
         assert done.json["probe"] is None
         assert _figures(done.json)["position.swap_consistency"]["value"] == 1
         assert len(jurybox("runs", "--json").json["runs"]) == len(RUNS) + 1

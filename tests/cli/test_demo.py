@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import real_models
-from jurybox.cli.demo.demo_pairs import ComparedPair, Orders, Pair, demo_pairs
-from jurybox.cli.demo.demo_run import how_to_have_it, rule_scores
-from jurybox.cli.demo.demo_view import pair_line
+from jurybox.cli.demo import missing_model, pair_line
+from jurybox.cli.demo_run import ComparedPair, DemoPair, Orders, demo_pairs, rule_scores
 from jurybox.models.local.files import default_judge, path_of
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "demo"
@@ -31,15 +30,15 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_without_the_model_rules_and_words_judge_and_a_line_says_how_to_have_it(
+def test_without_the_model_rules_and_words_judge_and_a_line_says_missing_model(
     started: Callable, tmp_path: Path
 ) -> None:
     done = started("demo")
     assert done.code == 0
     assert "0.87  Excellent" in done.out
-    assert "Words know no meaning" in done.out
+    assert "Words carry no meaning" in done.out
     assert "A real model" not in done.out
-    assert [line for line in done.err.splitlines() if PULL in line] == [how_to_have_it()]
+    assert [line for line in done.err.splitlines() if PULL in line] == [missing_model()]
     assert names(tmp_path / ".jurybox" / "demo") == FILES
     assert "Open .jurybox/demo/report.html in a browser." in done.out
     assert "6 of 6 samples" in (tmp_path / ".jurybox/demo/report.html").read_text()
@@ -68,9 +67,7 @@ def test_files_that_were_changed_are_left_alone(jurybox: Callable, tmp_path: Pat
     (tmp_path / "answers.jsonl").write_text("mine")
     done = jurybox("demo", ".", "--model", "none")
     assert (done.code, done.out) == (2, "")
-    assert done.err == (
-        "answers.jsonl: is there already, and isn't the demo's; name another folder\n"
-    )
+    assert done.err == ("answers.jsonl: exists, and isn't the demo's file; name another folder\n")
     assert names(tmp_path) == ["answers.jsonl"]
 
 
@@ -102,7 +99,7 @@ def test_who_leaves_the_judge_out_though_it_is_here_is_told_so(
 ) -> None:
     monkeypatch.setenv("JURYBOX_MODELS", str(tmp_path))
     path_of(default_judge(), tmp_path).touch()
-    assert "was left out" in how_to_have_it()
+    assert "was left out" in missing_model()
 
 
 def test_the_rules_tell_a_kind_reply_from_a_cruel_one() -> None:
@@ -118,7 +115,7 @@ def test_the_better_answer_of_a_pair_is_not_the_longer_one() -> None:
 
 
 def compared(orders: Orders | None, **more: Any) -> ComparedPair:  # noqa: ANN401 - its fields
-    pair = Pair(id="ferry", better="B", task="t", context="c", a="a", b="b")
+    pair = DemoPair(id="ferry", better="B", task="t", context="c", a="a", b="b")
     return ComparedPair(pair=pair, orders=orders, **{"winner": "B", "stable": True, **more})
 
 

@@ -110,7 +110,7 @@ def test_the_json_form_has_everything(jurybox: Callable, runs: tuple[str, ...]) 
 def test_the_limit_says_how_many_are_left(jurybox: Callable, runs: tuple[str, ...]) -> None:
     one, _, other = runs
     done = jurybox("diff", one, other, "--limit", "0")
-    assert "1 more changed sample is shown with --all" in done.out
+    assert "--all shows 1 more changed sample" in done.out
     assert "higher" in done.out
     assert jurybox("diff", one, other, "--limit", "0", "--json").json["samples"] == []
 

@@ -83,7 +83,7 @@ def test_the_json_form_has_everything(jurybox: Callable, run: Path) -> None:
     assert accuracy["corrected"]["interval"]["level"] == 0.9
     assert accuracy["bias"] == pytest.approx(1.05)
     assert {"tuning", "effective_labels", "labels_to_halve", "rate", "unscored"} <= accuracy.keys()
-    assert done.err == "warning: 1 label is of a sample that the run doesn't have\n"
+    assert done.err == "warning: 1 label for samples that the run doesn't have\n"
 
 
 @pytest.mark.parametrize(

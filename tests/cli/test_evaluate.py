@@ -336,7 +336,7 @@ def test_an_address_with_a_password_and_a_key_are_one_too_many(jurybox: Callable
 def test_a_fallback_score_is_shown_as_one(jurybox: Callable) -> None:
     done = ask(jurybox, "mute", rubric="companion")
     assert done.code == 0
-    assert "a reply could not be read: the rubric's fallback score stands in" in done.out
+    assert "a reply could not be read: the rubric's fallback score is used" in done.out
     assert json.loads(ask(jurybox, "mute", "--json", rubric="companion").out)["judge_fallback"]
 
 
@@ -379,7 +379,7 @@ def test_the_trace_is_in_the_json_too(jurybox: Callable) -> None:
 
 def test_the_judge_stands_apart_from_the_rules_c15(jurybox: Callable) -> None:
     done = ask(jurybox, "mute", rubric="companion")
-    rules, _, judge = done.out.partition("beside the rules, judged by python/judges:mute")
+    rules, _, judge = done.out.partition("next to the rules, judged by python/judges:mute")
     assert "by the rubric's rules" in rules
     assert "judge score  0.5, the fallback (1 of 1 votes" in judge
     assert "reasoning  I would rather not say." in judge
@@ -395,9 +395,7 @@ def test_a_judge_that_fails_beside_the_rules_is_exit_code_3(jurybox: Callable) -
 def test_there_is_nothing_to_explain_without_rules(jurybox: Callable) -> None:
     done = ask(jurybox, "kind", "--explain")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(
-        "general: its rules don't score this, so there is nothing to explain"
-    )
+    assert done.err.startswith("general: no rule scores this response")
 
 
 def test_rules_alone_compare_no_two_responses(jurybox: Callable) -> None:

@@ -134,7 +134,7 @@ def test_an_unfinished_run_is_written_as_far_as_it_is(jurybox: Callable, tmp_pat
     )
     done = jurybox("export", "last", "-o", "x.jsonl")
     assert done.code == 0
-    assert "is not finished: 1 of 2 samples are there\n" in done.err
+    assert "is not finished: 1 of 2 samples are stored\n" in done.err
     assert "wrote x.jsonl: 1 row\n" in done.err
 
 

@@ -58,7 +58,7 @@ def test_the_catalog_is_listed_with_what_is_here(jurybox: Callable, folder: Path
     assert head.split() == ["model", "size", "here", "license", "good", "for"]
     assert rows[0].startswith(f"{QWEN.name}  1.1 GB  5 kB of it      Apache-2.0  judging by narrow")
     assert rows[1].startswith(f"{SMOL.name}          98 MB   yes, unchecked  Apache-2.0  trying")
-    assert (empty, where) == ("", f"kept in {folder}")
+    assert (empty, where) == ("", f"saved in {folder}")
 
 
 def test_the_list_as_json_says_all_that_is_known(jurybox: Callable, folder: Path) -> None:
@@ -103,8 +103,7 @@ def test_a_path_is_printed_for_a_model_that_is_here(
 
 def know_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have commands know one small model."""
-    for module in ("cli.model.path", "cli.model.pull", "cli.model.remove", "models.local.files"):
-        monkeypatch.setattr(f"jurybox.{module}.find_model", lambda _: TINY)
+    monkeypatch.setattr("jurybox.models.local.files.find_model", lambda _: TINY)
 
 
 def test_a_model_that_is_not_here_has_no_path(jurybox: Callable, folder: Path) -> None:
@@ -171,7 +170,7 @@ def test_a_model_that_was_pulled_is_named_with_its_place(
     path_of(TINY, folder).write_bytes(DATA)
     assert run(["model", "pull", "tiny"]) == 0
     said = capsys.readouterr()
-    assert said.out == f"tiny was there already, every byte is right: {folder}/tiny.gguf\n"
+    assert said.out == f"tiny was there already, checksum verified: {folder}/tiny.gguf\n"
     assert said.err == ""
     assert run(["model", "pull", "tiny", "--json"]) == 0
     assert '"pulled": false' in capsys.readouterr().out

@@ -312,7 +312,7 @@ def test_new_never_writes_over_a_file_unless_told_to(jurybox: Callable, tmp_path
     (tmp_path / "tone.md").write_text("mine")
     done = jurybox("rubric", "new", "tone")
     assert done.code == 2
-    assert done.err == "tone.md: is there already; choose another name or use --force\n"
+    assert done.err == "tone.md: the file exists; choose another name or use --force\n"
     assert (tmp_path / "tone.md").read_text() == "mine"
     assert jurybox("rubric", "new", "tone", "--force").code == 0
     assert (tmp_path / "tone.md").read_text() != "mine"
@@ -321,7 +321,7 @@ def test_new_never_writes_over_a_file_unless_told_to(jurybox: Callable, tmp_path
 def test_new_says_when_the_folder_is_missing(jurybox: Callable) -> None:
     done = jurybox("rubric", "new", "tone", "-o", "no/where/tone.md")
     assert done.code == 2
-    assert done.err == "no/where/tone.md: the folder no/where does not exist; make it first\n"
+    assert done.err == "no/where/tone.md: the folder no/where does not exist; create it first\n"
 
 
 def test_new_copies_a_document_whose_id_has_no_line_of_its_own(

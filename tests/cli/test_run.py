@@ -83,7 +83,7 @@ def test_a_run_prints_what_needs_attention_then_the_verdict_then_the_figures(
     write()
     done = started("run", "suite.yaml")
     assert done.code == 0
-    order = ["needs attention  nothing", "release ready  yes", "aggregate_score >= 0.8", "figure"]
+    order = ["needs attention  nothing", "release ready  yes", "aggregate_score >= 0.8", "metric"]
     places = [done.out.index(text) for text in order]
     assert places == sorted(places)
     assert re.search(r"^aggregate_score >= 0.8 +1 +yes +\+0\.2$", done.out, re.MULTILINE)
@@ -98,7 +98,7 @@ def test_progress_goes_to_standard_error_as_plain_lines(jurybox: Callable, write
     first, last = done.err.splitlines()
     assert re.fullmatch(
         r"run \d{8}-\d{6}-\w{4}: 3 samples, judged by python/judges:kind,"
-        r" kept in \.jurybox/jurybox\.db",
+        r" saved to \.jurybox/jurybox\.db",
         first,
     )
     assert re.fullmatch(
@@ -234,7 +234,7 @@ def test_a_rubric_of_rules_needs_no_judge_and_ends_in_a_decision(
     assert done.code == 0
     assert re.search(r"^decision  \w+: ", done.out, re.MULTILINE)
     assert "release ready" not in done.out
-    assert ": 1 sample, scored by the rubric's rules, kept in" in done.err
+    assert ": 1 sample, scored by the rubric's rules, saved to" in done.err
 
 
 def test_warnings_come_before_the_first_call(jurybox: Callable, write: Write) -> None:

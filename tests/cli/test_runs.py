@@ -146,10 +146,8 @@ def test_the_trace_of_the_rules_is_shown(jurybox: Callable, tmp_path: Path) -> N
     companion(tmp_path, "I feel sad today.", "I hear you. How are you now?")
     jurybox("run", "suite.yaml")
     done = jurybox("show", "last", "--sample", "a")
-    assert re.search(
-        r"^emotional_intelligence +[\d.]+ \(\w+\) +[\d.]+ +base", done.out, re.MULTILINE
-    )
-    assert re.search(r"^ +[+-]0\.\d+ +(add|subtract) ", done.out, re.MULTILINE)
+    assert re.search(r"^emotional_intelligence +[\d.]+ \w+ +[\d.]+ +base", done.out, re.MULTILINE)
+    assert re.search(r"^ +[+-]0\.\d+ +\w", done.out, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -159,11 +157,11 @@ def test_the_trace_of_the_rules_is_shown(jurybox: Callable, tmp_path: Path) -> N
         (("show", "2"), None),
         (("show", "last", "--sample", "novle"), "novle: the run has no such sample; did you mean"),
         (("show", "last", "--sample", "novel", "--repeat", "3"), "novel: there is no repeat 3"),
-        (("show", "last", "--repeat", "1"), "jurybox show: --repeat is of use with --sample only"),
+        (("show", "last", "--repeat", "1"), "jurybox show: --repeat needs --sample"),
         (("resume", "last"), "{run}: the run is finished; `jurybox show` shows it"),
         (("runs", "--store", "none.db"), "no store at none.db; run a suite first"),
         (("gate", "last", "--decision", "deploy"), "{run}: the rubric has no decisions"),
-        (("verify", "last", "--digest", "12"), "--digest: that is no digest"),
+        (("verify", "last", "--digest", "12"), "--digest: not a digest"),
         (("rescore", "last", "--rubric", "companion"), "{run}: the judges replied in the format"),
         (("rescore", "last"), "jurybox rescore: missing option '--rubric'"),
     ],

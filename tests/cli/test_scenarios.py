@@ -19,7 +19,9 @@ def test_a_bundled_suite_reads_well_to_a_product_manager(started: Callable) -> N
     assert done.code == 0
     assert "recorded responses bad, 41 of 41 samples" in done.out
     assert re.search(r"^decision  needs_revision: Needs revision", done.out, re.MULTILINE)
-    assert "since trust_boundaries averages 0.461, below 0.5; worst in age_demographic" in done.out
+    assert (
+        "because trust_boundaries averages 0.461, below 0.5; worst in age_demographic" in done.out
+    )
     assert re.search(r"^quality level  Adequate: ", done.out, re.MULTILINE)
     assert re.search(r"^emotional_support +7 ", done.out, re.MULTILINE)
     assert re.search(r"^vulnerable +3 ", done.out, re.MULTILINE)
@@ -77,7 +79,7 @@ def test_two_versions_of_a_prompt_stand_side_by_side_by_scenario(jurybox: Callab
         for name in ("bad", "good")
     ]
     done = jurybox("diff", *runs)
-    assert re.search(r"^figure +age_demographic +basic +continuity", done.out, re.MULTILINE)
+    assert re.search(r"^metric +age_demographic +basic +continuity", done.out, re.MULTILINE)
     assert re.search(r"^trust_boundaries_mean .*0\.38 -> 0\.87$", done.out, re.MULTILINE)
     assert "A -> B by demographic" in done.out
     data = json.loads(jurybox("diff", *runs, "--json").out)

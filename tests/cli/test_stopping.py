@@ -141,7 +141,7 @@ def test_the_first_signal_finishes_what_is_under_way(
     run = data(out)
     assert (code, run["status"]) == (3, "stopped")
     assert 3 + int(found[1]) == run["summary"]["samples"] < ROWS
-    assert err.splitlines()[-1] == f"go on with: jurybox resume {run['run_id']}"
+    assert err.splitlines()[-1] == f"continue with: jurybox resume {run['run_id']}"
     assert err.splitlines()[-2].startswith("stopped: ")
     assert run["release_ready"] is False
     assert run["cost"]["models"][0]["calls"] == run["summary"]["samples"]
@@ -167,7 +167,7 @@ def test_the_second_ctrl_c_stops_at_once_and_what_was_answered_is_kept(
     run = data(out)
     assert (code, run["status"], run["summary"]["samples"]) == (3, "stopped", 3)
     last = err.splitlines()[-1]
-    assert last == f"go on with: jurybox resume {run['run_id']} --store mine.db"
+    assert last == f"continue with: jurybox resume {run['run_id']} --store mine.db"
 
     Path("go").touch()
     done = jurybox("resume", run["run_id"], "--store", "mine.db", "--json", "--concurrency", "4")

@@ -187,7 +187,7 @@ def test_ctrl_c_stops_waiting_and_names_what_goes_on(server: BatchServer) -> Non
         "stopped: interrupted; batch batch-0 (36) continues at the provider:"
         " resuming reads the results\n" in err
     )
-    assert f"go on with: jurybox resume {done['run_id']}\n" in err
+    assert f"continue with: jurybox resume {done['run_id']}\n" in err
     assert not any("cancel" in call for call in server.calls)
     end_well(server, digest)
 

@@ -1,4 +1,4 @@
-"""The command line: one file a command, each loaded when it is called."""
+"""The command line: one file per command, each loaded when it is called."""
 
 import sys
 
@@ -8,8 +8,8 @@ from jurybox import __version__
 def main() -> None:
     """Run the command ``jurybox`` and exit with its code."""
     if sys.argv[1:] == ["--version"]:
-        # The one call that scripts make just to look; it need not load a command-line library.
-        from jurybox.cli.exits import guarded
+        # Scripts call it just to look; it need not load a command-line library.
+        from jurybox.cli.signals import guarded
 
         sys.exit(guarded(_print_version))
     from jurybox.cli.app import run

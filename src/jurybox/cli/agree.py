@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jurybox.cli.options import level_option, resamples_option, seed_option
-from jurybox.cli.output import json_option, plain, print_json, wide_console
+from jurybox.cli.options import json_option, level_option, resamples_option, seed_option
+from jurybox.cli.output import add_row, plain, print_json, table, wide_console
 from jurybox.errors import Unreadable
+from jurybox.text_format import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,7 +48,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     seed: int,
     as_json: bool,
 ) -> None:
-    """Measure how far raters agree, by criterion: all of them together, and each with each.
+    """Measure how far raters agree, by criterion: all of them together, and each pair.
 
     A row is {"item": ID, "rater": NAME, "score": NUMBER, "criterion": NAME}; the criterion may be
     left out, and a score of null is a missing rating. `-` reads standard input. The statistics are
@@ -82,7 +83,7 @@ def command(  # noqa: PLR0917 - click passes them by name
             }
         )
     else:
-        print_agreement(panels, scale, level)
+        _print(panels, scale, level)
 
 
 def _declared(text: str, *, continuous: bool) -> "Scale":
@@ -147,19 +148,12 @@ _RELIABLE: Final = 0.8
 _TENTATIVE: Final = 0.667
 
 
-def print_agreement(panels: "Sequence[PanelAgreement]", scale: "Scale", level: float) -> None:
-    """Print the statistics of every criterion, and what they mean."""
+def _print(panels: "Sequence[PanelAgreement]", scale: "Scale", level: float) -> None:
     out = wide_console()
     for panel in panels:
         name = "ratings" if panel.criterion is None else panel.criterion
-        counts = ", ".join(
-            _counted(count, what)
-            for count, what in (
-                (panel.n_items, "item"),
-                (len(panel.raters), "rater"),
-                (panel.n_ratings, "rating"),
-            )
-        )
+        raters, ratings = counted(len(panel.raters), "rater"), counted(panel.n_ratings, "rating")
+        counts = f"{counted(panel.n_items, 'item')}, {raters}, {ratings}"
         out.print(plain(f"{name}  {counts}, scale {scale}", style="bold"))
         out.print(plain(_sentence(panel, scale)))
         for note in _notes(panel):
@@ -171,16 +165,12 @@ def print_agreement(panels: "Sequence[PanelAgreement]", scale: "Scale", level: f
     out.print(plain(_MEANING, style="dim"))
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")
-
-
 def _sentence(panel: "PanelAgreement", scale: "Scale") -> str:
-    """Say in words how far the raters agree, by the alpha that suits the scale."""
+    """Describe the agreement in words, by the alpha that suits the scale."""
     kind = scale.measurement
     alpha = panel[f"alpha_{kind}"]
     if alpha.value is None:
-        return f"How far the raters agree is not measurable: {alpha.reason}."
+        return f"Agreement is not measurable: {alpha.reason}."
     ends = "" if alpha.interval is None else f" ({_ends(alpha)})"
     return f"Krippendorff's alpha ({kind}) is {alpha.value:.3f}{ends}: {_words(alpha)}."
 
@@ -223,7 +213,8 @@ def _notes(panel: "PanelAgreement") -> Iterator[str]:
 def _together(panel: "PanelAgreement", level: float) -> "Table":
     from jurybox.statistics.agreement import PANEL_STATISTICS
 
-    table = _table(("all raters", "value", f"{100 * level:g}% interval", "items"))
+    headings = ("all raters", "value", f"{100 * level:g}% interval", "items")
+    made = table(*headings, right=("value", "items"))
     for each in PANEL_STATISTICS:
         found = panel[each.name]
         if not each.heading:
@@ -232,8 +223,8 @@ def _together(panel: "PanelAgreement", level: float) -> "Table":
             cells = (each.heading, "-", f"none: {found.reason}", f"{found.n:,}")
         else:
             cells = (each.heading, f"{found.value:.3f}", _ends(found), f"{found.n:,}")
-        table.add_row(*map(plain, cells))
-    return table
+        add_row(made, *cells)
+    return made
 
 
 def _print_pairs(out: "Console", panel: "PanelAgreement") -> None:
@@ -242,31 +233,21 @@ def _print_pairs(out: "Console", panel: "PanelAgreement") -> None:
     from jurybox.statistics.agreement import PAIR_STATISTICS
 
     shown = [each for each in PAIR_STATISTICS if each.heading]
-    table = _table(("pair", "items", *(each.heading for each in shown)))
+    headings = ("pair", "items", *(each.heading for each in shown))
+    made = table(*headings, right=headings[1:])
     for pair in panel.pairs[:_MOST_PAIRS]:
         found = [pair.agreement[each.name] for each in shown]
         values = ["-" if each.value is None else f"{each.value:.3f}" for each in found]
-        first = (" | ".join(pair.raters), f"{pair.agreement.n:,}", *values)
-        table.add_row(*map(plain, first))
-        ends = ("", "", *(_ends(each) if each.interval else "" for each in found))
-        table.add_row(*(plain(each, style="dim") for each in ends))
-    out.print(table)
+        add_row(made, " | ".join(pair.raters), f"{pair.agreement.n:,}", *values)
+        ends = (_ends(each) if each.interval else "" for each in found)
+        add_row(made, "", "", *ends, style="dim")
+    out.print(made)
     left = len(panel.pairs) - _MOST_PAIRS
     if left > 0:
-        out.print(plain(f"{_counted(left, 'more pair')} with --json", style="dim"))
+        out.print(plain(f"{counted(left, 'more pair')} with --json", style="dim"))
     out.print()
 
 
 def _ends(estimate: "Estimate") -> str:
     around = estimate.interval
     return "-" if around is None else f"{around.low:.3f} to {around.high:.3f}"
-
-
-def _table(headings: Sequence[str]) -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        side = "left" if heading in {"pair", "all raters"} or "interval" in heading else "right"
-        table.add_column(plain(heading), overflow="fold", justify=side)
-    return table

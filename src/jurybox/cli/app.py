@@ -1,48 +1,69 @@
-"""The command ``jurybox`` itself: its commands, its errors, its exit codes."""
+"""The command ``jurybox``: its table of commands, its errors, its exit codes."""
 
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
 
 import click
 
 from jurybox import __version__
-from jurybox.cli.exits import BAD_INPUT, FINE, INCOMPLETE, fail, guarded
-from jurybox.cli.lazy import LazyGroup
+from jurybox.cli.options import CommandGroup
 from jurybox.cli.output import harmless
-from jurybox.errors import IncompleteError, InputError
+from jurybox.cli.signals import BAD_INPUT, FINE, INCOMPLETE, fail, guarded
+from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.settings import TRACEBACK
 from jurybox.wiring import read_settings
+
+# Each is the `command` of the module `jurybox.cli.NAME`, in the order of the help.
+_COMMANDS: Final = {
+    "init": "Write a small suite that runs at once.",
+    "run": "Run a suite, and print its metrics, gates and decision.",
+    "resume": "Continue a run that was stopped.",
+    "runs": "List the runs of the store.",
+    "show": "Show a run, or one of its samples.",
+    "gate": "Check a run against its rubric's gates.",
+    "verify": "Derive a run again from its stored replies.",
+    "rescore": "Score a run's stored replies under another rubric.",
+    "report": "Write a report of a run to a file.",
+    "serve": "Show the runs of the store in a browser.",
+    "export": "Write the samples of a run to a file.",
+    "agree": "Measure how far raters agree.",
+    "diff": "Compare two runs.",
+    "rank": "Rank models by verdicts on pairs of their answers.",
+    "estimate": "Correct a run's metrics using human labels.",
+    "bias": "Measure judge biases: position, length, self-preference, formatting.",
+    "calibrate": "Compare a judge with human labels, and tune its rubric.",
+    "evaluate": "Judge one response, or compare two.",
+    "rubric": "List, show, check and start rubric documents.",
+    "model": "Pull, list and remove embedded models.",
+    "demo": "Show jurybox at work, without a key.",
+    "doctor": "Check what is installed, configured and reachable.",
+}
+
+
+class LazyGroup(CommandGroup):
+    """Imports a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        del ctx
+        return import_module(f"jurybox.cli.{cmd_name}").command if cmd_name in _COMMANDS else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing any of them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
 
 
 @click.group(
     cls=LazyGroup,
-    lazy={
-        "init": ("jurybox.cli.init", "Write a small suite that runs at once."),
-        "run": ("jurybox.cli.run", "Run a suite, and print its figures, gates and decision."),
-        "resume": ("jurybox.cli.resume", "Go on with a run that was stopped."),
-        "runs": ("jurybox.cli.runs", "List the runs of the store."),
-        "show": ("jurybox.cli.show", "Show a run, or one of its samples."),
-        "gate": ("jurybox.cli.gate", "Hold a run against the gates of its rubric."),
-        "verify": ("jurybox.cli.verify", "Derive a run anew from its stored replies."),
-        "rescore": ("jurybox.cli.rescore", "Read a run's replies again under another rubric."),
-        "report": ("jurybox.cli.report", "Write a report of a run to a file."),
-        "serve": ("jurybox.cli.serve", "Show the runs of the store in a browser."),
-        "export": ("jurybox.cli.export", "Write the samples of a run to a file."),
-        "agree": ("jurybox.cli.agree", "Tell how far raters agree."),
-        "diff": ("jurybox.cli.diff", "Compare two runs."),
-        "rank": ("jurybox.cli.rank", "Rank models by verdicts on pairs of their answers."),
-        "estimate": ("jurybox.cli.estimate", "Correct a run's figures by people's labels."),
-        "bias": ("jurybox.cli.bias", "Tell what moves a run's judges beside quality."),
-        "calibrate": (
-            "jurybox.cli.calibrate",
-            "Hold a judge against people, and its rubric too.",
-        ),
-        "evaluate": ("jurybox.cli.evaluate", "Judge one response, or compare two."),
-        "rubric": ("jurybox.cli.rubric", "List, show, check and start rubric documents."),
-        "model": ("jurybox.cli.model", "Pull, list and remove embedded models."),
-        "demo": ("jurybox.cli.demo", "Show jurybox at work, without a key."),
-        "doctor": ("jurybox.cli.doctor", "Tell what is installed, set and within reach."),
-    },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, "--version", message="jurybox %(version)s")
@@ -64,27 +85,20 @@ def app() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; whatever goes wrong is one line on stderr."""
+    """Run one command and return its exit code; any error is one line on standard error."""
     return guarded(lambda: _run(arguments))
 
 
-def _run(arguments: Sequence[str]) -> int:  # noqa: C901, PLR0911 - one exit a kind of trouble
+def _run(arguments: Sequence[str]) -> int:
     try:
         # Not `app.main`: it ends with code 1 when a reader goes away, and 1 means a failed gate.
         with app.make_context("jurybox", list(arguments)) as context:
             code = app.invoke(context)
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
-    except click.UsageError as error:
-        path = "jurybox" if error.ctx is None else error.ctx.command_path
-        message = f"{path}: {_sentence(error.format_message())} (see `{path} --help`)"
-        return fail(harmless(message), BAD_INPUT)
-    except click.ClickException as error:
-        return fail(harmless(_sentence(error.format_message())), BAD_INPUT)
-    except InputError as error:
-        return fail(harmless(str(error)), BAD_INPUT)
-    except IncompleteError as error:
-        return fail(harmless(str(error)), INCOMPLETE)
+    except (click.ClickException, JuryboxError) as error:
+        code = INCOMPLETE if isinstance(error, IncompleteError) else BAD_INPUT
+        return fail(harmless(_message(error)), code)
     except SystemExit:
         # The library that draws tables leaves this way when its reader has gone.
         return INCOMPLETE
@@ -95,13 +109,19 @@ def _run(arguments: Sequence[str]) -> int:  # noqa: C901, PLR0911 - one exit a k
     except Exception as error:  # noqa: BLE001 - no user ever sees a traceback
         if read_settings().traceback:
             traceback.print_exc()
-        what = f"{type(error).__name__}: {error}"
-        line = f"jurybox: a fault of ours, {harmless(what)} ({TRACEBACK}=1 shows where)"
+        what = harmless(f"{type(error).__name__}: {error}")
+        line = f"jurybox: internal error, {what} ({TRACEBACK}=1 shows the traceback)"
         return fail(line, INCOMPLETE)
     return code if isinstance(code, int) else FINE
 
 
-def _sentence(message: str) -> str:
-    """Bring a message of click's into one line of our style."""
-    flat = " ".join(message.split()).rstrip(".")
-    return flat[:1].lower() + flat[1:]
+def _message(error: click.ClickException | JuryboxError) -> str:
+    """Return an error as one line, click's own in the style of ours."""
+    if isinstance(error, JuryboxError):
+        return str(error)
+    flat = " ".join(error.format_message().split()).rstrip(".")
+    line = flat[:1].lower() + flat[1:]
+    if not isinstance(error, click.UsageError):
+        return line
+    path = "jurybox" if error.ctx is None else error.ctx.command_path
+    return f"{path}: {line} (see `{path} --help`)"

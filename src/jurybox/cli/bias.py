@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from jurybox.cli.exits import FAILED, FINE, INCOMPLETE
-from jurybox.cli.options import base_url_option, level_option
-from jurybox.cli.output import json_option, plain, print_json, say, wide_console
-from jurybox.cli.stores import opened, run_argument, store_option
+from jurybox.cli.options import (
+    base_url_option,
+    json_option,
+    level_option,
+    opened,
+    run_argument,
+    store_option,
+)
+from jurybox.cli.output import add_row, plain, print_json, say, table, wide_console
+from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
 from jurybox.errors import InputError
+from jurybox.text_format import counted
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from jurybox.app.probe_judge import ProbeOptions, ProbePlan, ProbeTrial
@@ -28,21 +35,21 @@ if TYPE_CHECKING:
 @click.option(
     "--gold",
     metavar="FILE",
-    help="What people say, rows of id and gold or gold_winner, in place of their reviews and of"
-    " what the rows carry.",
+    help="Human labels: rows with `id` and `gold` or `gold_winner`; defaults to the run's reviews,"
+    " then to the gold of its own rows.",
 )
 @click.option(
     "--probe",
     type=click.IntRange(1, 10_000),
     metavar="N",
-    help="Judge N samples again, with harmless and with injected changes; this asks the judges.",
+    help="Judge N samples again, with harmless and with injected changes; this calls the judges.",
 )
 @click.option(
     "--judge",
     "judges",
     multiple=True,
     metavar="MODEL",
-    help="Who judges the samples again, in place of the run's judges; may be given repeatedly.",
+    help="A judge for --probe, instead of the run's judges; can be repeated.",
 )
 @base_url_option
 @click.option(
@@ -51,7 +58,7 @@ if TYPE_CHECKING:
     default=0,
     show_default=True,
     metavar="N",
-    help="Which samples are judged again, and how data are drawn anew for intervals.",
+    help="The random seed, for the choice of samples and for intervals.",
 )
 @level_option
 @click.option(
@@ -59,7 +66,7 @@ if TYPE_CHECKING:
     "gates",
     multiple=True,
     metavar='"NAME OP NUMBER"',
-    help="Fail where a metric fails this gate; may be given repeatedly.",
+    help="Fail unless a metric passes this; can be repeated.",
 )
 @store_option
 @json_option
@@ -75,14 +82,13 @@ def command(  # noqa: PLR0917 - click passes them by name
     store_url: str | None,
     as_json: bool,
 ) -> int:
-    """Tell what moves the judges of a RUN beside quality.
+    """Measure the biases of a RUN's judges: position, length, self-preference, formatting.
 
-    RUN is a run's id, the beginning of one, or `last`: the last one that isn't a probe. Position,
-    verbosity, self-preference and formatting are measured on what is stored, and nobody is asked.
-    With --probe some samples are judged again, unchanged, with harmless changes and with injected
-    ones; how many calls that takes is said before, and what was judged again once is never paid
-    for twice. Every figure has an interval and a sentence. The exit code is 1 when a gate fails;
-    a metric that is not measurable fails its gates.
+    RUN is a run's id, the beginning of one, or `last`: the last one that isn't a probe. These
+    biases are measured on stored data, without a model. With --probe some samples are judged again:
+    unchanged, with harmless changes and with injected ones; the number of calls is printed first,
+    and no probe is paid for twice. Every metric has an interval and a sentence. The exit code is 1
+    when a gate fails; a gate on an unmeasurable metric fails.
 
     \b
     Examples:
@@ -102,7 +108,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     wanted = read_gates(gates)
     for option, given in (("--judge", judges), ("--base-url", base_url)):
         if given and probe is None:
-            problem = "nobody is asked without --probe"
+            problem = "no judge is called without --probe"
             raise InputError(problem, "add --probe N, or leave it out", option)
     with opened(store_url) as store:
         row = find_judged_run(store, run)
@@ -121,8 +127,8 @@ def command(  # noqa: PLR0917 - click passes them by name
     if as_json:
         print_json(report.as_data())
     else:
-        print_bias(report)
-    # What is stored is told all the same where the probe was stopped.
+        _print(report)
+    # A stopped probe doesn't keep the other metrics from being printed.
     if probe is not None and report.probe is None:
         return INCOMPLETE
     return FINE if report.passed else FAILED
@@ -131,7 +137,7 @@ def command(  # noqa: PLR0917 - click passes them by name
 def _probed(
     store: Store, row: RunRow, options: ProbeOptions, level: float
 ) -> tuple[tuple[Bias, ...], Probed] | None:
-    """Judge samples again and return the figures; None where that was stopped."""
+    """Judge samples again and return the metrics; None where that was stopped."""
     from jurybox.app.probe_judge import plan_probe, read_probe
     from jurybox.calibration.bias_metrics import Probed, ProbeRun
 
@@ -155,24 +161,23 @@ def _probed(
 
 
 def _announced(probe: ProbePlan) -> str:
-    count = len(probe.picked)
-    samples = "1 sample" if count == 1 else f"{count} samples"
+    samples = counted(len(probe.picked), "sample")
     left = [trial for trial in probe.trials if not trial.is_done]
     who = ", ".join(probe.judges)
     if not left:
-        return f"probe: {samples} were judged again by {who} before; nobody is asked"
+        return f"probe: {samples} were judged again by {who} before; no calls needed"
     kinds = sum(len(trial.kinds) for trial in left)
     calls = "many short questions" if probe.calls is None else f"at least {probe.calls} calls"
-    return f"probe: judging {samples} again in {kinds} ways asks {who}: {calls}"
+    return f"probe: judging {samples} again in {kinds} ways by {who}: {calls}"
 
 
 def _run(store: Store, trial: ProbeTrial, options: ProbeOptions) -> str | None:
-    """Run a trial, or go on with it; return its id, None where it was stopped."""
+    """Start or resume a trial; return its run's id, None where it was stopped."""
     from jurybox.app.run_suite import resume_run, start_run
-    from jurybox.cli.run_job import attempt
+    from jurybox.cli.run import run_until_stopped
 
     known, base_url = trial.known, options.base_url
-    ended = attempt(
+    ended = run_until_stopped(
         lambda show, on_start: (
             start_run(trial.prepared, store, base_url=base_url, on_progress=show, on_start=on_start)
             if known is None
@@ -184,7 +189,7 @@ def _run(store: Store, trial: ProbeTrial, options: ProbeOptions) -> str | None:
         return None
     if ended.stopped is not None:
         say(f"stopped: {ended.stopped}")
-        say("the same command goes on with the probe where it was stopped")
+        say("the same command continues the probe")
         return None
     return ended.view.run_id
 
@@ -195,15 +200,14 @@ _HEADINGS: Final = {
     "self_preference": "self-preference: does the judge favor its own family?",
     "formatting": "formatting: does layout pay?",
     "stability": "stability: do harmless changes matter?",
-    "injection": "injection: can a response talk the judge round?",
+    "injection": "injection: can a response manipulate the judge?",
 }
 
 
-def print_bias(report: BiasReport) -> None:
-    """Print all figures of a run, and the gates they were held against."""
+def _print(report: BiasReport) -> None:
     out = wide_console()
     out.print(plain(f"run {report.run_id}  {report.suite}", style="bold"))
-    judges = ", ".join(report.judges) or "nobody"
+    judges = ", ".join(report.judges) or "no judge"
     counts = f"{report.samples} samples, {report.pairs} of them pairs"
     out.print(plain(f"judged by {judges}; {counts}; intervals at {100 * report.level:g}%"))
     if report.status != "finished":
@@ -212,74 +216,61 @@ def print_bias(report: BiasReport) -> None:
         runs = ", ".join(each.run_id for each in report.probe.runs)
         out.print(plain(f"{report.probe.samples} samples judged again in the runs {runs}"))
     for bias in report.biases:
-        _print_bias(bias)
+        _print_bias(out, bias)
     if report.gates:
         out.print()
         out.print(_gates(report.gates))
 
 
-def _print_bias(bias: Bias) -> None:
-    out = wide_console()
+def _print_bias(out: Console, bias: Bias) -> None:
     out.print()
     out.print(plain(_HEADINGS.get(bias.bias, bias.bias), style="bold"))
-    told = [figure for figure in bias.figures if figure.value is not None]
-    for figure in told:
+    measured = [figure for figure in bias.figures if figure.value is not None]
+    for figure in measured:
         if not _is_detail(figure):
             out.print(plain(f"  {figure.sentence}"))
-    for reason, names in _untold(bias):
+    for reason, names in _unmeasured(bias).items():
         out.print(plain(f"  not measurable: {reason} ({', '.join(names)})", style="dim"))
-    if told:
-        out.print(_figures(told))
+    if measured:
+        out.print(_metrics(measured))
 
 
 def _is_detail(figure: BiasMetric) -> bool:
-    """Tell whether a figure's sentence says what another one's says already."""
+    """Return whether the sentence of another metric covers this one."""
     return figure.name.startswith(("stability.", "injection.")) and not figure.name.endswith(
         ".change"
     )
 
 
-def _untold(bias: Bias) -> Iterator[tuple[str, list[str]]]:
-    """Yield every reason once, with the figures that it keeps from being told."""
+def _unmeasured(bias: Bias) -> dict[str, list[str]]:
+    """Return the metrics without a value, by reason."""
     reasons: dict[str, list[str]] = {}
     for figure in bias.figures:
         if figure.value is None:
             name = figure.name.removeprefix(f"{bias.bias}.")
             reasons.setdefault(figure.reason or "unknown", []).append(name)
-    yield from reasons.items()
+    return reasons
 
 
-def _figures(figures: list[BiasMetric]) -> Table:
-    from rich.table import Table
-
+def _metrics(figures: list[BiasMetric]) -> Table:
     from jurybox.reporting.metric_text import shown
 
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in ("  figure", "value", "from", "to", "n", "samples"):
-        table.add_column(heading, justify="left" if heading == "  figure" else "right")
-    for figure in figures:
+    headings = ("  metric", "value", "from", "to", "n", "samples")
+    made = table(*headings, right=headings[1:])
+    for each in figures:
         ends = ("-", "-")
-        if figure.interval is not None:
-            ends = (shown(figure.interval.low), shown(figure.interval.high))
-        cells = (f"  {figure.name}", shown(figure.value), *ends)
-        table.add_row(*map(plain, (*cells, str(figure.n), str(figure.samples))))
-    return table
+        if each.interval is not None:
+            ends = (shown(each.interval.low), shown(each.interval.high))
+        counts = (str(each.n), str(each.samples))
+        add_row(made, f"  {each.name}", shown(each.value), *ends, *counts)
+    return made
 
 
 def _gates(gates: tuple[BiasGate, ...]) -> Table:
-    from rich.table import Table
-
     from jurybox.reporting.metric_text import exact
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("gate", "value", "passes", "why"):
-        table.add_column(heading, justify="right" if heading == "value" else "left")
+    made = table("gate", "value", "passes", "why", right=("value",))
     for gate in gates:
-        word, colour = ("yes", "green") if gate.passed else ("no", "red")
-        table.add_row(
-            plain(gate.gate),
-            plain(exact(gate.value)),
-            plain(word, style=colour),
-            plain(gate.reason or ""),
-        )
-    return table
+        passes = plain("yes", "green") if gate.passed else plain("no", "red")
+        add_row(made, gate.gate, exact(gate.value), passes, gate.reason or "")
+    return made

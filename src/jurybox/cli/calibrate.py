@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jurybox.cli.options import base_url_option, concurrency_option, level_option, unpinned_option
-from jurybox.cli.output import json_option, plain, print_json, say, wide_console
-from jurybox.cli.stores import opened, store_option
+from jurybox.cli.options import (
+    base_url_option,
+    concurrency_option,
+    json_option,
+    level_option,
+    opened,
+    store_option,
+    unpinned_option,
+)
+from jurybox.cli.output import add_row, plain, print_json, say, table, wide_console
+from jurybox.text_format import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from jurybox.calibration.calibration_record import (
         Agreement,
@@ -32,54 +39,51 @@ if TYPE_CHECKING:
 @click.option(
     "--gold",
     metavar="FILE",
-    help="A dataset whose rows say what people think: `gold` with scores by criterion, or"
-    " `gold_winner`.",
+    help="A dataset with human labels: `gold` with scores by criterion, or `gold_winner`.",
 )
 @click.option(
     "--judge",
     "judges",
     multiple=True,
     metavar="MODEL",
-    help="A model that judges; give it more than once for a mixed jury.",
+    help="A judge model; repeat it for a mixed jury.",
 )
 @click.option(
     "--votes",
     type=click.IntRange(1, 1000),
     metavar="N",
-    help="How many votes a sample gets; else as the rubric says.",
+    help="The number of votes per sample; defaults to the rubric's.",
 )
 @click.option(
     "--rounds",
     type=click.IntRange(0, 100),
     default=0,
     metavar="K",
-    help="Try so many changes to the rubric, and keep what helps on rows that it was not made"
-    " from; none without it.",
+    help="Try K changes to the rubric, and keep those that help on rows they were not made from;"
+    " defaults to none.",
 )
 @click.option(
-    "--proposer", metavar="MODEL", help="A model that thinks of the change in every second round."
+    "--proposer", metavar="MODEL", help="A model that proposes the change in every second round."
 )
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
-    help="Where a new version of the rubric is written; else its id and version, in this folder.",
+    help="Where to write a new version of the rubric; defaults to ID-VERSION.md in this folder.",
 )
 @click.option(
     "--cluster",
     metavar="FIELD",
-    help="The field of rows that belong together, such as `scenario`: they are kept in one part,"
-    " and counted as one for intervals.",
+    help="Keep rows with the same value of this field, such as `scenario`, in one part, and count"
+    " them as dependent for intervals.",
 )
-@click.option(
-    "--limit", type=click.IntRange(1), metavar="N", help="Use only the first so many rows."
-)
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Use only the first N rows.")
 @click.option(
     "--seed",
     type=click.IntRange(0),
     default=0,
     metavar="N",
-    help="What the split and the intervals are drawn by.",
+    help="The random seed of the split and the intervals.",
 )
 @level_option
 @base_url_option
@@ -89,7 +93,7 @@ if TYPE_CHECKING:
     "--show",
     "shown",
     metavar="ID",
-    help="Show a stored calibration again, by its id or as `last`; nothing is judged.",
+    help="Show a stored calibration, by its id or as `last`; nothing is judged.",
 )
 @store_option
 @json_option
@@ -112,18 +116,18 @@ def command(  # noqa: PLR0917 - click passes them by name
     store_url: str | None,
     as_json: bool,
 ) -> None:
-    """Hold a judge against people: how far they agree, beside how far people agree themselves.
+    """Compare a judge with human labels, next to how far people agree with each other.
 
-    The rows of --gold carry responses and what people say of them. They are judged in a run of the
-    store, and the record of what comes of it is shown by `jurybox run` from then on, until the
-    rubric, the judge or its words change.
+    The rows of --gold have responses and human labels. They are judged in a stored run, and from
+    then on `jurybox run` shows the measured agreement, until the rubric, the judge or its prompt
+    changes.
 
-    With --rounds the gold is divided in three. Changes to the rubric are made from the first part
-    and kept only where they help on the second, beyond noise; what was kept is reported on once, on
-    the third, and written as a new version of the rubric. The old one is never touched.
+    With --rounds the gold is split into three parts. Changes to the rubric are made from the first
+    part and kept only where they help on the second, beyond noise; the result is reported once, on
+    the third, and written as a new version of the rubric. The old version is never changed.
 
-    Low agreement is a finding and no failure: the exit code is 0. It is 3 when the judge is out of
-    reach; the same command then goes on, and pays for nothing twice.
+    Low agreement is a finding, not a failure: the exit code is 0. It is 3 when the judge is
+    unreachable; the same command then continues, and pays for nothing twice.
 
     \b
     Examples:
@@ -143,7 +147,7 @@ def command(  # noqa: PLR0917 - click passes them by name
             missing = "--rubric" if rubric is None else "--gold"
             raise click.UsageError(f"missing option '{missing}'")
         from jurybox.app.calibrate_judge import CalibrateOptions, calibrate, ready
-        from jurybox.cli.run_job import watched
+        from jurybox.cli.run import run_with_progress
 
         readied = ready(
             CalibrateOptions(
@@ -167,26 +171,24 @@ def command(  # noqa: PLR0917 - click passes them by name
             say(f"warning: {warning}")
         with opened(store_url, create=True) as store:
             made = calibrate(
-                readied, store, store_url, lambda start: watched(start, store_url), say
+                readied, store, store_url, lambda start: run_with_progress(start, store_url), say
             )
     if as_json:
         print_json(as_data(made))
     else:
-        print_calibration(made)
+        _print(made)
 
 
 _LONGEST: Final = 300
 
 
-def print_calibration(made: Calibration) -> None:
-    """Print a calibration."""
+def _print(made: Calibration) -> None:
     out = wide_console()
     out.print(plain(f"calibration {made.id}", style="bold"))
     gold = made.gold
-    votes = "1 vote" if made.votes == 1 else f"{made.votes} votes"
     head = (
         f"{made.rubric_id} {made.rubric_version}",
-        f"judged by {', '.join(made.judges)}, {votes}",
+        f"judged by {', '.join(made.judges)}, {counted(made.votes, 'vote')}",
         f"{gold.used} of {gold.rows} rows of {gold.name} have gold",
     )
     out.print(plain(", ".join(head)))
@@ -206,26 +208,14 @@ def print_calibration(made: Calibration) -> None:
         out.print(plain(f"wrote {made.tuning.written}", style="bold green"))
 
 
-def _table(*headings: str, left: int = 1) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for place, heading in enumerate(headings):
-        table.add_column(heading, overflow="fold", justify="left" if place < left else "right")
-    return table
-
-
-def _row(table: Table, cells: Iterable[str]) -> None:
-    table.add_row(*(plain(cell) for cell in cells))
-
-
 def _print_agreement(out: Console, made: Calibration) -> None:
     out.print()
     which = "" if made.tuning is None else " on the report part"
     names = ("n", "unscored", "exact", "kappa", "(interval)", "spearman", "error")
-    table = _table(f"judge with people{which}", *names)
+    agreed = table(f"judge with people{which}", *names, right=names)
     for each in made.figures.criteria:
-        cells = (
+        add_row(
+            agreed,
             each.criterion,
             str(each.n),
             str(each.unscored),
@@ -235,8 +225,7 @@ def _print_agreement(out: Console, made: Calibration) -> None:
             "" if each.spearman is None else _value(each.spearman),
             "" if each.error is None else f"{each.error:.2f}",
         )
-        _row(table, cells)
-    out.print(table)
+    out.print(agreed)
     if any(each.ceiling is not None for each in made.figures.criteria):
         out.print()
         _print_ceiling(out, made.figures)
@@ -255,11 +244,12 @@ def _print_agreement(out: Console, made: Calibration) -> None:
 
 def _print_ceiling(out: Console, figures: Agreement) -> None:
     names = ("people", "n", "exact", "kappa", "alpha", "judge with one of them: kappa")
-    table = _table("people with each other", *names)
+    made = table("people with each other", *names, right=names)
     for each in figures.criteria:
         found = each.ceiling
         if found is not None:
-            cells = (
+            add_row(
+                made,
                 each.criterion,
                 str(found.people),
                 str(found.n),
@@ -268,8 +258,7 @@ def _print_ceiling(out: Console, figures: Agreement) -> None:
                 _value(found.alpha),
                 _number(found.judge_kappa),
             )
-            _row(table, cells)
-    out.print(table)
+    out.print(made)
 
 
 def _print_confusion(out: Console, each: CriterionAgreement) -> None:
@@ -277,10 +266,11 @@ def _print_confusion(out: Console, each: CriterionAgreement) -> None:
     if found is None or not each.n:
         return
     out.print()
-    table = _table(f"{each.criterion}: people (down), judge (across)", *found.labels)
+    head = f"{each.criterion}: people (down), judge (across)"
+    made = table(head, *found.labels, right=found.labels)
     for label, counts in zip(found.labels, found.counts, strict=True):
-        _row(table, (label, *(str(count) if count else "." for count in counts)))
-    out.print(table)
+        add_row(made, label, *(str(count) if count else "." for count in counts))
+    out.print(made)
 
 
 def _print_worst(out: Console, figures: Agreement) -> None:
@@ -294,23 +284,21 @@ def _print_worst(out: Console, figures: Agreement) -> None:
 
 
 def _disagreement(found: Disagreement) -> Iterable[str]:
-    yield f"  {found.sample_id}: people {_said(found.people)}, judge {_said(found.judge)}"
+    yield f"  {found.sample_id}: people {_verdict(found.people)}, judge {_verdict(found.judge)}"
     for who, why in (("judge", found.judge_reasoning), ("people", found.people_reasoning)):
         if why:
             flat = " ".join(why.split())
             yield f"    {who}: {flat if len(flat) <= _LONGEST else flat[:_LONGEST] + '...'}"
 
 
-def _said(value: float | str | None) -> str:
-    if value is None:
-        return "nothing"
-    return (
-        value if isinstance(value, str) else f"{value:g}" if value == int(value) else f"{value:.2f}"
-    )
+def _verdict(value: float | str | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or "nothing"
+    return f"{value:g}" if value == int(value) else f"{value:.2f}"
 
 
 def _print_rounds(out: Console, tuning: Tuning) -> None:
-    # A store keeps them by their names; they are gone through in another order.
+    # Stored by name; shown in the order of their use.
     from jurybox.calibration.splits import PARTS
 
     known = [(part, tuning.parts[part]) for part in PARTS if part in tuning.parts]
@@ -323,15 +311,15 @@ def _print_rounds(out: Console, tuning: Tuning) -> None:
         out.print(plain(tuning.ended))
     out.print()
     if tuning.gain is None:
-        out.print(plain("nothing was kept; the rubric stays as it is", style="bold"))
+        out.print(plain("no change was kept; the rubric stays as it is", style="bold"))
         return
-    word = "nearer to people" if tuning.gain.clear else "not nearer beyond noise"
-    line = f"on the report part, which no round has seen: {word}: {tuning.gain.sentence}"
+    word = "closer to people" if tuning.gain.clear else "not closer beyond noise"
+    line = f"on the report part, which no round used: {word}: {tuning.gain.sentence}"
     _line(out, line, "bold green" if tuning.gain.clear else "bold yellow")
 
 
 def _line(out: Console, text: str, style: str = "") -> None:
-    """Print a line that is never broken: a diff has to stay one."""
+    """Print a line without wrapping, as a diff needs it."""
     out.print(plain(text, style=style), soft_wrap=True)
 
 
@@ -339,12 +327,12 @@ def _print_round(out: Console, each: Round) -> None:
     out.print()
     head = plain(f"round {each.number}  ", style="bold")
     head.append_text(
-        plain("kept" if each.kept else "refused", style="green" if each.kept else "yellow")
+        plain("kept" if each.kept else "rejected", style="green" if each.kept else "yellow")
     )
     head.append_text(plain(f"  {each.kind}, by {each.by}"))
     out.print(head)
     if each.hypothesis:
-        _line(out, f"  since {each.hypothesis}")
+        _line(out, f"  because {each.hypothesis}")
     for line in each.change.split("\n"):
         if line[:1] in {"+", "-"} and line[:3] not in {"+++", "---"}:
             shown = line if len(line) <= _LONGEST else line[:_LONGEST] + "..."

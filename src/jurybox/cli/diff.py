@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jurybox.cli.exits import FAILED, FINE
-from jurybox.cli.options import cluster_option, level_option, seed_option
-from jurybox.cli.output import json_option, plain, print_json, wide_console
-from jurybox.cli.stores import opened, store_option
+from jurybox.cli.options import (
+    cluster_option,
+    json_option,
+    level_option,
+    opened,
+    seed_option,
+    store_option,
+)
+from jurybox.cli.output import add_row, plain, print_json, table, wide_console
+from jurybox.cli.signals import FAILED, FINE
+from jurybox.text_format import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,22 +28,25 @@ if TYPE_CHECKING:
     from jurybox.reporting.run_diff import Change, GateValues, GroupValues, RunDiff, Values
 
 _LIMIT: Final = 20
+# More columns don't fit on a screen.
+_MOST_ACROSS: Final = 8
+_VISIBLE: Final = 0.005
 
 
 @click.command("diff")
 @click.argument("run_a", metavar="RUN_A")
 @click.argument("run_b", metavar="RUN_B")
-@click.option("--all", "everything", is_flag=True, help="List all samples, also those that agree.")
+@click.option("--all", "everything", is_flag=True, help="List all samples, also unchanged ones.")
 @click.option(
     "--limit",
     type=click.IntRange(0),
     metavar="N",
-    help=f"List at most N changed samples; {_LIMIT} where nothing is said, with --json all.",
+    help=f"List at most N changed samples; defaults to {_LIMIT}, with --json to all.",
 )
 @click.option(
     "--fail-on",
     type=click.Choice(["regression"]),
-    help="Exit with 1 where a figure of B is worse than A's by more than chance.",
+    help="Exit with 1 where a metric of B is worse than A's beyond chance.",
 )
 @cluster_option
 @level_option
@@ -55,15 +65,15 @@ def command(  # noqa: PLR0917 - click passes them by name
     store_url: str | None,
     as_json: bool,
 ) -> int:
-    """Compare two runs: what they were made of, their figures, and every sample that changed.
+    """Compare two runs: their settings, their metrics, and every sample that changed.
 
     A run is named by its id, the beginning of one, or `last`. Samples are matched by id and repeat.
-    Each figure that both runs have is tested over these pairs: the difference with its interval,
-    and a p value with Holm's correction over all of them. B is said to be higher or lower only
-    where both leave no doubt. Samples that changed are listed, another verdict (passed, winner,
-    scored, flagged) before another score, larger differences before smaller ones. Latency is shown,
-    and neither counts as a change nor is tested. The exit code is 0 whether or not the runs differ,
-    unless --fail-on says otherwise.
+    Each metric that both runs have is tested over these pairs: the difference with its interval,
+    and a p value with Holm's correction over all of them. B counts as higher or lower only where
+    the interval and the p value agree. Changed samples are listed, changed verdicts (passed,
+    winner, scored, flagged) before changed scores, larger differences before smaller ones. Latency
+    is shown, but neither counts as a change nor is tested. The exit code is 0 whether or not the
+    runs differ, unless --fail-on is given.
 
     \b
     Examples:
@@ -93,15 +103,11 @@ def command(  # noqa: PLR0917 - click passes them by name
     if as_json:
         print_json(diff.as_data())
     else:
-        print_diff(diff)
+        _print(diff)
     return FAILED if fail_on and diff.regressions else FINE
 
 
-_WORDS: Final = {True: "yes", False: "no", None: "-"}
-
-
-def print_diff(diff: RunDiff) -> None:
-    """Print what two runs have in common and what not, the most telling first."""
+def _print(diff: RunDiff) -> None:
     from jurybox.reporting.diff_words import cautions, places, verdicts
 
     out = wide_console()
@@ -109,8 +115,8 @@ def print_diff(diff: RunDiff) -> None:
     for line in cautions(diff):
         out.print(plain(line, style="yellow"))
     _print_tested(out, diff)
-    print_groups("scenario", diff.scenarios)
-    print_groups("demographic", diff.demographics)
+    _print_groups(out, "scenario", diff.scenarios)
+    _print_groups(out, "demographic", diff.demographics)
     _print_counts(out, diff)
     if diff.samples:
         out.print(_samples(diff))
@@ -121,7 +127,7 @@ def print_diff(diff: RunDiff) -> None:
         if count:
             out.print(plain(f"only in {name}  {places(count, listed)}"))
     out.print()
-    out.print(_figures(diff))
+    out.print(_metrics(diff))
     if diff.gates:
         out.print(_gates(diff.gates))
     for name, word in verdicts(diff):
@@ -132,25 +138,24 @@ def _print_head(out: Console, diff: RunDiff) -> None:
     from jurybox.reporting.diff_words import records_line
 
     for name, view in (("A", diff.a), ("B", diff.b)):
-        samples: int = view.summary["samples"]
-        count = "1 sample" if samples == 1 else f"{samples} samples"
+        count = counted(view.summary["samples"], "sample")
         out.print(plain(f"{name}  {view.run_id}  {view.suite}, {view.status}, {count}", "bold"))
     out.print(plain(f"records  {records_line(diff)}", style="green" if diff.identical else ""))
 
 
 def _print_tested(out: Console, diff: RunDiff) -> None:
-    """Print which figures differ by more than chance, and how sure that is."""
+    """Print which metrics differ beyond chance."""
     from jurybox.reporting.diff_words import conclusion, gained, one_sided
 
     if not diff.tested:
         return
     headings = ("tested", "A", "B", "B - A", "interval", "p, corrected", "n", "detectable", "B is")
-    table = _table(headings, right=headings[1:-1])
+    made = table(*headings, right=headings[1:-1])
     for each in diff.tested:
-        colour = "red" if each.regression else "green" if gained(each) else ""
-        table.add_row(*(plain(cell, style=colour) for cell in _tested(each)))
+        color = "red" if each.regression else "green" if gained(each) else ""
+        add_row(made, *_tested(each), style=color)
     out.print()
-    out.print(table)
+    out.print(made)
     for (only_in_a, only_in_b), names in one_sided(diff.tested).items():
         counts = f"{only_in_a} only in A, {only_in_b} only in B"
         out.print(plain(f"on one side only  {', '.join(names)}: {counts}", style="yellow"))
@@ -181,17 +186,17 @@ def _print_counts(out: Console, diff: RunDiff) -> None:
     out.print(plain(f"samples{by}  {count_line(diff)}", style="bold"))
     left = counts.higher + counts.lower + counts.changed - len(diff.samples)
     if left > 0:
-        more = "1 more changed sample is" if left == 1 else f"{left} more changed samples are"
-        out.print(plain(f"{more} shown with --all", style="dim"))
+        more = counted(left, "more changed sample")
+        out.print(plain(f"--all shows {more}", style="dim"))
 
 
 def _samples(diff: RunDiff) -> Table:
     headline = diff.headline or "score"
     headings = ("sample", "repeat", "change", f"{headline} A", "B", "difference", "what else")
-    table = _table(headings, right=(f"{headline} A", "B", "difference", "repeat"))
+    made = table(*headings, right=(f"{headline} A", "B", "difference", "repeat"))
     for change in diff.samples:
-        table.add_row(*(plain(cell) for cell in _sample(change, diff.headline)))
-    return table
+        add_row(made, *_sample(change, diff.headline))
+    return made
 
 
 def _sample(change: Change, headline: str | None) -> Iterator[str]:
@@ -207,54 +212,37 @@ def _sample(change: Change, headline: str | None) -> Iterator[str]:
     yield "\n".join(changes_beside(change, headline))
 
 
-def _figures(diff: RunDiff) -> Table:
+def _metrics(diff: RunDiff) -> Table:
     from jurybox.reporting.metric_text import shown, signed
 
-    headings = ("figure", "A", "n A", "B", "n B", "difference")
-    table = _table(headings, right=headings[1:])
+    headings = ("metric", "A", "n A", "B", "n B", "difference")
+    made = table(*headings, right=headings[1:])
     for each in diff.figures:
         cells = (shown(each.a), shown(each.n_a), shown(each.b), shown(each.n_b))
-        row = (each.figure, *cells, signed(each.difference))
-        table.add_row(*(plain(cell) for cell in row))
-    return table
+        add_row(made, each.figure, *cells, signed(each.difference))
+    return made
 
 
 def _gates(gates: Sequence[GateValues]) -> Table:
     from jurybox.reporting.metric_text import shown
 
-    table = _table(("gate", "A", "passes", "B", "passes"), right=("A", "B"))
+    made = table("gate", "A", "passes", "B", "passes", right=("A", "B"))
     for each in gates:
         cells = [plain(each.gate)]
         for gate in (each.a, each.b):
-            value = "none" if gate is None else shown(gate.value)
-            cells.append(plain(value))
-            colour = "" if gate is None else "green" if gate.passed else "red"
-            cells.append(plain("-" if gate is None else _WORDS[gate.passed], style=colour))
-        table.add_row(*cells)
-    return table
+            if gate is None:
+                cells += [plain("none"), plain("-")]
+            else:
+                passes = plain("yes", "green") if gate.passed else plain("no", "red")
+                cells += [plain(shown(gate.value)), passes]
+        add_row(made, *cells)
+    return made
 
 
-def _table(headings: Sequence[str], right: Sequence[str]) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        table.add_column(
-            plain(heading), overflow="fold", justify="right" if heading in right else "left"
-        )
-    return table
-
-
-# More columns than that are no table to read on a screen.
-_MOST_ACROSS: Final = 8
-_SEEN: Final = 0.005
-
-
-def print_groups(what: str, groups: Sequence[GroupValues]) -> None:
-    """Print a row for each figure and a column for each group, A and B in every cell."""
+def _print_groups(out: Console, what: str, groups: Sequence[GroupValues]) -> None:
+    """Print a row per metric and a column per group, A and B in every cell."""
     if not groups:
         return
-    out = wide_console()
     out.print()
     out.print(plain(f"A -> B by {what}", style="bold"))
     if len(groups) > _MOST_ACROSS:
@@ -264,20 +252,21 @@ def print_groups(what: str, groups: Sequence[GroupValues]) -> None:
 
 
 def _across(groups: Sequence[GroupValues]) -> Table:
-    table = _group_table("figure", *(each.group for each in groups))
-    table.add_row(plain("samples", "dim"), *(plain(_group_samples(each), "dim") for each in groups))
+    names = [each.group for each in groups]
+    made = table("metric", *names, right=names)
+    add_row(made, "samples", *map(_group_samples, groups), style="dim")
     for row in zip(*(each.figures for each in groups), strict=True):
-        table.add_row(plain(row[0].figure), *(_cell(values) for values in row))
-    return table
+        add_row(made, row[0].figure, *map(_cell, row))
+    return made
 
 
 def _down(what: str, groups: Sequence[GroupValues]) -> Table:
-    figures = groups[0].figures[:1]
-    table = _group_table(what, "samples", *(values.figure for values in figures))
+    """Return a row per group, with its first metric only."""
+    names = ["samples", *(values.figure for values in groups[0].figures[:1])]
+    made = table(what, *names, right=names)
     for group in groups:
-        cells = (_cell(values) for values in group.figures[:1])
-        table.add_row(plain(group.group), plain(_group_samples(group)), *cells)
-    return table
+        add_row(made, group.group, _group_samples(group), *map(_cell, group.figures[:1]))
+    return made
 
 
 def _group_samples(group: GroupValues) -> str:
@@ -288,7 +277,7 @@ def _group_samples(group: GroupValues) -> str:
 def _cell(values: Values) -> Text:
     a, b = _short(values.a), _short(values.b)
     apart = values.difference
-    if apart is None or abs(apart) < _SEEN:
+    if apart is None or abs(apart) < _VISIBLE:
         return plain(f"{a} -> {b}" if a != b else a, "dim" if apart is not None else "")
     return plain(f"{a} -> {b}", "green" if apart > 0 else "red")
 
@@ -297,12 +286,3 @@ def _short(value: float | None) -> str:
     from jurybox.reporting.metric_text import MISSING
 
     return MISSING if value is None else f"{value:.2f}"
-
-
-def _group_table(*headings: str) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for number, heading in enumerate(headings):
-        table.add_column(plain(heading), overflow="fold", justify="right" if number else "left")
-    return table

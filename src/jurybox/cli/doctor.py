@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from jurybox.cli.exits import BAD_INPUT, FINE
-from jurybox.cli.output import json_option, plain, print_json, wide_console
+from jurybox.cli.options import json_option
+from jurybox.cli.output import add_row, plain, print_json, wide_console
+from jurybox.cli.signals import BAD_INPUT, FINE
 
 if TYPE_CHECKING:
-    from jurybox.app.diagnosis import Diagnosis, DoctorCheck
+    from jurybox.app.diagnosis import Diagnosis
 
 _MARKS: Final = {"fine": ("ok", "green"), "absent": ("-", "dim"), "broken": ("no", "bold red")}
 
@@ -17,9 +18,9 @@ _MARKS: Final = {"fine": ("ok", "green"), "absent": ("-", "dim"), "broken": ("no
 @click.command("doctor")
 @json_option
 def command(as_json: bool) -> int:
-    """Tell what is installed, set and within reach, and how to get what isn't.
+    """Check what is installed, configured and reachable, and how to get what isn't.
 
-    No model is asked, and no key is shown. The exit code is 2 where something that a setting names
+    No model is called, and no key is shown. The exit code is 2 where something that a setting names
     can't be used.
 
     \b
@@ -50,9 +51,8 @@ def _print(found: "Diagnosis") -> None:
         mark, style = _MARKS[finding.state]
         heading = finding.about if finding.about != about else ""
         about = finding.about
-        table.add_row(
-            plain(heading, "bold"), plain(mark, style), plain(finding.name), plain(_said(finding))
-        )
+        text = f"{finding.value}: {finding.hint}" if finding.hint else finding.value
+        add_row(table, plain(heading, "bold"), plain(mark, style), finding.name, text)
     out.print(table)
 
 
@@ -63,7 +63,3 @@ def _machine(machine: dict[str, str | int]) -> str:
     if "memory_bytes" in machine:
         parts.append(f"{int(machine['memory_bytes']) / 2**30:.0f} GiB of memory")
     return ", ".join(parts)
-
-
-def _said(finding: "DoctorCheck") -> str:
-    return f"{finding.value}: {finding.hint}" if finding.hint else finding.value

@@ -2,22 +2,27 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from jurybox.cli.options import cluster_option, level_option
-from jurybox.cli.output import json_option, plain, print_json, say, wide_console
-from jurybox.cli.stores import opened, run_argument, store_option
+from jurybox.cli.options import (
+    cluster_option,
+    json_option,
+    level_option,
+    opened,
+    run_argument,
+    store_option,
+)
+from jurybox.cli.output import add_row, plain, print_json, say, table, wide_console
+from jurybox.text_format import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jurybox.reporting.corrected_estimate import CorrectedMetric, RunCorrections
+    from jurybox.reporting.corrected_estimate import RunCorrections
     from jurybox.statistics.corrected import CorrectedRate
     from jurybox.statistics.estimates import Estimate
-
-_MISSING: Final = "-"
 
 
 @click.command("estimate")
@@ -27,8 +32,8 @@ _MISSING: Final = "-"
     "gold_file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="People's labels: rows with `id` and `gold` or `gold_winner`; else the reviews of the"
-    " run's random part, or else what its own rows carry.",
+    help="Human labels: rows with `id` and `gold` or `gold_winner`; defaults to the reviews of the"
+    " run's random queue, then to the gold of its own rows.",
 )
 @cluster_option
 @level_option
@@ -42,19 +47,19 @@ def command(
     store_url: str | None,
     as_json: bool,
 ) -> None:
-    """Correct the figures of a RUN by what people said of some of its samples.
+    """Correct the metrics of a RUN using human labels of some of its samples.
 
-    A judge's mean over thousands of samples has a narrow interval around a wrong value: it knows
-    nothing of the judge's errors. A few labels, drawn at random from the samples, tell how wrong it
-    is. Each figure is shown as the judge alone has it, as people alone have it, and corrected
-    (prediction-powered, PPI++), with intervals, and with how many more labels would halve the last
-    one. Figures that are yes or no are also corrected by the judge's sensitivity and specificity
-    (Rogan-Gladen). RUN is a run's id, the beginning of one, or `last`.
+    A judge's mean over thousands of samples has a narrow interval around a wrong value: it ignores
+    the judge's errors. A few labels, drawn at random from the samples, measure these errors. Each
+    metric is shown by the judge alone, by people alone, and corrected (prediction-powered, PPI++),
+    with intervals, and with the number of further labels that would halve the last one. Metrics
+    that are yes or no are also corrected by the judge's sensitivity and specificity (Rogan-Gladen).
+    RUN is a run's id, the beginning of one, or `last`.
 
     Without --gold, reviews from the random queue of `jurybox serve` are the labels once there are
-    enough. Those of flagged samples are left out, also of a file that `export --gold` wrote: a part
-    that was chosen for its trouble tells nothing of the rest. A figure that people gave more than
-    one in ten of the samples drawn no label for isn't corrected.
+    enough. Reviews of flagged samples are left out, also of a file that `export --gold` wrote:
+    flagged samples don't represent the run. A metric is not corrected where people left more than
+    one in ten of the drawn samples unlabeled.
 
     \b
     Examples:
@@ -90,14 +95,15 @@ def command(
 
 def _cautions(found: "RunCorrections") -> Iterator[str]:
     if found.strangers:
-        what = "1 label is of a sample" if found.strangers == 1 else f"{found.strangers} labels are"
-        samples = "" if found.strangers == 1 else " of samples"
-        yield f"{what}{samples} that the run doesn't have"
+        yield f"{counted(found.strangers, 'label')} for samples that the run doesn't have"
     for each in found.estimates:
         if each.unscored:
-            what = "sample has" if each.unscored == 1 else "samples have"
-            whose = "rules" if found.by_rules else "judge"
-            yield f"{each.figure}: {each.unscored} labelled {what} no figure of the {whose}"
+            samples = counted(each.unscored, "labeled sample")
+            yield f"{each.figure}: {samples} without a score by the {_scorer(found)}"
+
+
+def _scorer(found: "RunCorrections") -> str:
+    return "rules" if found.by_rules else "judge"
 
 
 def _print(found: "RunCorrections") -> None:
@@ -112,33 +118,24 @@ def _print(found: "RunCorrections") -> None:
 
 
 def _table(found: "RunCorrections") -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("figure", overflow="fold")
-    alone = "rules alone" if found.by_rules else "judge alone"
-    for name in (alone, "people alone", "labels", "corrected", "more labels to halve it"):
-        table.add_column(plain(name), justify="right")
-    for each in found.estimates:
-        table.add_row(*(plain(cell) for cell in _cells(each)))
-    return table
-
-
-def _cells(each: "CorrectedMetric") -> Iterator[str]:
     from jurybox.reporting.metric_text import shown
 
-    mean = each.mean
-    yield each.figure
-    yield from (_ranged(mean.judge), _ranged(mean.human), str(mean.human.n))
-    yield _ranged(mean.corrected)
-    yield shown(mean.labels_to_halve)
+    alone = f"{_scorer(found)} alone"
+    headings = (alone, "people alone", "labels", "corrected", "more labels to halve it")
+    made = table("metric", *headings, right=headings)
+    for each in found.estimates:
+        mean = each.mean
+        cells = (_ranged(mean.judge), _ranged(mean.human), str(mean.human.n))
+        more = shown(mean.labels_to_halve)
+        add_row(made, each.figure, *cells, _ranged(mean.corrected), more)
+    return made
 
 
 def _ranged(figure: "Estimate") -> str:
     from jurybox.reporting.metric_text import shown
 
     if figure.value is None:
-        return _MISSING
+        return "-"
     made = figure.interval
     ends = "" if made is None else f" ({shown(made.low)} to {shown(made.high)})"
     return f"{shown(figure.value)}{ends}"
@@ -155,9 +152,7 @@ def _as_data(found: "RunCorrections", level: float) -> dict[str, Any]:
     import msgspec
 
     data: dict[str, Any] = msgspec.to_builtins(found)
-    estimates = [_flat(**each) for each in data.pop("estimates")]
+    estimates = [
+        {"figure": each.pop("figure"), **each.pop("mean"), **each} for each in data.pop("estimates")
+    ]
     return {**data, "level": level, "estimates": estimates}
-
-
-def _flat(*, figure: str, mean: dict[str, Any], **rest: object) -> dict[str, Any]:
-    return {"figure": figure, **mean, **rest}

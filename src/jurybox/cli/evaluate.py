@@ -1,27 +1,45 @@
-"""``jurybox evaluate``."""
+"""``jurybox evaluate``, and how one report is printed."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from jurybox.cli.exits import FAILED, FINE, INCOMPLETE
-from jurybox.cli.options import base_url_option
-from jurybox.cli.output import json_option, plain, print_json, say, wide_console
+from jurybox.cli.options import base_url_option, json_option
+from jurybox.cli.output import add_row, console, plain, print_json, say, table, wide_console
+from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
+from jurybox.documents.numbers import show_number
 from jurybox.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    from jurybox.rubric.model import Rubric
+    from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
+    from jurybox.rubric.model import Decision, Rubric
+    from jurybox.sample import Usage
     from jurybox.scoring.by_rules import RulesReport
     from jurybox.scoring.rules import AutomatedReport
+    from jurybox.scoring.sample_result import RuleOutcome
 
-
-_STDIN = "jurybox.stdin"
+_STDIN: Final = "jurybox.stdin"
+_REASONS: Final = {
+    "safety": "a judge raised a safety concern",
+    "unscored": "no judge gave a valid vote",
+    "unstable": "the winner changed with the order of the responses",
+    "low_confidence": "the votes have no majority",
+}
+_COLORS: Final = {"high": "green", "moderate": "yellow", "low": "red"}
+_OUTCOMES: Final = {
+    True: ("passes", "green"),
+    False: ("fails", "red"),
+    None: ("not measured", "yellow"),
+}
 
 
 class TextValue(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - newer than 8.2
@@ -44,7 +62,7 @@ class TextValue(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] 
             return _decoded(sys.stdin.buffer.read(), f"{where} -")
         if text.startswith("@"):
             return _decoded(_read(Path(text[1:]), where), f"{where} {text}")
-        # Bytes of an argument that are no UTF-8 come in as halves of characters.
+        # Bytes of an argument that aren't UTF-8 come in as surrogates.
         return _decoded(text.encode("utf-8", "surrogateescape"), where)
 
 
@@ -53,7 +71,7 @@ def _read(path: Path, where: str) -> bytes:
         return path.read_bytes()
     except (OSError, ValueError) as error:
         reason = str(getattr(error, "strerror", None) or error).lower()
-        problem, hint = f"{path} can't be read ({reason})", "check the path behind the @"
+        problem, hint = f"{path} can't be read ({reason})", "check the path after the @"
         raise InputError(problem, hint, where) from None
 
 
@@ -70,28 +88,26 @@ TEXT = TextValue()
 
 @click.command("evaluate")
 @click.option("--rubric", required=True, metavar="RUBRIC", help="A rubric's name or path.")
-@click.option("--task", required=True, type=TEXT, help="What was asked.")
+@click.option("--task", required=True, type=TEXT, help="The task.")
 @click.option("--response", required=True, type=TEXT, help="The response to judge.")
 @click.option("--response-b", type=TEXT, help="A second response, to compare the two.")
-@click.option("--reference", type=TEXT, help="The right answer; responses are scored against it.")
+@click.option("--reference", type=TEXT, help="The reference answer to score against.")
 @click.option("--context", type=TEXT, help="What the system under test was given.")
 @click.option(
     "--judge",
     "judges",
     multiple=True,
     metavar="MODEL",
-    help="A model that judges, such as openai/gpt-4.1-2025-04-14; give it more than once for a"
-    " mixed jury.",
+    help="A judge model, such as openai/gpt-4.1-2025-04-14; repeat it for a mixed jury.",
 )
 @click.option(
-    "--votes", type=click.IntRange(1, 99), help="How many votes; else as the rubric says."
+    "--votes", type=click.IntRange(1, 99), help="The number of votes; defaults to the rubric's."
 )
 @base_url_option
 @click.option(
     "--explain",
     is_flag=True,
-    help="Show what the rubric's rules made of the response: each that fired, on which words, for"
-    " how much.",
+    help="Show each of the rubric's rules that fired, on which words, for how much.",
 )
 @json_option
 def command(  # noqa: PLR0917 - click passes them by name
@@ -111,8 +127,8 @@ def command(  # noqa: PLR0917 - click passes them by name
 
     With a reference answer every response is scored against it. Without one, a single response is
     scored by the rubric and two are compared, each vote in both orders. A rubric whose every
-    criterion has rules needs no judge; the score of one that is named stands beside the rules'. A
-    text that begins with @ is read from that file, - from standard input. The exit code is 1 when a
+    criterion has rules needs no judge; a judge's score is then printed next to the rules'. A text
+    that begins with @ is read from that file, - from standard input. The exit code is 1 when a
     pass rule of the rubric fails, and 3 when no judge gave a valid vote.
 
     \b
@@ -132,7 +148,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     from jurybox.wiring import DEFAULT_JUDGE_NOTICE, load_with_warnings, read_settings
 
     loaded, warnings = load_with_warnings(rubric)
-    # They are about judges.
+    # The warnings are about judges.
     for warning in warnings if judges else ():
         say(f"warning: {warning}")
     spending = Spending(read_settings())
@@ -152,104 +168,190 @@ def command(  # noqa: PLR0917 - click passes them by name
     ruled = isinstance(report, RulesReport)
     if explain and not ruled:
         hint = "leave --explain out, or use a rubric with rules such as `companion`"
-        raise InputError("its rules don't score this, so there is nothing to explain", hint, rubric)
+        raise InputError("no rule scores this response", hint, rubric)
     figures = sample_figures(loaded, report)
-    # Rules and decisions are about one response; a comparison only has a winner.
-    # Without a vote there is nothing to decide on.
+    # Pass rules and decisions are about one response with a score; a pair only has a winner.
     one = response_b is None and (ruled or report.votes_valid > 0)
     rules = check_rules(loaded.pass_rules, figures) if one else ()
     decision = decide(loaded.sample_decisions, figures) if one else None
     if as_json:
         print_json({**report.as_data(), **verdict_as_data(rules, decision)})
     elif isinstance(report, RulesReport):
-        from jurybox.cli.report_view import print_verdict
-
-        print_rules_report(report, loaded, spending.dollars, explain=explain)
-        print_verdict(rules, decision)
+        _print_rules_report(report, loaded, spending.dollars, explain=explain)
+        _print_verdict(rules, decision)
     else:
-        from jurybox.cli.report_view import print_report
-
         print_report(report, rules, decision, spending.dollars)
-    asked = report.judge if isinstance(report, RulesReport) else report
-    if asked is not None and asked.votes_valid == 0:
+    judged = report.judge if isinstance(report, RulesReport) else report
+    if judged is not None and judged.votes_valid == 0:
         return INCOMPLETE
     return FAILED if any(rule.passed is False for rule in rules) else FINE
 
 
-_NO_REASON = "(no reasoning)"
+def print_report(
+    report: EvaluationReport,
+    rules: Sequence[RuleOutcome],
+    decision: Decision | None,
+    dollars: float | None,
+) -> None:
+    """Print a report by judges: what needs review first, then the scores, then the rest."""
+    out = console()
+    head = plain(f"{report.rubric.id} {report.rubric.version}", style="bold")
+    out.print(head.append(f"  by {report.method}, {', '.join(report.judges)}", style="default"))
+    for warning in _warnings(report):
+        out.print(warning)
+    if report.responses is not None:
+        for side, scored in report.responses.items():
+            out.print(plain(f"response {side}", style="bold"))
+            out.print(_criteria(scored.criteria))
+            out.print(_total(scored.total_score, scored.max_score, scored.overall))
+    elif report.criteria:
+        out.print(_criteria(report.criteria))
+    _print_whole(out, report)
+    _print_verdict(rules, decision)
+    if report.bias_checklist:
+        made = table("bias checklist", "the judges' answers")
+        for item, text in report.bias_checklist.items():
+            add_row(made, item, text)
+        out.print(made)
+    out.print(_usage_line(report.usage, dollars))
 
 
-def print_rules_report(
+def _warnings(report: EvaluationReport | RulesReport) -> Iterator[Text]:
+    """Yield what needs a person, or explains a score."""
+    for reason in report.review_reasons:
+        yield plain(f"needs review: {_REASONS[reason]}", style="bold red")
+    for finding in report.safety_findings:
+        yield plain(f"{finding.category} in the judge's words: {finding.quote}", style="red")
+    for finding in report.response_findings:
+        yield plain(f"{finding.category} in the response: {finding.quote}", style="yellow")
+    for lost in report.lost_votes:
+        yield plain(f"vote {lost.vote + 1} ({lost.judge}) is lost: {lost.reason}", style="yellow")
+    if report.judge_fallback:
+        yield plain("a reply could not be read: the rubric's fallback score is used", "yellow")
+    if not report.votes_independent:
+        yield plain("the votes are not independent: all had the same parameters", style="yellow")
+
+
+def _criteria(criteria: Sequence[CriterionReport]) -> Table:
+    made = table("criterion", "score", "confidence", "votes", "reasoning")
+    made.columns[-1].ratio = 1
+    for each in criteria:
+        confidence = plain(each.confidence, style=_COLORS[each.confidence])
+        votes = " ".join(
+            vote if isinstance(vote, str) else show_number(vote) for vote in each.votes
+        )
+        add_row(made, each.id, _score(each), confidence, votes, each.reasoning)
+    return made
+
+
+def _score(criterion: CriterionReport) -> str:
+    if criterion.preference is not None:
+        return criterion.preference
+    if criterion.score is None:
+        return "unscored"
+    return f"{show_number(criterion.score)} of {show_number(criterion.scale[1])}"
+
+
+def _total(total: float | None, most: float, overall: float | None) -> Text:
+    if total is None or overall is None:
+        return plain("total  unscored")
+    return plain(f"total  {show_number(total)} of {show_number(most)}, overall {overall:.3f}")
+
+
+def _print_whole(out: Console, report: EvaluationReport) -> None:
+    if report.responses is None and report.method != "pairwise":
+        out.print(_total(report.total_score, report.max_score, report.overall))
+    else:
+        stable = {True: ", in both orders", False: ", unstable", None: ""}[report.stable]
+        out.print(plain(f"winner  {report.winner or 'none'}{stable}", style="bold"))
+    votes = f"{report.votes_valid} of {report.votes_requested} votes"
+    if report.votes_skipped:
+        votes += f", {report.votes_skipped} skipped: decided without them"
+    confidence = plain(report.confidence, style=_COLORS[report.confidence])
+    out.print(plain("confidence  ").append(confidence).append(f", {votes}"))
+
+
+def _print_verdict(rules: Sequence[RuleOutcome], decision: Decision | None) -> None:
+    out = console()
+    for rule in rules:
+        out.print(rule_line(rule))
+    if decision is not None:
+        meaning = f": {decision.meaning}" if decision.meaning else ""
+        out.print(
+            plain(f"decision  {decision.decide}", style="bold").append(meaning, style="default")
+        )
+
+
+def rule_line(rule: RuleOutcome) -> Text:
+    """Return a pass rule with its outcome."""
+    word, color = _OUTCOMES[rule.passed]
+    return plain(f"{rule.rule}  ").append(word, style=color)
+
+
+def _usage_line(usage: Usage, dollars: float | None) -> Text:
+    counts = [
+        f"{'unknown' if count is None else count} {what}"
+        for count, what in ((usage.input_tokens, "input"), (usage.output_tokens, "output"))
+    ]
+    price = "cost unknown" if dollars is None else f"cost {dollars:.4f} US dollars"
+    return plain(f"tokens  {', '.join(counts)}; {price}", style="dim")
+
+
+def _print_rules_report(
     report: RulesReport, rubric: Rubric, dollars: float | None, *, explain: bool
 ) -> None:
-    """Print a report whose scores are the rules'; what the judge says comes apart."""
-    from jurybox.cli.report_view import warnings
+    """Print a report whose scores are the rules', and a judge's score apart."""
+    from jurybox.reporting.metric_text import shown
 
     out = wide_console()
     head = plain(f"{report.rubric.id} {report.rubric.version}", style="bold")
     out.print(head.append_text(plain("  by the rubric's rules")))
-    for piece in warnings(report):
-        out.print(piece)
+    for warning in _warnings(report):
+        out.print(warning)
     automated = report.automated
-    out.print(explained(automated) if explain else _scores(report))
-    out.print(plain(_overall(automated, rubric), style="bold"))
+    if explain:
+        out.print(rule_trace(automated))
+    else:
+        made = table("criterion", "score", "band", "made of")
+        for each, scored in zip(report.criteria, automated.criteria, strict=True):
+            add_row(made, each.id, shown(scored.score), scored.band or "", each.reasoning)
+        out.print(made)
+    overall = automated.overall
+    band = None if overall is None else rubric.band(overall)
+    level = (
+        "" if band is None else f"  {band.label}" + (f": {band.meaning}" if band.meaning else "")
+    )
+    out.print(plain(f"{rubric.overall_name}  {shown(overall)}{level}", style="bold"))
     if report.judge is not None:
-        _print_judge(report, dollars)
+        _print_judge(out, report, report.judge, dollars)
 
 
-def _scores(report: RulesReport) -> Table:
-    from jurybox.reporting.metric_text import shown
-
-    table = _table("criterion", "score", "band", "what it is made of")
-    for told, scored in zip(report.criteria, report.automated.criteria, strict=True):
-        cells = (told.id, shown(scored.score), scored.band or "", told.reasoning)
-        table.add_row(*(plain(cell) for cell in cells))
-    return table
-
-
-def explained(automated: AutomatedReport) -> Table:
+def rule_trace(automated: AutomatedReport) -> Table:
     """Return every score with its base and each rule that fired, on which words, for how much."""
     from jurybox.reporting.metric_text import shown, signed
     from jurybox.scoring.by_rules import quoted
 
-    table = _table("criterion", "score", "amount", "why", "when", "on the words")
+    made = table("criterion", "score", "amount", "why", "when", "on the words", right=("amount",))
     for criterion in automated.criteria:
         band = f" {criterion.band}" if criterion.band else ""
-        first = (criterion.id, f"{shown(criterion.score)}{band}", shown(criterion.base), "base")
-        table.add_row(*(plain(cell) for cell in first))
+        add_row(
+            made, criterion.id, f"{shown(criterion.score)}{band}", shown(criterion.base), "base"
+        )
         for fired in criterion.trace:
             when = fired.rule.partition(" when ")[2]
-            cells = ("", "", signed(fired.amount), fired.why, when, quoted(fired))
-            table.add_row(*(plain(cell) for cell in cells))
+            add_row(made, "", "", signed(fired.amount), fired.why, when, quoted(fired))
         total = criterion.base + sum(fired.amount for fired in criterion.trace)
-        apart = round(criterion.score - total, 6)
-        if apart:
-            cells = ("", "", signed(apart), "kept within the scale")
-            table.add_row(*(plain(cell) for cell in cells))
-    return table
+        excess = round(criterion.score - total, 6)
+        if excess:
+            add_row(made, "", "", signed(excess), "kept within the scale")
+    return made
 
 
-def _overall(automated: AutomatedReport, rubric: Rubric) -> str:
-    from jurybox.reporting.metric_text import shown
-
-    overall = automated.overall
-    band = None if overall is None else rubric.band(overall)
-    level = ""
-    if band is not None:
-        level = f"  {band.label}" + (f": {band.meaning}" if band.meaning else "")
-    return f"{rubric.overall_name}  {shown(overall)}{level}"
-
-
-def _print_judge(report: RulesReport, dollars: float | None) -> None:
-    from jurybox.cli.report_view import usage_line
-    from jurybox.documents.numbers import show_number
-
-    judge = report.judge
-    if judge is None:
-        return
-    out = wide_console()
+def _print_judge(
+    out: Console, report: RulesReport, judge: EvaluationReport, dollars: float | None
+) -> None:
     out.print()
-    out.print(plain(f"beside the rules, judged by {', '.join(judge.judges)}", style="bold"))
+    out.print(plain(f"next to the rules, judged by {', '.join(judge.judges)}", style="bold"))
     score = report.judge_score
     word = "no valid vote" if score is None else show_number(score)
     fallback = ", the fallback" if judge.judge_fallback else ""
@@ -259,15 +361,5 @@ def _print_judge(report: RulesReport, dollars: float | None) -> None:
         out.print(plain(f"vote {lost.vote + 1} ({lost.judge}) is lost: {lost.reason}", "yellow"))
     for criterion in judge.criteria:
         named = f"{criterion.id}: " if len(judge.criteria) > 1 else ""
-        out.print(plain(f"reasoning  {named}{criterion.reasoning or _NO_REASON}"))
-    out.print(usage_line(judge.usage, dollars))
-
-
-def _table(*headings: str) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        right = heading == "amount"
-        table.add_column(heading, overflow="fold", justify="right" if right else "left")
-    return table
+        out.print(plain(f"reasoning  {named}{criterion.reasoning or '(no reasoning)'}"))
+    out.print(_usage_line(judge.usage, dollars))

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jurybox.cli.exits import FAILED, FINE, INCOMPLETE, fail
-from jurybox.cli.output import json_option, print_json
-from jurybox.cli.stores import opened, resume_line, run_argument, store_option
+from jurybox.cli.options import json_option, opened, resume_line, run_argument, store_option
+from jurybox.cli.output import print_json
+from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail
 from jurybox.errors import InputError
 from jurybox.text_format import listed, nearest
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 @click.option(
     "--decision",
     metavar="NAME",
-    help="Fail also where the rubric decides otherwise, such as: deploy.",
+    help="Also fail unless the rubric decides this, such as: deploy.",
 )
 @store_option
 @json_option
 def command(run: str, decision: str | None, store_url: str | None, as_json: bool) -> int:
-    """Hold a finished RUN against the gates of its rubric.
+    """Check a finished RUN against its rubric's gates.
 
     RUN is a run's id, the beginning of one, or `last`. The exit code is 0 when every gate passes, 1
-    when one doesn't, and 3 when the run isn't finished.
+    when one fails, and 3 when the run isn't finished.
 
     \b
     Examples:
@@ -66,13 +66,13 @@ def command(run: str, decision: str | None, store_url: str | None, as_json: bool
 
 
 def _check(rubric: "Rubric", decision: str | None, run_id: str) -> None:
-    """Refuse to decide by what the rubric doesn't have."""
+    """Refuse gates or decisions that the rubric doesn't have."""
     if decision is None:
         if not rubric.gates:
             hint = "add `gates` to it and rescore the run"
             if rubric.decisions:
                 names = listed([each.decide for each in rubric.decisions])
-                hint += f", or insist on one of its decisions with --decision ({names})"
+                hint += f", or require one of its decisions with --decision ({names})"
             raise InputError("the rubric has no gates", hint, run_id)
         return
     names = [each.decide for each in rubric.decisions]

@@ -8,7 +8,8 @@ from typing import Final
 
 import click
 
-from jurybox.cli.output import json_option, print_json
+from jurybox.cli.options import json_option
+from jurybox.cli.output import print_json
 from jurybox.errors import InputError
 
 _FILES: Final = ("suite.yaml", "questions.jsonl", "judge.py")
@@ -18,11 +19,11 @@ _FILES: Final = ("suite.yaml", "questions.jsonl", "judge.py")
 @click.argument("folder", default=".", metavar="[FOLDER]")
 @json_option
 def command(folder: str, as_json: bool) -> None:
-    """Write a small suite into FOLDER, this one unless it is named; it runs at once.
+    """Write a small suite that runs at once into FOLDER, by default this one.
 
-    The suite has six questions with recorded answers, three of them with a fault, and a judge that
-    compares words, so it needs no key and no network. Files that are there are left alone: if one
-    of them is in the way, nothing is written.
+    The suite has six questions with recorded answers, three of them deliberately wrong, and a judge
+    that compares words, so it needs no key and no network. Existing files are never overwritten: if
+    one of them is in the way, nothing is written.
 
     \b
     Examples:
@@ -39,26 +40,22 @@ def command(folder: str, as_json: bool) -> None:
     for name in _FILES:
         click.echo(f"wrote {place / name}")
     click.echo(f"run it: jurybox run {shlex.quote(str(suite))}")
-    click.echo("three of its six answers have a fault, so two of the rubric's gates will fail")
+    click.echo("3 of the 6 answers are deliberately wrong, so 2 gates will fail")
 
 
 def _write(place: Path) -> None:
-    """Write all files or none.
-
-    Raises:
-        InputError: one is there already, or can't be written.
-
-    """
+    """Write all files or none."""
     there = [str(place / name) for name in _FILES if (place / name).exists()]
     if there:
-        problem = f"{'it is' if len(there) == 1 else 'they are'} there already"
+        problem = "the file exists" if len(there) == 1 else "the files exist"
         raise InputError(problem, "name another folder", ", ".join(there))
-    texts = {name: _text(name) for name in _FILES}
+    folder = resources.files("jurybox.cli.starter")
+    texts = {name: (folder / name).read_text(encoding="utf-8") for name in _FILES}
     written: list[Path] = []
     try:
         place.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            # Whatever came there in the meantime isn't ours to write over.
+            # "x", because a file may have appeared in the meantime.
             with (place / name).open("x", encoding="utf-8", newline="") as file:
                 written.append(place / name)
                 file.write(text)
@@ -69,7 +66,3 @@ def _write(place: Path) -> None:
         reason = (error.strerror or str(error)).lower()
         where = str(error.filename or place)
         raise InputError(f"can't be written ({reason})", "choose another place", where) from None
-
-
-def _text(name: str) -> str:
-    return (resources.files("jurybox.cli.starter") / name).read_text(encoding="utf-8")

@@ -1,7 +1,30 @@
-"""Options that several commands share."""
+"""Options that several commands share, and the store they name."""
+
+import shlex
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
+from jurybox.text_format import closest
+from jurybox.wiring import read_settings
+
+if TYPE_CHECKING:
+    from jurybox.engine.ports import Store
+
+run_argument = click.argument("run", metavar="RUN")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON on standard output, and nothing else there."
+)
+store_option = click.option(
+    "--store",
+    "store_url",
+    metavar="URL",
+    help="Where runs are stored: a file, or postgresql://...; defaults to JURYBOX_STORE, then"
+    " .jurybox/jurybox.db.",
+)
 base_url_option = click.option(
     "--base-url", metavar="URL", help="The address of an OpenAI-compatible endpoint."
 )
@@ -9,22 +32,20 @@ concurrency_option = click.option(
     "--concurrency",
     type=click.IntRange(1, 10_000),
     metavar="N",
-    help="The most calls at once to one endpoint.",
+    help="The maximum number of concurrent calls to one endpoint.",
 )
 unpinned_option = click.option(
     "--allow-unpinned",
     is_flag=True,
-    help="Accept models whose names don't say which version is meant.",
+    help="Accept model names that don't name a version.",
 )
-
-
 level_option = click.option(
     "--level",
     type=click.FloatRange(0.5, 0.999),
     default=0.95,
     show_default=True,
     metavar="P",
-    help="How often intervals shall cover the true figure.",
+    help="The confidence level of intervals.",
 )
 resamples_option = click.option(
     "--resamples",
@@ -32,7 +53,7 @@ resamples_option = click.option(
     default=2000,
     show_default=True,
     metavar="N",
-    help="How often the data are drawn anew for an interval.",
+    help="The number of bootstrap resamples for an interval.",
 )
 seed_option = click.option(
     "--seed",
@@ -40,10 +61,69 @@ seed_option = click.option(
     default=0,
     show_default=True,
     metavar="N",
-    help="Where drawing starts; the same seed gives the same intervals.",
+    help="The random seed; the same seed gives the same intervals.",
 )
 cluster_option = click.option(
     "--cluster",
     metavar="FIELD",
-    help="Samples with the same value of this field aren't independent, such as: scenario.",
+    help="Treat samples with the same value of this field as dependent, such as: scenario.",
 )
+
+
+class CommandGroup(click.Group):
+    """A group that prints its help without a command, and suggests the nearest name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Print the help where no command is named."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of their definition."""
+        del ctx
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Suggest the nearest command for an unknown name."""
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-"):
+            close = closest(args[0], known)
+            hint = "" if close is None else f"; did you mean `{close}`?"
+            raise click.UsageError(f"no command `{args[0]}`{hint}", ctx=ctx)
+        return super().resolve_command(ctx, args)
+
+
+@contextmanager
+def opened(url: str | None, *, create: bool = False) -> Generator["Store"]:
+    """Open the store for a command."""
+    from jurybox.wiring import open_run_store
+
+    store = open_run_store(url, create=create)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def shown_store(url: str | None) -> str:
+    """Return where runs are stored, without the password of an address."""
+    from jurybox.wiring import DEFAULT_STORE
+
+    where = url or read_settings().store or DEFAULT_STORE
+    if not where.lower().startswith("postgres"):
+        return where
+    parts = urlsplit(where)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def resume_line(run_id: str, url: str | None) -> str:
+    """Return how to resume a stopped run."""
+    line = f"continue with: jurybox resume {run_id}"
+    if url is None:
+        return line
+    shown = shown_store(url)
+    return f"{line} --store {shlex.quote(shown) if shown == url else 'URL'}"

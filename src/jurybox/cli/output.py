@@ -1,9 +1,11 @@
-"""What commands print: JSON for machines, tables for people, and lines beside them."""
+"""What commands print: JSON for machines, tables for people, and lines on standard error."""
 
 import contextlib
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Container, Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 import msgspec
@@ -12,16 +14,13 @@ from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
-# What a terminal obeys, and what turns the order of letters around; tabs and line ends are fine.
+# Control characters that a terminal obeys, and those that reverse the order of letters.
 _COMMANDS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 _WIDE: Final = 240
-
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON on standard output, and nothing else there."
-)
 
 
 def print_json(data: object) -> None:
@@ -29,19 +28,36 @@ def print_json(data: object) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2))
 
 
-def on_terminal() -> bool:
-    """Tell whether a person is looking at standard output."""
-    return sys.stdout.isatty()
+@contextlib.contextmanager
+def output_file(name: str) -> "Generator[BinaryIO]":
+    """Open the file to write, which is replaced when complete; ``-`` is standard output."""
+    from jurybox.reporting.output_file import whole_file
+
+    if name == "-":
+        yield sys.stdout.buffer
+    else:
+        with whole_file(Path(name)) as file:
+            yield file
 
 
-def styled(text: str, **style: Any) -> str:  # noqa: ANN401 - whatever click.style takes
-    """Return text with colours for a terminal, unless the user wants none."""
-    return click.style(text, **style) if read_settings().color else text
+def say(line: str) -> None:
+    """Print one line on standard error, next to the result."""
+    # Python has no standard error at all where it was closed. Not with click, which would write
+    # past a progress bar that is being drawn.
+    if sys.stderr is not None:
+        # The work continues when the line can't be written.
+        with contextlib.suppress(OSError):
+            print(" ".join(harmless(line).split("\n")), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def harmless(text: str) -> str:
-    """Return text that a terminal shows and doesn't obey: models and datasets may send commands."""
+    """Return text without terminal commands, which models and datasets may contain."""
     return _COMMANDS.sub("\ufffd", text)
+
+
+def styled(text: str, **style: Any) -> str:  # noqa: ANN401 - whatever click.style takes
+    """Return text with colors for a terminal, unless the user wants none."""
+    return click.style(text, **style) if read_settings().color else text
 
 
 def plain(text: str, style: str = "") -> "Text":
@@ -51,18 +67,24 @@ def plain(text: str, style: str = "") -> "Text":
     return Text(harmless(text), style=style)
 
 
-def say(line: str) -> None:
-    """Say one line beside the result, on standard error."""
-    # Python has no standard error at all where it was closed. Not with click, which would write
-    # past a progress bar that is being drawn.
-    if sys.stderr is not None:
-        # Where nobody listens, the work still goes on.
-        with contextlib.suppress(OSError):
-            print(" ".join(harmless(line).split("\n")), file=sys.stderr, flush=True)  # noqa: T201
+def table(*headings: str, right: Container[str] = ()) -> "Table":
+    """Return an empty table; the columns named in ``right`` are aligned to the right."""
+    from rich.table import Table
+
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        side = "right" if heading in right else "left"
+        made.add_column(plain(heading), overflow="fold", justify=side)
+    return made
+
+
+def add_row(to: "Table", *cells: "str | Text", style: str = "") -> None:
+    """Add a row of harmless text to a table."""
+    to.add_row(*(plain(cell, style) if isinstance(cell, str) else cell for cell in cells))
 
 
 def console(*, stderr: bool = False) -> "Console":
-    """Return the terminal; rich is slow to import, so only who draws pays for it."""
+    """Return the terminal; rich is imported only by commands that draw."""
     from rich.console import Console
 
     color = "auto" if read_settings().color else None
@@ -70,7 +92,7 @@ def console(*, stderr: bool = False) -> "Console":
 
 
 def wide_console() -> "Console":
-    """Return the terminal for tables with long names, which a file or a pipe gets unbroken."""
+    """Return the terminal for wide tables, which are not wrapped in a file or a pipe."""
     out = console()
     if not out.is_terminal:
         out.width = _WIDE

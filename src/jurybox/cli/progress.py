@@ -1,10 +1,10 @@
-"""How far a run is, on standard error: a bar for people, plain lines for logs."""
+"""The progress of a run on standard error: a bar on a terminal, lines in a log."""
 
 import contextlib
 import sys
 import time
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from jurybox.cli.output import console, say
 
@@ -21,26 +21,12 @@ _MINUTE, _HOUR = 60, 3600
 _FAST: Final = 10
 
 
-class Display(Protocol):
-    """Shows how far something is."""
-
-    def begin(self, planned: int) -> None:
-        """Show that it has begun."""
-        ...
-
-    def show(self, progress: "Progress") -> None:
-        """Show how far a run is."""
-        ...
-
-    def end(self) -> None:
-        """Leave the last state to be read."""
-        ...
-
-
 @contextlib.contextmanager
-def displayed(clock: Callable[[], float] = time.monotonic) -> Generator[Display]:
-    """Give what shows the progress of a run where there is somebody to see it."""
-    display = _Bar() if on_screen() else _Lines(clock)
+def displayed(
+    clock: Callable[[], float] = time.monotonic,
+) -> Generator["_BarDisplay | _LineDisplay"]:
+    """Provide a display of a run's progress; its last state stays to be read."""
+    display = _BarDisplay() if on_screen() else _LineDisplay(clock)
     try:
         yield display
     finally:
@@ -48,29 +34,29 @@ def displayed(clock: Callable[[], float] = time.monotonic) -> Generator[Display]
 
 
 def on_screen() -> bool:
-    """Tell whether standard error is a terminal on which something can be drawn again."""
+    """Return whether standard error is a terminal that can redraw."""
     if sys.stderr is None or not sys.stderr.isatty():
         return False
     return not console(stderr=True).is_dumb_terminal
 
 
-class _Lines:
-    """A line now and then, and one at the end."""
+class _LineDisplay:
+    """Prints a line every ten seconds, and one at the end."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._told = clock()
+        self._printed_at = clock()
         self._last: Progress | None = None
 
     def begin(self, planned: int) -> None:
         del planned
-        self._told = self._clock()
+        self._printed_at = self._clock()
 
     def show(self, progress: "Progress") -> None:
         self._last = progress
         now = self._clock()
-        if now - self._told >= _BETWEEN_LINES and progress.done < progress.planned:
-            self._told = now
+        if now - self._printed_at >= _BETWEEN_LINES and progress.done < progress.planned:
+            self._printed_at = now
             say(line_of(progress))
 
     def end(self) -> None:
@@ -78,8 +64,8 @@ class _Lines:
             say(line_of(self._last, ended=True))
 
 
-class _Bar:
-    """A bar that is drawn again and again."""
+class _BarDisplay:
+    """Draws a bar."""
 
     def __init__(self) -> None:
         self._bar: Bar | None = None
@@ -110,24 +96,24 @@ class _Bar:
 
     def _draw(self, progress: "Progress", *, ended: bool) -> None:
         if self._bar is not None and self._task is not None:
-            told = ", ".join(_parts(progress, ended=ended))
-            self._bar.update(self._task, completed=progress.done, description=told)
+            text = ", ".join(_parts(progress, ended=ended))
+            self._bar.update(self._task, completed=progress.done, description=text)
 
 
 def line_of(progress: "Progress", *, ended: bool = False) -> str:
-    """Return how far a run is, as a line; where it ended, no time is left."""
+    """Return the progress of a run as a line; one that has ended has no time left."""
     counted = f"{progress.done} of {progress.planned} samples"
     return ", ".join((counted, *_parts(progress, ended=ended)))
 
 
 def _parts(progress: "Progress", *, ended: bool) -> list[str]:
-    """Return all that there is to say beside how many samples are done."""
-    # What was finished before the run was resumed says nothing about its speed now.
+    """Return everything except the number of samples."""
+    # Samples finished before the run was resumed don't count for its speed.
     fresh = progress.done - progress.before
     rate = fresh / progress.elapsed_s if progress.elapsed_s > 0 else 0.0
     parts = [f"{_shown_rate(rate)}/s"]
     left = progress.planned - progress.done
-    # How long a provider takes for a batch says nothing about the next one.
+    # The time of one batch doesn't predict the next one.
     if left and rate > 0 and not ended and not progress.batches:
         parts.append(f"{shown_time(left / rate)} left")
     dollars = progress.dollars
@@ -152,7 +138,7 @@ def _shown_rate(rate: float) -> str:
 
 
 def shown_time(seconds: float) -> str:
-    """Return a span of time as people say it."""
+    """Return a duration in hours, minutes and seconds."""
     whole = round(seconds)
     if whole < _MINUTE:
         return f"{whole} s"
@@ -162,8 +148,8 @@ def shown_time(seconds: float) -> str:
 
 
 @contextlib.contextmanager
-def counted(total: int | None) -> Generator[Callable[[int], None] | None]:
-    """Give what draws how many samples were looked at; None where nobody would see it."""
+def sample_bar(total: int | None) -> Generator[Callable[[int], None] | None]:
+    """Provide a function that draws the number of samples done; None without a terminal."""
     if not on_screen():
         yield None
         return

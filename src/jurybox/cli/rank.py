@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jurybox.cli.options import level_option
-from jurybox.cli.output import json_option, plain, print_json, wide_console
+from jurybox.cli.options import json_option, level_option
+from jurybox.cli.output import add_row, plain, print_json, table, wide_console
+from jurybox.text_format import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,10 +29,10 @@ def command(verdicts: Path, level: float, as_json: bool) -> None:
     """Rank models by verdicts on pairs of their answers.
 
     A row is {"a": NAME, "b": NAME, "winner": "a", "b", "tie" or a name, "item": ID}; the item is
-    what both answered, and may be left out. `-` reads standard input. Strengths are those of the
+    what both answered, and is optional. `-` reads standard input. Strengths are those of the
     Bradley-Terry model with ties, logarithms with the mean 0. Two models count as ranked only where
     the interval of their difference excludes 0. A model that won or lost everything gets no
-    strength, since the verdicts set none a bound.
+    strength, because the verdicts don't bound it.
 
     \b
     Examples:
@@ -59,10 +60,10 @@ def _without(count: int) -> str:
 
 def _print(ranking: "Ranking", warnings: list[str]) -> None:
     out = wide_console()
-    head = f"{_counted(ranking.n, 'verdict')} on {_counted(len(ranking.models), 'model')}"
+    head = f"{counted(ranking.n, 'verdict')} on {counted(len(ranking.models), 'model')}"
     if ranking.items is not None:
-        head += f", {_counted(ranking.items, 'item')}"
-    out.print(plain(f"{head}, {_counted(ranking.ties.ties, 'tie')}", style="bold"))
+        head += f", {counted(ranking.items, 'item')}"
+    out.print(plain(f"{head}, {counted(ranking.ties.ties, 'tie')}", style="bold"))
     for warning in warnings:
         out.print(plain(f"warning  {warning}", style="yellow"))
     out.print()
@@ -76,23 +77,19 @@ def _print(ranking: "Ranking", warnings: list[str]) -> None:
         out.print(_matrix(ranking))
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")
-
-
 def _models(ranking: "Ranking") -> "Table":
     level = f"{100 * ranking.level:g}% interval"
-    headings = ("rank", "may be", "model", "strength", level, "won", "lost", "tied", "win rate")
+    headings = ["rank", "may be", "model", "strength", level, "won", "lost", "tied", "win rate"]
     grouped = any(model.group > 1 for model in ranking.models)
     scaled = len({model.scale for model in ranking.models} - {None}) > 1
-    extra = (*(["group"] if grouped else []), *(["scale"] if scaled else []))
-    table = _table((*headings, *extra), left="model")
+    headings += [*(["group"] if grouped else []), *(["scale"] if scaled else [])]
+    made = table(*headings, right={*headings} - {"model"})
     for model in ranking.models:
         cells = [*_cells(model)]
         cells += [str(model.group)] if grouped else []
         cells += ["-" if model.scale is None else str(model.scale)] if scaled else []
-        table.add_row(*(plain(cell) for cell in cells))
-    return table
+        add_row(made, *cells)
+    return made
 
 
 def _cells(model: "RankedModel") -> Iterator[str]:
@@ -111,7 +108,7 @@ def _ends(interval: "Interval") -> str:
 
 
 def _sentences(ranking: "Ranking") -> Iterator[str]:
-    """Say which neighbors differ significantly, and which majorities form a cycle."""
+    """Describe which neighbors differ beyond chance, and which majorities form a cycle."""
     between = {(each.a, each.b): each for each in ranking.differences}
     known = [model.name for model in ranking.models if model.strength is not None]
     neighbors = [
@@ -140,19 +137,8 @@ def _sentence(each: "StrengthDifference") -> str:
 def _matrix(ranking: "Ranking") -> "Table":
     names = [model.name for model in ranking.models]
     rates = ranking.matrix()
-    table = _table(("", *names), left="")
+    made = table("", *names, right=names)
     for name in names:
         cells = [rates[name].get(other) for other in names]
-        shown = ("-" if cell is None else f"{cell:.2f}" for cell in cells)
-        table.add_row(plain(name), *(plain(cell) for cell in shown))
-    return table
-
-
-def _table(headings: tuple[str, ...], left: str) -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        justify = "left" if heading == left else "right"
-        table.add_column(plain(heading), overflow="fold", justify=justify)
-    return table
+        add_row(made, name, *("-" if cell is None else f"{cell:.2f}" for cell in cells))
+    return made

@@ -1,13 +1,12 @@
 """``jurybox report``."""
 
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from jurybox.cli.output import json_option, print_json, say
-from jurybox.cli.stores import opened, run_argument, store_option
+from jurybox.cli.options import json_option, opened, run_argument, store_option
+from jurybox.cli.output import output_file, print_json, say
+from jurybox.text_format import counted
 
 if TYPE_CHECKING:
     from jurybox.reporting.reports import Form
@@ -26,20 +25,20 @@ if TYPE_CHECKING:
     "--format",
     "named",
     type=click.Choice(["html", "md", "json", "junit"]),
-    help="The form of the report, whatever the file is called; md on standard output.",
+    help="The format of the report, whatever the file's name; md on standard output.",
 )
 @store_option
 @json_option
 def command(
     run: str, output: str, named: "Form | None", store_url: str | None, as_json: bool
 ) -> None:
-    """Write a report on a RUN: what needs attention first, then the decision, then the figures.
+    """Write a report on a RUN: what needs attention first, then the decision, then the metrics.
 
     RUN is a run's id, the beginning of one, or `last`. The HTML report is one file for any browser:
-    it asks for nothing else, runs no script, and prints well. In JUnit XML every gate and every
-    sample is a test case, for the pages of a build server. A run that isn't finished is reported as
-    far as it is, and the report says so. A file that is there is replaced. The exit code is 0
-    whatever the report says; `jurybox gate` is the command that decides.
+    it loads nothing else, runs no script, and prints well. In JUnit XML every gate and every sample
+    is a test case, for a build server. A report on an unfinished run says so. An existing file is
+    replaced. The exit code is 0 whatever the report says; `jurybox gate` is the command that
+    decides.
 
     \b
     Examples:
@@ -50,8 +49,7 @@ def command(
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.calibrations import calibration_of_run, calibration_status_as_data
     from jurybox.app.view_run import view_run
-    from jurybox.cli.result import people_as_data
-    from jurybox.reporting.output_file import whole_file
+    from jurybox.cli.run_view import people_as_data
     from jurybox.reporting.reports import report_form, write_report
     from jurybox.wiring import find_run
 
@@ -62,21 +60,18 @@ def command(
     with opened(store_url) as store:
         row = find_run(store, run)
         view = view_run(row, store)
-        # Not every form says it, and it takes reading.
+        # Not every format shows these, and they take time to read.
         more: dict[str, object] = {}
         if form != "junit":
             more["people"] = people_as_data(view, store)
         if form in {"html", "json"}:
             more["calibration"] = calibration_status_as_data(calibration_of_run(view, store))
-        if to_stdout:
-            write_report(sys.stdout.buffer, form, view, row, store, more)
-        else:
-            with whole_file(Path(output)) as file:
-                write_report(file, form, view, row, store, more)
+        with output_file(output) as file:
+            write_report(file, form, view, row, store, more)
     have = view.summary["samples"]
     if view.status != "finished":
-        say(f"run {row.id} is not finished: {have} of {view.planned} samples are there")
+        say(f"run {row.id} is not finished: {have} of {view.planned} samples are stored")
     if as_json:
         print_json({"written": output, "rows": have})
     elif not to_stdout:
-        say(f"wrote {output}: {have} {'sample' if have == 1 else 'samples'}")
+        say(f"wrote {output}: {counted(have, 'sample')}")

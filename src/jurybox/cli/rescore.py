@@ -2,8 +2,7 @@
 
 import click
 
-from jurybox.cli.output import json_option
-from jurybox.cli.stores import opened, run_argument, store_option
+from jurybox.cli.options import json_option, opened, run_argument, store_option
 
 
 @click.command("rescore")
@@ -12,12 +11,11 @@ from jurybox.cli.stores import opened, run_argument, store_option
 @store_option
 @json_option
 def command(run: str, rubric: str, store_url: str | None, as_json: bool) -> int:
-    """Read the stored replies of a RUN again under another version of its rubric.
+    """Score the stored replies of a RUN under another version of its rubric.
 
-    RUN is a run's id, the beginning of one, or `last`. No model is asked. What comes of it is
-    stored as a run of its own; the old one stays as it is. A rubric that asks the judges about
-    something else is refused, because the replies say nothing about it. Exit codes are those of
-    `jurybox run`.
+    RUN is a run's id, the beginning of one, or `last`. No model is called. The result is stored as
+    a new run; the old one stays as it is. A rubric whose questions to the judges differ is refused,
+    because the replies don't answer them. Exit codes are those of `jurybox run`.
 
     \b
     Examples:
@@ -25,9 +23,9 @@ def command(run: str, rubric: str, store_url: str | None, as_json: bool) -> int:
       jurybox rescore 20260301-0914 --rubric stricter-gates.md --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.rescore_run import rescore_run
-    from jurybox.cli.result import end
+    from jurybox.cli.run import print_ended
     from jurybox.wiring import find_run
 
     with opened(store_url) as store:
         ended = rescore_run(find_run(store, run), rubric, store)
-        return end(ended, store, store_url, as_json=as_json)
+        return print_ended(ended, store, store_url, as_json=as_json)

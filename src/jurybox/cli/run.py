@@ -1,10 +1,33 @@
-"""``jurybox run``."""
+"""``jurybox run``, and working on a run with its progress shown."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
-from jurybox.cli.options import base_url_option, concurrency_option, unpinned_option
-from jurybox.cli.output import json_option, say
-from jurybox.cli.stores import opened, store_option
+from jurybox.cli.options import (
+    base_url_option,
+    concurrency_option,
+    json_option,
+    opened,
+    resume_line,
+    shown_store,
+    store_option,
+    unpinned_option,
+)
+from jurybox.cli.output import harmless, print_json, say
+from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail, stop_on_signals
+from jurybox.errors import IncompleteError
+from jurybox.text_format import counted
+
+if TYPE_CHECKING:
+    from jurybox.app.job import Job, OnProgress, OnStart
+    from jurybox.app.run_suite import RunResult
+    from jurybox.engine.plan import Plan
+    from jurybox.engine.ports import Store
+    from jurybox.reporting.view import RunView
+
+    Start = Callable[[OnProgress, OnStart], RunResult]
 
 
 @click.command("run")
@@ -12,9 +35,9 @@ from jurybox.cli.stores import opened, store_option
 @click.option("--rubric", metavar="RUBRIC", help="A rubric's name or path, instead of the suite's.")
 @click.option("--target", metavar="MODEL", help="The model that answers, instead of the suite's.")
 @click.option(
-    "--prompt", metavar="FILE", help="The prompt of the target, with {{task}} where the task goes."
+    "--prompt", metavar="FILE", help="The target's prompt, with {{task}} where the task goes."
 )
-@click.option("--system", metavar="FILE", help="The system prompt of the target.")
+@click.option("--system", metavar="FILE", help="The target's system prompt.")
 @click.option(
     "--responses",
     metavar="FILE",
@@ -25,13 +48,13 @@ from jurybox.cli.stores import opened, store_option
     "--repeats",
     type=click.IntRange(1, 1000),
     metavar="N",
-    help="Run every sample so often; else as the suite says.",
+    help="Run every sample N times; defaults to the suite's `repeats`.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(1),
     metavar="N",
-    help="Use only the first so many rows of the dataset.",
+    help="Use only the first N rows of the dataset.",
 )
 @concurrency_option
 @click.option(
@@ -39,20 +62,20 @@ from jurybox.cli.stores import opened, store_option
     "judges",
     multiple=True,
     metavar="MODEL",
-    help="A model that judges, in place of the suite's; give it more than once for a mixed jury.",
+    help="A judge model, instead of the suite's; repeat it for a mixed jury.",
 )
 @base_url_option
 @unpinned_option
 @click.option(
     "--cache/--no-cache",
     default=None,
-    help="Reuse what models answered to equal requests in earlier runs, or never do.",
+    help="Reuse, or don't reuse, replies to equal requests of earlier runs.",
 )
 @click.option(
     "--batch/--no-batch",
     default=None,
-    help="Ask judges in their providers' batches, for about half the price and within a day, or"
-    " directly; else as the suite says.",
+    help="Send judge requests as provider batches, at about half the price and within a day, or"
+    " directly; defaults to the suite's `batch`.",
 )
 @store_option
 @json_option
@@ -74,16 +97,15 @@ def command(  # noqa: PLR0917 - click passes them by name
     store_url: str | None,
     as_json: bool,
 ) -> int:
-    """Run a suite: have every sample answered and judged, and print summary, gates and decision.
+    """Run a suite: answer and judge every sample, and print the summary, gates and decision.
 
-    A suite is given by the path of its file, or by its name where it is bundled, such as
-    companion-scenarios.
+    SUITE.yaml is the path of a suite, or the name of a bundled one, such as companion-scenarios.
 
-    Everything is stored as it comes in. Ctrl-C finishes the samples that are under way and stops; a
-    second Ctrl-C stops at once. Nothing finished is lost or paid for twice: `jurybox resume` goes
-    on. With --batch, Ctrl-C stops waiting: what was submitted goes on at the provider, and
-    `jurybox resume` reads it. The exit code is 1 when a gate of the rubric fails, and 3 when
-    the run was stopped or no sample could be scored.
+    Everything is stored as it arrives. Ctrl-C finishes the samples under way and stops; a second
+    Ctrl-C stops at once. Nothing finished is lost or paid for twice: `jurybox resume` continues the
+    run. With --batch, Ctrl-C stops waiting: the provider still processes what was submitted, and
+    `jurybox resume` reads it. The exit code is 1 when a gate of the rubric fails, and 3 when the
+    run was stopped or no sample could be scored.
 
     \b
     Examples:
@@ -96,7 +118,6 @@ def command(  # noqa: PLR0917 - click passes them by name
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.prepare import RunOptions, prepare
     from jurybox.app.run_suite import start_run
-    from jurybox.cli.run_job import work
 
     options = RunOptions(
         rubric=rubric,
@@ -117,7 +138,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     for warning in prepared.warnings:
         say(f"warning: {warning}")
     with opened(store_url, create=True) as store:
-        return work(
+        return run_and_print(
             lambda show, on_start: start_run(
                 prepared, store, base_url=base_url, on_progress=show, on_start=on_start
             ),
@@ -125,3 +146,85 @@ def command(  # noqa: PLR0917 - click passes them by name
             store_url,
             as_json=as_json,
         )
+
+
+def run_and_print(start: "Start", store: "Store", store_url: str | None, *, as_json: bool) -> int:
+    """Start or resume a run with its progress shown, print the result, return the exit code."""
+    ended = run_until_stopped(start, store_url)
+    if ended is None:
+        return INCOMPLETE
+    return print_ended(ended, store, store_url, as_json=as_json)
+
+
+def run_until_stopped(start: "Start", store_url: str | None) -> "RunResult | None":
+    """Start or resume a run with its progress shown; None, with a message, if the store failed."""
+    started: list[str] = []
+    try:
+        return run_with_progress(start, store_url, started)
+    except IncompleteError as error:
+        fail(harmless(str(error)), INCOMPLETE)
+        for run_id in started:
+            say(resume_line(run_id, store_url))
+        return None
+
+
+def run_with_progress(
+    start: "Start", store_url: str | None, started: list[str] | None = None
+) -> "RunResult":
+    """Start or resume a run with its progress shown; its id is added to ``started``."""
+    from jurybox.cli.progress import displayed
+    from jurybox.engine.plan import read_plan
+
+    with displayed() as display:
+
+        def on_start(job: "Job") -> None:
+            plan = read_plan(job.row.plan)
+            if started is not None:
+                started.append(job.row.id)
+            say(f"run {job.row.id}: {_described(plan)}, saved to {shown_store(store_url)}")
+            job.on_notice = lambda text: say(f"warning: {harmless(text)}")
+            display.begin(plan.samples)
+            stop_on_signals(job)
+
+        return start(display.show, on_start)
+
+
+def _described(plan: "Plan") -> str:
+    count = counted(plan.samples, "sample")
+    if plan.repeats > 1:
+        count = f"{count} ({plan.dataset.used} rows, {plan.repeats} times)"
+    answered = [] if plan.target is None else [f"answered by {plan.target.model}"]
+    judges = (
+        f"judged by {', '.join(plan.judges)}" if plan.judges else "scored by the rubric's rules"
+    )
+    batched = ["in batches"] if plan.batch else []
+    return ", ".join((count, *answered, judges, *batched))
+
+
+def print_ended(ended: "RunResult", store: "Store", store_url: str | None, *, as_json: bool) -> int:
+    """Print a run that has ended, with how to continue it, and return the exit code."""
+    from jurybox.cli.run_view import print_view, view_as_data
+
+    if as_json:
+        print_json(view_as_data(ended.view, store))
+    else:
+        print_view(ended.view, store)
+    if ended.stopped is not None:
+        say(f"stopped: {ended.stopped}")
+        say(resume_line(ended.view.run_id, store_url))
+        return INCOMPLETE
+    return _exit_code(ended.view)
+
+
+def _exit_code(view: "RunView") -> int:
+    """Return the exit code of a finished run."""
+    samples: int = view.summary["samples"]
+    unscored = round(samples * view.summary["unscored_rate"])
+    unanswered = round(samples * view.summary["target_error_rate"])
+    none_scored = unscored + unanswered == samples
+    if unscored and none_scored:
+        return INCOMPLETE
+    if not view.passed:
+        return FAILED
+    # Without gates, nothing fails because the target never answered.
+    return INCOMPLETE if none_scored and not view.gates else FINE

@@ -1,42 +1,106 @@
-"""A run on the terminal: what needs a person first, then the verdict, then the figures."""
+"""A run on the terminal: what needs attention first, then the verdict, then the metrics."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from rich.table import Table
 
-from jurybox.cli.output import plain, wide_console
-from jurybox.errors import Unreadable
-from jurybox.reporting.attention import Concern, Place
+from jurybox.cli.output import add_row, plain, table, wide_console
+from jurybox.errors import IncompleteError, Unreadable
+from jurybox.reporting.attention import Concern, Place, concerns_of
 from jurybox.reporting.metric_text import exact, figures_of, key_figure, shown, signed
+from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES
 from jurybox.rubric.model import Rubric
 from jurybox.scoring.summary import GateOutcome
+from jurybox.text_format import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
+
+    from jurybox.engine.ports import Store
+    from jurybox.reporting.review_text import ReviewAgreement
 
 _MOST_GROUPS: Final = 30
 _STYLES: Final = {"judge_fallback": "yellow", "failed": "yellow"}
-_COLOURS: Final = {"finished": "green", "running": "yellow", "stopped": "red"}
+_COLORS: Final = {"finished": "green", "running": "yellow", "stopped": "red"}
 
 
-def print_run(
-    view: RunView, rubric: Rubric, concerns: Sequence[Concern], *, metadata: bool = False
+def view_as_data(view: RunView, store: "Store") -> dict[str, Any]:
+    """Return a run as data for JSON, with its reviews and the calibration of its judges."""
+    from jurybox.app.calibrations import calibration_of_run, calibration_status_as_data
+
+    return {
+        **view.as_data(),
+        "people": people_as_data(view, store),
+        "calibration": calibration_status_as_data(calibration_of_run(view, store)),
+    }
+
+
+def people_as_data(view: RunView, store: "Store") -> dict[str, Any] | None:
+    """Return how far judges and reviewers agree, as data for JSON; None without reviews."""
+    found = _people(view, store)
+    return None if found is None else found.as_data()
+
+
+def _people(view: RunView, store: "Store") -> "ReviewAgreement | None":
+    # Most runs have no reviews; then neither the rubric nor numpy need be loaded.
+    row = store.run(view.run_id) if store.reviews(view.run_id) else None
+    if row is None:
+        return None
+    from jurybox.app.review_desk import ReviewDesk
+
+    return ReviewDesk(store, row).standing()
+
+
+def print_view(view: RunView, store: "Store", *, metadata: bool = False) -> None:
+    """Print a run, with its metadata if asked for.
+
+    Raises:
+        IncompleteError: the stored run can't be read.
+
+    """
+    row = store.run(view.run_id)
+    if row is None:
+        raise IncompleteError(f"run {view.run_id} was removed from the store; start a new one")
+    _print_run(view, rubric_of(row), concerns_of(store, row, view.conclusion), metadata=metadata)
+    out = wide_console()
+    people = _people(view, store)
+    if people is not None:
+        out.print()
+        head, *rest = people.lines
+        out.print(plain(f"people so far  {head}", style="bold"))
+        for line in rest:
+            out.print(plain(f"  {line}"))
+    _print_calibration(out, view, store)
+
+
+def _print_calibration(out: "Console", view: RunView, store: "Store") -> None:
+    """Print how far the judges agree with people, where that was measured."""
+    from jurybox.app.calibrations import calibration_of_run
+
+    found = calibration_of_run(view, store)
+    if found is not None:
+        out.print()
+        current = not isinstance(found, str) and not found.stale
+        line = found if isinstance(found, str) else found.line
+        out.print(plain(line, style="green" if current else "yellow"))
+
+
+def _print_run(
+    view: RunView, rubric: Rubric, concerns: Sequence[Concern], *, metadata: bool
 ) -> None:
-    """Print a run; its metadata only where somebody asks for all of it."""
     out = wide_console()
     _print_head(out, view)
     if not view.summary[SAMPLES]:
-        # Nothing was finished, so there is nothing to judge by.
         return
     _print_attention(out, view, concerns)
     print_verdict(out, view, rubric)
     out.print()
-    out.print(_figures(view, rubric))
+    out.print(_metrics(view, rubric))
     if "repeats" in view.summary:
         out.print()
         out.print(_repeats(view.summary["repeats"]))
@@ -49,32 +113,22 @@ def print_run(
         _print_metadata(out, view)
 
 
-def _table(*headings: str, right: Iterable[str] = ()) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    numbers = set(right)
-    for heading in headings:
-        table.add_column(
-            heading, overflow="fold", justify="right" if heading in numbers else "left"
-        )
-    return table
-
-
 def _print_head(out: "Console", view: RunView) -> None:
     head = plain(f"run {view.run_id}", style="bold")
     head.append_text(plain(f"  {view.suite}  "))
-    head.append_text(plain(view.status, style=_COLOURS.get(view.status, "")))
+    head.append_text(plain(view.status, style=_COLORS.get(view.status, "")))
     out.print(head)
-    said = view.metadata
-    rubric: dict[str, Any] = said.get("rubric") or {}
+    known = view.metadata
+    rubric: dict[str, Any] = known.get("rubric") or {}
     parts = [f"{rubric.get('id', '?')} {rubric.get('version', '')}".rstrip()]
-    recorded = said.get("responses_id")
+    recorded = known.get("responses_id")
     parts.append(
-        f"responses of {said.get('model_id')}"
+        f"responses of {known.get('model_id')}"
         if recorded is None
         else f"recorded responses {recorded}"
     )
-    if said.get("evaluator_model_id"):
-        parts.append(f"judged by {said['evaluator_model_id']}")
+    if known.get("evaluator_model_id"):
+        parts.append(f"judged by {known['evaluator_model_id']}")
     parts.append(f"{view.summary[SAMPLES]} of {view.planned} samples")
     out.print(plain(", ".join(parts)))
 
@@ -92,7 +146,7 @@ def _print_attention(out: "Console", view: RunView, concerns: Sequence[Concern])
         lines.append((f"why judges gave no scores: {listed}", "yellow"))
     queued: int = view.conclusion.review["queued"]
     if queued:
-        lines.append((f"{_counted(queued)} queued for review by a person", "yellow"))
+        lines.append((f"{counted(queued, 'sample')} queued for human review", "yellow"))
     out.print()
     if not lines:
         out.print(plain("needs attention  nothing", style="green"))
@@ -100,14 +154,10 @@ def _print_attention(out: "Console", view: RunView, concerns: Sequence[Concern])
         out.print(plain(f"needs attention  {line}", style=style))
 
 
-def _counted(count: int) -> str:
-    return "1 sample" if count == 1 else f"{count} samples"
-
-
 def _concern(concern: Concern) -> str:
     names = ", ".join(map(_name, concern.samples))
     more = concern.count - len(concern.samples)
-    line = f"{concern.kind}, {_counted(concern.count)}: {concern.meaning}: {names}"
+    line = f"{concern.kind}, {counted(concern.count, 'sample')}: {concern.meaning}: {names}"
     return f"{line} and {more} more" if more else line
 
 
@@ -116,7 +166,7 @@ def _name(place: Place) -> str:
 
 
 def print_verdict(out: "Console", view: RunView, rubric: Rubric) -> None:
-    """Print what is to be done with what was judged, and the gates with their margins."""
+    """Print the decision and the gates with their margins."""
     conclusion = view.conclusion
     finished = view.status == "finished"
     out.print()
@@ -127,7 +177,7 @@ def print_verdict(out: "Console", view: RunView, rubric: Rubric) -> None:
         line = plain(f"{head}  {conclusion.decision}", style="bold")
         out.print(line.append_text(plain(f": {meaning}" if meaning else "")))
         for reason in conclusion.decision_reasons:
-            out.print(plain(f"  since {reason}"))
+            out.print(plain(f"  because {reason}"))
     overall: float | None = view.summary.get(f"{rubric.overall_name}_mean")
     band = None if overall is None else rubric.band(overall)
     if band is not None:
@@ -145,22 +195,18 @@ def print_verdict(out: "Console", view: RunView, rubric: Rubric) -> None:
         out.print(_gates(view.gates))
 
 
-def _gates(gates: Sequence[GateOutcome]) -> Table:
-    table = _table("gate", "value", "passes", "margin", right=("value", "margin"))
+def _gates(gates: Sequence[GateOutcome]) -> "Table":
+    made = table("gate", "value", "passes", "margin", right=("value", "margin"))
     for gate in gates:
-        word, colour = ("yes", "green") if gate.passed else ("no", "red")
-        margin = margin_of(gate)
-        table.add_row(
-            plain(gate.gate),
-            plain(exact(gate.value)),
-            plain(word, style=colour),
-            plain("" if margin is None else signed(margin)),
-        )
-    return table
+        passes = plain("yes", "green") if gate.passed else plain("no", "red")
+        margin = _margin(gate)
+        shown_margin = "" if margin is None else signed(margin)
+        add_row(made, gate.gate, exact(gate.value), passes, shown_margin)
+    return made
 
 
-def margin_of(gate: GateOutcome) -> float | None:
-    """Return how far a value is from where its gate fails; below zero, it fails."""
+def _margin(gate: GateOutcome) -> float | None:
+    """Return the distance of a value from its threshold; negative where the gate fails."""
     try:
         comparison = Comparison.parse(gate.gate)
     except Unreadable:
@@ -177,22 +223,20 @@ def margin_of(gate: GateOutcome) -> float | None:
     return round(margin, 6)
 
 
-def _figures(view: RunView, rubric: Rubric) -> Table:
-    table = _table("figure", "value", "n", right=("value", "n"))
-    for figure in figures_of(view.summary, rubric):
-        count = "" if figure.n is None else str(figure.n)
-        table.add_row(plain(figure.name), plain(shown(figure.value)), plain(count))
-    return table
+def _metrics(view: RunView, rubric: Rubric) -> "Table":
+    made = table("metric", "value", "n", right=("value", "n"))
+    for metric in figures_of(view.summary, rubric):
+        add_row(made, metric.name, shown(metric.value), "" if metric.n is None else str(metric.n))
+    return made
 
 
-def _repeats(repeats: Mapping[str, Any]) -> Table:
-    table = _table(f"over {repeats['n']} repeats", "mean", "sd", "each", right=("mean", "sd"))
+def _repeats(repeats: Mapping[str, Any]) -> "Table":
+    made = table(f"over {repeats['n']} repeats", "mean", "sd", "each", right=("mean", "sd"))
     for name, spread in repeats.items():
         if name != "n":
             each = " ".join(shown(value) for value in spread["values"])
-            cells = (name, shown(spread["mean"]), f"\u00b1 {shown(spread['sd'])}", each)
-            table.add_row(*(plain(cell) for cell in cells))
-    return table
+            add_row(made, name, shown(spread["mean"]), f"\u00b1 {shown(spread['sd'])}", each)
+    return made
 
 
 def _print_groups(
@@ -201,11 +245,10 @@ def _print_groups(
     means = [f"{criterion.id}_mean" for criterion in rubric.criteria]
     names = list(dict.fromkeys((SAMPLES, key_figure(rubric), "pass_rate", *means)))
     out.print()
-    table = _table(heading, *names, right=names)
-    for group, figures in list(groups.items())[:_MOST_GROUPS]:
-        values = (shown(figures.get(name)) for name in names)
-        table.add_row(*(plain(cell) for cell in (group, *values)))
-    out.print(table)
+    made = table(heading, *names, right=names)
+    for group, values in list(groups.items())[:_MOST_GROUPS]:
+        add_row(made, group, *(shown(values.get(name)) for name in names))
+    out.print(made)
     more = len(groups) - _MOST_GROUPS
     if more > 0:
         out.print(plain(f"and {more} more {heading}s, all of them with --json", style="dim"))
@@ -216,29 +259,22 @@ def _print_cost(out: "Console", cost: Mapping[str, Any]) -> None:
     models: list[dict[str, Any]] = cost["models"]
     out.print()
     if models:
-        table = _table("model", "role", *columns, right=columns)
+        made = table("model", "role", *columns, right=columns)
         for use in models:
-            values = [_known(use[name]) for name in columns]
+            known = ("unknown" if use[name] is None else shown(use[name]) for name in columns)
             role = f"{use['role']}, batched" if use.get("batched") else use["role"]
-            table.add_row(*(plain(cell) for cell in (use["model"], role, *values)))
-        out.print(table)
-    out.print(plain(f"cost  {_dollars(cost['dollars'])}"))
-
-
-def _known(value: float | None) -> str:
-    return "unknown" if value is None else shown(value)
-
-
-def _dollars(dollars: float | None) -> str:
-    return "unknown" if dollars is None else f"{dollars:.4f} US dollars"
+            add_row(made, use["model"], role, *known)
+        out.print(made)
+    dollars: float | None = cost["dollars"]
+    out.print(plain("cost  unknown" if dollars is None else f"cost  {dollars:.4f} US dollars"))
 
 
 def _print_metadata(out: "Console", view: RunView) -> None:
     out.print()
-    table = _table("metadata", "")
-    told = {**view.metadata, "finished_utc": view.finished_at, "elapsed_s": view.elapsed_s}
-    for name, value in told.items():
+    made = table("metadata", "")
+    known = {**view.metadata, "finished_utc": view.finished_at, "elapsed_s": view.elapsed_s}
+    for name, value in known.items():
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        table.add_row(plain(name), plain(text))
-    table.add_row(plain("digest"), plain(view.digest or "not yet: the run isn't finished"))
-    out.print(table)
+        add_row(made, name, text)
+    add_row(made, "digest", view.digest or "not yet: the run isn't finished")
+    out.print(made)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from jurybox.cli.output import json_option, plain, print_json, wide_console
-from jurybox.cli.stores import opened, store_option
+from jurybox.cli.options import json_option, opened, store_option
+from jurybox.cli.output import add_row, print_json, table, wide_console
 
 if TYPE_CHECKING:
     from jurybox.reporting.run_list import ListedRun
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     default=20,
     show_default=True,
     metavar="N",
-    help="List only the newest so many.",
+    help="List only the newest N runs.",
 )
 @store_option
 @json_option
@@ -35,7 +35,7 @@ def command(limit: int, store_url: str | None, as_json: bool) -> None:
     from jurybox.reporting.run_list import listed_run
 
     with opened(store_url) as store:
-        # One more than wanted tells whether there are more.
+        # One more than wanted, to know whether there are more.
         rows = store.runs(limit + 1)
         listed = [listed_run(row, store) for row in rows[:limit]]
     more = len(rows) > limit
@@ -46,42 +46,34 @@ def command(limit: int, store_url: str | None, as_json: bool) -> None:
 
 
 def _print(listed: "list[ListedRun]", *, more: bool) -> None:
-    from rich.table import Table
+    from jurybox.reporting.metric_text import shown
 
     if not listed:
         click.echo("the store has no runs; run a suite first")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("run", "suite", "status", "samples", "figure", "verdict", "cost", "began"):
-        table.add_column(heading, overflow="fold")
+    made = table("run", "suite", "status", "samples", "metric", "verdict", "cost", "started")
     for each in listed:
-        cells = (
+        add_row(
+            made,
             each.run_id,
             each.suite,
             each.status,
             "" if each.planned is None else f"{each.samples} of {each.planned}",
-            _figure(each),
+            "" if each.figure is None else f"{each.figure} {shown(each.value)}",
             _verdict(each),
             _cost(each),
             each.created_at.partition(".")[0].replace("T", " "),
         )
-        table.add_row(*(plain(cell) for cell in cells))
-    wide_console().print(table)
+    wide_console().print(made)
     if more:
         click.echo("there are more; --limit N lists them")
-
-
-def _figure(each: "ListedRun") -> str:
-    from jurybox.reporting.metric_text import shown
-
-    return "" if each.figure is None else f"{each.figure} {shown(each.value)}"
 
 
 def _verdict(each: "ListedRun") -> str:
     parts = [] if each.decision is None else [each.decision]
     if each.gates is not None:
-        held = each.gates_passed == each.gates
-        parts.append("gates pass" if held else f"{each.gates_passed} of {each.gates} gates pass")
+        passed = each.gates_passed == each.gates
+        parts.append("gates pass" if passed else f"{each.gates_passed} of {each.gates} gates pass")
     return ", ".join(parts)
 
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jurybox.cli.exits import FINE
+from jurybox.cli.options import opened, shown_store, store_option
 from jurybox.cli.output import say
-from jurybox.cli.signals import close_on_signals
-from jurybox.cli.stores import opened, shown_store, store_option
+from jurybox.cli.signals import FINE, close_on_signals
 from jurybox.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ _NEEDED: Final = ("fastapi", "hypercorn", "itsdangerous")
     default=_HOST,
     show_default=True,
     metavar="ADDRESS",
-    help="The address to answer on; one that others can reach asks them for a token.",
+    help="The address to listen on; visitors from other machines need a token.",
 )
 @click.option(
     "--port",
@@ -39,22 +38,22 @@ _NEEDED: Final = ("fastapi", "hypercorn", "itsdangerous")
     default=_PORT,
     show_default=True,
     metavar="N",
-    help="The port to answer on; 0 picks a free one.",
+    help="The port to listen on; 0 picks a free one.",
 )
 @click.option(
     "--allow-host",
     "names",
     multiple=True,
     metavar="NAME",
-    help="Another name by which browsers may ask for it; can be given several times.",
+    help="Another host name that browsers may use; can be repeated.",
 )
 @store_option
 def command(host: str, port: int, names: tuple[str, ...], store_url: str | None) -> int:
     """Show the runs of the store as pages in a browser, and as JSON for programs.
 
-    The address is printed on standard error. Only this machine can reach it, unless --host says
-    otherwise: then whoever comes has to show a token, which is printed once, or is the one that
-    JURYBOX_TOKEN holds. Ctrl-C ends it.
+    The address is printed on standard error. Only this machine can reach it, unless --host names
+    another address: then visitors need a token, which is generated and printed once, or taken from
+    JURYBOX_TOKEN. Ctrl-C ends it.
 
     \b
     Examples:
@@ -67,7 +66,7 @@ def command(host: str, port: int, names: tuple[str, ...], store_url: str | None)
             raise InputError(
                 f"{name} is not installed", "install it with: pip install 'jurybox[web]'"
             )
-    # Not before it is called: the libraries behind it take a third of a second.
+    # Imported here: the web libraries take a third of a second.
     from jurybox.web.server import open_port
 
     with opened(store_url) as store:
@@ -111,7 +110,7 @@ async def _serve(
 
 
 def _leave() -> None:
-    """End at once where a page is still being made: nobody waits for it any more."""
+    """Exit at once, without waiting for pages that are still being made."""
     busy = [each for each in threading.enumerate() if not each.daemon]
     if len(busy) > 1:
         for stream in (sys.stdout, sys.stderr):

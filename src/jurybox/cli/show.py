@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from jurybox.cli.output import json_option, plain, print_json, wide_console
-from jurybox.cli.stores import opened, run_argument, store_option
+from jurybox.cli.options import json_option, opened, run_argument, store_option
+from jurybox.cli.output import add_row, plain, print_json, table, wide_console
 from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from jurybox.engine.records import ExchangeRow, RunRow
     from jurybox.reporting.sample_record import Record
     from jurybox.sample import Response
-    from jurybox.scoring.rules import AutomatedReport
     from jurybox.scoring.sample_result import SampleResult
 
 
@@ -29,18 +28,18 @@ if TYPE_CHECKING:
     "--repeat",
     type=click.IntRange(0),
     metavar="K",
-    help="Which repeat of the sample, counted from 0; the first there is otherwise.",
+    help="Which repeat of the sample, counted from 0; defaults to the first one.",
 )
 @store_option
 @json_option
 def command(
     run: str, sample_id: str | None, repeat: int | None, store_url: str | None, as_json: bool
 ) -> None:
-    """Show a RUN: what needs a person first, then the decision, gates, figures and cost.
+    """Show a RUN: what needs attention first, then the decision, gates, metrics and cost.
 
-    RUN is a run's id, the beginning of one, or `last`. Where people have reviewed samples, it tells
-    how the judges stand with them so far. With --sample it shows all that is stored of
-    one sample: what was asked, what was answered, and every word of the judges.
+    RUN is a run's id, the beginning of one, or `last`. If people have reviewed samples, it shows
+    how far the judges agree with them so far. With --sample it shows everything stored of one
+    sample: the task, the responses, and the judges' full replies.
 
     \b
     Examples:
@@ -51,7 +50,7 @@ def command(
     from jurybox.wiring import find_run
 
     if repeat is not None and sample_id is None:
-        raise click.UsageError("--repeat is of use with --sample only")
+        raise click.UsageError("--repeat needs --sample")
     with opened(store_url) as store:
         row = find_run(store, run)
         if sample_id is not None:
@@ -61,10 +60,10 @@ def command(
             if as_json:
                 print_json(record_as_data(record, row))
             else:
-                print_record(record, row)
+                _print_record(record, row)
             return
         from jurybox.app.view_run import view_run
-        from jurybox.cli.result import print_view, view_as_data
+        from jurybox.cli.run_view import print_view, view_as_data
 
         view = view_run(row, store)
         if as_json:
@@ -73,12 +72,16 @@ def command(
             print_view(view, store, metadata=True)
 
 
-def print_record(record: Record, run: RunRow) -> None:
-    """Print a sample: what was asked and answered, what it was given, and why."""
+def _print_record(record: Record, run: RunRow) -> None:
+    from jurybox.cli.evaluate import rule_line, rule_trace
+
     out = wide_console()
     repeat = f", repeat {record.row.repeat}" if record.row.repeat else ""
     out.print(plain(f"sample {record.row.sample_id}{repeat}  of run {run.id}", style="bold"))
-    _print_troubles(out, record)
+    if record.result.target_error is not None:
+        out.print(plain(f"no response: {record.result.target_error}", style="bold red"))
+    if record.result.evaluator_error is not None:
+        out.print(plain(f"no score: {record.result.evaluator_error}", style="bold red"))
     _print_inputs(out, record)
     _print_response(out, "response", record.responses.response)
     if record.responses.response_b is not None:
@@ -88,21 +91,12 @@ def print_record(record: Record, run: RunRow) -> None:
         _print_report(record, run)
     else:
         for rule in record.result.rules:
-            word = {True: "passes", False: "fails", None: "not measured"}[rule.passed]
-            out.print(plain(f"{rule.rule}  {word}"))
+            out.print(rule_line(rule))
     if record.automated is not None:
-        out.print(_trace(record.automated))
+        out.print(rule_trace(record.automated))
     for number, exchange in enumerate(record.exchanges, start=1):
         _print_exchange(out, f"exchange {number}", exchange, run)
     out.print(plain(f"record  {record.row.record_sha256}", style="dim"))
-
-
-def _print_troubles(out: Console, record: Record) -> None:
-    result = record.result
-    if result.target_error is not None:
-        out.print(plain(f"no response: {result.target_error}", style="bold red"))
-    if result.evaluator_error is not None:
-        out.print(plain(f"no score: {result.evaluator_error}", style="bold red"))
 
 
 def _print_inputs(out: Console, record: Record) -> None:
@@ -119,7 +113,7 @@ def _print_inputs(out: Console, record: Record) -> None:
 
 def _print_text(out: Console, title: str, text: str) -> None:
     out.print(plain(title, style="bold"))
-    # Word for word: where a line ends is for the terminal to say.
+    # The terminal wraps the lines, so that a copied text has no added line ends.
     out.print(plain(text), soft_wrap=True)
 
 
@@ -134,26 +128,20 @@ def _print_response(out: Console, title: str, response: Response) -> None:
 
 
 def _measures(result: SampleResult) -> Table:
-    from rich.table import Table
-
     from jurybox.reporting.metric_text import shown
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("figure")
-    table.add_column("value", justify="right")
-    for name, value in {**result.figures, **result.components}.items():
+    made = table("score", "value", right=("value",))
+    scores = {**result.figures, **result.components, "judge_score": result.judge_score}
+    for name, value in scores.items():
         if value is not None:
-            table.add_row(plain(name), plain(shown(value)))
-    if result.judge_score is not None:
-        table.add_row(plain("judge_score"), plain(shown(result.judge_score)))
-    passed = {True: "yes", False: "no", None: "not decided"}[result.passed]
-    table.add_row(plain("passed"), plain(passed))
-    return table
+            add_row(made, name, shown(value))
+    add_row(made, "passed", {True: "yes", False: "no", None: "not decided"}[result.passed])
+    return made
 
 
 def _print_report(record: Record, run: RunRow) -> None:
     from jurybox.app.view_run import run_cost
-    from jurybox.cli.report_view import print_report
+    from jurybox.cli.evaluate import print_report
     from jurybox.models.prices import load_prices
     from jurybox.reporting.stored import rubric_of
 
@@ -164,27 +152,6 @@ def _print_report(record: Record, run: RunRow) -> None:
     judges = [use for use in result.uses if use.role == "judge"]
     cost = run_cost(judges, load_prices(read_settings().prices))
     print_report(report, result.rules, decisions.get(result.decision or ""), cost["dollars"])
-
-
-def _trace(automated: AutomatedReport) -> Table:
-    """Return what the rubric's rules made of the response, rule by rule."""
-    from rich.table import Table
-
-    from jurybox.reporting.metric_text import shown, signed
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("criterion", "score", "amount", "rule", "why"):
-        table.add_column(heading, overflow="fold")
-    for criterion in automated.criteria:
-        band = f" ({criterion.band})" if criterion.band else ""
-        first = (criterion.id, f"{shown(criterion.score)}{band}", shown(criterion.base), "base", "")
-        table.add_row(*(plain(cell) for cell in first))
-        for fired in criterion.trace:
-            quotes = ", ".join(f"\u201c{quote.words}\u201d" for quote in fired.quotes)
-            why = f"{fired.why}: {quotes}" if quotes else fired.why
-            cells = ("", "", signed(fired.amount), fired.rule, why)
-            table.add_row(*(plain(cell) for cell in cells))
-    return table
 
 
 def _print_exchange(out: Console, name: str, exchange: ExchangeRow, run: RunRow) -> None:

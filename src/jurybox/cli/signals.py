@@ -1,59 +1,114 @@
-"""Ctrl-C and termination signals: servers close, runs stop soon and then at once."""
+"""Exit codes, output that can't be written, and signals."""
 
-import asyncio
-import signal
-from typing import TYPE_CHECKING, Final
-
-from jurybox.cli.output import say
-from jurybox.engine.runner import Stop
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TextIO
 
 if TYPE_CHECKING:
+    import asyncio
+    import signal
+
     from jurybox.app.job import Job
+    from jurybox.engine.runner import Stop
 
-_END_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+FINE: Final = 0
+FAILED: Final = 1
+BAD_INPUT: Final = 2
+INCOMPLETE: Final = 3
 
-
-def close_on_signals(stopped: asyncio.Event) -> None:
-    """Have the first signal end the server in good order; the next one does what it always does."""
-    loop = asyncio.get_running_loop()
-    # Whoever started the command in the background may have had it ignore Ctrl-C.
-    heard = [each for each in _END_SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
-
-    def stop() -> None:
-        stopped.set()
-        for each in heard:
-            loop.remove_signal_handler(each)
-
-    for each in heard:
-        loop.add_signal_handler(each, stop)
-
-
-_SIGNALS: Final = {
-    signal.SIGINT: "interrupted",
-    signal.SIGTERM: "asked to end",
-    signal.SIGHUP: "the terminal was closed",
+_REASONS: Final = {
+    "SIGINT": "interrupted",
+    "SIGTERM": "asked to end",
+    "SIGHUP": "the terminal was closed",
 }
 
 
-def stop_on_signals(job: "Job") -> None:
-    """Have signals stop a job; to be called in its event loop, before it begins.
+def fail(message: str, code: int) -> int:
+    """Print one line on standard error, and return the code."""
+    # Python has no standard error at all where it was closed.
+    if sys.stderr is not None:
+        # The exit code still reports the error when the line can't be written.
+        with contextlib.suppress(OSError):
+            print(message, file=sys.stderr, flush=True)  # noqa: T201 - the one place that prints it
+    return code
 
-    The loop forgets about the signals when it ends, so that they do again what they always did.
-    """
+
+def guarded(work: Callable[[], int]) -> int:
+    """Run work that prints, and report output that could not be written."""
+    if sys.stdout is None:
+        return fail("jurybox: standard output is closed; open it or send it to a file", INCOMPLETE)
+    try:
+        code = work()
+        sys.stdout.flush()
+    except OSError as error:
+        _discard(sys.stdout)
+        if isinstance(error, BrokenPipeError):
+            # The reader has left, as `| head` does; it needs no message.
+            return INCOMPLETE
+        reason = (error.strerror or str(error)).lower()
+        return fail(f"jurybox: can't write ({reason}); make room or check the device", INCOMPLETE)
+    finally:
+        if sys.stderr is not None:
+            try:
+                sys.stderr.flush()
+            except OSError:
+                _discard(sys.stderr)
+    return code
+
+
+def _discard(stream: TextIO) -> None:
+    """Drop what is left of a stream: at exit, Python would try again and end with code 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def close_on_signals(stopped: "asyncio.Event") -> None:
+    """Set the event on the first signal; the second one has its usual effect."""
+    import asyncio
+
     loop = asyncio.get_running_loop()
-    for number, reason in _SIGNALS.items():
-        # Whoever started the command in the background may have had it ignore Ctrl-C.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, _stop, job.stop, reason, job.batched)
+    handled = _active_signals()
+
+    def stop() -> None:
+        stopped.set()
+        for each in handled:
+            loop.remove_signal_handler(each)
+
+    for each in handled:
+        loop.add_signal_handler(each, stop)
 
 
-def _stop(stop: Stop, reason: str, batched: bool = False) -> None:
+def stop_on_signals(job: "Job") -> None:
+    """Stop a job on signals; to be called in its event loop, which removes the handlers."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    for each, reason in _active_signals().items():
+        loop.add_signal_handler(each, _stop, job.stop, reason, job.batched)
+
+
+def _active_signals() -> "dict[signal.Signals, str]":
+    """Return the signals to handle; a background job may have been started to ignore Ctrl-C."""
+    import signal
+
+    known = {signal.Signals[name]: reason for name, reason in _REASONS.items()}
+    return {
+        each: reason
+        for each, reason in known.items()
+        if signal.getsignal(each) is not signal.SIG_IGN
+    }
+
+
+def _stop(stop: "Stop", reason: str, batched: bool) -> None:
+    from jurybox.cli.output import say
+
     if stop.requested:
         stop.at_once(reason)
         return
     stop.soon(reason)
     if batched:
-        say("waiting for batches no longer; Ctrl-C again stops at once")
+        say("no longer waiting for batches; Ctrl-C again stops at once")
         return
     count = stop.in_flight
     samples = "the sample" if count <= 1 else f"{count} samples"

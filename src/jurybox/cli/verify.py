@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jurybox.cli.exits import FINE, INCOMPLETE, fail
-from jurybox.cli.output import harmless, json_option, print_json
-from jurybox.cli.stores import opened, run_argument, store_option
+from jurybox.cli.options import json_option, opened, run_argument, store_option
+from jurybox.cli.output import harmless, print_json
+from jurybox.cli.signals import FINE, INCOMPLETE, fail
 from jurybox.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,18 +20,17 @@ _DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
 @click.command("verify")
 @run_argument
 @click.option(
-    "--digest", metavar="HEX", help="Also compare with a digest that was noted elsewhere."
+    "--digest", metavar="HEX", help="Also compare with a digest that was saved elsewhere."
 )
 @store_option
 @json_option
 def command(run: str, digest: str | None, store_url: str | None, as_json: bool) -> int:
-    """Check that a RUN is what its models' replies make it, and that nobody has changed it.
+    """Verify that a RUN follows from its models' replies, and was not changed.
 
-    RUN is a run's id, the beginning of one, or `last`. Every judge's conversation is gone through
-    again over the stored replies, without a model; scores, figures, gates and the digest are
-    derived anew and compared. The first record that differs is named, and the exit code is then 3.
-    Somebody who may write to the store could replace all of it: only a digest that is kept
-    elsewhere shows that.
+    RUN is a run's id, the beginning of one, or `last`. Every judge's conversation is replayed over
+    the stored replies, without a model; scores, metrics, gates and the digest are derived again and
+    compared. The first record that differs is named, and the exit code is then 3. A user who can
+    write to the store could replace all of it: only a digest saved elsewhere shows that.
 
     \b
     Examples:
@@ -40,13 +39,13 @@ def command(run: str, digest: str | None, store_url: str | None, as_json: bool) 
       jurybox verify last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.verify_run import verify_run
-    from jurybox.cli.progress import counted
+    from jurybox.cli.progress import sample_bar
     from jurybox.wiring import find_run
 
     noted = None if digest is None else _read(digest)
     with opened(store_url) as store:
         row = find_run(store, run)
-        with counted(_planned(row)) as draw:
+        with sample_bar(_planned(row)) as draw:
             found = verify_run(store, store_url, row, draw)
     trouble = _trouble(found, row, noted)
     if as_json:
@@ -59,12 +58,12 @@ def command(run: str, digest: str | None, store_url: str | None, as_json: bool) 
 def _read(digest: str) -> str:
     match = _DIGEST.fullmatch(digest.strip())
     if match is None:
-        raise InputError("that is no digest", "give all of its 64 digits", "--digest")
+        raise InputError("not a digest", "give all of its 64 digits", "--digest")
     return match[1].lower()
 
 
 def _planned(row: "RunRow") -> int | None:
-    """Return how many samples there should be; what can't be read is for the audit to say."""
+    """Return the number of planned samples; the audit reports a plan that can't be read."""
     import msgspec
 
     from jurybox.engine.plan import read_plan
@@ -76,7 +75,7 @@ def _planned(row: "RunRow") -> int | None:
 
 
 def _trouble(found: "Audit", row: "RunRow", noted: str | None) -> str | None:
-    """Return what is wrong, in one line."""
+    """Return what is wrong as one line."""
     if found.difference is not None:
         return f"run {row.id} differs: {found.difference}"
     if noted is None:
@@ -85,14 +84,14 @@ def _trouble(found: "Audit", row: "RunRow", noted: str | None) -> str | None:
         return f"run {row.id} isn't finished, so it has no digest to compare"
     if noted == found.digest:
         return None
-    return f"run {row.id} differs: its digest is {found.digest}, and {noted} was noted"
+    return f"run {row.id} differs: its digest is {found.digest}, and {noted} was expected"
 
 
 def _line(found: "Audit") -> str:
     counts = f"{found.samples} samples, {found.exchanges} exchanges"
     if found.complete:
         return f"verified: {counts}, digest {found.digest}"
-    return f"verified so far: {counts}; the run isn't finished, so it has no figures to check yet"
+    return f"verified so far: {counts}; the run isn't finished, so it has no metrics to check yet"
 
 
 def _as_data(found: "Audit", trouble: str | None) -> dict[str, Any]:

