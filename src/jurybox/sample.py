@@ -1,4 +1,4 @@
-"""The nouns that everybody shares: a sample, its responses, what they took."""
+"""The values that all rooms share: a sample, its responses, their timing and usage."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -7,10 +7,10 @@ import msgspec
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens; None where the model didn't say.
+    """Tokens; None where the model doesn't report them.
 
     Of the input, ``cached_tokens`` were read from a provider's cache of prompts, and
-    ``written_tokens`` were written into it, where a provider tells and charges for that.
+    ``written_tokens`` were written into it, where a provider reports that.
     """
 
     input_tokens: int | None = None
@@ -44,7 +44,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
-    """What the system under test said; ``error`` is why it said nothing."""
+    """A response of the system under test; ``error`` says why there is none."""
 
     text: str
     timing: Timing = Timing()

@@ -1,14 +1,14 @@
-"""The words of messages: what somebody probably meant, and what there is."""
+"""Names and texts in messages: the nearest known name, lists, printable text."""
 
 import difflib
 from collections.abc import Iterable
 
-# Nobody mistypes a longer name, and comparing takes time that grows with the square of the length.
+# Comparing takes time that grows with the square of the length.
 _LONGEST = 60
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that ``name`` is most likely a slip of."""
+    """Return the known name that ``name`` most likely misspells."""
     if len(name) > _LONGEST:
         return None
     folded = {each.casefold(): each for each in known}

@@ -4,7 +4,7 @@ import csv
 import re
 from collections.abc import Callable, Iterator
 
-from jurybox.datasets.fields import FIELD_OF, FIELDS, Cell, Refused
+from jurybox.datasets.fields import FIELD_OF, FIELDS, Cell, FieldError
 from jurybox.datasets.json_lines import decode
 from jurybox.datasets.row_reader import Record, Warn
 from jurybox.datasets.source import MAX_LINE, SAVE_AS_UTF8, Source
@@ -20,19 +20,19 @@ _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 def read_csv(source: Source, findings: Findings, _: Warn) -> Iterator[tuple[int, Record]]:
     """Yield every record of a file whose cells are separated by commas."""
-    return _Table(source, findings, ",").records()
+    return _CsvFile(source, findings, ",").records()
 
 
 def read_tsv(source: Source, findings: Findings, _: Warn) -> Iterator[tuple[int, Record]]:
     """Yield every record of a file whose cells are separated by tabs."""
-    return _Table(source, findings, "\t").records()
+    return _CsvFile(source, findings, "\t").records()
 
 
 class _EndlessError(Exception):
     """A record goes on for longer than any row; it has been noted."""
 
 
-class _Table:
+class _CsvFile:
     def __init__(self, source: Source, findings: Findings, delimiter: str) -> None:
         self._source = source
         self._findings = findings
@@ -135,9 +135,9 @@ class _Table:
     def _convert(self, line: int, name: str, text: str, convert: Callable[[str], object]) -> object:
         try:
             return convert(text)
-        except Refused as refused:
-            problem = f"in the cell `{name}`: {refused.problem}"
-            self._note(line, refused.code, problem, refused.hint)
+        except FieldError as error:
+            problem = f"in the cell `{name}`: {error.problem}"
+            self._note(line, error.code, problem, error.hint)
             return None
 
     def _note_width(self, line: int, cells: list[str], width: int) -> None:
@@ -146,7 +146,7 @@ class _Table:
 
     def _note_syntax(self, error: csv.Error) -> None:
         reason = str(error)
-        hint = "double each quote that stands inside quotes"
+        hint = "double each quote inside quotes"
         if "new-line character" in reason:
             reason, hint = "a carriage return in a cell", "end lines with a line feed"
         elif "end of data" in reason:

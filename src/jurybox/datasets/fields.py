@@ -28,7 +28,7 @@ _LONGEST_LATENCY: Final = 1e12
 _MOST_TOKENS: Final = 10**15
 
 
-class Refused(Exception):  # noqa: N818 - it reads as what it is: `except Refused`
+class FieldError(Exception):
     """A value can't be used."""
 
     def __init__(self, code: str, problem: str, hint: str) -> None:
@@ -61,8 +61,8 @@ _KINDS: Final[Mapping[type, str]] = MappingProxyType(
 )
 
 
-def _wrong(name: str, value: object, wanted: str) -> Refused:
-    return Refused("wrong-type", f"`{name}` is {kind_of(value)}", f"give {wanted}")
+def _wrong(name: str, value: object, wanted: str) -> FieldError:
+    return FieldError("wrong-type", f"`{name}` is {kind_of(value)}", f"give {wanted}")
 
 
 def read_id(value: object, name: str) -> str:
@@ -72,12 +72,14 @@ def read_id(value: object, name: str) -> str:
     if type(value) is not str:
         raise _wrong(name, value, "a text or a whole number")
     if len(value) > MAX_ID:
-        raise Refused("bad-id", f"`{name}` has {len(value):,} characters", f"use at most {MAX_ID}")
+        raise FieldError(
+            "bad-id", f"`{name}` has {len(value):,} characters", f"use at most {MAX_ID}"
+        )
     if not value or value.isspace():
-        raise Refused("bad-id", f"`{name}` is blank", "give every row an id of its own, or none")
+        raise FieldError("bad-id", f"`{name}` is blank", "give every row an id of its own, or none")
     # The first is quick and nearly always enough.
     if not value.isprintable() and _CONTROL.search(value):
-        raise Refused("bad-id", f"`{name}` holds a control character", "remove it")
+        raise FieldError("bad-id", f"`{name}` holds a control character", "remove it")
     return value
 
 
@@ -87,7 +89,7 @@ def _digits(value: int) -> str:
     except ValueError:
         # Python refuses to write thousands of digits.
         problem = "the id is a number of thousands of digits"
-        raise Refused("bad-id", problem, f"use at most {MAX_ID}") from None
+        raise FieldError("bad-id", problem, f"use at most {MAX_ID}") from None
 
 
 def read_filled_text(value: object, name: str) -> str:
@@ -95,7 +97,7 @@ def read_filled_text(value: object, name: str) -> str:
     if type(value) is not str:
         raise _wrong(name, value, "a text")
     if not value or value.isspace():
-        raise Refused("blank", f"`{name}` is blank", "give a text, or leave it out")
+        raise FieldError("blank", f"`{name}` is blank", "give a text, or leave it out")
     return value
 
 
@@ -124,7 +126,7 @@ def read_latency(value: object, name: str) -> float:
     if not 0 <= number <= _LONGEST_LATENCY:
         problem = f"`{name}` is {number:.6g}"
         hint = f"give a number of milliseconds from 0 to {_LONGEST_LATENCY:.0e}"
-        raise Refused("out-of-range", problem, hint)
+        raise FieldError("out-of-range", problem, hint)
     return number
 
 
@@ -133,10 +135,10 @@ def read_tokens(value: object, name: str) -> int:
     if type(value) is not int:
         raise _wrong(name, value, "a whole number, without quotes or decimals")
     if value < 0:
-        raise Refused("out-of-range", f"`{name}` is below 0", "give 0 or more")
+        raise FieldError("out-of-range", f"`{name}` is below 0", "give 0 or more")
     if value > _MOST_TOKENS:
         problem = f"`{name}` is more than {_MOST_TOKENS:.0e}"
-        raise Refused("out-of-range", problem, "give what the model reported")
+        raise FieldError("out-of-range", problem, "give what the model reported")
     return value
 
 
@@ -162,16 +164,16 @@ def _read_turn(value: object, name: str) -> Turn:
     strange = [key for key in turn if key not in {"role", "content"} and turn[key] is not None]
     if strange:
         problem = f"`{name}` has the key `{strange[0]}`"
-        raise Refused("unknown-key", problem, "give only `role` and `content`")
+        raise FieldError("unknown-key", problem, "give only `role` and `content`")
     role, content = turn.get("role"), turn.get("content")
     if role is None or content is None:
         missing = "role" if role is None else "content"
-        raise Refused("missing-key", f"`{name}` has no `{missing}`", "add it")
+        raise FieldError("missing-key", f"`{name}` has no `{missing}`", "add it")
     if type(content) is not str:
         raise _wrong(f"{name}.content", content, "a text")
     if role not in ROLES:
         problem = f"`{name}.role` is {kind_of(role)}"
-        raise Refused("unknown-choice", problem, f"use one of {listed(ROLES)}")
+        raise FieldError("unknown-choice", problem, f"use one of {listed(ROLES)}")
     return Turn(role=role, content=content)
 
 
@@ -190,7 +192,7 @@ def read_extra(value: object, name: str) -> object:
             return value
         level = [inner for outer in level for inner in _inside(outer)]
     hint = f"use at most {MAX_DEPTH} levels"
-    raise Refused("too-deep", f"`{name}` is nested too deeply", hint)
+    raise FieldError("too-deep", f"`{name}` is nested too deeply", hint)
 
 
 def _inside(value: object) -> list[object]:
@@ -204,7 +206,7 @@ def _inside(value: object) -> list[object]:
 
 
 Cell = Literal["text", "number", "count", "flag", "json"]
-"""What the text of a CSV cell stands for."""
+"""The kind of value that a CSV cell is converted to."""
 Part = Literal["row", "timing", "usage"]
 """Where a value belongs: to the row itself, or to the timing or usage of its response."""
 
@@ -259,7 +261,7 @@ def fields_with(cell: Cell) -> frozenset[str]:
     return frozenset(name for name, each in FIELDS.items() if each.cell == cell)
 
 
-# A column is more often somebody's own than a slip, so a slip must look like one.
+# Unknown columns are mostly wanted as metadata, so only a close match counts as a misspelling.
 _ALIKE = 0.75
 _LONGEST_DIFFERENCE = 2
 _SHORTEST = 4
@@ -267,8 +269,8 @@ _SHORTEST = 4
 
 # Rows of one file have the same columns.
 @lru_cache(maxsize=1000)
-def slip_of(column: str) -> str | None:
-    """Return the name of a field that an unknown column is a likely slip of."""
+def misspelled_field(column: str) -> str | None:
+    """Return the field name that an unknown column is probably meant to be."""
     name = closest(column, FIELD_OF)
     column = column.casefold()
     if name is None or column == name:

@@ -1,4 +1,4 @@
-"""People's labels in a file of their own, told by the ids of the samples they are of."""
+"""People's labels in a file of their own, by sample id."""
 
 import contextlib
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ import msgspec
 
 from jurybox.calibration.gold import GOLD, GOLD_WINNER, Gold, read_gold
 from jurybox.datasets.dataset import DatasetError
-from jurybox.datasets.fields import Refused, read_id
+from jurybox.datasets.fields import FieldError, read_id
 from jurybox.datasets.open_dataset import reader_of
 from jurybox.datasets.row_reader import Record
 from jurybox.datasets.source import open_source
@@ -18,7 +18,7 @@ from jurybox.rubric.scale import Scale
 
 
 class GoldFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What people said of samples, by id; ``without`` counts rows that carry nothing."""
+    """People's labels by sample id; ``without`` counts rows without a label."""
 
     origin: str
     sha256: str
@@ -65,8 +65,8 @@ class _Labels:
         try:
             row_id = None if record.get("id") is None else read_id(record["id"], "id")
             gold = read_gold(record, self._scales)
-        except Refused as refused:
-            self._findings.add(Place(line), refused.code, refused.problem, refused.hint)
+        except FieldError as error:
+            self._findings.add(Place(line), error.code, error.problem, error.hint)
             return
         except InputError as error:
             self._findings.add(Place(line), "bad-gold", error.problem, error.hint)

@@ -11,13 +11,13 @@ import math
 from collections.abc import Iterator
 from typing import Final, NoReturn, cast
 
-from jurybox.datasets.fields import Refused, kind_of
+from jurybox.datasets.fields import FieldError, kind_of
 from jurybox.datasets.row_reader import Record, Warn
 from jurybox.datasets.source import SAVE_AS_UTF8, Source
 from jurybox.documents.findings import Findings, Place
 
 
-class Fault(Refused):
+class JsonError(FieldError):
     """JSON can't be read; ``column`` says where, counted in characters from 1."""
 
     def __init__(self, column: int, code: str, problem: str, hint: str) -> None:
@@ -29,7 +29,7 @@ def decode(data: bytes) -> object:
     """Read JSON.
 
     Raises:
-        Fault: it has a fault.
+        JsonError: it has a fault.
 
     """
     text = _text_of(data)
@@ -41,13 +41,13 @@ def decode(data: bytes) -> object:
         raise _located(text, error) from None
     except UnicodeEncodeError:
         problem = "a text holds half a character (a lone surrogate)"
-        raise Fault(1, "json-syntax", problem, "remove it") from None
+        raise JsonError(1, "json-syntax", problem, "remove it") from None
     except RecursionError:
         problem = "the JSON is nested too deeply"
-        raise Fault(1, "too-deep", problem, "make it flatter") from None
+        raise JsonError(1, "too-deep", problem, "make it flatter") from None
     except ValueError:
         problem = "a number has too many digits"
-        raise Fault(1, "json-syntax", problem, "write it as a text") from None
+        raise JsonError(1, "json-syntax", problem, "write it as a text") from None
     return value
 
 
@@ -57,22 +57,22 @@ def _text_of(data: bytes) -> str:
     except UnicodeDecodeError as error:
         column = len(data[: error.start].decode("utf-8", "replace")) + 1
         problem = f"byte 0x{data[error.start]:02x} is not UTF-8"
-        raise Fault(column, "encoding", problem, SAVE_AS_UTF8) from None
+        raise JsonError(column, "encoding", problem, SAVE_AS_UTF8) from None
     if "\0" in text:
         problem = "the line holds NUL characters, as UTF-16 has them"
-        raise Fault(text.index("\0") + 1, "encoding", problem, SAVE_AS_UTF8)
+        raise JsonError(text.index("\0") + 1, "encoding", problem, SAVE_AS_UTF8)
     return text
 
 
-def _located(text: str, error: json.JSONDecodeError) -> Fault:
+def _located(text: str, error: json.JSONDecodeError) -> JsonError:
     if error.msg == "Extra data":
         problem = "something follows the JSON value"
-        return Fault(error.pos + 1, "json-syntax", problem, "give each row a line of its own")
+        return JsonError(error.pos + 1, "json-syntax", problem, "give each row a line of its own")
     if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
         problem = f"the JSON breaks off ({_reason(error)})"
-        return Fault(error.pos + 1, "json-syntax", problem, "complete it, on one line")
+        return JsonError(error.pos + 1, "json-syntax", problem, "complete it, on one line")
     problem = f"not valid JSON ({_reason(error)})"
-    return Fault(error.pos + 1, "json-syntax", problem, "correct it here")
+    return JsonError(error.pos + 1, "json-syntax", problem, "correct it here")
 
 
 def _reason(error: json.JSONDecodeError) -> str:
@@ -85,7 +85,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     for key, value in pairs:
         if key in made:
             problem = f"the key `{key}` is given twice"
-            raise Fault(1, "duplicate-key", problem, "remove one of them")
+            raise JsonError(1, "duplicate-key", problem, "remove one of them")
         made[key] = value
     return made
 
@@ -93,12 +93,12 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise Fault(1, "json-syntax", "a number is too large", "write it as a text")
+        raise JsonError(1, "json-syntax", "a number is too large", "write it as a text")
     return number
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise Fault(1, "json-syntax", f"{name} is not a JSON number", "use null, or leave it out")
+    raise JsonError(1, "json-syntax", f"{name} is not a JSON number", "use null, or leave it out")
 
 
 _READER: Final = json.JSONDecoder(
@@ -112,7 +112,7 @@ def read_json_lines(source: Source, findings: Findings, _: Warn) -> Iterator[tup
     for number, line in source.lines(findings):
         try:
             value = decode(line)
-        except Fault as fault:
+        except JsonError as fault:
             if not line.strip():
                 continue
             if first and line.lstrip().startswith(b"["):

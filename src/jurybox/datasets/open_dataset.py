@@ -7,7 +7,7 @@ from typing import Final
 
 from jurybox.datasets.csv_rows import read_csv, read_tsv
 from jurybox.datasets.dataset import Dataset, DatasetError, Format, Recorded
-from jurybox.datasets.fields import FIELD_OF, MEASURED_FIELDS, Refused, names_of, read_id
+from jurybox.datasets.fields import FIELD_OF, MEASURED_FIELDS, FieldError, names_of, read_id
 from jurybox.datasets.json_lines import read_json_lines
 from jurybox.datasets.parquet_rows import read_parquet, require_pyarrow
 from jurybox.datasets.row_reader import Record, Warn
@@ -55,8 +55,8 @@ def _add(
 ) -> None:
     try:
         row_id = None if record.get("id") is None else read_id(record["id"], "id")
-    except Refused as refused:
-        findings.add(Place(line), refused.code, refused.problem, refused.hint)
+    except FieldError as error:
+        findings.add(Place(line), error.code, error.problem, error.hint)
         return
     fields = {FIELD_OF.get(name) for name, value in record.items() if value is not None}
     if row_id is None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from jurybox.datasets.fields import FIELD_OF, fields_with
-from jurybox.datasets.json_lines import Fault, decode
+from jurybox.datasets.json_lines import JsonError, decode
 from jurybox.datasets.row_reader import Record, Warn
 from jurybox.datasets.source import Source
 from jurybox.documents.findings import Findings, Place
@@ -49,11 +49,11 @@ def require_pyarrow() -> None:
 def read_parquet(source: Source, findings: Findings, warn: Warn) -> Iterator[tuple[int, Record]]:
     """Yield every row with its number, and hash the file once all are read."""
     require_pyarrow()
-    yield from _Table(source, findings, warn).records()
+    yield from _ParquetFile(source, findings, warn).records()
     source.read_whole()
 
 
-class _Table:
+class _ParquetFile:
     def __init__(self, source: Source, findings: Findings, warn: Warn) -> None:
         self._source = source
         self._findings = findings
@@ -145,7 +145,7 @@ class _Table:
     def _decoded(self, name: str, text: str | None) -> object:
         try:
             return decode(text.encode()) if text else None
-        except Fault as fault:
+        except JsonError as fault:
             self._note(fault.code, f"in the column `{name}`: {fault.problem}", fault.hint)
             return None
 

@@ -6,7 +6,7 @@ from typing import Final, cast
 
 from jurybox.datasets.dataset import DatasetError
 from jurybox.datasets.fields import kind_of
-from jurybox.datasets.json_lines import Fault, decode
+from jurybox.datasets.json_lines import JsonError, decode
 from jurybox.datasets.source import open_or_stdin
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.numbers import show_number
@@ -57,7 +57,7 @@ def _row(number: int, line: bytes, findings: Findings) -> _Row | None:
     """Return criterion, item, rater and score of a line; None where it is empty or faulty."""
     try:
         value = decode(line)
-    except Fault as fault:
+    except JsonError as fault:
         if line.strip():
             place = Place(number, fault.column)
             findings.add(place, fault.code, fault.problem, fault.hint)

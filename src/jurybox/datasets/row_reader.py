@@ -9,11 +9,11 @@ from jurybox.datasets.fields import (
     FIELD_OF,
     FIELDS,
     MEASURED_FIELDS,
+    FieldError,
     Part,
-    Refused,
+    misspelled_field,
     names_of,
     read_extra,
-    slip_of,
 )
 from jurybox.documents.findings import Findings, Place
 from jurybox.sample import Response, Row, Timing, Usage
@@ -23,11 +23,11 @@ Record = Mapping[str, object]
 """The columns of one row; None is what isn't there."""
 
 Warn = Callable[[str], None]
-"""Takes a warning; told twice, it is told once."""
+"""Takes a warning; repeated ones count once."""
 
 Values = dict[str, Any]
 
-Slips = dict[str, tuple[str, str]]
+Misspellings = dict[str, tuple[str, str]]
 """By field, the column that is probably meant, and the name that it should have."""
 
 DROPPED: Final = "the rows carry responses; the target makes new ones"
@@ -62,16 +62,16 @@ class RowReader:
     def read(self, line: int, record: Record) -> Row | None:
         """Return the row, or None where there is something wrong with it."""
         values, extras, sound = self._values_of(line, record)
-        slips: Slips = {}
+        misspelled: Misspellings = {}
         if extras:
             sound = self._add_extras(line, extras, values) and sound
-            slips = self._slips(extras, record)
+            misspelled = self._misspelled(extras, record)
         row_id = self._id_of(line, record, values)
         if "task" not in values:
-            sound = self._note_absent(line, "task", slips, record)
+            sound = self._note_absent(line, "task", misspelled, record)
         response = self._response_of(values)
         if response is None and self._needs.response_of(self._count):
-            sound = self._note_unanswered(line, slips, record)
+            sound = self._note_unanswered(line, misspelled, record)
         if not sound or row_id is None:
             return None
         return self._row(row_id, values, response)
@@ -89,8 +89,8 @@ class RowReader:
                 found = (
                     read_extra(value, name) if field is None else FIELDS[field].read(value, name)
                 )
-            except Refused as refused:
-                sound = self._note(line, refused.code, refused.problem, refused.hint)
+            except FieldError as error:
+                sound = self._note(line, error.code, error.problem, error.hint)
                 continue
             if field is None:
                 extras[name] = found
@@ -149,9 +149,9 @@ class RowReader:
         problem = f"{listed(_given(field, record))} are names of the same field"
         return self._note(line, "two-names", problem, "keep one of them, or rename the others")
 
-    def _note_unanswered(self, line: int, slips: Slips, record: Record) -> bool:
+    def _note_unanswered(self, line: int, misspelled: Misspellings, record: Record) -> bool:
         if self._needs.recorded_in is None:
-            return self._note_absent(line, "response", slips, record)
+            return self._note_absent(line, "response", misspelled, record)
         if _given("response", record):
             # It was noted for what is wrong with it.
             return False
@@ -160,13 +160,13 @@ class RowReader:
         problem = f"the sample {named} has no response in {self._needs.recorded_in}"
         return self._note(line, "missing-field", problem, "add a row with its id there")
 
-    def _note_absent(self, line: int, field: str, slips: Slips, record: Record) -> bool:
+    def _note_absent(self, line: int, field: str, misspelled: Misspellings, record: Record) -> bool:
         """Note a field that isn't there; one that is there was noted for what is wrong with it."""
         if _given(field, record):
             return False
         names = names_of(field)
-        if field in slips:
-            column, name = slips[field]
+        if field in misspelled:
+            column, name = misspelled[field]
             hint = f"if `{column}` is meant, call it `{name}`"
         elif field == "response":
             hint = f"add it (as {listed(names)}), or name a `target` in the suite"
@@ -174,16 +174,16 @@ class RowReader:
             hint = f"add it (as {listed(names)})"
         return self._note(line, "missing-field", f"the row has no `{field}`", hint)
 
-    def _slips(self, extras: Iterable[str], record: Record) -> Slips:
+    def _misspelled(self, extras: Iterable[str], record: Record) -> Misspellings:
         """Find unknown columns that look like a slip of a field's name, and warn of them."""
-        slips: Slips = {}
+        misspelled: Misspellings = {}
         for column in extras:
-            name = slip_of(column)
+            name = misspelled_field(column)
             if name is None or any(FIELD_OF.get(each) == FIELD_OF[name] for each in record):
                 continue
-            slips[FIELD_OF[name]] = (column, name)
+            misspelled[FIELD_OF[name]] = (column, name)
             self._warn(f"the column `{column}` is kept as metadata; did you mean `{name}`?")
-        return slips
+        return misspelled
 
 
 def _given(field: str, record: Record) -> list[str]:
@@ -205,8 +205,8 @@ def record_of(row: Row) -> Values:
         name: getattr(parts[each.part], name) for name, each in FIELDS.items() if each.part in parts
     }
     texts = {name: each.text for name, each in values.items() if isinstance(each, Response)}
-    told: Values = msgspec.to_builtins(values | texts)
-    return {name: value for name, value in told.items() if not _is_absent(value)}
+    plain: Values = msgspec.to_builtins(values | texts)
+    return {name: value for name, value in plain.items() if not _is_absent(value)}
 
 
 def _is_absent(value: object) -> bool:

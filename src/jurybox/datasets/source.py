@@ -54,15 +54,15 @@ class Source:
     def lines(self, findings: Findings) -> Iterator[tuple[int, bytes]]:
         """Yield every line with its number, without its line feed; note those that are too long."""
         number = 0
-        begun: list[bytes] = []
+        pending: list[bytes] = []
         held = 0
         skipping = False
         for piece in self._text_pieces(findings):
             *lines, rest = piece.split(b"\n")
             if lines:
-                if begun:
-                    lines[0] = b"".join((*begun, lines[0]))
-                    begun, held = [], 0
+                if pending:
+                    lines[0] = b"".join((*pending, lines[0]))
+                    pending, held = [], 0
                 if skipping:
                     del lines[0]
                     number += 1
@@ -71,14 +71,14 @@ class Source:
                     number += 1
                     yield number, line
             if not skipping:
-                begun.append(rest)
+                pending.append(rest)
                 held += len(rest)
             if held > self.most:
                 problem = f"the line is longer than {self.most / 1_000_000:g} MB"
                 findings.add(Place(number + 1), "too-long", problem, "give each row a line")
-                begun, held, skipping = [], 0, True
+                pending, held, skipping = [], 0, True
         if held:
-            yield number + 1, b"".join(begun)
+            yield number + 1, b"".join(pending)
 
     def read_whole(self) -> None:
         """Read the file from its beginning, for its hash alone."""
@@ -128,7 +128,7 @@ def open_source(path: Path) -> Generator[Source]:
     """
     origin = printable(str(path))
     try:
-        # Before it is opened, for that would wait for somebody to write into a pipe.
+        # Before opening, which would wait for a writer if it is a pipe.
         kind = path.stat().st_mode
         if stat.S_ISDIR(kind):
             raise InputError("a folder", "name a file in it", origin)

@@ -6,7 +6,7 @@ from typing import Final, cast
 
 import msgspec
 
-from jurybox.datasets.fields import Refused
+from jurybox.datasets.fields import FieldError
 from jurybox.datasets.json_lines import read_json_lines
 from jurybox.datasets.row_reader import Record
 from jurybox.datasets.source import open_or_stdin
@@ -25,7 +25,7 @@ _SIDES: Final[dict[str, WinningSide]] = {
     "tie (bothbad)": "tie",
 }
 _LONGEST: Final = 60
-_MEND: Final = 'write "a", "b", "tie" or a model\'s name as `winner`'
+_HINT: Final = 'write "a", "b", "tie" or a model\'s name as `winner`'
 _MEND_ROW: Final = 'write `{"a": NAME, "b": NAME, "winner": "a"}`'
 
 
@@ -96,8 +96,8 @@ def _verdict(line: int, record: Record, refusals: Findings) -> PairVerdict | Non
         a, b = _names(record)
         item = _item(record)
         winner = _winner(record, [a, b])
-    except Refused as refused:
-        refusals.add(Place(line), refused.code, refused.problem, refused.hint)
+    except FieldError as error:
+        refusals.add(Place(line), error.code, error.problem, error.hint)
         return None
     if winner is None:
         return None
@@ -108,7 +108,7 @@ def _item(record: Record) -> str | float | None:
     item = _field(record, "item", "id")
     if isinstance(item, dict | list):
         problem = "`item` is neither a text nor a number"
-        raise Refused("wrong-type", problem, "write the id of what was answered")
+        raise FieldError("wrong-type", problem, "write the id of what was answered")
     return cast("str | float | None", item)
 
 
@@ -119,27 +119,27 @@ def _names(record: Record) -> tuple[str, str]:
         if not isinstance(name, str) or not name.strip():
             what = "has no" if name is None else "has no text as"
             problem = f"the row {what} `{side}`, the name of a model"
-            raise Refused("missing", problem, f'add `"{side}": NAME`')
+            raise FieldError("missing", problem, f'add `"{side}": NAME`')
         names.append(name)
     if names[0] == names[1]:
         problem = f"`{_short(names[0])}` is compared with itself"
-        raise Refused("wrong-type", problem, "name two models")
+        raise FieldError("wrong-type", problem, "name two models")
     return names[0], names[1]
 
 
 def _winner(record: Record, names: list[str]) -> WinningSide | None:
     if "winner" not in record:
-        raise Refused("missing", "the row has no `winner`", _MEND)
+        raise FieldError("missing", "the row has no `winner`", _HINT)
     winner = record["winner"]
     if winner is None:
         return None
     meant = _outcomes(winner, names)
     if not meant:
         problem = f"the winner {_short(str(winner))!r} is none of the two models and no tie"
-        raise Refused("wrong-type", problem, _MEND)
+        raise FieldError("wrong-type", problem, _HINT)
     if len(meant) > 1:
         problem = f"the winner {_short(str(winner))!r} is a side and the other side's model"
-        raise Refused("wrong-type", problem, "rename the models")
+        raise FieldError("wrong-type", problem, "rename the models")
     return meant.pop()
 
 

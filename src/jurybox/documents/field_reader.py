@@ -13,7 +13,7 @@ from jurybox.text_format import listed, nearest
 T = TypeVar("T")
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
-NAME_MEND = "begin with a letter and use only `a-z`, `0-9` and `_`"
+NAME_HINT = "begin with a letter and use only `a-z`, `0-9` and `_`"
 
 
 def kind_of(node: Node) -> str:
@@ -54,15 +54,15 @@ class Fields:
         return key in self._values
 
     def node(self, key: str) -> Node | None:
-        """Return the value as it stands."""
+        """Return the value as it was read."""
         return self._values.get(key)
 
     def key_place(self, key: str) -> Place:
-        """Return where the key stands, or where the mapping begins."""
+        """Return the place of the key, or else of the mapping."""
         return self._keys.get(key, self.place)
 
     def value_place(self, key: str) -> Place:
-        """Return where the value stands, or where the mapping begins."""
+        """Return the place of the value, or else of the mapping."""
         value = self._values.get(key)
         return self.place if value is None else value.place
 

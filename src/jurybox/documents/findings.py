@@ -31,7 +31,7 @@ class Lines:
         self._starts = [0, *(index + 1 for index, char in enumerate(text) if char == "\n")]
 
     def place(self, index: int) -> Place:
-        """Return where the character at ``index`` stands."""
+        """Return the place of the character at ``index``."""
         line = bisect.bisect_right(self._starts, index) - 1
         return Place(self._start.line + line, self._start.column + index - self._starts[line])
 
@@ -51,7 +51,7 @@ class Findings:
         """Note one fault.
 
         Raises:
-            TooManyError: nobody would read more; a bound also keeps reading from taking long.
+            TooManyError: there are more than a person would read.
 
         """
         if len(self._found) == _MOST:

@@ -77,7 +77,7 @@ def read_yaml(text: str, start: Place, findings: Findings) -> Node | None:
         return None
     lines = Lines(text, start)
     try:
-        return _Reader(text, lines, findings).read()
+        return _YamlReader(text, lines, findings).read()
     except _TooDeepError:
         return None
     except yaml.MarkedYAMLError as error:
@@ -93,7 +93,7 @@ def read_yaml(text: str, start: Place, findings: Findings) -> Node | None:
     return None
 
 
-class _Reader:
+class _YamlReader:
     """Builds nodes from the events of one text, without recursion: depth is up to the document."""
 
     def __init__(self, text: str, lines: Lines, findings: Findings) -> None:

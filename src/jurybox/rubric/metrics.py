@@ -48,7 +48,7 @@ SUMMARY_PARTS: Final = (
     "samples_of_further_demographics",
     "judge_score_mean",
 )
-"""What else stands beside the metrics in a run's summary; no metric may be called so."""
+"""The other keys of a run's summary; no metric may have one of these names."""
 
 TOTAL_SCORE: Final = "total_score"
 SAMPLE_SCORE: Final = "sample_score"

@@ -17,7 +17,7 @@ OnUnstable = Literal["tie", "review"]
 Polarity = Literal["positive", "negative", "neutral"]
 EvidenceKind = Literal["levels", "reference", "context"]
 
-UNLABELLED: Final = "Indicators"
+UNLABELED: Final = "Indicators"
 """The label of a list that has none of its own."""
 
 
@@ -31,7 +31,7 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Indicators(msgspec.Struct, frozen=True, kw_only=True):
-    """A labelled list of things to look for, with what is said about it."""
+    """A labeled list of things to look for, with an explanation."""
 
     label: str
     items: tuple[str, ...]
@@ -50,8 +50,8 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is judged, with all that a person or a model needs to judge it.
 
     ``level_columns`` are the headings of the table of levels, ``level_decimals`` how many decimals
-    its scores are written with. ``evidence`` is what a judge that answers narrow questions holds
-    a response against: the reference answer, the context, or the words of the levels.
+    its scores are written with. ``evidence`` is what a judge that answers narrow questions compares
+    a response with: the reference answer, the context, or the words of the levels.
     """
 
     id: str
@@ -73,7 +73,7 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def weighted_mean(criteria: Sequence[Criterion], values: Iterable[float]) -> float:
-    """Return the mean of one value a criterion by the criteria's weights."""
+    """Return the weighted mean of one value per criterion."""
     weighted = [each.weight * value for each, value in zip(criteria, values, strict=True)]
     return sum(weighted) / sum([each.weight for each in criteria])
 
@@ -128,7 +128,7 @@ class Band(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do where any, or all, of the comparisons hold; without any, in every other case."""
+    """What to do if any, or all, comparisons pass; without comparisons, in all other cases."""
 
     decide: str
     when_any: tuple[Comparison, ...] = ()
@@ -137,7 +137,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """Text of the document that is neither a criterion nor a rule, as it stands."""
+    """Text of the document that is neither a criterion nor a rule, verbatim."""
 
     title: str
     text: str
@@ -146,9 +146,9 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 class Rubric(msgspec.Struct, frozen=True, kw_only=True):
     """A whole rubric.
 
-    Two rubrics are equal when they say the same. ``sha256`` is of the document's bytes: it tells
-    whether they also say it in the same words. ``without_response`` are the scores of a sample
-    without anything to judge; criteria that aren't in it have none then (A7).
+    Two rubrics are equal when they mean the same; ``sha256``, of the document's bytes, tells
+    whether their text is the same too. ``without_response`` are the scores of a sample without
+    anything to judge; criteria that aren't in it have none then (A7).
     """
 
     id: str

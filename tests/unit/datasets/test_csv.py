@@ -96,7 +96,7 @@ def test_a_record_is_where_it_begins() -> None:
             'task,a\n"x"y,z\n',
             (
                 "2:1: not valid CSV (',' expected after '\"'); "
-                "double each quote that stands inside quotes [csv-syntax]"
+                "double each quote inside quotes [csv-syntax]"
             ),
         ),
         (

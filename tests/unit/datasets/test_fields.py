@@ -6,7 +6,7 @@ import pytest
 
 from dataset_files import dataset, findings, jsonl, only_finding, read, warnings
 from jurybox.datasets import FIELDS, survey
-from jurybox.datasets.fields import FIELD_OF, slip_of
+from jurybox.datasets.fields import FIELD_OF, misspelled_field
 from jurybox.datasets.row_reader import record_of
 from jurybox.sample import Response, Row, Timing, Turn, Usage
 
@@ -349,7 +349,7 @@ def test_there_is_no_warning_where_the_field_is_there() -> None:
      ("x" * 1000, None), ("", None)],
 )  # fmt: skip
 def test_only_what_looks_like_a_slip_is_taken_for_one(column: str, meant: str | None) -> None:
-    assert slip_of(column) == meant
+    assert misspelled_field(column) == meant
 
 
 def test_warnings_are_few_and_can_be_printed() -> None:

@@ -15,7 +15,7 @@ from hypothesis.strategies import DrawFn
 from jurybox.datasets import DatasetError, open_dataset, survey
 from jurybox.datasets.dataset import Dataset
 from jurybox.datasets.fields import FIELD_OF
-from jurybox.datasets.json_lines import Fault, decode
+from jurybox.datasets.json_lines import JsonError, decode
 from jurybox.documents.findings import Findings
 from jurybox.sample import Response, Row, Timing, Turn, Usage
 
@@ -166,7 +166,7 @@ def test_a_key_given_twice_is_always_found(pairs: list[tuple[str, str]], colon: 
     try:
         decode(text.encode())
         twice = False
-    except Fault as fault:
+    except JsonError as fault:
         twice = fault.code == "duplicate-key"
     assert twice == (len(set(keys)) != len(keys))
 

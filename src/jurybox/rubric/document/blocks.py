@@ -36,14 +36,14 @@ class Heading(Block, frozen=True, kw_only=True):
 
 
 class Fence(Block, frozen=True, kw_only=True):
-    """A fenced block; ``info`` is what stands behind the opening fence."""
+    """A fenced block; ``info`` is the text after the opening fence."""
 
     info: str
     content: str
     closed: bool
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class TableRow(msgspec.Struct, frozen=True, kw_only=True):
     """A row of a table; ``written`` counts the cells in the text, which Markdown may have cut."""
 
     line: int
@@ -54,7 +54,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 class Table(Block, frozen=True, kw_only=True):
     """A table; the first row is its header."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +108,7 @@ class Body:
         return "\n\n".join(piece for piece in pieces if piece)
 
     def column(self, line: int, text: str = "") -> int:
-        """Return the column where ``text`` stands in a line, or else where the line begins."""
+        """Return the column of ``text`` in a line, or else the line's first."""
         raw = self.lines[line]
         found = raw.find(text) if text else -1
         return (found if found >= 0 else len(raw) - len(raw.lstrip(BLANK))) + 1
@@ -125,7 +125,7 @@ class Body:
     def _block(self, tokens: list[Token]) -> Block:
         first = tokens[0]
         start, end = first.map or (0, 0)
-        # A list, a table or a quote claims the blank lines behind it; they are nobody's.
+        # A list, a table or a quote claims the blank lines behind it; they belong to no block.
         while end > start + 1 and not self.lines[end - 1].strip(BLANK):
             end -= 1
         match first.type:
@@ -156,7 +156,7 @@ class Body:
         info = " ".join(token.info.split())
         return Fence(start=start, end=end, info=info, content=token.content, closed=closed)
 
-    def _rows(self, tokens: list[Token]) -> Iterator[Row]:
+    def _rows(self, tokens: list[Token]) -> Iterator[TableRow]:
         line, cells = 0, list[str]()
         for token in tokens:
             match token.type:
@@ -165,7 +165,9 @@ class Body:
                 case "inline":
                     cells.append(token.content.strip(BLANK))
                 case "tr_close":
-                    yield Row(line=line, cells=tuple(cells), written=_count_cells(self.lines[line]))
+                    yield TableRow(
+                        line=line, cells=tuple(cells), written=_count_cells(self.lines[line])
+                    )
                 case _:
                     pass
 
@@ -236,7 +238,7 @@ def _count_cells(line: str) -> int:
 _FENCE = "---"
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True):
+class MarkdownSource(msgspec.Struct, frozen=True, kw_only=True):
     """A document split in two.
 
     The body still has the front matter's lines, left empty, so its line numbers are the file's.
@@ -248,7 +250,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     body: str
 
 
-def read_source(data: bytes, findings: Findings) -> Source | None:
+def read_source(data: bytes, findings: Findings) -> MarkdownSource | None:
     """Decode and split a document; None where that can't be done."""
     text = decode(data, findings)
     if text is None:
@@ -258,7 +260,7 @@ def read_source(data: bytes, findings: Findings) -> Source | None:
     if lines[start].rstrip() != _FENCE:
         hint = "begin the file with a line `---`, then `id`, `version` and `scale`, then `---`"
         findings.add(Place(1), "no-front-matter", "the document has no front matter", hint)
-        return Source(sha256="", front_matter=None, first_line=1, body=text)
+        return MarkdownSource(sha256="", front_matter=None, first_line=1, body=text)
     if start > 0:
         problem = "the front matter doesn't begin on the first line"
         findings.add(Place(start + 1), "no-front-matter", problem, "remove the lines above it")
@@ -268,7 +270,7 @@ def read_source(data: bytes, findings: Findings) -> Source | None:
         hint = "close it with a second line `---`"
         findings.add(Place(start + 1), "no-front-matter", problem, hint)
         return None
-    return Source(
+    return MarkdownSource(
         sha256=hashlib.sha256(data).hexdigest(),
         front_matter="\n".join(lines[start + 1 : end]),
         first_line=start + 2,

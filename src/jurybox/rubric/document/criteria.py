@@ -1,4 +1,4 @@
-"""A criterion: its heading, its definition and what stands below them."""
+"""Read a criterion: its heading, its definition, its indicators and its levels."""
 
 import itertools
 import re
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from jurybox.documents.field_reader import NAME, NAME_MEND
+from jurybox.documents.field_reader import NAME, NAME_HINT
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import NUMBER, decimals_of, read_number, show_number
 from jurybox.errors import Unreadable
@@ -20,21 +20,21 @@ from jurybox.rubric.document.blocks import (
     Heading,
     Item,
     Listing,
-    Row,
     Table,
+    TableRow,
     Text,
     without_closing_hashes,
 )
 from jurybox.rubric.document.outline import RULES_INFO, check_swallowed
-from jurybox.rubric.model import UNLABELLED, Indicators, Level
+from jurybox.rubric.model import UNLABELED, Indicators, Level
 from jurybox.rubric.scale import Scale
 
 SEPARATOR = "<!-- list -->"
 """Keeps the canonical text from making a label of a line that only looks like one."""
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """A label with its lists, what is said about them, and the blocks that this takes up."""
+class ItemGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """A label with its lists, their text, and the blocks that they occupy."""
 
     label: str
     text: str
@@ -48,10 +48,10 @@ def read_indicators(
     end: int,
     structure: Sequence[Block],
     findings: Findings,
-) -> list[Group]:
-    """Read the lists of a criterion, each under the label it stands below.
+) -> list[ItemGroup]:
+    """Read the lists of a criterion, each under the label above it.
 
-    A heading is the label of the lists down to the next heading, with whatever is said in between.
+    A heading is the label of the lists down to the next heading, with the text in between.
     A line of its own just above a list can be the label too.
     """
     headings = [index for index, block in enumerate(blocks) if isinstance(block, Heading)]
@@ -63,10 +63,10 @@ def read_indicators(
     return groups
 
 
-def _lead_groups(body: Body, blocks: Sequence[Block], findings: Findings) -> list[Group]:
-    groups: list[Group] = []
+def _lead_groups(body: Body, blocks: Sequence[Block], findings: Findings) -> list[ItemGroup]:
+    groups: list[ItemGroup] = []
     for listing, above in _label_lines(body, blocks, below_heading=False):
-        label = UNLABELLED if above is None else _bare_label(body.lines[above.start])
+        label = UNLABELED if above is None else _bare_label(body.lines[above.start])
         groups.append(_own_group(body, label, listing, above, findings))
     return groups
 
@@ -77,7 +77,7 @@ def _heading_groups(
     stop: int,
     structure: Sequence[Block],
     findings: Findings,
-) -> list[Group]:
+) -> list[ItemGroup]:
     heading, *inside = blocks
     lists = list(_label_lines(body, inside, below_heading=True))
     groups = [
@@ -90,8 +90,8 @@ def _heading_groups(
         others = [block for group in groups for block in group.taken]
         holes = [block for block in inside if block in structure or block in others]
         without = sorted([*holes, *mine], key=lambda block: block.start)
-        group = Group(
-            label=_bare_label(heading.text) or UNLABELLED,
+        group = ItemGroup(
+            label=_bare_label(heading.text) or UNLABELED,
             text=_without_separator(body.text(heading.end, stop, without)),
             items=tuple(item for listing in mine for item in _items(body, listing, findings)),
             taken=_around(Block(start=heading.start, end=stop), holes),
@@ -102,9 +102,11 @@ def _heading_groups(
 
 def _own_group(
     body: Body, label: str, listing: Listing, above: Block | None, findings: Findings
-) -> Group:
+) -> ItemGroup:
     taken = (listing,) if above is None else (above, listing)
-    return Group(label=label, text="", items=tuple(_items(body, listing, findings)), taken=taken)
+    return ItemGroup(
+        label=label, text="", items=tuple(_items(body, listing, findings)), taken=taken
+    )
 
 
 def _without_separator(text: str) -> str:
@@ -115,7 +117,7 @@ def _without_separator(text: str) -> str:
 
 
 def _around(whole: Block, holes: Sequence[Block]) -> tuple[Block, ...]:
-    """Return what is left of a stretch of lines beside the blocks that others take."""
+    """Return the lines of a range that no block occupies."""
     pieces: list[Block] = []
     at = whole.start
     for hole in holes:
@@ -195,7 +197,7 @@ def _check_numbers(items: Sequence[Item], findings: Findings) -> None:
         findings.add(Place(items[0].line + 1), "list-numbers", problem, hint)
 
 
-def merge_groups(groups: Sequence[Group]) -> tuple[Indicators, ...]:
+def merge_groups(groups: Sequence[ItemGroup]) -> tuple[Indicators, ...]:
     """Return the indicators; lists with the same label are one."""
     items: dict[str, list[str]] = {}
     texts: dict[str, list[str]] = {}
@@ -270,7 +272,7 @@ def _read_heading(text: str, place: Place, findings: Findings) -> tuple[str, str
         name, criterion_id = text, snake_case(text)
     if NAME.fullmatch(criterion_id) is None:
         problem = f"the heading `{text}` gives no usable id" if text else "a criterion has no name"
-        hint = f"put one in backticks behind the heading; {NAME_MEND}"
+        hint = f"put one in backticks behind the heading; {NAME_HINT}"
         findings.add(place, "bad-criterion-id", problem, hint)
     return name, criterion_id
 
@@ -305,7 +307,7 @@ class Levels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_levels(body: Body, table: Table, scale: Scale | None, findings: Findings) -> Levels:
-    """Read a criterion's table of levels and hold it against the scale, where that is known."""
+    """Read a criterion's table of levels and check it against the scale, if known."""
     header = table.rows[0]
     width = len(header.cells)
     if _RANGE.fullmatch(_bare_cell(header.cells[0])):
@@ -370,7 +372,7 @@ def _ends(level: Level) -> str:
 
 
 def _read_level(
-    body: Body, row: Row, width: int, scale: Scale | None, findings: Findings
+    body: Body, row: TableRow, width: int, scale: Scale | None, findings: Findings
 ) -> Level | None:
     place = Place(row.line + 1, body.column(row.line, row.cells[0]))
     if row.written > width:

@@ -8,7 +8,7 @@ import msgspec
 
 from jurybox.documents.field_reader import (
     NAME,
-    NAME_MEND,
+    NAME_HINT,
     Fields,
     kind_of,
     options_of,
@@ -218,7 +218,7 @@ def parse_name(text: str) -> str:
 
     """
     if NAME.fullmatch(text) is None:
-        raise Unreadable(f"`{text}` can't be a name", NAME_MEND)
+        raise Unreadable(f"`{text}` can't be a name", NAME_HINT)
     return text
 
 

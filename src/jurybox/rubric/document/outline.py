@@ -1,4 +1,4 @@
-"""The outline of a document: its title, its ``##`` sections and what stands in them."""
+"""The outline of a document: its title, its ``##`` sections and their content."""
 
 import bisect
 import itertools
@@ -22,7 +22,7 @@ _TITLE, _PART, _CRITERION = 1, 2, 3
 _STRUCTURAL = (CRITERIA, LEXICONS, JUDGE_PROMPT)
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class DocumentPart(msgspec.Struct, frozen=True, kw_only=True):
     """A ``##`` section: its heading, the blocks below it and the line it ends before."""
 
     heading: Heading
@@ -51,9 +51,9 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
 
     title: str
     description: str
-    parts: tuple[Part, ...]
+    parts: tuple[DocumentPart, ...]
 
-    def part(self, name: str) -> Part | None:
+    def part(self, name: str) -> DocumentPart | None:
         """Return the section with a meaning."""
         return next((part for part in self.parts if part.structure == name), None)
 
@@ -66,7 +66,7 @@ def read_outline(
     title = _read_title(body, headings, findings, whole=whole)
     starts = [heading for heading in headings if heading.rank == _PART]
     parts = tuple(
-        Part(heading=heading, blocks=blocks, end=end)
+        DocumentPart(heading=heading, blocks=blocks, end=end)
         for heading, blocks, end in below(starts, body.blocks, len(body.lines))
     )
     _check_parts(parts, findings, whole=whole, needs_criteria=needs_criteria)
@@ -93,13 +93,13 @@ def _read_title(
         findings.add(Place(extra.start + 1), "second-title", problem, "make it a `##` section")
     first = body.blocks[0].start if body.blocks else 0
     if title is not None and first < title.start:
-        problem, hint = "text stands before the title", "move it below the title"
+        problem, hint = "there is text before the title", "move it below the title"
         findings.add(Place(first + 1), "text-before-title", problem, hint)
     return title
 
 
 def _check_parts(
-    parts: Sequence[Part], findings: Findings, *, whole: bool, needs_criteria: bool
+    parts: Sequence[DocumentPart], findings: Findings, *, whole: bool, needs_criteria: bool
 ) -> None:
     for name in _STRUCTURAL:
         found = [part for part in parts if part.structure == name]
@@ -120,7 +120,9 @@ def _check_parts(
             )
 
 
-def _check_missing(name: str, parts: Sequence[Part], findings: Findings, *, needed: bool) -> None:
+def _check_missing(
+    name: str, parts: Sequence[DocumentPart], findings: Findings, *, needed: bool
+) -> None:
     meant = closest(name, [part.title for part in parts if part.structure is None])
     place = next((part.place for part in parts if part.title == meant), Place(1))
     if name == CRITERIA and needed:
@@ -148,15 +150,15 @@ def below(
         yield heading, tuple(blocks[first:last]), stop
 
 
-def criterion_headings(part: Part) -> list[Heading]:
+def criterion_headings(part: DocumentPart) -> list[Heading]:
     """Return the headings of the criteria in a section."""
     return [
         block for block in part.blocks if isinstance(block, Heading) and block.rank == _CRITERION
     ]
 
 
-def read_sections(body: Body, parts: Sequence[Part]) -> tuple[Section, ...]:
-    """Keep all other text, also what stands beside the structure of a structural section.
+def read_sections(body: Body, parts: Sequence[DocumentPart]) -> tuple[Section, ...]:
+    """Keep all other text, also the rest of a structural section.
 
     Structural sections come first, since their place in a document means nothing.
     """
@@ -215,7 +217,7 @@ def check_ends(body: Body, findings: Findings) -> bool:
 
 
 def check_stray(body: Body, read: Sequence[Block], findings: Findings) -> None:
-    """Note what nobody read; ``read`` are the tables and fenced blocks that were."""
+    """Report blocks that were not read; ``read`` are the tables and fenced blocks that were."""
     taken = {block.start for block in read}
     for block in body.blocks:
         if isinstance(block, Fence) and block.closed and block.start not in taken:
@@ -242,13 +244,13 @@ def _check_info(info: str, place: Place, findings: Findings) -> None:
             f"put rules as `{RULES_INFO}` into a criterion and lexicons as `{LEXICONS_INFO}`"
             " under `## Lexicons`, not inside a list or a quote"
         )
-        problem = f"the fenced block `{info}` is not read where it stands"
+        problem = f"the fenced block `{info}` is not read in this place"
         findings.add(place, "unread-block", problem, hint)
 
 
 def _check_header(header: str, place: Place, findings: Findings) -> None:
     if header.strip("*_` ").casefold() == "score":
-        problem = "the table of levels is not read where it stands"
+        problem = "the table of levels is not read in this place"
         hint = "put it below a `###` heading under `## Criteria`, not inside a list or a quote"
         findings.add(place, "unread-block", problem, hint)
 
@@ -264,7 +266,7 @@ def _missing_end(body: Body, block: Html) -> str | None:
 
 
 def _check_headings(body: Body, block: Html, findings: Findings) -> None:
-    """Other HTML goes on to the next blank line, whatever stands there."""
+    """Other HTML continues to the next blank line."""
     lines = body.lines[block.start : block.end]
     if _end_of(lines[0].lstrip().lower()) is not None:
         return

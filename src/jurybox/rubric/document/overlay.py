@@ -42,7 +42,7 @@ Entry = tuple[Scalar, Node]
 def changed_rules(inherited: Pairs, own: Pairs, findings: Findings) -> Pairs:
     """Return a rules block with what another one, of an overlay, says of it.
 
-    Whatever isn't a change that can be made is left as it stands, for the reader of rules to note.
+    A change that can't be made is left in place, for the reader of rules to report.
     """
     before = {key.text: (key, value) for key, value in inherited.pairs}
     after = dict(before)
@@ -126,7 +126,7 @@ def _changed_rules(rules: list[Node], own: Items, findings: Findings) -> Items:
             continue
         if key.text == REMOVE:
             for other, _ in rest.pairs:
-                problem = f"`{other.text}` means nothing beside `{REMOVE}`"
+                problem = f"`{other.text}` means nothing next to `{REMOVE}`"
                 findings.add(other.place, "unused-key", problem, "leave it out")
             left[at] = None
         else:
@@ -188,7 +188,7 @@ def _replaced(old: Node, rest: Pairs) -> Node:
 
 EXTENDS: Final = "extends"
 MOST_BASES: Final = 5
-"""So many documents may stand behind one another; nobody could follow more."""
+"""The longest chain of bases."""
 
 
 class Base(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,7 +204,7 @@ class Base(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Find = Callable[[str], Base]
-"""Finds a document by what stands behind ``extends``, or raises an `InputError`."""
+"""Finds a document by the value of ``extends``, or raises an `InputError`."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -379,7 +379,7 @@ class Overlay:
     def warn(self, whole: Rubric, earlier: Sequence[Finding], warnings: Findings) -> None:
         """Note criteria that the document adds and that the base's judge prompt doesn't mention.
 
-        ``earlier`` are the warnings of the base, which hold as long as its judge prompt stands.
+        ``earlier`` are the warnings of the base, which apply as long as its judge prompt is kept.
         """
         template = whole.template
         if template is None or template != self.base.template:
@@ -387,9 +387,9 @@ class Overlay:
         for each in earlier:
             warnings.add(self._at, each.code, each.problem, each.hint)
         unmentioned = REPLY_FORMATS[whole.protocol.reply_format].unmentioned
-        told = _words(template.text)
+        words = _words(template.text)
         for text in self._new:
-            if _words(text.id) in told or _words(text.name) in told:
+            if _words(text.id) in words or _words(text.name) in words:
                 continue
             prompt = f"the judge prompt of the base `{self.base.id}`"
             problem = f"{prompt} doesn't mention `{text.id}`: {unmentioned}"

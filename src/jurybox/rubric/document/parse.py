@@ -13,7 +13,7 @@ from jurybox.documents.field_reader import Fields
 from jurybox.documents.findings import Findings, Lines, Place, TooManyError
 from jurybox.documents.plain_yaml import Pairs
 from jurybox.errors import RubricError
-from jurybox.rubric.document.blocks import Block, Body, Fence, Source, read_source
+from jurybox.rubric.document.blocks import Block, Body, Fence, MarkdownSource, read_source
 from jurybox.rubric.document.criteria import CriterionText, Levels, read_criterion, read_levels
 from jurybox.rubric.document.front_matter import (
     Head,
@@ -26,8 +26,8 @@ from jurybox.rubric.document.outline import (
     JUDGE_PROMPT,
     LEXICONS,
     LEXICONS_INFO,
+    DocumentPart,
     Outline,
-    Part,
     below,
     check_ends,
     check_stray,
@@ -89,7 +89,7 @@ def _check_braces(text: str, names: dict[str, int], lines: Lines, findings: Find
             findings.add(lines.place(match.start()), "unknown-placeholder", problem, hint)
     for match in _SINGLE.finditer(text) if doubles else ():
         if match[1] in PLACEHOLDERS:
-            problem = f"`{match[0]}` is plain text beside placeholders in double braces"
+            problem = f"`{match[0]}` is plain text next to placeholders in double braces"
             hint = f"write `{{{match[0]}}}`"
             findings.add(lines.place(match.start()), "unknown-placeholder", problem, hint)
 
@@ -164,7 +164,7 @@ def check_rubric(document: str | bytes, find: Find | None = None) -> Reading:
     # A lone surrogate can't be UTF-8; let it through here so that it becomes a finding.
     data = document if isinstance(document, bytes) else document.encode("utf-8", "surrogatepass")
     # A command reads the same document for several purposes; one that extends none is always the
-    # same, whoever could find its base.
+    # same, whether or not its base can be found.
     return _check(data, find, ()) if EXTENDS.encode() in data else _check_alone(data)
 
 
@@ -197,7 +197,7 @@ def _check(data: bytes, find: Find | None, chain: tuple[str, ...]) -> Reading:
 
 
 def _read(
-    source: Source,
+    source: MarkdownSource,
     find: Find | None,
     chain: tuple[str, ...],
     findings: Findings,
@@ -226,7 +226,7 @@ def _read_base(chain: tuple[str, ...], base: Base) -> Reading:
 
 
 def _assemble(
-    source: Source, fields: Fields | None, overlay: Overlay | None, findings: Findings
+    source: MarkdownSource, fields: Fields | None, overlay: Overlay | None, findings: Findings
 ) -> Rubric | None:
     body = Body(source.body)
     whole = check_ends(body, findings)
@@ -285,7 +285,7 @@ def _read_criteria(body: Body, outline: Outline, findings: Findings) -> list[Cri
         findings.add(part.place, "no-criteria", f"`## {CRITERIA}` holds no criterion", hint)
     if len(headings) > _MOST_CRITERIA:
         problem = f"there are more than {_MOST_CRITERIA} criteria"
-        findings.add(part.place, "too-large", problem, "nobody can judge by that many")
+        findings.add(part.place, "too-large", problem, "split it into several rubrics")
     texts: list[CriterionText] = []
     first_lines: dict[str, int] = {}
     found = below(headings, part.blocks, part.end)
@@ -355,7 +355,7 @@ class _Building:
         return build_rules(node, scale, self._shared, self._findings)
 
 
-def _only_fence(body: Body, part: Part, wanted: str, findings: Findings) -> Fence | None:
+def _only_fence(body: Body, part: DocumentPart, wanted: str, findings: Findings) -> Fence | None:
     fences = [block for block in part.blocks if isinstance(block, Fence)]
     if len(fences) == 1:
         return fences[0]

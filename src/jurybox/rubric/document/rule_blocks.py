@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from jurybox.documents.field_reader import NAME, NAME_MEND, Fields, kind_of
+from jurybox.documents.field_reader import NAME, NAME_HINT, Fields, kind_of
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import show_number
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
@@ -39,7 +39,7 @@ def read_lexicons(pairs: Iterable[tuple[Scalar, Node]], findings: Findings) -> I
     for key, value in pairs:
         if NAME.fullmatch(key.text) is None:
             problem = f"`{key.text}` can't be the name of a lexicon"
-            findings.add(key.place, "bad-name", problem, NAME_MEND)
+            findings.add(key.place, "bad-name", problem, NAME_HINT)
         match: Match = "word-start"
         phrases: Node | None = value
         if isinstance(value, Pairs):

@@ -153,9 +153,7 @@ def _comparisons(fields: Fields, key: str, names: _Names) -> Iterator[Comparison
 def _scalar(node: Node, code: str, parse: Callable[[str], T], findings: Findings) -> T | None:
     if isinstance(node, Scalar):
         return parse_at(node, code, parse, findings)
-    findings.add(
-        node.place, code, f"{kind_of(node)} stands where a text is wanted", "write one line"
-    )
+    findings.add(node.place, code, f"{kind_of(node)} is given instead of a text", "write one line")
     return None
 
 

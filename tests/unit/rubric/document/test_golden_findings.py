@@ -111,7 +111,7 @@ MADE: dict[str, tuple[bytes, list[str]]] = {
     "more-than-100-criteria": (
         SOUND + b"".join(b"\n### Tone %d\n" % number for number in range(100)),
         [
-            "8:1: there are more than 100 criteria; nobody can judge by that many [too-large]",
+            "8:1: there are more than 100 criteria; split it into several rubrics [too-large]",
         ],
     ),
     "more-than-100-findings": (
