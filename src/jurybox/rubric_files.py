@@ -43,7 +43,7 @@ class RubricFiles:
         """Return the user's own rubrics by name."""
         if not self._folder.is_dir():
             return {}
-        # A pipe would wait for somebody to write into it.
+        # Reading a pipe would block until another process writes into it.
         paths = sorted(path for path in self._folder.glob(f"*{_ENDING}") if not path.is_fifo())
         return {shown(path.name.removesuffix(_ENDING)): path for path in paths}
 

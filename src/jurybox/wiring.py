@@ -1,6 +1,6 @@
 """The one place that builds things from settings.
 
-What a function builds it imports itself, so that nobody pays for parts that a command doesn't use.
+Functions import what they build, so that a command loads only the parts that it uses.
 """
 
 import os
@@ -304,7 +304,7 @@ DEFAULT_JUDGE_NOTICE = (
 def embedded_judge() -> str | None:
     """Return the embedded judge's name; None where it isn't on this machine.
 
-    It is never fetched by itself: a gigabyte is nobody's default.
+    It is never downloaded without being asked for: it takes a gigabyte.
     """
     from jurybox.models.local.files import default_judge, installed_runtime, path_of
 
@@ -314,7 +314,7 @@ def embedded_judge() -> str | None:
 
 
 def no_judge_error(problem: str, hint: str, where: str = "") -> InputError:
-    """Say that a judge is needed, and both ways to have one."""
+    """Return the error for a missing judge, with both ways to get one."""
     from jurybox.models.local.files import default_judge, format_bytes, installed_runtime
 
     extra = "" if installed_runtime() else '`pip install "jurybox[local]"` and '

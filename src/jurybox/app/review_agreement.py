@@ -1,4 +1,4 @@
-"""How the judges of a run stand with the people who have reviewed it so far."""
+"""Measure how far a run's judges agree with its reviewers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -25,18 +25,17 @@ from jurybox.rubric.model import Rubric
 from jurybox.statistics.bootstrap import Resampling
 from jurybox.statistics.estimates import Estimate
 
-# Half as many draws as elsewhere: this is computed whenever somebody looks, and the ends of an
-# interval hardly move.
+# Half as many draws as elsewhere: this is computed on request, and intervals hardly change.
 _DRAWN: Final = Resampling(resamples=1000)
 
 
 class ReviewEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What the desk knows.
+    """The reviews of a run and its samples.
 
     Attributes:
-        every: the reviews that stand.
-        blind: those that stand of the blind ones.
-        part: the samples that were drawn at random.
+        every: the active reviews.
+        blind: the active blind reviews.
+        part: the samples drawn at random.
         stored: returns a sample by its number.
 
     """
@@ -51,7 +50,7 @@ class ReviewEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def review_agreement(known: ReviewEvidence) -> ReviewAgreement:
-    """Return how the judges stand with people.
+    """Return how far the judges agree with the reviewers.
 
     Raises:
         IncompleteError: the run can't be read.
@@ -61,7 +60,7 @@ def review_agreement(known: ReviewEvidence) -> ReviewAgreement:
     found = _cases(known, by_number(blind))
     flagged = {each.number for each in blind if each.queued}
     random = _part(known, [found[number] for number in found if number in part.reviewed])
-    # People can only be held against each other where there are several; and to compare everything
+    # Reviewers are compared with each other only where there are several; and comparing everything
     # takes as long as all the rest.
     whole = random.agreement if len(found) == random.samples else None
     if whole is None and len({each.reviewer for each in blind}) > 1:
@@ -101,8 +100,8 @@ def labels_of(reviews: Sequence[Review], part: RandomPart) -> dict[int, Gold]:
 
 def _estimates(known: ReviewEvidence) -> tuple[CorrectedMetric, ...]:
     labels = labels_of(known.blind, known.part)
-    told = any(gold.scores or gold.winners for gold in labels.values())
-    if known.part.needed or not told:
+    labeled = any(gold.scores or gold.winners for gold in labels.values())
+    if known.part.needed or not labeled:
         return ()
     drawn = known.part.reviewed | known.part.missed
     return estimate(
@@ -117,10 +116,10 @@ def _part(known: ReviewEvidence, found: Sequence[GoldCase]) -> SubsetAgreement:
 def _compared(known: ReviewEvidence, found: Sequence[GoldCase]) -> Agreement | None:
     from jurybox.calibration.judge_comparison import Options, compare
 
-    told = [case for case in found if case.gold.scores or case.gold.winners]
-    if not told:
+    labeled = [case for case in found if case.gold.scores or case.gold.winners]
+    if not labeled:
         return None
-    made = compare(told, known.rubric, Options(resampling=_DRAWN))
+    made = compare(labeled, known.rubric, Options(resampling=_DRAWN))
     return msgspec.structs.replace(made, criteria=tuple(_bounded(each) for each in made.criteria))
 
 

@@ -1,7 +1,7 @@
-"""The desk at which people review a run's samples: one door for pages, programs and commands.
+"""The review desk of a run: what reviewers see, submit and withdraw.
 
-Nothing is ever changed here: a review is a row more, and so is its withdrawal. Whatever the desk
-knows it reads anew, so that any number of people can sit at it, in any number of windows.
+Reviews and withdrawals are appended rows, never changed. A desk keeps no state of its own, so any
+number of reviewers can use one.
 """
 
 from collections import OrderedDict
@@ -36,8 +36,8 @@ from jurybox.review.reviews import (
     Queue,
     Review,
     active_reviews,
+    active_rows,
     is_led,
-    standing_rows,
     verdict_text,
     withdrawal_text,
 )
@@ -87,11 +87,11 @@ class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
         samples: how many the run will have.
         queued: how many of those it has need a person.
         mine: how many of the queued this reviewer has reviewed.
-        anyone: how many of the queued somebody has.
-        reviews: how many reviews stand, of whichever samples.
+        anyone: how many of the queued have a review.
+        reviews: the number of active reviews.
         reviewers: who has reviewed.
         drawn: how many samples of the random part have been come to.
-        labelled: how many of these somebody gave a label, blind.
+        labelled: how many of these have a blind label.
         needed: how many more the random part needs before figures are corrected by it.
         waiting: how many reviewed samples count for nothing yet, since ``passed`` samples before
             them in the random order have no blind review.
@@ -146,9 +146,8 @@ class ReviewDesk:
     ) -> ReviewCase | None:
         """Return the next sample that a reviewer hasn't reviewed; None where there is none.
 
-        ``flagged`` are those that need a person, the most urgent first; ``random`` all of them in
-        an order drawn for the run. Behind the number ``after`` it goes on, and begins anew at the
-        end, so that what was passed over comes back.
+        ``flagged`` are those that need review, the most urgent first; ``random`` all of them in an
+        order drawn for the run. The search starts behind the number ``after`` and wraps around.
 
         Raises:
             InputError: the name is none, or there is no such queue.
@@ -158,7 +157,7 @@ class ReviewDesk:
         name = read_reviewer(reviewer)
         if read_queue(kind) == "picked":
             raise InputError("what is picked has no order", "take `flagged` or `random`", "queue")
-        rows = standing_rows(self.store.reviews(self.run.id))
+        rows = active_rows(self.store.reviews(self.run.id))
         known = {row.number for row in rows if row.reviewer == name}
         # A short page is enough to find one sample more than the reviewer knows.
         page = min(MOST, len(known) + 1) if after is None else MOST
@@ -202,7 +201,7 @@ class ReviewDesk:
         mine = next(iter(self._said(rows).every), None)
         blind = self.blind and not is_led(rows)
         if mine is not None and not blind:
-            self._unrevealed.discard(mine.id)  # why the sample is queued tells of the verdict
+            self._unrevealed.discard(mine.id)  # the reasons reveal the verdict
         return case_of(stored, self.rubric, name, read, mine, blind=blind)
 
     def submit(
@@ -216,44 +215,44 @@ class ReviewDesk:
     ) -> ReviewRow:
         """Store a verdict, which names two responses in the order that they were shown in.
 
-        Who has reviewed the sample before has seen what the judges say, so that another review of
-        it isn't blind, whatever ``shown`` says; but for those who took it back before that.
+        A second review of a sample isn't blind, whatever ``shown`` says, unless the first was
+        withdrawn before its author saw the judges' verdict.
 
         Raises:
             InputError: the verdict is none on the run's rubric, or the name, the comment, the queue
                 or the order is none.
-            IncompleteError: the run can't be read, or the store is in trouble.
+            IncompleteError: the run can't be read, or the store failed.
 
         """
         name, words = read_reviewer(reviewer), read_comment(comment)
         stored = self.stored(number)
         given = verdict.as_data() if isinstance(verdict, HumanVerdict) else verdict
-        told = read_verdict(given, self.rubric, pair=stored.is_pair)
+        read = read_verdict(given, self.rubric, pair=stored.is_pair)
         blind = shown.blind and self.blind and not is_led(self._rows_of(number, name))
         queue, order = read_queue(shown.queue), read_order(shown.order)
         order = order if stored.is_pair else "AB"
         queued = facets_of(stored.sample).urgency > 0
         how = Circumstances(queue=queue, order=order, blind=blind)
-        text = verdict_text(told.in_order(order), how, queued=queued)
+        text = verdict_text(read.in_order(order), how, queued=queued)
         row = self._add(stored.sample, name, REVIEW, verdict=text, comment=words)
         if blind:
             self._unrevealed.add(row.id)
         return row
 
     def undo(self, reviewer: str) -> ReviewRow | None:
-        """Withdraw the newest review of a reviewer that stands; None where there is none.
+        """Withdraw a reviewer's newest active review; None where there is none.
 
-        Whoever takes a review back before they were shown the judges' verdict may score the sample
-        anew, and blind; that is stored with the withdrawal.
+        The withdrawal records whether the judges' verdict had been shown: if not, the sample may be
+        scored blind again.
 
         Raises:
             InputError: the name is none.
-            IncompleteError: the run can't be read, or the store is in trouble.
+            IncompleteError: the run can't be read, or the store failed.
 
         """
         name = read_reviewer(reviewer)
-        # Not even what can't be read must stay.
-        rows = standing_rows(self.store.reviews(self.run.id))
+        # Even a review that can't be read can be withdrawn.
+        rows = active_rows(self.store.reviews(self.run.id))
         last = next((row for row in reversed(rows) if row.reviewer == name), None)
         if last is None:
             return None
@@ -288,7 +287,7 @@ class ReviewDesk:
         )
 
     def reviews(self, *, blind: bool = False) -> tuple[Review, ...]:
-        """Return the reviews that stand, or those that stand of the blind ones.
+        """Return the active reviews, or only the blind ones.
 
         Raises:
             IncompleteError: one was changed, or can't be read.
@@ -298,7 +297,7 @@ class ReviewDesk:
         return found.blind if blind else found.every
 
     def active_reviews(self) -> ActiveReviews:
-        """Return all that people say, held against the rubric.
+        """Return the active reviews, checked against the rubric.
 
         Raises:
             IncompleteError: one was changed, or can't be read.
@@ -356,14 +355,13 @@ class ReviewDesk:
             {each.number for each in blind},
             max(drawn, key=self.order.place, default=None),
             present=self._present(),
-            labelled={each.number for each in blind if each.verdict.tells},
+            labelled={each.number for each in blind if each.verdict.is_label},
         )
 
     def standing(self) -> "ReviewAgreement | None":
-        """Return how the judges stand with people so far; None where no review stands.
+        """Return how far the judges agree with the reviewers; None without active reviews.
 
-        It reads every result of the run, and takes numpy. Most of the time goes into intervals: by
-        and large a second for 1,000 reviewed samples and 6 criteria.
+        Reads every result of the run: about a second for 1,000 reviewed samples and 6 criteria.
 
         Raises:
             IncompleteError: the run can't be read.

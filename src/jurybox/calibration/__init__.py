@@ -1,1 +1,1 @@
-"""Judges held against people: what people said, and how a judge's instructions get better by it."""
+"""Calibration: compare judges with people's labels, tune rubrics, and measure biases."""

@@ -1,4 +1,4 @@
-"""From what a run tells to the figures of its judges' biases."""
+"""Bias metrics of a run's judges."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

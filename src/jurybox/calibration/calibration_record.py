@@ -214,7 +214,7 @@ class GoldSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """A judge with a rubric, held against people.
+    """A judge with a rubric, compared with people.
 
     Attributes:
         id: its name.
@@ -223,10 +223,10 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
         rubric_version: the version.
         rubric_sha256: of its document.
         judges: who judged.
-        judge_version: which versions of them, as names and providers tell.
+        judge_version: their versions, from names and providers.
         prompt_sha256: of the words in which they were asked.
         votes: how many votes a sample got.
-        gold: what they were held against.
+        gold: the labels.
         seed: of the split and of the intervals.
         figures: how far they agree with people.
         runs: the runs that all of it rests on.
@@ -266,7 +266,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CalibrationStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run stands with people.
+    """The calibration that applies to a run.
 
     Attributes:
         id: the calibration's.
@@ -291,8 +291,8 @@ class CalibrationStatus(msgspec.Struct, frozen=True, kw_only=True):
         if self.stale:
             why = ", ".join(self.stale)
             return f"calibration is stale: {why} since ({self.rubric_version}, {self.date})"
-        told = ", ".join(f"{name} {_shown(value)}" for name, value in self.agreement.items())
-        return f"calibrated: {told} with people (n {self.n}, {self.date})"
+        kappas = ", ".join(f"{name} {_shown(value)}" for name, value in self.agreement.items())
+        return f"calibrated: {kappas} with people (n {self.n}, {self.date})"
 
 
 def calibration_status(known: Sequence[Calibration], setting: Setting) -> CalibrationStatus | None:

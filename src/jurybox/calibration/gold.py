@@ -41,7 +41,7 @@ class Gold(msgspec.Struct, frozen=True, kw_only=True):
     winners: dict[str, Side] = {}
 
     def score(self, criterion: str) -> float | None:
-        """Return the mean of what people gave; None where nobody gave anything."""
+        """Return the mean score; None without any."""
         given = self.scores.get(criterion)
         return math.fsum(given.values()) / len(given) if given else None
 
@@ -67,7 +67,7 @@ def read_gold(metadata: Mapping[str, object], scales: Mapping[str, Scale]) -> Go
     are fine.
 
     Raises:
-        InputError: what is there can't be gold; the caller knows where it stands.
+        InputError: a label can't be used; the caller adds its place.
 
     """
     scores, winners = (_unpacked(metadata.get(name)) for name in (GOLD, GOLD_WINNER))
@@ -172,7 +172,7 @@ class GoldCase(msgspec.Struct, frozen=True, kw_only=True):
         id: the sample's.
         gold: what people say.
         verdict: what the judges say.
-        task: what was asked, for whoever looks at a disagreement.
+        task: the request.
         response: what was answered.
         response_b: what another one answered, where two are compared.
         comments: why people say so, by criterion, or on the whole.
@@ -197,7 +197,7 @@ class GoldCase(msgspec.Struct, frozen=True, kw_only=True):
         return self.response_b is not None
 
     def comment(self, criterion: str) -> str:
-        """Return why people say so; empty where they don't tell."""
+        """Return people's comment on a criterion, or on the whole sample."""
         return self.comments.get(criterion) or self.comments.get(WHOLE, "")
 
 
@@ -233,7 +233,7 @@ def read_verdict(report: EvaluationReport | None, rubric: Rubric) -> JudgeVerdic
 
 
 def usable(row: Row, gold: Gold | None) -> Gold | None:
-    """Return the part of a row's gold that its verdict can be held against; None without any.
+    """Return the part of a row's gold that its verdict can be compared with; None without any.
 
     Two responses are compared, so that only a winner says something about them; a single response
     has scores and no winner.

@@ -1,4 +1,4 @@
-"""A judge held against people, criterion by criterion."""
+"""Compare a judge with people, criterion by criterion."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
@@ -206,7 +206,7 @@ def _bias_sentence(name: str, made: PairedComparison) -> str:
 
 
 def doubt_of(made: PairedComparison) -> str:
-    """Say why a difference is undecided whose interval leaves zero out; else nothing.
+    """Return why a difference is undecided though its interval excludes zero; else "".
 
     A verdict needs the p value too, which is made differently and may disagree near the border.
     """
@@ -219,7 +219,7 @@ def doubt_of(made: PairedComparison) -> str:
 
 
 def _digits(share: float) -> float:
-    """Return a share with three digits that tell something."""
+    """Return a share with three significant digits."""
     return float(f"{share:.3g}")
 
 

@@ -1,4 +1,4 @@
-"""What a run tells about its judges, as numbers: no text of it is kept."""
+"""A run's votes and scores as numbers, for bias metrics; no text is kept."""
 
 import re
 from typing import Final
@@ -131,7 +131,7 @@ class ObservedVote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Observations(msgspec.Struct, kw_only=True):
-    """All that a run tells; ``criteria`` are those of its rubric."""
+    """All observations of a run; ``criteria`` are those of its rubric."""
 
     criteria: tuple[str, ...] = ()
     scored: list[ScoredResponse] = []

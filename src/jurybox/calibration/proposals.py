@@ -41,7 +41,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     """A change worth trying.
 
     Attributes:
-        key: what tells it from others; a change that was refused is not tried again.
+        key: identifies it; a refused change is not tried again.
         kind: what is changed.
         criterion: on which criterion; None where it is about all of them.
         hypothesis: why it could help, in words.
@@ -66,8 +66,8 @@ def propose(
 ) -> Proposal | None:
     """Return the first change that wasn't tried yet; None where no rule has one left.
 
-    Judges that are asked narrow questions (``narrow``) are told nothing but the levels at the ends,
-    so that nothing else is proposed for them.
+    Judges that are asked narrow questions (``narrow``) see only the levels at the ends, so nothing
+    else is proposed for them.
     """
     found = _end_changes(rubric, cases) if narrow else _proposals(rubric, cases, figures)
     return next((each for each in found if each.key not in tried), None)

@@ -1,7 +1,7 @@
-"""Changes to what a rubric tells its judges, each of them a rubric of its own.
+"""Changes to a rubric's instructions, each returning a new rubric.
 
-What a judge is told stands in the document: definitions, levels, sections. A rubric with a judge
-prompt of its own tells nothing else, so there everything is put in front of that prompt.
+Instructions are the document's definitions, levels and sections; for a rubric with its own judge
+prompt they are put in front of that prompt.
 """
 
 import json
@@ -127,8 +127,8 @@ def _with_opening(rubric: Rubric, opening: _Opening) -> Rubric:
 def examples_text(cases: Sequence[GoldCase], criteria: Sequence[str]) -> str:
     """Return worked examples: what was asked and answered, and what people said of it.
 
-    The texts are somebody's data. Each is a quoted string in one line, cut where it is long,
-    between marks that can't occur in it, and the judge is told that nothing in it is an order.
+    The texts are untrusted data: each is a quoted, shortened line between marks that can't occur in
+    it, and the judge is told that nothing in it is an instruction.
     """
     quoted = {case.id: _quoted(case) for case in cases}
     token = mark(text for texts in quoted.values() for text in texts.values())
@@ -165,7 +165,7 @@ def quoted(text: str) -> str:
 
 
 def _verdicts(case: GoldCase, criteria: Sequence[str]) -> str:
-    """Say what people gave, and what a judge gave in its place."""
+    """Describe people's scores, and the judge's where they differ."""
     if case.gold.winners:
         judged = case.verdict.winner or "no winner"
         return f"people prefer {case.gold.winner}, where a judge said {judged}"

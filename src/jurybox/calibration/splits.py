@@ -18,7 +18,7 @@ Part = Literal["tune", "select", "report"]
 PARTS: Final[tuple[Part, ...]] = ("tune", "select", "report")
 
 FEWEST: Final = 30
-"""With fewer, none of the parts would tell anything."""
+"""With fewer rows, each part would be too small."""
 
 # Of ten neighbours four, three and three; dealt in turn, so that each part gets of every kind.
 _DEAL: Final[tuple[Part, ...]] = (

@@ -27,10 +27,10 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     All figures are of blind reviews.
 
     Attributes:
-        reviews: how many stand, by so many ``reviewers`` of so many ``samples``.
+        reviews: how many are active, with their ``reviewers`` and the number of ``samples``.
         open: how many of them count in no figure: made with the judges' verdict in sight.
-        random: on the random part, which tells of the whole run.
-        flagged: on the samples that need a person; these are the hard ones, and tell of themselves.
+        random: on the random part, which represents the whole run.
+        flagged: on the flagged samples, which represent only themselves.
         people: how far people agree with each other, by criterion, on whatever several reviewed.
         drawn: how many samples the random part has so far; ``skipped`` of them have no review.
         needed: how many more of them are needed before figures are corrected.
@@ -105,24 +105,24 @@ def _doubts(found: ReviewAgreement) -> Iterator[str]:
 
 
 def waiting_line(waiting: int, passed: int) -> str:
-    """Say why reviews from the random queue don't count yet, and what to do."""
+    """Return why reviews from the random queue don't count yet, and what to do."""
     samples, those = _counted(waiting, "reviewed sample"), "it" if passed == 1 else "them"
     before = f"{_counted(passed, 'sample')} before in the random order"
     have = "has" if passed == 1 else "have"
     wait = "waits" if waiting == 1 else "wait"
     return (
         f"{samples} {wait} to be counted: {before} {have} no blind review; go back to {those} in"
-        " the random queue, or have somebody else do it who hasn't seen the verdict"
+        " the random queue, or ask a reviewer who hasn't seen the verdict"
     )
 
 
 def _agreement(each: CriterionAgreement, *, by_rules: bool) -> str:
-    told = _joined(_same(each.exact.value), f"kappa {_ranged(each.kappa)}")
+    text = _joined(_same(each.exact.value), f"kappa {_ranged(each.kappa)}")
     if each.bias is not None and each.bias.value is not None:
         bias = Estimate(value=each.bias.value, n=each.n, interval=each.bias.interval)
         minus = "rules minus people" if by_rules else "judge minus people"
-        told = f"{told}, {minus} {_ranged(bias, told=True)}"
-    return f"{each.criterion}: {told} {_count(each.n)}"
+        text = f"{text}, {minus} {_ranged(bias, with_method=True)}"
+    return f"{each.criterion}: {text} {_count(each.n)}"
 
 
 def _same(share: float | None) -> str:
@@ -137,7 +137,7 @@ def _count(n: int) -> str:
     return f"(n {n}, too few to rely on)" if n < FEWEST else f"(n {n})"
 
 
-def _ranged(figure: Estimate, *, told: bool = False) -> str:
+def _ranged(figure: Estimate, *, with_method: bool = False) -> str:
     """Return a figure with its interval, and how that was made where it isn't as one expects."""
     if figure.value is None:
         return "unknown" if figure.reason is None else f"unknown ({figure.reason})"
@@ -145,7 +145,9 @@ def _ranged(figure: Estimate, *, told: bool = False) -> str:
     if made is None:
         return _near(figure.value)
     unusual = ("imagined", "clusters", "cut at")
-    method = f", {made.method}" if told and any(word in made.method for word in unusual) else ""
+    method = (
+        f", {made.method}" if with_method and any(word in made.method for word in unusual) else ""
+    )
     return f"{_near(figure.value)} ({_near(made.low)} to {_near(made.high)}{method})"
 
 

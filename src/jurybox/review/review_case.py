@@ -21,7 +21,7 @@ class ReviewCase(msgspec.Struct, frozen=True, kw_only=True):
         criteria: what is asked for; for two responses the winner, and by criterion if they like.
         queue: where it came from.
         blind: whether what the judges say is still unknown to this reviewer.
-        reasons: why it is queued; empty while it is to be scored blind, since that tells.
+        reasons: why it is queued; empty before a blind review, since they reveal the verdict.
         mine: what this reviewer has said of it before, in the order that is shown.
         comment: what they added then.
 

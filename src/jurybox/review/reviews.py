@@ -1,7 +1,7 @@
-"""What people say of a run's samples, and which of it stands.
+"""Reviews of a run's samples.
 
-A review is written once. A later one by the same person of the same sample takes its place, and a
-withdrawal takes one back; the rows of all of them stay.
+Reviews are appended. A later review of a sample by the same reviewer replaces the earlier one, and
+a withdrawal cancels one; all rows are kept.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ Score = int | float
 
 
 class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person says of one sample; None is "can't tell", which is no label.
+    """A reviewer's verdict on one sample; None means "can't tell", which is no label.
 
     Attributes:
         scores: by criterion; empty for two responses.
@@ -44,7 +44,7 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
         return not self.scores
 
     @property
-    def tells(self) -> bool:
+    def is_label(self) -> bool:
         """Whether it has any label."""
         return self.winner is not None or any(each is not None for each in self.scores.values())
 
@@ -74,7 +74,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         queue: ``flagged`` for what needs a person, ``random`` for the random part, ``picked`` where
-            somebody went to the sample by themselves.
+            the reviewer opened the sample directly.
         order: in which the two responses were shown.
         blind: whether the judges' verdict was hidden.
 
@@ -139,19 +139,19 @@ class _StoredVerdict(msgspec.Struct, frozen=True, kw_only=True):
     queued: bool = False
 
 
-class _TakenBack(msgspec.Struct, frozen=True, kw_only=True):
+class _Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
     seen: bool = True
 
 
 _KEPT: Final = msgspec.json.Decoder(_StoredVerdict)
-_TAKEN_BACK: Final = msgspec.json.Decoder(_TakenBack)
+_WITHDRAWAL: Final = msgspec.json.Decoder(_Withdrawal)
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 def verdict_text(verdict: HumanVerdict, shown: Circumstances, *, queued: bool) -> str:
     """Return a verdict as it is stored."""
-    told = {**verdict.as_data(), **msgspec.structs.asdict(shown), "queued": queued}
-    return _ENCODER.encode(told).decode()
+    data = {**verdict.as_data(), **msgspec.structs.asdict(shown), "queued": queued}
+    return _ENCODER.encode(data).decode()
 
 
 def read_review(row: ReviewRow) -> Review:
@@ -200,7 +200,7 @@ def active_reviews(rows: Iterable[ReviewRow]) -> ActiveReviews:
     """
     every: dict[tuple[str, int], Review] = {}
     blind: dict[tuple[str, int], Review] = {}
-    for row in standing_rows(rows):
+    for row in active_rows(rows):
         review = read_review(row)
         key = (row.reviewer, row.number)
         for kept in (every, blind) if review.shown.blind else (every,):
@@ -209,8 +209,8 @@ def active_reviews(rows: Iterable[ReviewRow]) -> ActiveReviews:
     return ActiveReviews(every=tuple(every.values()), blind=tuple(blind.values()))
 
 
-def standing_rows(rows: Iterable[ReviewRow]) -> tuple[ReviewRow, ...]:
-    """Return the reviews that nobody has withdrawn, also those that were said anew since."""
+def active_rows(rows: Iterable[ReviewRow]) -> tuple[ReviewRow, ...]:
+    """Return the reviews that aren't withdrawn, replaced ones included."""
     found = tuple(rows)
     gone = {(row.reviewer, row.of) for row in found if row.action == WITHDRAWAL}
     return tuple(
@@ -235,10 +235,9 @@ def withdrawal_text(*, seen: bool) -> str:
 
 
 def is_led(rows: Iterable[ReviewRow]) -> bool:
-    """Return whether a reviewer may know what the judges say, by all that they did about a sample.
+    """Return whether a reviewer may have seen the judges' verdict on a sample, by their rows on it.
 
-    Whoever has reviewed it may, but for those who took it back before they were shown the verdict:
-    a slip of the hand must not cost a label.
+    A review shows it, unless it was withdrawn first: a slip must not cost a label.
     """
     found = tuple(rows)
     unseen = {row.of for row in found if row.action == WITHDRAWAL and not _seen(row)}
@@ -247,7 +246,7 @@ def is_led(rows: Iterable[ReviewRow]) -> bool:
 
 def _seen(row: ReviewRow) -> bool:
     try:
-        return _TAKEN_BACK.decode(row.verdict).seen
+        return _WITHDRAWAL.decode(row.verdict).seen
     except msgspec.DecodeError:
         return True
 
@@ -260,7 +259,7 @@ def _blind(row: ReviewRow) -> bool:
 
 
 def gold_of(reviews: Iterable[Review]) -> Gold:
-    """Return what people say of one sample; what they can't tell is left out."""
+    """Return the labels of one sample."""
     scores: dict[str, dict[str, float]] = {}
     winners: dict[str, Side] = {}
     for each in reviews:

@@ -1,4 +1,4 @@
-"""Chance that anybody can draw again: which samples people are shown, and which response first."""
+"""Reproducible random choices: the order of samples, and which of two responses is first."""
 
 import hashlib
 from collections.abc import Collection, Container, Iterable
@@ -70,8 +70,8 @@ class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         size: how many samples the run will have.
         reviewed: the numbers of those that were drawn and reviewed.
-        labelled: of which of these somebody could tell something.
-        missed: the numbers of those that were drawn and nobody reviewed.
+        labelled: those of them with a label.
+        missed: the numbers of those that were drawn and not reviewed.
         waiting: the numbers of reviewed samples that count for nothing yet, since too many before
             them in the order are missing; ``passed`` is how many.
 
@@ -91,7 +91,7 @@ class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def skipped(self) -> int:
-        """How many of them nobody spoke about, though people went on behind them."""
+        """How many of them have no review, though later ones do."""
         return len(self.missed)
 
     @property
@@ -106,7 +106,7 @@ class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def too_many_missing(missing: int, drawn: int) -> bool:
-    """Return whether so many without a label make the rest of a random part no random choice."""
+    """Return whether too many samples of a random part have no label for it to be random."""
     return missing > drawn * _SKIPPABLE
 
 

@@ -61,7 +61,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
         dataset: a path, or ``langfuse:NAME``.
         target: None where the dataset carries the responses.
         repeats: how often every sample is run.
-        variance_sensitive: whether one run is too few to tell (A12).
+        variance_sensitive: whether results vary too much for a single run (A12).
         limit: how many rows to use, from the first.
         cache: whether a request that was answered before may be answered from the store.
 
@@ -354,7 +354,7 @@ def _open(data: bytes, findings: Findings) -> Fields | None:
         problem = f"the suite is {kind_of(node)}, not `key: value` lines"
         findings.add(node.place, "wrong-type", problem, "write `suite: my-suite` and so on")
         return None
-    # What is missing is missing from the file, wherever its first key stands.
+    # What is missing is missing from the file, wherever its first key is.
     whole = msgspec.structs.replace(node, place=Place(1))
     return Fields(whole, "the suite", SUITE_KEYS, findings)
 
