@@ -1,4 +1,4 @@
-"""What is said between a judge's flow and a model: requests, replies, failures."""
+"""The messages between a flow and a model: requests, replies, failures."""
 
 from typing import Literal
 

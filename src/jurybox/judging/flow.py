@@ -2,8 +2,8 @@
 
 A flow is a generator that yields requests and is sent their outcomes. It never waits, reads a clock
 or touches a socket, so one implementation serves sync and async callers, and the same flow driven
-again over stored replies comes to the same result. Transport trouble is the driver's to retry; bad
-content is the flow's to ask again.
+again over stored replies comes to the same result. The driver retries transport
+errors; the flow asks again for bad content.
 """
 
 from collections.abc import Callable, Generator
@@ -85,7 +85,7 @@ def _with_defect(request: ModelRequest, reply: ModelReply, defect: Defect) -> Mo
 
 
 def together(*flows: Flow[Any]) -> Flow[tuple[Any, ...]]:
-    """Step several flows side by side, with one merged batch of requests a round."""
+    """Step several flows side by side, with one merged batch of requests per round."""
     results: list[Any] = [None] * len(flows)
     waiting: dict[int, tuple[ModelRequest, ...]] = {}
     try:
@@ -97,7 +97,7 @@ def together(*flows: Flow[Any]) -> Flow[tuple[Any, ...]]:
                 mine, outcomes = outcomes[: len(batch)], outcomes[len(batch) :]
                 _step(waiting, results, index, flows[index], mine)
     finally:
-        # Whoever stops a conversation half-way stops all of it.
+        # A conversation that is stopped half-way stops as a whole.
         for flow in flows:
             flow.close()
     return tuple(results)

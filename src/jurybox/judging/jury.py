@@ -1,8 +1,8 @@
-"""Asking a jury in rounds: no further vote once none could change the outcome.
+"""The jury: which questions are asked about a sample, and how many votes are taken.
 
-A score, a preference or a winner that more than half of *all* the votes agree on stands, whatever
-the rest would say. So at first only as many votes are asked as could settle it, then as many as
-are still lacking. Without that wish all are asked at once.
+What more than half of *all* votes agree on is final, whatever the rest would say. With
+``stop_when_decided`` a jury asks in rounds: at first for as many votes as could decide, then for as
+many as are still needed. Without it all votes are asked for at once.
 """
 
 from collections import Counter
@@ -20,21 +20,18 @@ from jurybox.sample import Sample
 
 B = TypeVar("B")
 
-Lacking = Callable[[Sequence[B], int], int]
-"""How many votes are lacking at least, after those that were given, of so many in all."""
+VotesNeeded = Callable[[Sequence[B], int], int]
+"""The minimum number of further votes, given the votes so far and the size of the jury."""
 
 
-def in_rounds(flows: Sequence[Flow[B]], lacking: Lacking[B]) -> Flow[tuple[B, ...]]:
-    """Step as many flows side by side as are needed at least, until none is; return their results.
-
-    The results are those of the first flows; what is left was never asked.
-    """
-    if len(flows) == 1 and lacking((), 1) == 1:
-        # Most juries are one vote, which goes with nobody.
+def run_until_decided(flows: Sequence[Flow[B]], needed: VotesNeeded[B]) -> Flow[tuple[B, ...]]:
+    """Run the flows in rounds until no further vote is needed; return the results so far."""
+    if len(flows) == 1 and needed((), 1) == 1:
+        # Most juries are one vote, which needs no merging of batches.
         return ((yield from flows[0]),)
     given: tuple[B, ...] = ()
     try:
-        while len(given) < len(flows) and (more := lacking(given, len(flows))):
+        while len(given) < len(flows) and (more := needed(given, len(flows))):
             given += yield from together(*flows[len(given) : len(given) + more])
     finally:
         for flow in flows[len(given) :]:
@@ -43,36 +40,36 @@ def in_rounds(flows: Sequence[Flow[B]], lacking: Lacking[B]) -> Flow[tuple[B, ..
 
 
 def all_at_once(given: Sequence[object], votes: int) -> int:
-    """Ask everybody, whatever is said."""
+    """Need every vote, whatever the others say."""
     return votes - len(given)
 
 
-def lacking_scores(criteria: Sequence[str]) -> Lacking[Answer[Scores] | Unscored]:
-    """Return how many votes are lacking until every criterion has its score."""
+def votes_needed_for_scores(criteria: Sequence[str]) -> VotesNeeded[Answer[Scores] | Unscored]:
+    """Return what counts the votes needed until every criterion has its score."""
 
-    def lacking(given: Sequence[Answer[Scores] | Unscored], votes: int) -> int:
+    def needed(given: Sequence[Answer[Scores] | Unscored], votes: int) -> int:
         scores = [each.value.scores for each in given if isinstance(each, Answer)]
-        said = [[vote[name] for vote in scores] for name in criteria]
-        return _most_lacking(said, votes)
+        given_values = [[vote[name] for vote in scores] for name in criteria]
+        return _most_needed(given_values, votes)
 
-    return lacking
+    return needed
 
 
-def lacking_preferences(criteria: Sequence[str]) -> Lacking[PairVote | Unscored]:
-    """Return how many votes are lacking until the winner and every preference are settled."""
+def votes_needed_for_pair(criteria: Sequence[str]) -> VotesNeeded[PairVote | Unscored]:
+    """Return what counts the votes needed until the winner and every preference are decided."""
 
-    def lacking(given: Sequence[PairVote | Unscored], votes: int) -> int:
+    def needed(given: Sequence[PairVote | Unscored], votes: int) -> int:
         valid = [each for each in given if isinstance(each, PairVote)]
         winners = [vote.winner for vote in valid]
         preferences = [[vote.preferences[name] for vote in valid] for name in criteria]
-        return _most_lacking([winners, *preferences], votes)
+        return _most_needed([winners, *preferences], votes)
 
-    return lacking
+    return needed
 
 
-def _most_lacking(said: Sequence[Sequence[object]], votes: int) -> int:
+def _most_needed(given_values: Sequence[Sequence[object]], votes: int) -> int:
     majority = votes // 2 + 1
-    largest = (max(Counter(each).values(), default=0) for each in said)
+    largest = (max(Counter(each).values(), default=0) for each in given_values)
     return max((majority - count for count in largest), default=0)
 
 
@@ -101,7 +98,7 @@ def jury(
         )
         return report_on_two(judging, sample, panel, first, second)
     flows = [_pair_vote(judging, sample, seat) for seat in panel.seats]
-    pairs = yield from in_rounds(flows, _lacking_of_pair(judging))
+    pairs = yield from run_until_decided(flows, _votes_needed(judging))
     return report_on_pair(judging, sample, panel, pairs)
 
 
@@ -111,10 +108,10 @@ def _vote(
     # The long question is written once for all who are asked for a verdict.
     question = judging.score_question(sample, response) if panel.asks_for_verdicts else None
     flows = [_ballot(judging, sample, response, seat, question) for seat in panel.seats]
-    lacking = all_at_once
+    needed = all_at_once
     if judging.stop_when_decided:
-        lacking = lacking_scores([criterion.id for criterion in judging.scored])
-    ballots = yield from in_rounds(flows, lacking)
+        needed = votes_needed_for_scores([criterion.id for criterion in judging.scored])
+    ballots = yield from run_until_decided(flows, needed)
     # A vote that was given counts for more than any that couldn't be read.
     for ballot in ballots:
         if isinstance(ballot, Answer):
@@ -136,11 +133,11 @@ def _pair_vote(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | 
     return vote(judging, sample, seat)
 
 
-def _lacking_of_pair(judging: Judging) -> Lacking[PairVote | Unscored]:
+def _votes_needed(judging: Judging) -> VotesNeeded[PairVote | Unscored]:
     # By `on_unstable: review` a single unstable vote takes the winner away, so all have a say.
     if not judging.stop_when_decided or judging.rubric.protocol.on_unstable == "review":
         return all_at_once
-    return lacking_preferences([criterion.id for criterion in judging.rubric.criteria])
+    return votes_needed_for_pair([criterion.id for criterion in judging.rubric.criteria])
 
 
 def _with_fallback(judging: Judging, ballot: Ballot) -> Ballot:

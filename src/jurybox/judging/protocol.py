@@ -1,4 +1,4 @@
-"""Who judges: which model gives which vote, with which parameters (E9, E10)."""
+"""How judges are asked: which model gives which vote, and what it is asked (E9, E10)."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

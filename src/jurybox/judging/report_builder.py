@@ -119,7 +119,7 @@ def _side(judging: Judging, ballots: Sequence[Ballot], requested: int) -> SideRe
     """Aggregate the votes on one response."""
     valid = [ballot.value for ballot in ballots if isinstance(ballot, Answer)]
     scored = judging.scored
-    # The rubric's score stands in for a vote that nobody could read: nobody agrees with it.
+    # A fallback score replaces a reply that could not be read: no vote agrees with it.
     sure = not [vote for vote in valid if vote.remarks.fallback]
     criteria = tuple([_scored(criterion, valid, requested, sure=sure) for criterion in scored])
     known = [criterion.score for criterion in criteria if criterion.score is not None]

@@ -9,7 +9,7 @@ SIDES: tuple[Side, ...] = ("A", "B", "tie")
 
 
 class Remarks(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reply says beside its verdict."""
+    """What a reply says next to its verdict."""
 
     reasoning: dict[str, str]
     bias_checklist: dict[str, str]

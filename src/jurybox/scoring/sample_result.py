@@ -1,4 +1,4 @@
-"""What is measured of a response, rather than judged (A1)."""
+"""The result of one sample: scores, measures, pass or fail, flags and usage."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ Measures = dict[str, float | None]
 
 
 def measures(response: Response) -> Measures:
-    """Return every measure of ``rubric.metrics.MEASURES``; None where nobody measured it.
+    """Return every measure of ``rubric.metrics.MEASURES``; None where it was not measured.
 
     Times that come from a cache are no measurement of this run, so they are left out.
     """
@@ -147,7 +147,7 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The outcome of one sample in one repeat.
 
     ``figures`` are the values that rules may name. Where the rubric's own rules score the response,
-    the judge's score stands beside them as ``judge_score`` and is never mixed in (C15).
+    the judge's score is next to them as ``judge_score`` and is never mixed in (C15).
     ``passed`` is None where the rubric has no pass rules.
     """
 
@@ -246,7 +246,7 @@ def _figures(
     report: EvaluationReport | None,
     automated: AutomatedReport | None,
 ) -> tuple[dict[str, float | None], float | None]:
-    """Return the figures, and the judge's score where it only stands beside them."""
+    """Return the figures, and the judge's score where rules give the scores."""
     figures: dict[str, float | None] = {each.id: None for each in rubric.criteria}
     figures[rubric.overall_name] = figures[TOTAL_SCORE] = None
     judge_score = None
@@ -265,7 +265,7 @@ def _figures(
 
 
 def _without_response(rubric: Rubric) -> dict[str, float | None]:
-    """Return the scores of a sample that nobody answered; all of them make an overall one."""
+    """Return the scores of a sample without a response; all of them make an overall one."""
     scores: dict[str, float | None] = dict(rubric.without_response)
     if len(scores) == len(rubric.criteria):
         scores[rubric.overall_name] = overall_score(rubric, rubric.without_response)
@@ -310,7 +310,7 @@ def _passed(rules: tuple[RuleOutcome, ...], *, scored: bool, one: bool) -> bool 
     if not scored:
         return False
     outcomes = [rule.passed for rule in rules]
-    # What wasn't measured is not known to hold, and only who is known to pass does (A5).
+    # A rule that could not be measured is not known to pass, so the sample does not (A5).
     return all(outcome is True for outcome in outcomes) if outcomes else None
 
 

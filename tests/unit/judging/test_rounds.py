@@ -13,7 +13,7 @@ from jurybox.engine.driver import drive_sync
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.flow import Flow
-from jurybox.judging.jury import all_at_once, in_rounds, jury
+from jurybox.judging.jury import all_at_once, jury, run_until_decided
 from jurybox.judging.protocol import Judging
 from jurybox.sample import Response, Sample
 
@@ -199,7 +199,7 @@ def test_whoever_stops_a_jury_stops_each_of_its_votes(votes: int) -> None:
             closed.append(number)
         return number
 
-    flow = in_rounds([vote(number) for number in range(votes)], all_at_once)
+    flow = run_until_decided([vote(number) for number in range(votes)], all_at_once)
     assert next(flow) == ()
     flow.close()
     assert closed == list(range(votes))

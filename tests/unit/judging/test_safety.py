@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.judging.safety import LONGEST_QUOTE, SafetyFinding, categories, concerns, scan
-from jurybox.judging.safety.personal_data import SHAPES, Shape, personal_data
-from jurybox.judging.safety.scanner import Scanner
+from jurybox.judging.safety.scanner import SHAPES, Scanner, Shape, personal_data
 
 SOURCE = files("jurybox.judging.safety").joinpath("phrases.yaml").read_text("utf-8")
 

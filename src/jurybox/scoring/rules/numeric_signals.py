@@ -1,4 +1,4 @@
-"""How a response sounds: its questions, its fluency, and how easy it is on the ear (C17)."""
+"""Signals that are numbers (C17): how a response sounds, its topics, its mood, its memory."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from jurybox.scoring.rules.text_reader import (
 )
 
 _BREAKS_OFF = tuple(",;:-\u2013\u2014")
-# Letters of which nobody makes a syllable. "Hmmm" is said, so letters that repeat count once.
+# Letters that make no syllable. "Hmmm" is said, so letters that repeat count once.
 _SAME = re.compile(r"(.)\1+")
 _CONSONANT = "[bcdfghjklmnpqrstvwxz]"
 _UNSAYABLE = re.compile(

@@ -1,9 +1,9 @@
-"""A text as phrases are looked up in it, and the way back to the text as it was written.
+"""Looks up the phrases of a rubric in folded texts, and finds the way back to the original.
 
 Folded are: case ("Straße" is "STRASSE"), the shape of apostrophes, canonically equal spellings (an
-accent may be a character of its own), and whatever nobody sees, such as a soft hyphen. Words
-stand one space apart, also over the end of a line; an empty line stays one, for no phrase goes
-on after it.
+accent may be a character of its own), and invisible characters such as a soft hyphen. Words
+are one space apart, also over the end of a line; an empty line stays one, because no phrase
+continues after it.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""A text word by word: what signals count, compare and quote.
+"""Reads a response and what came before it word by word, for signals to count and quote.
 
 Words are runs of letters and digits with the contraction that follows. Text that was cut into
 tokens ("do n't", "it 's", a space before each comma) reads like the text before it was cut.
@@ -295,13 +295,13 @@ class Reading(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def before(self) -> Passage:
-        """All that was said before the message, by anybody, and what the system was told."""
+        """All earlier turns, the system prompt included."""
         turns = (turn.content for turn in self.messages)
         return Passage(fold(_BETWEEN_TURNS.join(turns)), "earlier")
 
     @cached_property
     def told(self) -> Passage:
-        """What the user said before the message, and what the system was told."""
+        """The earlier turns of the user, and the system prompt."""
         turns = (turn.content for turn in self.messages if turn.role != "assistant")
         return Passage(fold(_BETWEEN_TURNS.join(turns)), "earlier")
 
