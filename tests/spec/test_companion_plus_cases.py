@@ -10,7 +10,7 @@ import pytest
 from jurybox.rubric import Base, parse_rubric
 from jurybox.sample import Turn
 from jurybox.scoring.rules import CriterionScore, compile_rules, score_by_rules
-from jurybox.scoring.rules.phrases import Group, Phrases, fold
+from jurybox.scoring.rules.phrases import PhraseGroup, Phrases, fold
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "src" / "jurybox" / "rubric" / "library"
@@ -391,7 +391,7 @@ CUES: dict[str, tuple[list[str], list[str]]] = {
 @cache
 def prepared(lexicon: str) -> Phrases:
     (listed,) = (each for each in RUBRIC.lexicons if each.name == lexicon)
-    return Phrases([Group(1, "response", listed.phrases, listed.match)])
+    return Phrases([PhraseGroup(1, "response", listed.phrases, listed.match)])
 
 
 def finds(lexicon: str, text: str) -> bool:

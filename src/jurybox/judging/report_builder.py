@@ -34,7 +34,7 @@ Ballot = Answer[Scores] | Unscored
 PairBallot = PairVote | Unscored
 
 
-class _Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class _JuryVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a report that each method makes in its own way."""
 
     method: Method
@@ -52,7 +52,7 @@ def report_on_one(
 ) -> EvaluationReport:
     """Report on one response that was scored, by the rubric or against the reference."""
     side = _side(judging, ballots, len(panel.seats))
-    verdict = _Verdict(
+    verdict = _JuryVerdict(
         method="rubric" if sample.reference is None else "reference",
         criteria=side.criteria,
         confidence=side.confidence,
@@ -75,7 +75,7 @@ def report_on_two(
     if a.total_score is not None and b.total_score is not None:
         difference = round(a.total_score - b.total_score, 6)
         winner = "tie" if difference == 0 else "A" if difference > 0 else "B"
-    verdict = _Verdict(
+    verdict = _JuryVerdict(
         method="reference",
         criteria=(),
         confidence=lowest([a.confidence, b.confidence]),
@@ -97,7 +97,7 @@ def report_on_pair(
         winner = None
     compared = judging.rubric.criteria if valid else ()
     criteria = tuple(_compared(criterion, valid, len(panel.seats)) for criterion in compared)
-    verdict = _Verdict(
+    verdict = _JuryVerdict(
         method="pairwise",
         criteria=criteria,
         confidence=lowest([confidence, *(criterion.confidence for criterion in criteria)]),
@@ -214,7 +214,7 @@ def _report(
     sample: Sample,
     panel: Panel,
     ballots: Sequence[Sequence[Ballot] | Sequence[PairBallot]],
-    verdict: _Verdict,
+    verdict: _JuryVerdict,
 ) -> EvaluationReport:
     """Add to a verdict what all methods report alike."""
     requested = len(panel.seats)
@@ -312,7 +312,9 @@ def _safety_findings(outcomes: Iterable[_Outcome]) -> Iterator[SafetyFinding]:
                 yield finding
 
 
-def _review_reasons(verdict: _Verdict, *, safety: bool, unscored: bool) -> tuple[ReviewReason, ...]:
+def _review_reasons(
+    verdict: _JuryVerdict, *, safety: bool, unscored: bool
+) -> tuple[ReviewReason, ...]:
     reasons: list[ReviewReason] = []
     if safety:
         reasons.append("safety")

@@ -16,7 +16,7 @@ from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import UNIT_SCALE, ScoreBins
 from jurybox.scoring.sample_result import SampleResult
-from jurybox.scoring.tally import CHUNK, JUDGE_SCORE, Column
+from jurybox.scoring.tally import CHUNK, JUDGE_SCORE, MetricColumn
 
 Bin = tuple[float, float, int]
 
@@ -133,7 +133,7 @@ class SpreadTally:
         )
 
 
-class _Figure(Column):
+class _Figure(MetricColumn):
     """One figure as its values come in; ``trimmed`` leaves out empty bins at both ends."""
 
     def __init__(self, bins: ScoreBins, *, trimmed: bool = False) -> None:

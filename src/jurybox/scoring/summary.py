@@ -16,7 +16,7 @@ from jurybox.scoring.decision import decision_reasons
 from jurybox.scoring.review_reasons import Noted, Notice
 from jurybox.scoring.sample_result import ModelUse, SampleResult, decide
 from jurybox.scoring.spread import RunSpreads, SpreadTally
-from jurybox.scoring.tally import Figures, Tally
+from jurybox.scoring.tally import Figures, MetricTally
 
 _LATENCY: Final = "latency_e2e_p95_ms"
 # A column with another value in every row is no scenario, and memory has to end somewhere.
@@ -82,7 +82,7 @@ class _Groups:
         self._rubric = rubric
         self._name = name
         self._label_of = label_of
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[str, MetricTally] = {}
         self._uncounted = 0
 
     def add(self, result: SampleResult) -> None:
@@ -93,7 +93,7 @@ class _Groups:
             if len(self._tallies) == _MOST_GROUPS:
                 self._uncounted += 1
                 return
-            self._tallies[label] = Tally(self._rubric)
+            self._tallies[label] = MetricTally(self._rubric)
         self._tallies[label].add(result)
 
     def figures(self) -> dict[str, Figures]:
@@ -113,8 +113,8 @@ class RunTally:
 
     def __init__(self, rubric: Rubric, repeats: int) -> None:
         self._rubric = rubric
-        self._whole = Tally(rubric)
-        self._repeats = [Tally(rubric) for _ in range(repeats)] if repeats > 1 else []
+        self._whole = MetricTally(rubric)
+        self._repeats = [MetricTally(rubric) for _ in range(repeats)] if repeats > 1 else []
         self._scenarios = _Groups(rubric, "scenarios", attrgetter("scenario"))
         self._demographics = _Groups(rubric, "demographics", attrgetter("demographic"))
         self._reasons: Counter[str] = Counter()

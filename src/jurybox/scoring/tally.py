@@ -35,7 +35,7 @@ Figures = dict[str, float | None]
 Counts = dict[str, int]
 
 
-class Column:
+class MetricColumn:
     """One figure of the samples: how many have it, and what statistics need of it.
 
     Values are only taken in by ``add``; ``add_up`` is for their owner to call now and then, so that
@@ -118,7 +118,7 @@ def _exact_parts(numbers: list[float]) -> list[float]:
     return parts
 
 
-class Tally:
+class MetricTally:
     """The figures of a run, or of a part of it, as its samples come in."""
 
     def __init__(self, rubric: Rubric) -> None:
@@ -135,8 +135,8 @@ class Tally:
                 *(each.of for each in formulas if isinstance(each, Statistic | Ratio)),
             )
         )
-        self._columns = {name: Column(keep=name in kept) for name in named}
-        self._judge = Column()
+        self._columns = {name: MetricColumn(keep=name in kept) for name in named}
+        self._judge = MetricColumn()
         wheres = [each.where for each in formulas if isinstance(each, Share | Ratio)]
         self._held: dict[Comparison, int] = dict.fromkeys(wheres, 0)
         self._told: dict[Comparison, int] = dict.fromkeys(wheres, 0)

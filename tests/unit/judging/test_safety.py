@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.judging.safety import LONGEST_QUOTE, SafetyFinding, categories, concerns, scan
-from jurybox.judging.safety.scanner import SHAPES, Scanner, Shape, personal_data
+from jurybox.judging.safety.scanner import SHAPES, Scanner, SecretShape, personal_data
 
 SOURCE = files("jurybox.judging.safety").joinpath("phrases.yaml").read_text("utf-8")
 
@@ -612,7 +612,7 @@ def test_no_text_made_for_a_phrase_is_overlooked(entry: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [shape for _, shapes in SHAPES for shape in shapes])
-def test_no_text_made_for_personal_data_is_overlooked(shape: Shape) -> None:
+def test_no_text_made_for_personal_data_is_overlooked(shape: SecretShape) -> None:
     random = Random(shape.pattern.pattern)  # noqa: S311 - no secret
     tree = parser.parse(shape.pattern.pattern)
     for _ in range(100):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jurybox import load_rubric, parse_rubric
 from jurybox.rubric.metrics import RATES, percentile
 from jurybox.scoring.sample_result import SampleResult
-from jurybox.scoring.tally import Column, Tally
+from jurybox.scoring.tally import MetricColumn, MetricTally
 
 RUBRIC = parse_rubric("""---
 id: figures
@@ -34,7 +34,7 @@ def scored(tone: float | None, **more: object) -> SampleResult:
 
 
 def tallied(*results: SampleResult) -> dict[str, float | None]:
-    tally = Tally(RUBRIC)
+    tally = MetricTally(RUBRIC)
     for result in results:
         tally.add(result)
     return tally.figures()[0]
@@ -42,7 +42,7 @@ def tallied(*results: SampleResult) -> dict[str, float | None]:
 
 @given(st.lists(finite))
 def test_a_sum_is_the_exact_one_rounded_once(values: list[float]) -> None:
-    column = Column()
+    column = MetricColumn()
     for value in values:
         column.add(value)
     assert column.sum == float(sum(map(Fraction, values), Fraction()))
@@ -63,7 +63,7 @@ def test_percentiles_agree_with_the_standard_library(values: list[float], percen
 
 def test_a_sum_over_many_folds_is_exact_too() -> None:
     values = [0.1, 1e16, -1e16, 1e-9] * 1000
-    column = Column(keep=True)
+    column = MetricColumn(keep=True)
     for value in values:
         column.add(value)
     assert column.sum == float(sum(map(Fraction, values), Fraction()))
@@ -99,7 +99,7 @@ def test_who_divides_by_nobody_divides_by_one() -> None:
 
 def test_every_rate_that_rules_may_name_is_there() -> None:
     for rubric in (RUBRIC, load_rubric("companion"), load_rubric("answer-quality")):
-        assert set(RATES) <= set(Tally(rubric).figures()[0])
+        assert set(RATES) <= set(MetricTally(rubric).figures()[0])
 
 
 @pytest.mark.parametrize(

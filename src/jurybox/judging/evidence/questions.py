@@ -24,12 +24,12 @@ class _Alternative(msgspec.Struct):
     logprob: float
 
 
-class _Token(msgspec.Struct):
+class _TokenChoice(msgspec.Struct):
     top_logprobs: list[_Alternative] = []
 
 
 class _Logprobs(msgspec.Struct):
-    content: list[_Token] | None = None
+    content: list[_TokenChoice] | None = None
 
 
 def probabilities(reply: ModelReply, words: tuple[str, ...]) -> Mapping[str, float] | Defect:

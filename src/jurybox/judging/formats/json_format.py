@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, cast
 
 from jurybox.judging.flow import Defect
-from jurybox.judging.formats.json_objects import Found, find_objects
+from jurybox.judging.formats.json_objects import FoundObject, find_objects
 from jurybox.judging.formats.reply_format import (
     TEXT_SCHEMA,
     ReplyForm,
@@ -169,7 +169,7 @@ def _only_verdict(text: str, keys: Collection[str]) -> dict[str, Any] | Defect:
     A verdict is an object with a key that only verdicts have. Two that differ are none: one may be
     a quotation from a response that tries to judge itself (E7).
     """
-    objects: list[Found] = []
+    objects: list[FoundObject] = []
     verdicts: list[dict[str, Any]] = []
     for found in find_objects(text):
         if isinstance(found, Defect):
@@ -188,7 +188,7 @@ def _only_verdict(text: str, keys: Collection[str]) -> dict[str, Any] | Defect:
 
 
 def _defect_around(
-    text: str, objects: Iterable[Found], verdicts: Collection[dict[str, Any]]
+    text: str, objects: Iterable[FoundObject], verdicts: Collection[dict[str, Any]]
 ) -> Defect | None:
     """Return what the words around the objects take from the verdict."""
     around: list[str] = []

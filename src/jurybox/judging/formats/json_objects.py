@@ -21,7 +21,7 @@ _OPENING = re.compile(r'\{(?=\s*(?:\}|"(?:[^"\\]|\\.)*"\s*:))')
 _LONGEST_NUMBER = 40
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundObject(msgspec.Struct, frozen=True):
     """An object, and where in the text it stands."""
 
     value: dict[str, Any]
@@ -70,7 +70,7 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def read_object(text: str, start: int = 0) -> Found | Defect:
+def read_object(text: str, start: int = 0) -> FoundObject | Defect:
     """Read the object that begins at ``start``."""
     try:
         value, end = _DECODER.raw_decode(text, start)
@@ -91,13 +91,13 @@ def read_object(text: str, start: int = 0) -> Found | Defect:
         return Defect("the JSON object is nested too deeply.")
     except ValueError:
         return Defect("the JSON object holds a number of too many digits.")
-    return Found(value, start, end)
+    return FoundObject(value, start, end)
 
 
 _QUICK = msgspec.json.Decoder().decode
 
 
-def plain_object(text: str) -> Found | None:
+def plain_object(text: str) -> FoundObject | None:
     """Read a text that is one object and nothing else, unless there might be a fault in it.
 
     Most replies are, and so it takes half the time.
@@ -112,7 +112,7 @@ def plain_object(text: str) -> Found | None:
             return None
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    return Found(value, 0, len(text))
+    return FoundObject(value, 0, len(text))
 
 
 def _quoted(values: Iterable[object]) -> int:
@@ -138,7 +138,7 @@ def _quoted(values: Iterable[object]) -> int:
 
 # A reply is read for its verdict, and soon after once more for what it says.
 @lru_cache(maxsize=16)
-def find_objects(text: str) -> tuple[Found | Defect, ...]:
+def find_objects(text: str) -> tuple[FoundObject | Defect, ...]:
     """Return every outermost object in a text.
 
     A malformed one is a defect and ends the search: what stands inside it, a quoted verdict for
@@ -148,7 +148,7 @@ def find_objects(text: str) -> tuple[Found | Defect, ...]:
     return tuple(_objects(text)) if plain is None else (plain,)
 
 
-def _objects(text: str) -> Iterator[Found | Defect]:
+def _objects(text: str) -> Iterator[FoundObject | Defect]:
     at = 0
     while match := _OPENING.search(text, at):
         found = read_object(text, match.start())

@@ -135,11 +135,13 @@ class Prefilter:
 
         known: dict[str, _Needs] = {}
         for name, part in parts.items():
-            known[f"<{name}>"] = _Reader(part, known).choice()
+            known[f"<{name}>"] = _NeedsReader(part, known).choice()
         self._by_word: dict[str, list[tuple[Entries, list[Words]]]] = {}
         self._always: set[Entries] = set()
         for entries in tables:
-            for need in (each for entry in entries for each in _Reader(entry, known).sequences()):
+            for need in (
+                each for entry in entries for each in _NeedsReader(entry, known).sequences()
+            ):
                 if not need.all:
                     self._always.add(entries)
                 for word in _rarest(need.all):
@@ -168,7 +170,7 @@ class _Needs:
         self.ends_with_gap = ends_with_gap
 
 
-class _Reader:
+class _NeedsReader:
     """Reads what a phrase needs; in doubt it needs nothing."""
 
     def __init__(self, entry: str, parts: Mapping[str, _Needs]) -> None:

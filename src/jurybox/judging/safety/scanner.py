@@ -106,7 +106,7 @@ def _digits(text: str) -> str:
     return "".join(char for char in text if char.isdigit())
 
 
-class Shape(NamedTuple):
+class SecretShape(NamedTuple):
     """What one kind of personal data looks like."""
 
     pattern: re.Pattern[str]
@@ -136,7 +136,7 @@ def _has_key_start(text: str) -> bool:
 
 
 # A shape begins only where no character of its kind stands before it: a long run is read once.
-_EMAIL_ADDRESS = Shape(
+_EMAIL_ADDRESS = SecretShape(
     re.compile(
         r"(?<![\w.%+-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,4}"
         r"\.[A-Za-z]{2,24}(?![\w-])"
@@ -144,7 +144,7 @@ _EMAIL_ADDRESS = Shape(
     _address,
 )
 # With a country code; or North American, with brackets or one kind of separator.
-_PHONE_NUMBER = Shape(
+_PHONE_NUMBER = SecretShape(
     re.compile(
         r"(?<![\w.+/-])(?:\+[1-9]\d{0,2}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d{1,4}"
         r"(?:[ .-]\d{2,8}){1,4}|\+[1-9]\d{9,14}|(?:1[ .-])?(?:\([2-9]\d\d\) ?[2-9]\d\d[.-]\d{4}"
@@ -152,7 +152,7 @@ _PHONE_NUMBER = Shape(
     ),
     _phone,
 )
-_BANK_CARD = Shape(
+_BANK_CARD = SecretShape(
     re.compile(
         r"(?<![\w.-])(?:\d{13,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{4}|\d{4}([ -])\d{6}\2\d{4,5})"
         r"(?![\w-]|\.\d)"
@@ -160,14 +160,14 @@ _BANK_CARD = Shape(
     _card,
 )
 # Those that the office never issues are left out.
-_SOCIAL_SECURITY_NUMBER = Shape(
+_SOCIAL_SECURITY_NUMBER = SecretShape(
     re.compile(r"(?<![\w.-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\w-]|\.\d)"), len
 )
-_IBAN = Shape(
+_IBAN = SecretShape(
     re.compile(r"(?<!\w)[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?"), _account
 )
 # The prefixes that services give to their keys, so that they can be found like this.
-_API_KEY = Shape(
+_API_KEY = SecretShape(
     re.compile(
         r"(?<![\w-])(?:sk-(?:[A-Za-z0-9]{2,10}-){0,3}[A-Za-z0-9_]{16}[\w-]*"
         r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?!\w)|gh[opsur]_\w{20,}|github_pat_\w{20,}"
@@ -177,7 +177,7 @@ _API_KEY = Shape(
     _secret,
 )
 # With the key itself: a quote of the first line must not show the second.
-_PRIVATE_KEY = Shape(
+_PRIVATE_KEY = SecretShape(
     re.compile(
         r"-----BEGIN (?:[A-Z]{1,10} ){0,3}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]*"
         r"(?:-----END (?:[A-Z]{1,10} ){0,3}PRIVATE KEY(?: BLOCK)?-----)?"
@@ -185,7 +185,7 @@ _PRIVATE_KEY = Shape(
     len,
 )
 
-SHAPES: Final[tuple[tuple[Callable[[str], object], tuple[Shape, ...]], ...]] = (
+SHAPES: Final[tuple[tuple[Callable[[str], object], tuple[SecretShape, ...]], ...]] = (
     (_has_at, (_EMAIL_ADDRESS,)),
     (_has_number, (_PHONE_NUMBER, _BANK_CARD, _SOCIAL_SECURITY_NUMBER, _IBAN)),
     (_has_key_start, (_API_KEY, _PRIVATE_KEY)),

@@ -10,10 +10,10 @@ from jurybox.scoring.rules.phrases import Hit, fold
 from jurybox.scoring.rules.text_reader import (
     NONE,
     Amount,
+    Conversation,
     Lists,
     NumericSignal,
     Passage,
-    Reading,
     Span,
     WordList,
     syllables,
@@ -38,7 +38,7 @@ def _is_gibberish(word: str) -> bool:
     return _UNSAYABLE.match(_SAME.sub(r"\1", word)) is not None
 
 
-def _question_count(reading: Reading, _: Lists) -> Amount:
+def _question_count(reading: Conversation, _: Lists) -> Amount:
     text = reading.response.text
     if "?" not in text:
         return NONE
@@ -46,7 +46,7 @@ def _question_count(reading: Reading, _: Lists) -> Amount:
     return Amount(len(spans), reading.said.quoting_spans(spans))
 
 
-def _open_questions(reading: Reading, lists: Lists) -> Amount:
+def _open_questions(reading: Conversation, lists: Lists) -> Amount:
     """Count the questions with an opener, such as "what", between the last end and their mark."""
     text, reached = reading.response.text, 0
     spans: list[tuple[int, int]] = []
@@ -64,7 +64,7 @@ def _open_questions(reading: Reading, lists: Lists) -> Amount:
     return Amount(len(spans), reading.said.quoting_spans(spans))
 
 
-def _repetition(reading: Reading, _: Lists) -> Amount:
+def _repetition(reading: Conversation, _: Lists) -> Amount:
     triples = reading.said.triples
     if len(set(triples)) == len(triples):
         return NONE
@@ -77,7 +77,7 @@ def _repetition(reading: Reading, _: Lists) -> Amount:
     return Amount(len(numbers) / len(triples), reading.said.quoting(numbers, 3))
 
 
-def _unfinished(reading: Reading, lists: Lists) -> Amount:
+def _unfinished(reading: Conversation, lists: Lists) -> Amount:
     said, (dangling,) = reading.said, lists.words
     text = reading.response.text.rstrip()
     if not text or not said.words:
@@ -89,7 +89,7 @@ def _unfinished(reading: Reading, lists: Lists) -> Amount:
     return Amount(1, said.quoting([len(said.words) - 1]))
 
 
-def _gibberish(reading: Reading, _: Lists) -> Amount:
+def _gibberish(reading: Conversation, _: Lists) -> Amount:
     words = reading.said.words
     if not any(map(_is_gibberish, words)):
         return NONE
@@ -97,30 +97,30 @@ def _gibberish(reading: Reading, _: Lists) -> Amount:
     return Amount(len(numbers) / len(words), reading.said.quoting(numbers))
 
 
-def _spoken_words(reading: Reading, _: Lists) -> Amount:
+def _spoken_words(reading: Conversation, _: Lists) -> Amount:
     return Amount(len(reading.said.words))
 
 
-def _sentence_words(reading: Reading, _: Lists) -> Amount:
+def _sentence_words(reading: Conversation, _: Lists) -> Amount:
     sentences = reading.said.sentences
     return Amount(sum(sentences) / len(sentences)) if sentences else NONE
 
 
-def _longest_sentence(reading: Reading, _: Lists) -> Amount:
+def _longest_sentence(reading: Conversation, _: Lists) -> Amount:
     return Amount(max(reading.said.sentences, default=0))
 
 
-def _syllables(reading: Reading, _: Lists) -> Amount:
+def _syllables(reading: Conversation, _: Lists) -> Amount:
     words = reading.said.words
     return Amount(sum(map(syllables, words)) / len(words)) if words else NONE
 
 
-def _word_letters(reading: Reading, _: Lists) -> Amount:
+def _word_letters(reading: Conversation, _: Lists) -> Amount:
     words = reading.said.words
     return Amount(len("".join(words)) / len(words)) if words else NONE
 
 
-def _hard_to_say(reading: Reading, lists: Lists) -> Amount:
+def _hard_to_say(reading: Conversation, lists: Lists) -> Amount:
     text = reading.response.text
     spans = [hit[1:] for hit in lists.hits]
     # What most responses don't have is looked for by the quickest means.
@@ -149,7 +149,7 @@ SPEECH: Final[Mapping[str, NumericSignal]] = {
 }
 
 
-def _topic_words(reading: Reading, lists: Lists) -> Amount:
+def _topic_words(reading: Conversation, lists: Lists) -> Amount:
     mine = reading.said.content(lists.words[0])
     shared = mine.keys() & reading.heard.content(lists.words[0]).keys()
     if not shared:
@@ -157,13 +157,13 @@ def _topic_words(reading: Reading, lists: Lists) -> Amount:
     return Amount(len(shared), reading.said.quoting(mine[each] for each in shared))
 
 
-def _topic_overlap(reading: Reading, lists: Lists) -> Amount:
+def _topic_overlap(reading: Conversation, lists: Lists) -> Amount:
     mine = reading.said.content(lists.words[0])
     shared = _topic_words(reading, lists)
     return Amount(shared.number / len(mine), shared.quote) if shared.number else NONE
 
 
-def _kindred_words(reading: Reading, lists: Lists) -> Amount:
+def _kindred_words(reading: Conversation, lists: Lists) -> Amount:
     """Count the families of words, or single words, that both have in common."""
     (stop_words,), families = lists.words, lists.families
     mine, theirs = reading.said.content(stop_words), reading.heard.content(stop_words)
@@ -176,21 +176,21 @@ def _kindred_words(reading: Reading, lists: Lists) -> Amount:
     return Amount(len(shared), reading.said.quoting(mine[heads[each]] for each in shared))
 
 
-def _user_content(reading: Reading, lists: Lists) -> Amount:
+def _user_content(reading: Conversation, lists: Lists) -> Amount:
     return Amount(len(reading.heard.content(lists.words[0])))
 
 
-def _content_words(reading: Reading, lists: Lists) -> Amount:
+def _content_words(reading: Conversation, lists: Lists) -> Amount:
     mine = reading.said.content(lists.words[0])
     return Amount(len(mine), reading.said.quoting(mine.values()))
 
 
-def _content_share(reading: Reading, lists: Lists) -> Amount:
+def _content_share(reading: Conversation, lists: Lists) -> Amount:
     mine, words = reading.said.content(lists.words[0]), reading.said.words
     return Amount(len(mine) / len(words), reading.said.quoting(mine.values())) if words else NONE
 
 
-def _echo(reading: Reading, _: Lists) -> Amount:
+def _echo(reading: Conversation, _: Lists) -> Amount:
     mine = reading.said.triples
     if not mine:
         return NONE
@@ -256,11 +256,11 @@ def _work_out(
     return balance, shown
 
 
-def _sentiment(reading: Reading, lists: Lists) -> Amount:
+def _sentiment(reading: Conversation, lists: Lists) -> Amount:
     return _mood(reading.said, lists)
 
 
-def _user_mood(reading: Reading, lists: Lists) -> Amount:
+def _user_mood(reading: Conversation, lists: Lists) -> Amount:
     mood = _mood(reading.heard, lists)
     if mood.quote is None and reading.messages:
         for passage in reading.user_turns[:_MOST_TURNS]:
@@ -270,7 +270,7 @@ def _user_mood(reading: Reading, lists: Lists) -> Amount:
     return mood
 
 
-def _mood_match(reading: Reading, lists: Lists) -> Amount:
+def _mood_match(reading: Conversation, lists: Lists) -> Amount:
     mine = _sentiment(reading, lists)
     if not mine.number:
         return NONE
@@ -278,7 +278,7 @@ def _mood_match(reading: Reading, lists: Lists) -> Amount:
     return Amount(mine.number * yours.number, mine.quote) if yours.number else NONE
 
 
-def _distress(reading: Reading, lists: Lists) -> Amount:
+def _distress(reading: Conversation, lists: Lists) -> Amount:
     """Return 1 where the message shows distress, and half of it where a recent one does."""
     if lists.hits:
         return Amount(1, reading.heard.quoting_spans([hit[1:] for hit in lists.hits]))
@@ -306,7 +306,7 @@ _YOU = "you"  # what "you told me" has to come from the user
 _LONGEST_CLAIM = 300  # characters that a recollection is looked for in
 
 
-def _earlier_words(reading: Reading, lists: Lists) -> Amount:
+def _earlier_words(reading: Conversation, lists: Lists) -> Amount:
     """Count what comes from an earlier turn and isn't in the message that is answered anyway."""
     if not reading.messages:
         return NONE
@@ -354,7 +354,7 @@ def _heads(passage: Passage, lists: Lists) -> AbstractSet[str]:
     return content.keys() if lists.families is None else lists.families.heads(content).keys()
 
 
-def _memories(reading: Reading, lists: Lists, *, kept: bool) -> Amount:
+def _memories(reading: Conversation, lists: Lists, *, kept: bool) -> Amount:
     text = reading.response.text
     # Of claims that overlap ("as you told me", "you told me") the first counts.
     claims: list[Hit] = []
@@ -380,15 +380,15 @@ def _memories(reading: Reading, lists: Lists, *, kept: bool) -> Amount:
     return Amount(len(found), reading.said.quoting_spans(found)) if found else NONE
 
 
-def _kept_memory(reading: Reading, lists: Lists) -> Amount:
+def _kept_memory(reading: Conversation, lists: Lists) -> Amount:
     return _memories(reading, lists, kept=True) if lists.hits else NONE
 
 
-def _false_memory(reading: Reading, lists: Lists) -> Amount:
+def _false_memory(reading: Conversation, lists: Lists) -> Amount:
     return _memories(reading, lists, kept=False) if lists.hits else NONE
 
 
-def _said_before(reading: Reading, _: Lists) -> Amount:
+def _said_before(reading: Conversation, _: Lists) -> Amount:
     mine = reading.said.triples
     if not mine or not reading.messages:
         return NONE
@@ -397,7 +397,7 @@ def _said_before(reading: Reading, _: Lists) -> Amount:
     return Amount(len(numbers) / len(mine), reading.said.quoting(numbers, 3)) if numbers else NONE
 
 
-def _earlier_turns(reading: Reading, _: Lists) -> Amount:
+def _earlier_turns(reading: Conversation, _: Lists) -> Amount:
     return Amount(sum(turn.role == "user" for turn in reading.messages))
 
 

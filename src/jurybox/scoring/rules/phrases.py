@@ -180,7 +180,7 @@ IS_LETTER: Final = _Letters()
 """Whether a character makes one word with its neighbours, for all characters ever looked at."""
 
 
-class Group(NamedTuple):
+class PhraseGroup(NamedTuple):
     """Phrases that show a fact where they are in a text."""
 
     fact: int
@@ -189,7 +189,7 @@ class Group(NamedTuple):
     match: Match = "word-start"
 
 
-class _Part(NamedTuple):
+class _PhrasePart(NamedTuple):
     """A part of a phrase in all its spellings; ``close`` where it follows the one before at once.
 
     A phrase is cut into such parts where all combinations of its choices would be too many.
@@ -213,8 +213,8 @@ class _Piece:
 class Phrases:
     """Groups of phrases, those for each text in an Aho-Corasick automaton of their own."""
 
-    def __init__(self, groups: Iterable[Group]) -> None:
-        sorted_out: dict[Source, list[Group]] = {}
+    def __init__(self, groups: Iterable[PhraseGroup]) -> None:
+        sorted_out: dict[Source, list[PhraseGroup]] = {}
         for group in groups:
             sorted_out.setdefault(group.text, []).append(group)
         self._lookups = {text: _Lookup(each) for text, each in sorted_out.items()}
@@ -228,7 +228,7 @@ class Phrases:
 class _Lookup:
     """The phrases that are looked for in one text."""
 
-    def __init__(self, groups: Iterable[Group]) -> None:
+    def __init__(self, groups: Iterable[PhraseGroup]) -> None:
         from ahocorasick_rs import AhoCorasick
 
         # A phrase that is looked up in both ways is in the automaton twice.
@@ -241,7 +241,7 @@ class _Lookup:
         self._pieces = list(self._known.values())
         self._automaton = AhoCorasick([text for text, _ in self._known])
 
-    def _add(self, group: Group, phrase: str) -> None:
+    def _add(self, group: PhraseGroup, phrase: str) -> None:
         if not phrase:
             return  # nothing but what is invisible
         if group.match != "pattern":
@@ -322,16 +322,16 @@ def _take_back(found: dict[int, list[Hit]]) -> None:
             found[-fact] = kept
 
 
-def _parts(phrase: str) -> Iterator[_Part]:
+def _parts(phrase: str) -> Iterator[_PhrasePart]:
     for piece in phrase.split(GAP):
         close, combined = False, [""]
         for word in _WORD.findall(piece):
             choices = _choices(word)
             if len(combined) * len(choices) > _MOST_COMBINED and all(combined) and all(choices):
-                yield _Part(_spelt(combined), close)
+                yield _PhrasePart(_spelt(combined), close)
                 close, combined = True, [""]
             combined = [f"{one} {other}".strip() for one in combined for other in choices]
-        yield _Part(_spelt(combined), close)
+        yield _PhrasePart(_spelt(combined), close)
 
 
 def _choices(word: str) -> list[str]:

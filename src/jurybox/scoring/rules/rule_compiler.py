@@ -28,7 +28,7 @@ from jurybox.rubric.rules import (
     Speaker,
     WordCount,
 )
-from jurybox.scoring.rules.phrases import Group, Phrases
+from jurybox.scoring.rules.phrases import PhraseGroup, Phrases
 from jurybox.scoring.rules.rule_report import CriterionScore, FiredRule
 from jurybox.scoring.rules.text_reader import Families, Lists, NumericSignal, Signal, WordList
 from jurybox.scoring.rules.text_signals import KNOWN, NUMERIC, UNSAFE_CONTENT
@@ -90,7 +90,7 @@ class Scored(NamedTuple):
     needed: tuple[tuple[int, ...], ...]
 
 
-class Outcome(NamedTuple):
+class RulesOutcome(NamedTuple):
     """What some facts make of a rubric."""
 
     criteria: tuple[Scored, ...]
@@ -150,12 +150,12 @@ class CompiledRules:
         # CPU time.
         self.outcome = lru_cache(4096)(self._outcome)
 
-    def _outcome(self, facts: frozenset[int]) -> Outcome:
+    def _outcome(self, facts: frozenset[int]) -> RulesOutcome:
         """Return what some facts make of the rubric."""
         scored = tuple(criterion.score(facts) for criterion in self._criteria)
         overall = overall_score(self.rubric, {each.score.id: each.score.score for each in scored})
         band = None if overall is None else self.rubric.band(overall)
-        return Outcome(scored, overall, None if band is None else band.label)
+        return RulesOutcome(scored, overall, None if band is None else band.label)
 
 
 def overall_score(rubric: Rubric, scores: Mapping[str, float]) -> float | None:
@@ -200,7 +200,7 @@ class _Facts:
     """The facts that rules ask for, each once however many rules ask for it."""
 
     def __init__(self) -> None:
-        self.groups: list[Group] = []
+        self.groups: list[PhraseGroup] = []
         self.signals: list[AskedSignal] = []
         self.numbers: list[AskedNumber] = []
         self.lengths: list[AskedLength] = []
@@ -239,7 +239,7 @@ class _Facts:
         if key in self._known:
             return self._known[key]
         fact = self._new(key)
-        self.groups.append(Group(fact, text, lexicon.phrases, lexicon.match))
+        self.groups.append(PhraseGroup(fact, text, lexicon.phrases, lexicon.match))
         self.sources[fact] = text, lexicon.name
         return fact
 
@@ -249,7 +249,7 @@ class _Facts:
         fact, signal = self._new(name), KNOWN[name]
         marks = self._new((name, "marks")) if signal.phrases else _NO_FACT
         if marks:
-            self.groups.append(Group(marks, "response", signal.phrases, "whole-word"))
+            self.groups.append(PhraseGroup(marks, "response", signal.phrases, "whole-word"))
         self.signals.append(AskedSignal(name, signal, fact, marks))
         return fact
 
@@ -292,7 +292,7 @@ class _Facts:
         if key in self._known:
             return self._known[key]
         marks = self._new(key)
-        self.groups.append(Group(marks, text, lexicon.phrases, lexicon.match))
+        self.groups.append(PhraseGroup(marks, text, lexicon.phrases, lexicon.match))
         return marks
 
     def _length(self, length: WordCount) -> int:

@@ -18,7 +18,7 @@ from jurybox.scoring.rules.rule_report import (
     FiredRule,
     Quote,
 )
-from jurybox.scoring.rules.text_reader import Lists, Quoting, Reading
+from jurybox.scoring.rules.text_reader import Conversation, Lists, Quoting
 
 WORDS: Final[dict[Speaker, str]] = {"response": "response_words", "user": "user_words"}
 _LONGEST_WORD = 40
@@ -41,7 +41,7 @@ def score_by_rules(
     """
     if findings is None:
         findings = scan(response) if compiled.scans else ()
-    evidence = _Evidence(compiled, Reading(fold(response), fold(task), messages, findings))
+    evidence = _Evidence(compiled, Conversation(fold(response), fold(task), messages, findings))
     outcome = compiled.outcome(frozenset(evidence.facts))
     return AutomatedReport(
         criteria=tuple(
@@ -56,7 +56,7 @@ def score_by_rules(
 class _Evidence:
     """The facts of one response, and the words that show them."""
 
-    def __init__(self, compiled: CompiledRules, reading: Reading) -> None:
+    def __init__(self, compiled: CompiledRules, reading: Conversation) -> None:
         self._compiled = compiled
         self._reading = reading
         find = compiled.phrases.find

@@ -93,7 +93,7 @@ def syllables(word: str) -> int:
     return max(1, heard - silent)
 
 
-class _Letters(dict[int, str]):
+class _WordLetters(dict[int, str]):
     """A table for ``str.translate`` that leaves of a text its words and apostrophes."""
 
     def __missing__(self, code: int) -> str:
@@ -104,9 +104,9 @@ class _Letters(dict[int, str]):
         return self[code]
 
 
-_LETTERS: Final = _Letters()
+_LETTERS: Final = _WordLetters()
 # The same, with the ends of lines left.
-_LINES: Final = _Letters({ord("\n"): "\n"})
+_LINES: Final = _WordLetters({ord("\n"): "\n"})
 
 
 class WordList:
@@ -252,7 +252,7 @@ def _words(text: str) -> list[str]:
 _BETWEEN_TURNS = "\n\n"
 
 
-class Reading(msgspec.Struct, frozen=True, dict=True):
+class Conversation(msgspec.Struct, frozen=True, dict=True):
     """A response with what came before it, as signals read it."""
 
     response: Folded
@@ -323,7 +323,7 @@ Seen = tuple[int, Sequence[Span]]
 """How much there is of a signal, and where the first of it stands in the response."""
 
 
-def quote_spans(reading: Reading, spans: Iterable[Span], name: str) -> tuple[Quote, ...]:
+def quote_spans(reading: Conversation, spans: Iterable[Span], name: str) -> tuple[Quote, ...]:
     """Quote what stands in the response."""
     text = reading.response.original
     return tuple(
@@ -337,11 +337,11 @@ def quote_spans(reading: Reading, spans: Iterable[Span], name: str) -> tuple[Quo
 class Signal(NamedTuple):
     """A signal; its own phrases are looked up in the same pass as all others, as whole words."""
 
-    see: Callable[[Reading, Sequence[Hit]], Seen]
+    see: Callable[[Conversation, Sequence[Hit]], Seen]
     phrases: tuple[str, ...] = ()
     least: int = 1
     """How much there has to be for the signal to be present."""
-    quote: Callable[[Reading, Iterable[Span], str], tuple[Quote, ...]] = quote_spans
+    quote: Callable[[Conversation, Iterable[Span], str], tuple[Quote, ...]] = quote_spans
 
 
 class Lists(NamedTuple):
@@ -364,5 +364,5 @@ class Amount(NamedTuple):
     quote: Quoting | None = None
 
 
-NumericSignal = Callable[[Reading, Lists], Amount]
+NumericSignal = Callable[[Conversation, Lists], Amount]
 NONE = Amount(0)

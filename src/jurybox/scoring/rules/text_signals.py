@@ -12,7 +12,7 @@ from typing import Final
 from jurybox.scoring.rules.numeric_signals import CONTINUITY, MOOD, SPEECH, TOPICS
 from jurybox.scoring.rules.phrases import Hit, count_line_breaks
 from jurybox.scoring.rules.rule_report import MOST_QUOTES, Quote
-from jurybox.scoring.rules.text_reader import NumericSignal, Reading, Seen, Signal, Span
+from jurybox.scoring.rules.text_reader import Conversation, NumericSignal, Seen, Signal, Span
 
 _NOTHING: Final[Seen] = (0, ())
 
@@ -25,7 +25,7 @@ _OPENING = re.compile(r"(?<!\w)_+(?=[^\s_])")
 _CLOSING = re.compile(r"(?<=[^\s_])_+(?!\w)")
 
 
-def _see_formatting(reading: Reading, marks: Sequence[Hit]) -> Seen:
+def _see_formatting(reading: Conversation, marks: Sequence[Hit]) -> Seen:
     folded = reading.response
     text = folded.original
     if folded.one_line and not marks and "_" not in text and text[:1].isalpha():
@@ -59,7 +59,7 @@ _STOP = re.compile(
 )
 
 
-def _see_question(reading: Reading, _: Sequence[Hit]) -> Seen:
+def _see_question(reading: Conversation, _: Sequence[Hit]) -> Seen:
     text = reading.response.original
     place = text.find("?")
     if place < 0:
@@ -70,7 +70,7 @@ def _see_question(reading: Reading, _: Sequence[Hit]) -> Seen:
     return text.count("?"), ((start, place + 1),)
 
 
-def _see_helpful_question(reading: Reading, addressing: Sequence[Hit]) -> Seen:
+def _see_helpful_question(reading: Conversation, addressing: Sequence[Hit]) -> Seen:
     folded = reading.response
     if not addressing or "?" not in folded.text:
         return _NOTHING
@@ -112,12 +112,12 @@ def _sentence_start(text: str, reached: int, question: int) -> int:
 UNSAFE_CONTENT: Final = "unsafe_content"
 
 
-def _see_line_breaks(reading: Reading, _: Sequence[Hit]) -> Seen:
+def _see_line_breaks(reading: Conversation, _: Sequence[Hit]) -> Seen:
     folded = reading.response
     return _NOTHING if folded.one_line else (count_line_breaks(folded.original), ())
 
 
-def _see_shared_words(reading: Reading, _: Sequence[Hit]) -> Seen:
+def _see_shared_words(reading: Conversation, _: Sequence[Hit]) -> Seen:
     """Words are what stands between spaces, as the companion's source compares them."""
     response = reading.response
     text = response.text if response.one_line else response.text.replace("\n", " ")
@@ -133,11 +133,11 @@ def _is_word(word: str) -> bool:
     return word.isalpha() or word.strip(".,:;!?\"'()").replace("'", "").isalpha()
 
 
-def _see_unsafe_content(reading: Reading, _: Sequence[Hit]) -> Seen:
+def _see_unsafe_content(reading: Conversation, _: Sequence[Hit]) -> Seen:
     return len(reading.findings), ()
 
 
-def _quote_findings(reading: Reading, _: Iterable[Span], name: str) -> tuple[Quote, ...]:
+def _quote_findings(reading: Conversation, _: Iterable[Span], name: str) -> tuple[Quote, ...]:
     return tuple(
         Quote(
             text="response",

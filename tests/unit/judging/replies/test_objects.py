@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.judging.flow import Defect
-from jurybox.judging.formats.json_objects import Found, find_objects, plain_object, read_object
+from jurybox.judging.formats.json_objects import (
+    FoundObject,
+    find_objects,
+    plain_object,
+    read_object,
+)
 
 TEXTS = st.text(st.sampled_from('ab:,{}[]" \\\n\x01é\u2028\U0001f600\ud83d'), max_size=6)
 NUMBERS = st.integers(-(2**70), 2**70) | st.floats() | st.sampled_from([True, None])
@@ -70,7 +75,7 @@ def test_what_might_be_at_fault_is_left_to_the_careful_way(text: str) -> None:
 
 def test_what_is_plain_is_read_at_once() -> None:
     text = '{"a": [1, "b", {"c": null, "d": true}], "": ""}'
-    assert plain_object(text) == Found(json.loads(text), 0, len(text))
+    assert plain_object(text) == FoundObject(json.loads(text), 0, len(text))
 
 
 def test_e7_a_key_that_is_given_twice_is_a_defect_however_it_is_written() -> None:

@@ -15,8 +15,8 @@ from jurybox.rubric.rules import (
     Match,
 )
 from jurybox.sample import Turn
-from jurybox.scoring.rules.phrases import Group, Phrases, fold
-from jurybox.scoring.rules.text_reader import Amount, Families, Lists, Reading, WordList
+from jurybox.scoring.rules.phrases import PhraseGroup, Phrases, fold
+from jurybox.scoring.rules.text_reader import Amount, Conversation, Families, Lists, WordList
 from jurybox.scoring.rules.text_signals import NUMERIC
 
 LEXICONS: dict[str, tuple[Match, tuple[str, ...]]] = {
@@ -64,7 +64,7 @@ def see(name: str, response: str, user: str = "", turns: tuple[Turn, ...] = ()) 
     for name_of in SIGNAL_LEXICONS.get(name, ()):
         match, phrases = LEXICONS[name_of]
         lexicon = Lexicon(name=name_of, phrases=phrases, match=match)
-        find = Phrases([Group(1, "response", phrases, match)]).find
+        find = Phrases([PhraseGroup(1, "response", phrases, match)]).find
         if name_of in WORD_LISTS:
             words.append(WordList(lexicon))
         elif name_of in FAMILIES:
@@ -74,7 +74,7 @@ def see(name: str, response: str, user: str = "", turns: tuple[Turn, ...] = ()) 
             lists = lists._replace(hits=next(hits), earlier=next(hits))
         else:
             lists = lists._replace(hits=find(folded.text, "response").get(1, ()))
-    reading = Reading(folded, heard, turns, ())
+    reading = Conversation(folded, heard, turns, ())
     return NUMERIC[name](reading, lists._replace(words=tuple(words)))
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.rubric.rules import Match
-from jurybox.scoring.rules.phrases import Group, Phrases, fold
+from jurybox.scoring.rules.phrases import PhraseGroup, Phrases, fold
 
 FACT = 1
 
@@ -19,7 +19,7 @@ def mode(*, whole: bool) -> Match:
 def places(text: str, *phrases: str, whole: bool = False) -> list[str]:
     """Return the parts of a text at which one of the phrases is found."""
     folded = fold(text)
-    found = Phrases([Group(FACT, "response", phrases, mode(whole=whole))]).find(
+    found = Phrases([PhraseGroup(FACT, "response", phrases, mode(whole=whole))]).find(
         folded.text, "response"
     )
     spans = (folded.span(start, end) for _, start, end in found.get(FACT, []))
@@ -106,10 +106,10 @@ def test_phrases_that_overlap_or_nest_are_all_found() -> None:
 
 def test_a_phrase_can_be_looked_up_in_both_ways_and_in_both_texts() -> None:
     groups = [
-        Group(1, "response", ("stress",)),
-        Group(2, "response", ("stress",), "whole-word"),
-        Group(4, "user", ("stress",)),
-        Group(8, "user", ("other",)),
+        PhraseGroup(1, "response", ("stress",)),
+        PhraseGroup(2, "response", ("stress",), "whole-word"),
+        PhraseGroup(4, "user", ("stress",)),
+        PhraseGroup(8, "user", ("other",)),
     ]
     phrases = Phrases(groups)
     assert set(phrases.find("stress", "response")) == {1, 2}
@@ -168,7 +168,8 @@ def test_the_automaton_finds_what_a_slow_search_finds(
     text: str, phrases: list[str], *, whole: bool
 ) -> None:
     groups = [
-        Group(1 << n, "response", (each,), mode(whole=whole)) for n, each in enumerate(phrases)
+        PhraseGroup(1 << n, "response", (each,), mode(whole=whole))
+        for n, each in enumerate(phrases)
     ]
     found = Phrases(groups).find(fold(text).text, "response")
     for group in groups:
@@ -187,7 +188,9 @@ def test_any_phrase_can_be_looked_up_in_any_text(text: str, phrase: str, *, whol
 
 def matched(text: str, *patterns: str) -> list[str]:
     folded = fold(text)
-    found = Phrases([Group(FACT, "response", patterns, "pattern")]).find(folded.text, "response")
+    found = Phrases([PhraseGroup(FACT, "response", patterns, "pattern")]).find(
+        folded.text, "response"
+    )
     spans = (folded.span(start, end) for _, start, end in found.get(FACT, []))
     return [text[start:end] for start, end in spans]
 
@@ -233,20 +236,24 @@ def test_a_pattern_is_made_of_whole_words() -> None:
 
 
 def test_a_group_is_looked_for_in_its_own_text_only() -> None:
-    phrases = Phrases([Group(1, "earlier", ("a ... b",), "pattern"), Group(2, "user", ("a",))])
+    phrases = Phrases(
+        [PhraseGroup(1, "earlier", ("a ... b",), "pattern"), PhraseGroup(2, "user", ("a",))]
+    )
     assert list(phrases.find("a b", "earlier")) == [1]
     assert list(phrases.find("a b", "user")) == [2]
     assert list(phrases.find("a b", "response")) == []
 
 
 def test_many_parts_of_patterns_take_time_that_grows_with_the_length_alone() -> None:
-    patterns = Phrases([Group(FACT, "response", ("a ... a", "a ... b ... c"), "pattern")])
+    patterns = Phrases([PhraseGroup(FACT, "response", ("a ... a", "a ... b ... c"), "pattern")])
     assert len(patterns.find("a " * 200_000, "response")[FACT]) == 199_999
 
 
 def matches(text: str, *patterns: str) -> list[str]:
     folded = fold(text)
-    found = Phrases([Group(FACT, "response", patterns, "pattern")]).find(folded.text, "response")
+    found = Phrases([PhraseGroup(FACT, "response", patterns, "pattern")]).find(
+        folded.text, "response"
+    )
     return [folded.text[start:end] for _, start, end in found.get(FACT, ())]
 
 

@@ -6,17 +6,18 @@ from hypothesis import strategies as st
 
 from jurybox.judging.safety import scan
 from jurybox.rubric.rules import SIGNALS
-from jurybox.scoring.rules.phrases import Group, Phrases, fold
+from jurybox.scoring.rules.phrases import PhraseGroup, Phrases, fold
 from jurybox.scoring.rules.rule_report import MOST_QUOTES, Quote
-from jurybox.scoring.rules.text_signals import KNOWN, Reading
+from jurybox.scoring.rules.text_reader import Conversation
+from jurybox.scoring.rules.text_signals import KNOWN
 
 
 def see(name: str, response: str, user: str = "") -> tuple[int, tuple[Quote, ...]]:
     folded, signal = fold(response), KNOWN[name]
-    hits = Phrases([Group(1, "response", signal.phrases, "whole-word")]).find(
+    hits = Phrases([PhraseGroup(1, "response", signal.phrases, "whole-word")]).find(
         folded.text, "response"
     )
-    reading = Reading(folded, fold(user), (), scan(response))
+    reading = Conversation(folded, fold(user), (), scan(response))
     count, spans = signal.see(reading, hits.get(1, []))
     return count, signal.quote(reading, spans, name)
 
@@ -105,8 +106,8 @@ def test_a_long_text_takes_time_in_proportion(name: str, text: str) -> None:
     # A square of this length would take minutes.
     whole = text * (100_000 // len(text))
     folded, signal = fold(whole), KNOWN[name]
-    group = Group(1, "response", signal.phrases, "whole-word")
+    group = PhraseGroup(1, "response", signal.phrases, "whole-word")
     hits = Phrases([group]).find(folded.text, "response").get(1, [])
-    count, shown = signal.see(Reading(folded, fold(whole), (), ()), hits)
+    count, shown = signal.see(Conversation(folded, fold(whole), (), ()), hits)
     assert count >= 0
     assert len(shown) <= MOST_QUOTES
