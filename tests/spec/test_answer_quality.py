@@ -17,7 +17,7 @@ from jurybox.sample import Response, Row, Timing, Usage
 from jurybox.scoring.evaluate_sample import Procedure, SampleOutcome, evaluate_sample
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import Conclusion, RunTally
-from jurybox.scoring.tally import Column
+from jurybox.scoring.tally import MetricColumn
 
 RUBRIC = load_rubric("answer-quality")
 JUDGING = Judging(rubric=RUBRIC, checklist=load_rubric("bias-awareness"))
@@ -157,7 +157,7 @@ def test_a8_every_figure_says_from_how_many_samples_it_comes() -> None:
 
 
 def test_a8_percentiles_interpolate_between_closest_ranks() -> None:
-    assert Column(keep=True).statistic("p95") is None
+    assert MetricColumn(keep=True).statistic("p95") is None
     assert percentile([7], 95) == 7
     assert percentile([10, 20], 50) == 15
     assert percentile([1, 2, 3, 4, 5], 50) == 3
