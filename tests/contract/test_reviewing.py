@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from jurybox.app.estimate_run import CorrectionRequest, estimate
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.engine.audit import audit
 from jurybox.engine.ports import Store
 from jurybox.engine.records import ReviewRow, sealed
 from jurybox.errors import IncompleteError, InputError
-from jurybox.reporting.corrected_estimate import CorrectionRequest, estimate
 from jurybox.review.reviews import Circumstances, HumanVerdict, by_number, gold_of
 from jurybox.review.selection import RandomOrder
 from jurybox.storage import open_store
@@ -482,7 +482,7 @@ def test_a_run_of_which_every_sample_has_a_label_tells_peoples_own_figure(
     by_people(desk, "random", 30)
     truth = sum(worth(number) for number in range(30)) / 30
     (line,) = (line for line in desk.standing().lines if line.startswith("clarity: "))
-    assert f"people's own figure needs no correction, {truth:.4f} (" in line
+    assert f"people's own value needs no correction, {truth:.4f} (" in line
     assert "the judge alone says 3.4" in line
 
 
@@ -495,9 +495,7 @@ def test_a_run_that_goes_on_isnt_said_to_have_a_label_for_every_sample(desk: Rev
     )
     reviewed = {number: gold_of(each) for number, each in by_number(desk.reviews()).items()}
     found = estimate(desk.store, begun, CorrectionRequest(reviewed=reviewed))
-    assert "every sample that is there so far (30 of 60) has a label" in (
-        found.estimates[0].mean.sentence
-    )
+    assert "every sample stored so far (30 of 60) has a label" in (found.estimates[0].mean.sentence)
 
 
 def test_where_no_judge_was_asked_it_is_the_rules_that_people_are_held_against(

@@ -1,15 +1,29 @@
 """Measure the biases of a stored run's judges."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jurybox.calibration.gold import Gold
+from jurybox.calibration.gold import Gold, gold_scales, read_gold
+from jurybox.calibration.observations import (
+    GradedResponse,
+    Observations,
+    ObservedVote,
+    ScoredResponse,
+    family_of,
+    marks_in,
+    words_in,
+)
+from jurybox.engine.plan import Plan
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
-from jurybox.reporting.judge_conduct import observe
-from jurybox.reporting.stored import plan_of
+from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
+from jurybox.reporting.pair_votes import stored_votes
+from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
+from jurybox.rubric.model import Rubric
+from jurybox.sample import Row
+from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.wiring import LAST, find_run
 
 if TYPE_CHECKING:
@@ -85,3 +99,176 @@ def _labels(path: str, row: RunRow, store: Store) -> Mapping[str, Gold]:
         problem = f"none of its ids is a sample of run {row.id}"
         raise InputError(problem, "give the ids of the run's samples", path)
     return found
+
+
+MODEL: Final = "model"
+MODEL_A: Final = "model_a"
+MODEL_B: Final = "model_b"
+"""The keys of a row's metadata that say who made its responses."""
+
+
+def observe(store: Store, run: RunRow, gold: Mapping[str, Gold] | None = None) -> Observations:
+    """Return what a run shows about its judges.
+
+    ``gold`` is what people say, by the samples' ids, in place of what the rows carry.
+
+    Raises:
+        InputError: what a row carries as gold can't be that.
+        IncompleteError: something stored can't be read.
+
+    """
+    observer = _Observer(store, plan_of(run), procedure_of(run), gold)
+    with reading(run):
+        for row in store.samples(run.id):
+            if row.report is not None:
+                observer.add(SampleRecord(row))
+    return observer.seen
+
+
+class _Observer:
+    def __init__(
+        self, store: Store, plan: Plan, procedure: Procedure, gold: Mapping[str, Gold] | None
+    ) -> None:
+        self._store = store
+        self._plan = plan
+        self._procedure = procedure
+        self._gold = gold
+        self._rubric = procedure.judging.rubric
+        self._scales = gold_scales(self._rubric)
+        self._families = {name: family_of(name) for name in plan.judges}
+        criteria = tuple(each.id for each in self._rubric.criteria)
+        self.seen = Observations(criteria=criteria)
+
+    def add(self, record: SampleRecord) -> None:
+        report = record.report
+        if report is None:
+            return
+        gold = self._gold_of(record.inputs)
+        if report.method == "pairwise":
+            self._add_votes(record, gold)
+        else:
+            self._add_scores(record, report, gold)
+
+    def _gold_of(self, row: Row) -> Gold | None:
+        if self._gold is not None:
+            return self._gold.get(row.id)
+        try:
+            return read_gold(row.metadata, self._scales)
+        except InputError as error:
+            raise InputError(error.problem, error.hint, f"sample {row.id}") from None
+
+    def _add_votes(self, record: SampleRecord, gold: Gold | None) -> None:
+        responses = record.responses
+        if responses.response_b is None:
+            return
+        texts = (responses.response.text, responses.response_b.text)
+        a, b = self._makers(record.inputs)
+        for vote in stored_votes(self._procedure, record, self._store):
+            self.seen.voted.append(
+                ObservedVote(
+                    sample=record.row.sample_id,
+                    straight=vote.straight,
+                    swapped=vote.swapped,
+                    winner=vote.winner,
+                    kept=vote.kept,
+                    words=(words_in(texts[0]), words_in(texts[1])),
+                    marks=(marks_in(texts[0]), marks_in(texts[1])),
+                    judge=self._families[vote.judge],
+                    makers=None if a is None or b is None else (a, b),
+                    gold=None if gold is None else gold.winner,
+                )
+            )
+
+    def _add_scores(
+        self, record: SampleRecord, report: EvaluationReport, gold: Gold | None
+    ) -> None:
+        responses, makers = record.responses, self._makers(record.inputs)
+        if report.responses is None:
+            whole = None if gold is None else whole_gold(gold, self._rubric)
+            sides = [(responses.response.text, report.overall, report.criteria, makers[0], whole)]
+        else:
+            # Gold scores are of one response; a row with two doesn't say of which.
+            texts = (responses.response, responses.response_b or responses.response)
+            sides = [
+                (text.text, side.overall, side.criteria, maker, None)
+                for text, side, maker in zip(texts, report.responses.values(), makers, strict=True)
+            ]
+        sample = record.row.sample_id
+        for text, overall, criteria, maker, human in sides:
+            if overall is None:
+                continue
+            self.seen.scored.append(
+                ScoredResponse(
+                    sample=sample,
+                    score=overall,
+                    words=words_in(text),
+                    marks=marks_in(text),
+                    gold=human,
+                )
+            )
+            if maker is None:
+                continue
+            for judge, score in self._by_family(report, overall, criteria):
+                self.seen.graded.append(
+                    GradedResponse(sample=sample, score=score, judge=judge, maker=maker, gold=human)
+                )
+
+    def _makers(self, row: Row) -> tuple[str | None, str | None]:
+        """Return the families of who made the responses."""
+        target = self._plan.target
+        first = None if target is None else target.model
+        names = (first or _named(row, MODEL_A) or _named(row, MODEL), _named(row, MODEL_B))
+        a, b = (None if name is None else family_of(name) for name in names)
+        return a, b
+
+    def _by_family(
+        self, report: EvaluationReport, overall: float, criteria: Sequence[CriterionReport]
+    ) -> Iterator[tuple[str, float]]:
+        """Yield what the judges of each family gave."""
+        families = set(self._families.values())
+        if len(families) == 1:
+            yield families.pop(), overall
+            return
+        panel = self._procedure.judging.seats(self._procedure.judges, self._procedure.votes)
+        lost = {each.vote for each in report.lost_votes}
+        valid = [
+            seat for seat in panel[: len(panel) - report.votes_skipped] if seat.vote not in lost
+        ]
+        if any(len(each.votes) != len(valid) for each in criteria):
+            # Whose votes they are is unknown.
+            return
+        for family in sorted(families):
+            mine = [at for at, seat in enumerate(valid) if self._families[seat.judge] == family]
+            if mine:
+                yield family, sum(_given(criteria, at) for at in mine) / len(mine)
+
+
+def _given(criteria: Sequence[CriterionReport], at: int) -> float:
+    """Return what one vote gave overall, as a share of the scale."""
+    total = 0.0
+    for each in criteria:
+        vote = each.votes[at]
+        total += 0.0 if isinstance(vote, str) else each.weight * each.normalize(vote)
+    return total / sum(each.weight for each in criteria)
+
+
+def _named(row: Row, key: str) -> str | None:
+    value = row.metadata.get(key)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def whole_gold(gold: Gold, rubric: Rubric) -> float | None:
+    """Return people's score of a response as a whole, as a share of the scale.
+
+    What they gave overall, or the weighted mean of all criteria, where they gave all of them.
+    """
+    overall = gold.score(rubric.overall_name)
+    if overall is not None:
+        return overall
+    total = 0.0
+    for each in rubric.criteria:
+        score = gold.score(each.id)
+        if score is None:
+            return None
+        total += each.weight * each.scale.normalize(score)
+    return total / sum(each.weight for each in rubric.criteria)

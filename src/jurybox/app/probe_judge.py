@@ -30,9 +30,8 @@ from jurybox.engine.records import ENCODER, RunRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.verdict import Side, mirror
 from jurybox.models.names import ModelName
-from jurybox.reporting.judge_conduct import read_stored
 from jurybox.reporting.output_file import whole_file
-from jurybox.reporting.stored import damaged, plan_of
+from jurybox.reporting.stored import SampleRecord, damaged, plan_of
 from jurybox.rubric import render_rubric
 from jurybox.sample import Sample
 from jurybox.wiring import read_settings, store_folder
@@ -174,17 +173,17 @@ def _pick(store: Store, run_id: str, options: ProbeOptions) -> list[Picked]:
 
     def eligible() -> Iterator[tuple[str, int, Picked]]:
         for sample in store.samples(run_id):
-            stored = read_stored(sample)
-            if stored is None or sample.repeat or len(sample.sample_id) + longest > MAX_ID:
+            record = SampleRecord(sample)
+            report = record.report
+            if report is None or sample.repeat or len(sample.sample_id) + longest > MAX_ID:
                 continue
-            side = tried_side(sample.sample_id, pair=stored.report.method == "pairwise")
-            before = share_won(stored.report, side)
+            side = tried_side(sample.sample_id, pair=report.method == "pairwise")
+            before = share_won(report, side)
             if before is not None:
-                row = msgspec.structs.replace(stored.row, response_b=stored.responses.response_b)
                 text = f"{options.seed}:{sample.sample_id}"
                 digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-                whole = row.sample(stored.responses.response)
-                yield digest, sample.number, Picked(sample=whole, side=side, before=before)
+                picked = Picked(sample=record.sample, side=side, before=before)
+                yield digest, sample.number, picked
 
     chosen = heapq.nsmallest(options.count, eligible(), key=lambda each: each[:2])
     return [picked for _, _, picked in sorted(chosen, key=lambda each: each[1])]
@@ -347,14 +346,14 @@ def _after(
         for sample in store.samples(run_id):
             name, _, kind = sample.sample_id.rpartition(MARK)
             try:
-                stored = read_stored(sample)
+                report = SampleRecord(sample).report
             except msgspec.DecodeError as error:
                 what = f"run {run_id} can't be read ({error}); `jurybox verify` says where"
                 raise IncompleteError(what) from None
             side = sides.get(name, "A")
             if kind == SWAPPED.id:
                 side = mirror(side)
-            score = None if stored is None else share_won(stored.report, side)
+            score = None if report is None else share_won(report, side)
             if score is not None:
                 found.setdefault(kind, {})[name] = score
     return found

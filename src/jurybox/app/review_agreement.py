@@ -5,24 +5,20 @@ from typing import Final
 
 import msgspec
 
+from jurybox.app.estimate_run import CorrectionRequest, estimate, within
 from jurybox.app.review_cases import StoredSample
 from jurybox.calibration.calibration_record import Agreement, CriterionAgreement
 from jurybox.calibration.gold import WHOLE, Gold, GoldCase
 from jurybox.calibration.splits import words_of
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.reporting.corrected_estimate import (
-    CorrectedMetric,
-    CorrectionRequest,
-    estimate,
-    within,
-)
 from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement
 from jurybox.reporting.stored import damaged, plan_of
 from jurybox.review.reviews import Review, by_number, gold_of
 from jurybox.review.selection import RandomPart
 from jurybox.rubric.model import Rubric
 from jurybox.statistics.bootstrap import Resampling
+from jurybox.statistics.corrected import CorrectedMetric
 from jurybox.statistics.estimates import Estimate
 
 # Half as many draws as elsewhere: this is computed on request, and intervals hardly change.

@@ -12,9 +12,14 @@ from jurybox.engine.ports import EVERY, Store
 from jurybox.engine.records import RunRow, read_result
 from jurybox.judging.exchange import Failure, ModelRequest, Outcome
 from jurybox.models.prices import Prices, cost, load_prices
-from jurybox.reporting.at_work import is_at_work
 from jurybox.reporting.stored import damaged, plan_of, rubric_of
-from jurybox.reporting.view import RunView, finished_view, partial_view, unfinished_view
+from jurybox.reporting.view import (
+    RunView,
+    finished_view,
+    is_running,
+    partial_view,
+    unfinished_view,
+)
 from jurybox.scoring.sample_result import ModelUse
 from jurybox.scoring.summary import RunTally
 from jurybox.settings import Settings
@@ -91,7 +96,7 @@ def view_run(row: RunRow, store: Store) -> RunView:
 
 def _is_active(row: RunRow, store: Store) -> bool:
     """Return whether a process works on a run; None, in a read-only store, means no."""
-    return is_at_work(row, store) is True
+    return is_running(row, store) is True
 
 
 def view_unfinished(row: RunRow, store: Store, *, working: bool) -> RunView:

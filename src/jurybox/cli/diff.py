@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from jurybox.reporting.difference_tests import Difference
-    from jurybox.reporting.run_diff import Change, GateValues, GroupValues, RunDiff, Values
+    from jurybox.reporting.run_diff import GatePair, GroupPair, MetricPair, RunDiff, SampleChange
+    from jurybox.statistics.metric_differences import MetricDifference
 
 _LIMIT: Final = 20
 # More columns don't fit on a screen.
@@ -83,14 +83,14 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox diff 20260301-0914 last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.view_run import view_run
-    from jurybox.reporting.compare_runs import Side, Wish, compare
+    from jurybox.reporting.compare_runs import ComparedRun, CompareOptions, compare_runs
     from jurybox.statistics.bootstrap import Resampling
     from jurybox.wiring import find_run
 
     if everything and limit is not None:
         raise click.UsageError("--all and --limit exclude each other")
     unbounded = everything or (as_json and limit is None)
-    wish = Wish(
+    options = CompareOptions(
         limit=None if unbounded else _LIMIT if limit is None else limit,
         same=everything,
         cluster=cluster,
@@ -98,8 +98,8 @@ def command(  # noqa: PLR0917 - click passes them by name
     )
     with opened(store_url) as store:
         rows = [find_run(store, run) for run in (run_a, run_b)]
-        one, other = [Side(row=row, view=view_run(row, store)) for row in rows]
-        diff = compare(store, one, other, wish)
+        one, other = [ComparedRun(row=row, view=view_run(row, store)) for row in rows]
+        diff = compare_runs(store, one, other, options)
     if as_json:
         print_json(diff.as_data())
     else:
@@ -108,11 +108,11 @@ def command(  # noqa: PLR0917 - click passes them by name
 
 
 def _print(diff: RunDiff) -> None:
-    from jurybox.reporting.diff_words import cautions, places, verdicts
+    from jurybox.reporting.run_diff import places
 
     out = wide_console()
     _print_head(out, diff)
-    for line in cautions(diff):
+    for line in diff.cautions():
         out.print(plain(line, style="yellow"))
     _print_tested(out, diff)
     _print_groups(out, "scenario", diff.scenarios)
@@ -130,41 +130,37 @@ def _print(diff: RunDiff) -> None:
     out.print(_metrics(diff))
     if diff.gates:
         out.print(_gates(diff.gates))
-    for name, word in verdicts(diff):
+    for name, word in diff.verdicts():
         out.print(plain(f"{name}  {word}"))
 
 
 def _print_head(out: Console, diff: RunDiff) -> None:
-    from jurybox.reporting.diff_words import records_line
-
     for name, view in (("A", diff.a), ("B", diff.b)):
         count = counted(view.summary["samples"], "sample")
         out.print(plain(f"{name}  {view.run_id}  {view.suite}, {view.status}, {count}", "bold"))
-    out.print(plain(f"records  {records_line(diff)}", style="green" if diff.identical else ""))
+    out.print(plain(f"records  {diff.records_line()}", style="green" if diff.identical else ""))
 
 
 def _print_tested(out: Console, diff: RunDiff) -> None:
     """Print which metrics differ beyond chance."""
-    from jurybox.reporting.diff_words import conclusion, gained, one_sided
-
     if not diff.tested:
         return
     headings = ("tested", "A", "B", "B - A", "interval", "p, corrected", "n", "detectable", "B is")
     made = table(*headings, right=headings[1:-1])
     for each in diff.tested:
-        color = "red" if each.regression else "green" if gained(each) else ""
+        color = "red" if each.regression else "green" if each.gained else ""
         add_row(made, *_tested(each), style=color)
     out.print()
     out.print(made)
-    for (only_in_a, only_in_b), names in one_sided(diff.tested).items():
+    for (only_in_a, only_in_b), names in diff.one_sided().items():
         counts = f"{only_in_a} only in A, {only_in_b} only in B"
         out.print(plain(f"on one side only  {', '.join(names)}: {counts}", style="yellow"))
-    out.print(plain(conclusion(diff), style="bold"))
+    out.print(plain(diff.conclusion(), style="bold"))
 
 
-def _tested(tested: Difference) -> Iterator[str]:
-    from jurybox.reporting.diff_words import p_value
+def _tested(tested: MetricDifference) -> Iterator[str]:
     from jurybox.reporting.metric_text import shown, signed
+    from jurybox.reporting.run_diff import p_value
 
     made = tested.comparison
     interval = made.interval
@@ -178,12 +174,10 @@ def _tested(tested: Difference) -> Iterator[str]:
 
 
 def _print_counts(out: Console, diff: RunDiff) -> None:
-    from jurybox.reporting.diff_words import count_line
-
     counts = diff.counts
     by = "" if diff.headline is None else f" by {diff.headline}"
     out.print()
-    out.print(plain(f"samples{by}  {count_line(diff)}", style="bold"))
+    out.print(plain(f"samples{by}  {counts}", style="bold"))
     left = counts.higher + counts.lower + counts.changed - len(diff.samples)
     if left > 0:
         more = counted(left, "more changed sample")
@@ -199,8 +193,7 @@ def _samples(diff: RunDiff) -> Table:
     return made
 
 
-def _sample(change: Change, headline: str | None) -> Iterator[str]:
-    from jurybox.reporting.diff_words import changes_beside
+def _sample(change: SampleChange, headline: str | None) -> Iterator[str]:
     from jurybox.reporting.metric_text import shown, signed
 
     yield from (change.id, str(change.repeat), change.change)
@@ -209,7 +202,7 @@ def _sample(change: Change, headline: str | None) -> Iterator[str]:
         yield from ("-", "-", "-")
     else:
         yield from (shown(whole.a), shown(whole.b), signed(whole.difference))
-    yield "\n".join(changes_beside(change, headline))
+    yield "\n".join(change.details(headline))
 
 
 def _metrics(diff: RunDiff) -> Table:
@@ -223,7 +216,7 @@ def _metrics(diff: RunDiff) -> Table:
     return made
 
 
-def _gates(gates: Sequence[GateValues]) -> Table:
+def _gates(gates: Sequence[GatePair]) -> Table:
     from jurybox.reporting.metric_text import shown
 
     made = table("gate", "A", "passes", "B", "passes", right=("A", "B"))
@@ -239,7 +232,7 @@ def _gates(gates: Sequence[GateValues]) -> Table:
     return made
 
 
-def _print_groups(out: Console, what: str, groups: Sequence[GroupValues]) -> None:
+def _print_groups(out: Console, what: str, groups: Sequence[GroupPair]) -> None:
     """Print a row per metric and a column per group, A and B in every cell."""
     if not groups:
         return
@@ -251,7 +244,7 @@ def _print_groups(out: Console, what: str, groups: Sequence[GroupValues]) -> Non
         out.print(_across(groups))
 
 
-def _across(groups: Sequence[GroupValues]) -> Table:
+def _across(groups: Sequence[GroupPair]) -> Table:
     names = [each.group for each in groups]
     made = table("metric", *names, right=names)
     add_row(made, "samples", *map(_group_samples, groups), style="dim")
@@ -260,7 +253,7 @@ def _across(groups: Sequence[GroupValues]) -> Table:
     return made
 
 
-def _down(what: str, groups: Sequence[GroupValues]) -> Table:
+def _down(what: str, groups: Sequence[GroupPair]) -> Table:
     """Return a row per group, with its first metric only."""
     names = ["samples", *(values.figure for values in groups[0].figures[:1])]
     made = table(what, *names, right=names)
@@ -269,12 +262,12 @@ def _down(what: str, groups: Sequence[GroupValues]) -> Table:
     return made
 
 
-def _group_samples(group: GroupValues) -> str:
+def _group_samples(group: GroupPair) -> str:
     a, b = ("0" if count is None else str(count) for count in (group.samples_a, group.samples_b))
     return a if a == b else f"{a} -> {b}"
 
 
-def _cell(values: Values) -> Text:
+def _cell(values: MetricPair) -> Text:
     a, b = _short(values.a), _short(values.b)
     apart = values.difference
     if apart is None or abs(apart) < _VISIBLE:

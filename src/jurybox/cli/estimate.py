@@ -20,7 +20,7 @@ from jurybox.text_format import counted
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jurybox.reporting.corrected_estimate import RunCorrections
+    from jurybox.app.estimate_run import RunCorrections
     from jurybox.statistics.corrected import CorrectedRate
     from jurybox.statistics.estimates import Estimate
 
@@ -67,8 +67,8 @@ def command(
       jurybox estimate last --gold labels.jsonl --cluster conversation
       jurybox estimate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.app.estimate_run import CorrectionRequest, estimate
     from jurybox.app.labels import labels_for_run
-    from jurybox.reporting.corrected_estimate import CorrectionRequest, estimate
     from jurybox.wiring import find_run
 
     with opened(store_url) as store:

@@ -86,7 +86,7 @@ def _export_gold(run: str, output: str, store_url: str | None, *, as_json: bool)
     with opened(store_url) as store:
         found = gold_rows(ReviewDesk(store, find_run(store, run)))
     with output_file(output) as file:
-        write_json_lines(file, (), found.rows)
+        write_json_lines(file, {}, found.rows)
     for count, noun, why in (
         (found.open, "review", "made with the judges' verdict in sight"),
         (found.unlabeled, "sample", "that no reviewer could judge"),

@@ -9,7 +9,7 @@ from jurybox.cli.output import output_file, print_json, say
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
-    from jurybox.reporting.reports import Form
+    from jurybox.reporting.reports import ReportFormat
 
 
 @click.command("report")
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @store_option
 @json_option
 def command(
-    run: str, output: str, named: "Form | None", store_url: str | None, as_json: bool
+    run: str, output: str, named: "ReportFormat | None", store_url: str | None, as_json: bool
 ) -> None:
     """Write a report on a RUN: what needs attention first, then the decision, then the metrics.
 
@@ -50,13 +50,13 @@ def command(
     from jurybox.app.calibrations import calibration_of_run, calibration_status_as_data
     from jurybox.app.view_run import view_run
     from jurybox.cli.run_view import people_as_data
-    from jurybox.reporting.reports import report_form, write_report
+    from jurybox.reporting.reports import report_format, write_report
     from jurybox.wiring import find_run
 
     to_stdout = output == "-"
     if to_stdout and as_json:
         raise click.UsageError("--json and --output - exclude each other; use --format json")
-    form = named or ("md" if to_stdout else report_form(output))
+    form = named or ("md" if to_stdout else report_format(output))
     with opened(store_url) as store:
         row = find_run(store, run)
         view = view_run(row, store)

@@ -7,8 +7,8 @@ import msgspec
 
 from jurybox.cli.output import add_row, plain, table, wide_console
 from jurybox.errors import IncompleteError, Unreadable
-from jurybox.reporting.attention import Concern, Place, concerns_of
-from jurybox.reporting.metric_text import exact, figures_of, key_figure, shown, signed
+from jurybox.reporting.attention import Concern, SamplePlace, concerns_of
+from jurybox.reporting.metric_text import exact, key_metric, metrics_of, shown, signed
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
@@ -161,7 +161,7 @@ def _concern(concern: Concern) -> str:
     return f"{line} and {more} more" if more else line
 
 
-def _name(place: Place) -> str:
+def _name(place: SamplePlace) -> str:
     return place.id if place.repeat == 0 else f"{place.id} (repeat {place.repeat})"
 
 
@@ -225,7 +225,7 @@ def _margin(gate: GateOutcome) -> float | None:
 
 def _metrics(view: RunView, rubric: Rubric) -> "Table":
     made = table("metric", "value", "n", right=("value", "n"))
-    for metric in figures_of(view.summary, rubric):
+    for metric in metrics_of(view.summary, rubric):
         add_row(made, metric.name, shown(metric.value), "" if metric.n is None else str(metric.n))
     return made
 
@@ -243,7 +243,7 @@ def _print_groups(
     out: "Console", heading: str, groups: Mapping[str, Mapping[str, Any]], rubric: Rubric
 ) -> None:
     means = [f"{criterion.id}_mean" for criterion in rubric.criteria]
-    names = list(dict.fromkeys((SAMPLES, key_figure(rubric), "pass_rate", *means)))
+    names = list(dict.fromkeys((SAMPLES, key_metric(rubric), "pass_rate", *means)))
     out.print()
     made = table(heading, *names, right=names)
     for group, values in list(groups.items())[:_MOST_GROUPS]:

@@ -9,7 +9,7 @@ from jurybox.cli.options import json_option, opened, store_option
 from jurybox.cli.output import add_row, print_json, table, wide_console
 
 if TYPE_CHECKING:
-    from jurybox.reporting.run_list import ListedRun
+    from jurybox.reporting.view import ListedRun
 
 
 @click.command("runs")
@@ -32,7 +32,7 @@ def command(limit: int, store_url: str | None, as_json: bool) -> None:
       jurybox runs --limit 5 --json
       jurybox runs --store postgresql://db.example/runs
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.reporting.run_list import listed_run
+    from jurybox.reporting.view import listed_run
 
     with opened(store_url) as store:
         # One more than wanted, to know whether there are more.

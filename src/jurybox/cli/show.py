@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jurybox.engine.records import ExchangeRow, RunRow
-    from jurybox.reporting.sample_record import Record
+    from jurybox.reporting.stored import SampleRecord
     from jurybox.sample import Response
     from jurybox.scoring.sample_result import SampleResult
 
@@ -54,7 +54,8 @@ def command(
     with opened(store_url) as store:
         row = find_run(store, run)
         if sample_id is not None:
-            from jurybox.reporting.sample_record import find_record, record_as_data
+            from jurybox.reporting.export_rows import record_as_data
+            from jurybox.reporting.stored import find_record
 
             record = find_record(store, row, sample_id, repeat)
             if as_json:
@@ -72,7 +73,7 @@ def command(
             print_view(view, store, metadata=True)
 
 
-def _print_record(record: Record, run: RunRow) -> None:
+def _print_record(record: SampleRecord, run: RunRow) -> None:
     from jurybox.cli.evaluate import rule_line, rule_trace
 
     out = wide_console()
@@ -99,7 +100,7 @@ def _print_record(record: Record, run: RunRow) -> None:
     out.print(plain(f"record  {record.row.record_sha256}", style="dim"))
 
 
-def _print_inputs(out: Console, record: Record) -> None:
+def _print_inputs(out: Console, record: SampleRecord) -> None:
     row = record.inputs
     for turn in row.messages:
         _print_text(out, f"earlier, {turn.role}", turn.content)
@@ -139,7 +140,7 @@ def _measures(result: SampleResult) -> Table:
     return made
 
 
-def _print_report(record: Record, run: RunRow) -> None:
+def _print_report(record: SampleRecord, run: RunRow) -> None:
     from jurybox.app.view_run import run_cost
     from jurybox.cli.evaluate import print_report
     from jurybox.models.prices import load_prices
@@ -158,8 +159,7 @@ def _print_exchange(out: Console, name: str, exchange: ExchangeRow, run: RunRow)
     from jurybox.engine.records import read_outcome, read_request
     from jurybox.judging.exchange import Failure
     from jurybox.reporting.metric_text import shown
-    from jurybox.reporting.sample_record import exchange_notes
-    from jurybox.reporting.stored import damaged
+    from jurybox.reporting.stored import damaged, exchange_notes
 
     try:
         model, outcome = read_request(exchange).model, read_outcome(exchange)

@@ -1,107 +1,243 @@
-"""A run's samples in a file, one row each, streamed from the store."""
+"""Writes a run's samples to a file, one row per sample, streamed from the store.
+
+A format is a function and a row in `_WRITERS`.
+"""
 
 import csv
 import importlib
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Literal
 
 import msgspec
 
 from jurybox.engine.ports import Store
-from jurybox.engine.records import RunRow
+from jurybox.engine.records import (
+    ExchangeRow,
+    RunRow,
+    SampleRow,
+    in_order,
+    read_result,
+    request_hash,
+)
 from jurybox.engine.replay import grouped
 from jurybox.errors import InputError
-from jurybox.reporting.record import Column, Kind, Record, Shape
-from jurybox.reporting.stored import damaged, plan_of, procedure_of
+from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
+from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
+from jurybox.rubric.model import Rubric
+from jurybox.sample import Response, Row
+from jurybox.scoring.sample_result import SampleResult
 
-Arrow = Any  # The library comes without types, and only with an extra.
+ColumnType = Literal["text", "integer", "number", "boolean", "json"]
+ExportedRow = dict[str, Any]
 
-# A group is held in memory until it is written, and a single row may hold a whole book.
-_MOST_ROWS: Final = 5000
-_MOST_CHARACTERS: Final = 16_000_000
-
-_TYPES: Final[dict[Kind, str]] = {
-    "text": "string",
-    "integer": "int64",
-    "number": "float64",
-    "boolean": "bool_",
-    "json": "string",
+_TEXTS: Final = (str, str | None, Response | None)
+_INPUTS: Final[dict[str, ColumnType]] = {
+    "id": "text",
+    "repeat": "integer",
+    **{
+        each.name: "text" if each.type in _TEXTS else "json" for each in msgspec.structs.fields(Row)
+    },
 }
+_METRICS: Final[dict[str, ColumnType]] = {
+    TOTAL_SCORE: "number",
+    SAMPLE_SCORE: "number",
+    "latency_e2e_ms": "number",
+    "latency_model_ms": "number",
+    "input_tokens": "integer",
+    "output_tokens": "integer",
+    "total_tokens": "integer",
+    "token_efficiency_ratio": "number",
+}
+_JUDGED: Final[dict[str, ColumnType]] = {
+    "timed_out": "boolean",
+    "criteria": "json",
+    "responses": "json",
+    "confidence": "text",
+    "votes_valid": "integer",
+    "votes_requested": "integer",
+    "votes_skipped": "integer",
+    "lost_votes": "json",
+    "bias_checklist": "json",
+    "stable": "boolean",
+    "winner": "text",
+    "safety_flag": "boolean",
+    "safety_findings": "json",
+    "response_findings": "json",
+    "needs_review": "boolean",
+    "review_reasons": "json",
+    "passed": "boolean",
+    "rules": "json",
+    "decision": "text",
+    "evaluator_error": "text",
+    "target_error": "text",
+}
+_WITH_RULES: Final[dict[str, ColumnType]] = {
+    "judge_score": "number",
+    "judge_reasoning": "text",
+    "judge_criteria": "json",
+}
+_FALLBACK: Final[dict[str, ColumnType]] = {"judge_fallback": "boolean"}
+_HASH: Final[dict[str, ColumnType]] = {"record_sha256": "text"}
+_RAW: Final[dict[str, ColumnType]] = {"exchanges": "json"}
+_FIXED: Final = frozenset(_INPUTS | _METRICS | _JUDGED | _WITH_RULES | _FALLBACK | _HASH | _RAW)
+
+_OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
+_PARTS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+# Default values aren't stored.
+_DEFAULTS: Final[ExportedRow] = msgspec.to_builtins(
+    msgspec.structs.asdict(SampleResult(figures={}))
+)
+_REPORTED: Final = (
+    "responses",
+    "lost_votes",
+    "bias_checklist",
+    "safety_findings",
+    "response_findings",
+)
+_OF_CRITERION: Final = ("id", "score", "preference", "reasoning", "confidence", "votes")
 
 
-def require_pyarrow(name: str) -> None:
-    """See that Parquet can be written.
+class ExportShape:
+    """The columns of a run's rows, which its rubric decides.
+
+    A score is a column under its own name. Where a rubric gives a name that a row needs for
+    something else, such as `confidence`, the score is called `criterion.confidence`.
+    """
+
+    def __init__(self, rubric: Rubric, *, rules: bool, raw: bool = False) -> None:
+        """Take the rubric, whether rules score it, and whether exchanges are exported too."""
+        criteria = {each.id: _free("criterion", each.id) for each in rubric.criteria}
+        overall = {rubric.overall_name: _free("overall", rubric.overall_name)}
+        self._scores = criteria | overall
+        self._components = {each.name: _free("component", each.name) for each in rubric.components}
+        scores = (*self._scores.values(), *self._components.values())
+        columns: dict[str, ColumnType] = {**_INPUTS, **dict.fromkeys(scores, "number")}
+        columns |= _METRICS | _JUDGED
+        columns |= _WITH_RULES if rules else {}
+        columns |= _FALLBACK if rubric.protocol.fallback_score is not None else {}
+        columns |= _HASH
+        self.columns = columns | (_RAW if raw else {})
+        self.raw = raw
+
+    def row(self, sample: SampleRow, exchanges: Sequence[ExchangeRow] = ()) -> ExportedRow:
+        """Return a sample as a row, its fields in the order of the columns.
+
+        Raises:
+            msgspec.DecodeError: something stored can't be read.
+            LookupError: an exchange is missing.
+
+        """
+        # Checked as a result, but its numbers stay as they are stored: 2 doesn't become 2.0.
+        read_result(sample.result)
+        values: ExportedRow = _DEFAULTS | _OBJECT.decode(sample.result)
+        metrics, components = values["figures"], values["components"]
+        values |= _inputs(sample) | _judged(sample)
+        values |= {name: metrics.get(name) for name in _METRICS}
+        values |= {new: metrics.get(name) for name, new in self._scores.items()}
+        values |= {new: components.get(name) for name, new in self._components.items()}
+        values["record_sha256"] = sample.record_sha256
+        if self.raw:
+            values["exchanges"] = [_exchange(each) for each in in_order(sample, exchanges)]
+        return {name: values[name] for name in self.columns}
+
+
+def export_shape(run: RunRow, *, raw: bool = False) -> ExportShape:
+    """Return the columns of a run's rows.
 
     Raises:
-        InputError: the extra isn't installed.
+        IncompleteError: the run's plan can't be read.
 
     """
-    try:
-        importlib.import_module("pyarrow.parquet")
-    except ImportError:
-        hint = "install it with: pip install 'jurybox[parquet]'"
-        raise InputError("Parquet needs pyarrow", hint, name) from None
+    procedure = procedure_of(run)
+    return ExportShape(procedure.judging.rubric, rules=procedure.rules is not None, raw=raw)
 
 
-def write_parquet(file: BinaryIO, columns: Sequence[Column], records: Iterable[Record]) -> int:
-    """Write rows with fixed types; lists and objects are JSON texts."""
-    parquet: Arrow = importlib.import_module("pyarrow.parquet")
-    with parquet.ParquetWriter(file, _schema(columns)) as writer:
-        table = _Table(columns, writer)
-        for record in records:
-            table.add(record)
-        table.flush()
-    return table.rows
+def record_as_data(record: SampleRecord, run: RunRow, *, raw: bool = True) -> ExportedRow:
+    """Return a sample as `jurybox export` writes it, with the run's id.
+
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
+    with reading(run):
+        row = export_shape(run, raw=raw).row(record.row, record.exchanges)
+    return {"run_id": run.id, **row}
 
 
-def _schema(columns: Sequence[Column]) -> Arrow:
-    arrow: Arrow = importlib.import_module("pyarrow")
-    return arrow.schema(
-        [(column.name, getattr(arrow, _TYPES[column.kind])()) for column in columns]
-    )
+def _free(what: str, name: str) -> str:
+    """Return an unambiguous name for a score; no document's name has a dot in it."""
+    return f"{what}.{name}" if name in _FIXED else name
 
 
-class _Table:
-    """The rows of a group until it is large enough to be written."""
-
-    def __init__(self, columns: Sequence[Column], writer: Arrow) -> None:
-        self._columns = columns
-        self._writer = writer
-        self._values: dict[str, list[Any]] = {column.name: [] for column in columns}
-        self._waiting = self._characters = 0
-        self.rows = 0
-
-    def add(self, record: Record) -> None:
-        for column in self._columns:
-            value = record[column.name]
-            if column.kind == "json" and value is not None:
-                value = msgspec.json.encode(value).decode()
-            if isinstance(value, str):
-                self._characters += len(value)
-            self._values[column.name].append(value)
-        self.rows += 1
-        self._waiting += 1
-        if self._waiting >= _MOST_ROWS or self._characters >= _MOST_CHARACTERS:
-            self.flush()
-
-    def flush(self) -> None:
-        if not self._waiting:
-            return
-        arrow: Arrow = importlib.import_module("pyarrow")
-        self._writer.write_table(arrow.table(self._values, schema=self._writer.schema))
-        self._values = {column.name: [] for column in self._columns}
-        self._waiting = self._characters = 0
+def _inputs(sample: SampleRow) -> ExportedRow:
+    record = SampleRecord(sample)
+    row, second = record.inputs, record.responses.response_b
+    return {
+        **msgspec.to_builtins(msgspec.structs.asdict(row)),
+        "id": sample.sample_id,
+        "repeat": sample.repeat,
+        "response": record.responses.response.text,
+        "response_b": None if second is None else second.text,
+    }
 
 
-Write = Callable[[BinaryIO, Sequence[Column], Iterable[Record]], int]
-"""Writes rows with these columns, and returns how many they were."""
+def _judged(sample: SampleRow) -> ExportedRow:
+    """Return what the jury and the rules say; rules' scores come first, the jury's next (C15)."""
+    report = {} if sample.report is None else _OBJECT.decode(sample.report)
+    automated = {} if sample.automated is None else _OBJECT.decode(sample.automated)
+    by_jury = _criteria(report["criteria"]) if report else None
+    by_rules = automated["criteria"] if automated.get("overall") is not None else None
+    return {
+        "criteria": by_jury if by_rules is None else by_rules,
+        "judge_criteria": None if by_rules is None else by_jury,
+        "judge_reasoning": None if by_jury is None else _reasoning(by_jury),
+        **{name: report.get(name) for name in _REPORTED},
+    }
+
+
+def _criteria(criteria: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return each criterion without what the rubric says anyway; only pairs have preferences."""
+    return [
+        {
+            name: each[name]
+            for name in _OF_CRITERION
+            if name in each and (name != "preference" or each[name] is not None)
+        }
+        for each in criteria
+    ]
+
+
+def _reasoning(criteria: Sequence[dict[str, Any]]) -> str | None:
+    """Return the judges' reasoning as one text, each once, with the criteria it is about."""
+    found: dict[str, list[str]] = {}
+    for each in criteria:
+        if each["reasoning"]:
+            found.setdefault(each["reasoning"], []).append(each["id"])
+    if len(found) == 1 and len(*found.values()) == len(criteria):
+        return next(iter(found))
+    return "\n".join(f"{', '.join(names)}: {text}" for text, names in found.items()) or None
+
+
+def _exchange(row: ExchangeRow) -> dict[str, Any]:
+    """Return a request, as the text that its hash is of, and its outcome."""
+    return {
+        "role": row.role,
+        "request_sha256": request_hash(row.frame, row.material),
+        "request": row.request,
+        **_PARTS.decode(row.outcome),
+    }
+
+
+Columns = dict[str, ColumnType]
+Write = Callable[[BinaryIO, Columns, Iterable[ExportedRow]], int]
+"""Writes rows with these columns, and returns how many there were."""
 
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-class Exported(msgspec.Struct, frozen=True, kw_only=True):
+class ExportCount(msgspec.Struct, frozen=True, kw_only=True):
     """How many rows were written, and how many the run will have."""
 
     rows: int
@@ -115,7 +251,7 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def export_writer(name: str) -> Write:
-    """Return what writes the format that a file's name asks for.
+    """Return the writer for the format of a file's name.
 
     Raises:
         InputError: no such format, or what it needs isn't installed.
@@ -126,72 +262,120 @@ def export_writer(name: str) -> Write:
         problem = f"`{ending}` is no format of rows" if ending else "the name has no ending"
         raise InputError(problem, f"end it with one of {', '.join(_WRITERS)}", name)
     if ending == ".parquet":
-        require_pyarrow(name)
+        try:
+            importlib.import_module("pyarrow.parquet")
+        except ImportError:
+            hint = "install it with: pip install 'jurybox[parquet]'"
+            raise InputError("Parquet needs pyarrow", hint, name) from None
     return _WRITERS[ending]
 
 
 def export_run(
     store: Store, run: RunRow, file: BinaryIO, write: Write, *, raw: bool = False
-) -> Exported:
+) -> ExportCount:
     """Write the samples that a run has; ``raw`` adds every request and its reply.
 
     Raises:
         IncompleteError: what is stored can't be read.
 
     """
-    plan, procedure = plan_of(run), procedure_of(run)
-    shape = Shape(procedure.judging.rubric, rules=procedure.rules is not None, raw=raw)
-    rows = write(file, shape.columns, _records(store, run, shape))
-    return Exported(rows=rows, planned=plan.samples, finished=run.status == "finished")
+    shape = export_shape(run, raw=raw)
+    rows = write(file, shape.columns, _rows(store, run, shape))
+    return ExportCount(rows=rows, planned=plan_of(run).samples, finished=run.status == "finished")
 
 
-def _records(store: Store, run: RunRow, shape: Shape) -> Iterator[Record]:
-    try:
+def _rows(store: Store, run: RunRow, shape: ExportShape) -> Iterator[ExportedRow]:
+    with reading(run):
         if shape.raw:
             for sample, exchanges in grouped(store, run.id):
                 if sample is not None:
-                    yield shape.record(sample, exchanges)
+                    yield shape.row(sample, exchanges)
         else:
             for sample in store.samples(run.id):
-                yield shape.record(sample)
-    except (msgspec.DecodeError, LookupError) as error:
-        raise damaged(run, error) from None
+                yield shape.row(sample)
 
 
-def write_json_lines(file: BinaryIO, columns: Sequence[Column], records: Iterable[Record]) -> int:
-    """Write one JSON object a line."""
+def write_json_lines(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRow]) -> int:
+    """Write one JSON object per line."""
     del columns
-    rows = 0
-    for record in records:
-        file.write(_ENCODER.encode(record) + b"\n")
-        rows += 1
-    return rows
+    count = 0
+    for count, row in enumerate(rows, start=1):  # noqa: B007 - the last count is returned
+        file.write(_ENCODER.encode(row) + b"\n")
+    return count
 
 
-def write_csv(file: BinaryIO, columns: Sequence[Column], records: Iterable[Record]) -> int:
+def write_csv(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRow]) -> int:
     """Write comma-separated values with a heading; lists and objects are JSON, nulls are empty.
 
     Texts stay exactly what they are, also where they begin with ``=``, ``+``, ``-`` or ``@``: a
-    mark before them would make another text of them. Spreadsheets take such cells for formulas
-    unless they are told to import the column as text.
+    mark before them would change the text. Spreadsheets take such cells for formulas unless the
+    column is imported as text.
     """
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     # With both characters in its ending, the writer also quotes a cell that has only one of them.
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow([column.name for column in columns])
-    rows = 0
-    for record in records:
-        writer.writerow([_cell(value) for value in record.values()])
-        rows += 1
-    # Whoever opened the file also closes it.
+    writer.writerow(columns)
+    count = 0
+    for count, row in enumerate(rows, start=1):  # noqa: B007 - the last count is returned
+        writer.writerow([_cell(value) for value in row.values()])
+    # The caller closes the file.
     text.detach()
-    return rows
+    return count
 
 
-def _cell(value: Any) -> str:  # noqa: ANN401 - whatever a row holds
+def _cell(value: Any) -> str:  # noqa: ANN401 - any value of a row
     if value is None:
         return ""
     return value if isinstance(value, str) else _ENCODER.encode(value).decode()
+
+
+Arrow = Any  # The library comes without types, and only with an extra.
+
+# A group is held in memory until it is written, and a single row may hold a whole book.
+_MOST_ROWS: Final = 5000
+_MOST_CHARACTERS: Final = 16_000_000
+_ARROW_TYPES: Final[dict[ColumnType, str]] = {
+    "text": "string",
+    "integer": "int64",
+    "number": "float64",
+    "boolean": "bool_",
+    "json": "string",
+}
+
+
+def write_parquet(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRow]) -> int:
+    """Write rows with fixed types; lists and objects are JSON texts."""
+    arrow: Arrow = importlib.import_module("pyarrow")
+    parquet: Arrow = importlib.import_module("pyarrow.parquet")
+    schema = arrow.schema(
+        [(name, getattr(arrow, _ARROW_TYPES[kind])()) for name, kind in columns.items()]
+    )
+    count = 0
+    with parquet.ParquetWriter(file, schema) as writer:
+        for group in _groups(columns, rows):
+            count += len(group["id"])
+            writer.write_table(arrow.table(group, schema=schema))
+    return count
+
+
+def _groups(columns: Columns, rows: Iterable[ExportedRow]) -> Iterator[dict[str, list[Any]]]:
+    """Yield columns of as many rows as fit into memory."""
+    group: dict[str, list[Any]] = {name: [] for name in columns}
+    count = characters = 0
+    for row in rows:
+        for name, kind in columns.items():
+            value = row[name]
+            if kind == "json" and value is not None:
+                value = _ENCODER.encode(value).decode()
+            characters += len(value) if isinstance(value, str) else 0
+            group[name].append(value)
+        count += 1
+        if count >= _MOST_ROWS or characters >= _MOST_CHARACTERS:
+            yield group
+            group = {name: [] for name in columns}
+            count = characters = 0
+    if count:
+        yield group
 
 
 _WRITERS: Final[dict[str, Write]] = {

@@ -8,10 +8,10 @@ from xml.sax.saxutils import escape, quoteattr
 import msgspec
 
 from jurybox.engine.ports import Store
-from jurybox.engine.records import RunRow, SampleRow, read_result
-from jurybox.reporting.metric_text import exact
-from jurybox.reporting.reasons import cut, in_words, reasoning, unmeasured
-from jurybox.reporting.stored import damaged
+from jurybox.engine.records import RunRow, read_result
+from jurybox.reporting.metric_text import cut, exact
+from jurybox.reporting.reasons import reasoning
+from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
 from jurybox.scoring.review_reasons import unmet
 from jurybox.scoring.sample_result import SampleResult
@@ -21,8 +21,8 @@ _FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0
 _LONGEST_BODY: Final = 2000
 
 
-class _Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a test case says: an element's name, what kind of it, and why."""
+class _CaseFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a test case failed: an element's name, its type, and a message."""
 
     tag: str
     kind: str
@@ -32,24 +32,24 @@ class _Verdict(msgspec.Struct, frozen=True, kw_only=True):
 _COUNTED: Final = {"failure": "failures", "error": "errors"}
 
 
-class _Counts:
+class _SuiteCounts:
     def __init__(self) -> None:
         self.tests = 0
         self.by_tag = dict.fromkeys(_COUNTED, 0)
         self.seconds = 0.0
 
-    def add(self, verdict: _Verdict | None, seconds: float = 0.0) -> None:
+    def add(self, failure: _CaseFailure | None, seconds: float = 0.0) -> None:
         self.tests += 1
         self.seconds += seconds
-        if verdict is not None:
-            self.by_tag[verdict.tag] += 1
+        if failure is not None:
+            self.by_tag[failure.tag] += 1
 
     def attributes(self) -> str:
         counts = " ".join(f'{name}="{self.by_tag[tag]}"' for tag, name in _COUNTED.items())
         return f'tests="{self.tests}" {counts} time="{self.seconds:.3f}"'
 
-    def __add__(self, other: "_Counts") -> "_Counts":
-        both = _Counts()
+    def __add__(self, other: "_SuiteCounts") -> "_SuiteCounts":
+        both = _SuiteCounts()
         both.tests = self.tests + other.tests
         both.by_tag = {tag: self.by_tag[tag] + other.by_tag[tag] for tag in _COUNTED}
         both.seconds = self.seconds + other.seconds
@@ -59,46 +59,43 @@ class _Counts:
 def write_junit(file: BinaryIO, view: RunView, run: RunRow, store: Store) -> None:
     """Write a run as JUnit XML, sample by sample.
 
-    A sample has failed where a pass rule fails, or is about something that nobody measured,
-    or the system under test gave no response; it is in error where no judge gave a valid vote.
+    A sample has failed where a pass rule fails or could not be measured, or the target gave no
+    response; it is in error where no judge gave a valid vote.
 
     Raises:
         IncompleteError: what is stored can't be read.
 
     """
-    try:
+    with reading(run):
         file.writelines(line.encode() + b"\n" for line in _document(view, run, store))
-    except msgspec.DecodeError as error:
-        raise damaged(run, error) from None
 
 
 def _document(view: RunView, run: RunRow, store: Store) -> Iterator[str]:
-    of_gates, of_samples = _Counts(), _Counts()
+    of_gates, of_samples = _SuiteCounts(), _SuiteCounts()
     gates = list(_gates(view))
-    for _, verdict in gates:
-        of_gates.add(verdict)
-    # The counts come first, so all is looked through twice; what a run that goes on has stored
-    # meanwhile is left out.
+    for _, failure in gates:
+        of_gates.add(failure)
+    # The counts come first, so all samples are read twice; those stored in between are left out.
     seen = bytearray(view.planned)
     for number, _, _, text in store.results(run.id):
         if number < len(seen):
             seen[number] = 1
             result = read_result(text)
-            of_samples.add(_verdict(result), _seconds(result))
+            of_samples.add(_failure(result), _seconds(result))
     name = _attribute(view.suite)
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield f"<testsuites name={name} {(of_gates + of_samples).attributes()}>"
     stamp = _attribute(view.created_at)
     yield f'<testsuite name="gates" {of_gates.attributes()} timestamp={stamp}>'
     yield from _properties(view)
-    for title, verdict in gates:
-        yield from _case(f"{view.suite}.gates", title, verdict)
+    for title, failure in gates:
+        yield from _case(f"{view.suite}.gates", title, failure)
     yield "</testsuite>"
     yield f'<testsuite name="samples" {of_samples.attributes()} timestamp={stamp}>'
     several = view.metadata.get("repeats", 1) != 1
     for sample in store.samples(run.id):
         if sample.number < len(seen) and seen[sample.number]:
-            yield from _sample(view.suite, sample, several=several)
+            yield from _sample(view.suite, SampleRecord(sample), several=several)
     yield "</testsuite>"
     yield "</testsuites>"
 
@@ -120,30 +117,31 @@ def _properties(view: RunView) -> Iterator[str]:
     yield "</properties>"
 
 
-def _gates(view: RunView) -> Iterator[tuple[str, _Verdict | None]]:
+def _gates(view: RunView) -> Iterator[tuple[str, _CaseFailure | None]]:
     if view.status != "finished":
-        # A run that isn't finished must not look like one that went well.
-        message = f"{view.summary['samples']} of {view.planned} samples are there"
-        yield "the run is finished", _Verdict(tag="error", kind="unfinished", message=message)
+        # An unfinished run must not look like a passed one.
+        message = f"{view.summary['samples']} of {view.planned} samples are stored"
+        yield "the run is finished", _CaseFailure(tag="error", kind="unfinished", message=message)
     for gate in view.gates:
         message = f"{gate.gate} fails: the value is {exact(gate.value)}"
-        failure = _Verdict(tag="failure", kind="gate", message=message)
+        failure = _CaseFailure(tag="failure", kind="gate", message=message)
         yield gate.gate, None if gate.passed else failure
 
 
-def _verdict(result: SampleResult) -> _Verdict | None:
+def _failure(result: SampleResult) -> _CaseFailure | None:
     if result.evaluator_error is not None:
         message = f"no judge gave a valid vote ({result.evaluator_error})"
-        return _Verdict(tag="error", kind=result.evaluator_error, message=message)
+        return _CaseFailure(tag="error", kind=result.evaluator_error, message=message)
     if result.target_error is not None:
-        message = f"the system under test gave no response: {result.target_error}"
-        return _Verdict(tag="failure", kind="target_error", message=message)
+        message = f"the target gave no response: {result.target_error}"
+        return _CaseFailure(tag="failure", kind="target_error", message=message)
     if result.passed is False:
-        broken, missing = unmet(result), unmeasured(result)
-        parts = [f"fails: {in_words(broken)}"] if broken else []
-        parts += [f"not measured: {', '.join(rule.rule for rule in missing)}"] if missing else []
-        kind = "pass_rule" if broken else "unmeasured"
-        return _Verdict(tag="failure", kind=kind, message="; ".join(parts))
+        failed = [f"{rule.rule} (is {exact(rule.value)})" for rule in unmet(result)]
+        missing = [rule.rule for rule in result.rules if rule.passed is None]
+        parts = [f"fails: {', '.join(failed)}"] if failed else []
+        parts += [f"not measured: {', '.join(missing)}"] if missing else []
+        kind = "pass_rule" if failed else "unmeasured"
+        return _CaseFailure(tag="failure", kind=kind, message="; ".join(parts))
     return None
 
 
@@ -151,40 +149,40 @@ def _seconds(result: SampleResult) -> float:
     return (result.figures.get("latency_e2e_ms") or 0.0) / 1000
 
 
-def _sample(suite: str, sample: SampleRow, *, several: bool) -> Iterator[str]:
-    result = read_result(sample.result)
-    name = f"{sample.sample_id} (repeat {sample.repeat})" if several else sample.sample_id
-    verdict = _verdict(result)
-    body = "" if verdict is None else cut(reasoning(sample), _LONGEST_BODY)
+def _sample(suite: str, record: SampleRecord, *, several: bool) -> Iterator[str]:
+    result, row = record.result, record.row
+    name = f"{row.sample_id} (repeat {row.repeat})" if several else row.sample_id
+    failure = _failure(result)
+    body = "" if failure is None else cut(reasoning(record), _LONGEST_BODY)
     review = ", ".join(result.review_reasons) if result.needs_review else ""
-    said = f"needs review: {review}" if review else ""
+    output = f"needs review: {review}" if review else ""
     yield from _case(
-        f"{suite}.samples", name, verdict, body=body, said=said, seconds=_seconds(result)
+        f"{suite}.samples", name, failure, body=body, output=output, seconds=_seconds(result)
     )
 
 
 def _case(
     group: str,
     name: str,
-    verdict: _Verdict | None,
+    failure: _CaseFailure | None,
     *,
     body: str = "",
-    said: str = "",
+    output: str = "",
     seconds: float = 0.0,
 ) -> Iterator[str]:
     head = f'testcase classname={_attribute(group)} name={_attribute(name)} time="{seconds:.3f}"'
-    if verdict is None and not said:
+    if failure is None and not output:
         yield f"<{head}/>"
         return
     yield f"<{head}>"
-    if verdict is not None:
-        kind = f" type={_attribute(verdict.kind)}"
+    if failure is not None:
+        kind = f" type={_attribute(failure.kind)}"
         yield (
-            f"<{verdict.tag} message={_attribute(verdict.message)}{kind}>"
-            f"{_text(body)}</{verdict.tag}>"
+            f"<{failure.tag} message={_attribute(failure.message)}{kind}>"
+            f"{_text(body)}</{failure.tag}>"
         )
-    if said:
-        yield f"<system-out>{_text(said)}</system-out>"
+    if output:
+        yield f"<system-out>{_text(output)}</system-out>"
     yield "</testcase>"
 
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.reporting.attention import Attention, Concern, Extreme
-from jurybox.reporting.metric_text import MISSING, exact, figures_of, key_figure, shown
+from jurybox.reporting.attention import Attention, Concern, ExtremeSample
+from jurybox.reporting.metric_text import MISSING, exact, key_metric, metrics_of, shown
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES
@@ -169,7 +169,7 @@ def _figures(view: RunView, rubric: Rubric) -> Lines:
         ("figure", "value", "n"),
         (
             (code(figure.name), shown(figure.value), shown(figure.n))
-            for figure in figures_of(view.summary, rubric)
+            for figure in metrics_of(view.summary, rubric)
         ),
     )
     for name in ("evaluator_errors", "winners"):
@@ -220,7 +220,7 @@ def _groups(view: RunView, rubric: Rubric, what: str) -> Lines:
     yield ""
     means = (f"{criterion.id}_mean" for criterion in rubric.criteria)
     passing = ("pass_rate",) if rubric.pass_rules else ()
-    names = (SAMPLES, key_figure(rubric), *passing, *means)
+    names = (SAMPLES, key_metric(rubric), *passing, *means)
     yield from table(
         (what.removesuffix("s"), *map(code, names)),
         (
@@ -262,7 +262,7 @@ def _dollars(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.4f}"
 
 
-def _extremes(title: str, extremes: Sequence[Extreme]) -> Lines:
+def _extremes(title: str, extremes: Sequence[ExtremeSample]) -> Lines:
     if not extremes:
         return
     yield f"## {title}"

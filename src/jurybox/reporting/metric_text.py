@@ -1,4 +1,4 @@
-"""The figures of a run in a row, and numbers as people want to see them."""
+"""The metrics of a run in order, and numbers and texts as they are shown."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,20 +13,21 @@ MISSING: Final = "-"
 _DECIMALS: Final = 4
 _COMPARED: Final = 6
 _LARGE: Final = 1000
+_MORE: Final = "..."
 
 
-class RunFigure(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure of a run, and from how many samples it comes where that is counted."""
+class RunMetric(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric of a run, and the number of samples it comes from where that is counted."""
 
     name: str
     value: float | None
     n: int | None
 
 
-def figures_of(summary: Mapping[str, Any], rubric: Rubric) -> tuple[RunFigure, ...]:
-    """Return the plain figures of a summary, without those of its repeats and scenarios.
+def metrics_of(summary: Mapping[str, Any], rubric: Rubric) -> tuple[RunMetric, ...]:
+    """Return the plain metrics of a summary, without those of its repeats and scenarios.
 
-    The one that says most comes first, then those that the rubric defines, then the others.
+    The key metric comes first, then those that the rubric defines, then the others.
     """
     counts: Mapping[str, int] = summary.get("n", {})
     own = (figure.name for figure in rubric.metrics)
@@ -35,23 +36,23 @@ def figures_of(summary: Mapping[str, Any], rubric: Rubric) -> tuple[RunFigure, .
         overall=rubric.overall_name,
         components=bool(rubric.components),
     )
-    names = dict.fromkeys((SAMPLES, key_figure(rubric), "pass_rate", *own, *usual, *summary))
+    names = dict.fromkeys((SAMPLES, key_metric(rubric), "pass_rate", *own, *usual, *summary))
     return tuple(
-        RunFigure(name=name, value=summary[name], n=counts.get(name))
+        RunMetric(name=name, value=summary[name], n=counts.get(name))
         for name in names
         if name in summary and isinstance(summary[name], int | float | None)
     )
 
 
-def key_figure(rubric: Rubric) -> str:
-    """Return the name of the figure that says most about a run."""
+def key_metric(rubric: Rubric) -> str:
+    """Return the name of the metric that says most about a run."""
     return AGGREGATE_SCORE if rubric.components else f"{rubric.overall_name}_mean"
 
 
 def headline(summary: Mapping[str, Any], rubric: Rubric) -> str:
-    """Return the name of the figure that says how good a sample is as a whole.
+    """Return the name of the metric that says how good a sample is as a whole.
 
-    Where nobody measured what ``sample_score`` is made of, no sample has one.
+    Where the components of ``sample_score`` weren't measured, no sample has one.
     """
     counts: Mapping[str, int] = summary.get("n", {})
     return SAMPLE_SCORE if counts.get(AGGREGATE_SCORE) else rubric.overall_name
@@ -62,25 +63,32 @@ def shown(value: float | None) -> str:
     if value is None:
         return MISSING
     rounded = round(value, 1 if abs(value) >= _LARGE else _DECIMALS)
-    # What is too small to be seen is still no zero.
+    # A value too small to show is still no zero.
     return show_number(rounded) if rounded or not value else f"{value:.2g}"
 
 
 def exact(value: float | None) -> str:
-    """Return a number as it is held against a threshold: 0.84999 isn't shown as 0.85."""
+    """Return a number as it is compared with a threshold: 0.84999 isn't shown as 0.85."""
     return MISSING if value is None else show_number(round(value, _COMPARED))
 
 
 def difference(one: float | None, other: float | None) -> float | None:
-    """Return how much the second is above the first, where both are known.
-
-    Rounded, for 0.3 - 0.1 is 0.2 to everybody but a computer.
-    """
+    """Return how much the second is above the first, where both are known."""
     if one is None or other is None:
         return None
+    # Rounded: in floats, 0.3 - 0.1 is not quite 0.2.
     return round(other - one, 9)
 
 
 def signed(value: float | None) -> str:
     """Return a difference with its sign."""
     return f"+{shown(value)}" if value is not None and value > 0 else shown(value)
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text in one line of bounded length."""
+    # Only the beginning is brought into one line: a text may be a whole book.
+    flat = " ".join(text[: 8 * most].split())
+    if len(flat) <= most and len(text) <= 8 * most:
+        return flat
+    return flat[: most - len(_MORE)].rstrip() + _MORE

@@ -1,28 +1,56 @@
-"""The votes on a stored pair, read anew from their replies: what each order said (E8)."""
+"""The votes on a stored pair, read again from their replies: what each order said (E8)."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import msgspec
+
 from jurybox.engine.driver import drive_sync
-from jurybox.engine.records import ExchangeRow
+from jurybox.engine.ports import Store
+from jurybox.engine.records import ExchangeRow, in_order
 from jurybox.engine.replay import ByThread, role_of
 from jurybox.judging.evidence.evidence_votes import compare
-from jurybox.judging.flow import Flow, Unscored, together
+from jurybox.judging.flow import together
 from jurybox.judging.pairwise import PairVote, pairwise
 from jurybox.judging.protocol import Seat
 from jurybox.judging.verdict import Side
+from jurybox.reporting.stored import SampleRecord
 from jurybox.sample import Sample
 from jurybox.scoring.evaluate_sample import Procedure
 
 _NO_LEAD: Final = 1e-9
 
 
+class OrderedVote(msgspec.Struct, frozen=True, kw_only=True):
+    """A vote on a pair: who won with A and with B shown first, the second mapped back.
+
+    ``kept`` says for each criterion whether its preference is the same in both orders.
+    """
+
+    judge: str
+    winner: Side
+    straight: Side
+    swapped: Side
+    kept: dict[str, bool]
+
+
+def stored_votes(procedure: Procedure, record: SampleRecord, store: Store) -> Iterator[OrderedVote]:
+    """Yield the valid votes on a stored pair.
+
+    Raises:
+        msgspec.DecodeError: something stored can't be read.
+        LookupError: an exchange is missing.
+
+    """
+    row = record.row
+    exchanges = in_order(row, store.exchanges_of(row.run_id, row.number))
+    return pair_votes(procedure, record.sample, exchanges)
+
+
 def pair_votes(
     procedure: Procedure, sample: Sample, exchanges: Sequence[ExchangeRow]
-) -> Iterator[tuple[Seat, PairVote]]:
-    """Yield the valid votes on a pair, with who gave them.
-
-    Votes that were never asked for, or never answered, are left out.
+) -> Iterator[OrderedVote]:
+    """Yield the valid votes on a pair; those never requested or answered are left out.
 
     Raises:
         msgspec.DecodeError: an exchange can't be read.
@@ -31,38 +59,27 @@ def pair_votes(
     judging = procedure.judging
     asked = [each for each in exchanges if role_of(each) == "judge"]
     panel = judging.seats(procedure.judges, procedure.votes)
-    flows = [_flow(procedure, sample, seat) for seat in panel]
+    flows = [
+        (compare if seat.way == "evidence" else pairwise)(judging, sample, seat) for seat in panel
+    ]
     votes = drive_sync(together(*flows), ByThread(asked))
     for seat, vote in zip(panel, votes, strict=True):
         if isinstance(vote, PairVote):
-            yield seat, vote
+            yield _ordered(seat, vote)
 
 
-def _flow(procedure: Procedure, sample: Sample, seat: Seat) -> Flow[PairVote | Unscored]:
-    vote = compare if seat.way == "evidence" else pairwise
-    return vote(procedure.judging, sample, seat)
-
-
-def both_orders(seat: Seat, vote: PairVote) -> tuple[Side, Side]:
-    """Return who won with A shown first and with B shown first, the second mapped back.
-
-    A judge that is asked for evidence names the better response by probability; it compares in
-    both orders too, and the order's part is known.
-    """
-    if seat.way != "evidence":
-        return vote.first.winner, vote.second.winner
-    said = vote.second.remarks.extra
-    lead, bias = float(said["lead_of_a"]), float(said["position_bias"])
-    return _side(lead + bias), _side(lead - bias)
-
-
-def kept_preferences(seat: Seat, vote: PairVote) -> dict[str, bool]:
-    """Return for each criterion whether its preference is the same in both orders."""
-    if seat.way == "evidence":
-        # It compares the responses as a whole only.
-        return {}
+def _ordered(seat: Seat, vote: PairVote) -> OrderedVote:
+    straight, swapped = vote.first.winner, vote.second.winner
     second = vote.second.preferences
-    return {name: side == second.get(name) for name, side in vote.first.preferences.items()}
+    kept = {name: side == second.get(name) for name, side in vote.first.preferences.items()}
+    if seat.way == "evidence":
+        # It compares the responses as a whole, by probability, and knows the order's part.
+        extra = vote.second.remarks.extra
+        lead, bias = float(extra["lead_of_a"]), float(extra["position_bias"])
+        straight, swapped, kept = _side(lead + bias), _side(lead - bias), {}
+    return OrderedVote(
+        judge=seat.judge, winner=vote.winner, straight=straight, swapped=swapped, kept=kept
+    )
 
 
 def _side(lead: float) -> Side:

@@ -1,82 +1,66 @@
-"""Why a sample was judged as it was, in a few words."""
+"""Why a sample was judged as it was."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import msgspec
 
-from jurybox.engine.records import SampleRow, read_result
-from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
-from jurybox.reporting.metric_text import exact, shown
-from jurybox.scoring.rules import AutomatedReport
-from jurybox.scoring.sample_result import RuleOutcome, SampleResult
-
-_REPORT: Final = msgspec.json.Decoder(EvaluationReport)
-_AUTOMATED: Final = msgspec.json.Decoder(AutomatedReport)
-_MORE: Final = "..."
+from jurybox.judging.evaluation_report import CriterionReport
+from jurybox.reporting.metric_text import shown
+from jurybox.reporting.stored import SampleRecord
 
 
-def reasoning(sample: SampleRow) -> str:
-    """Return the judges' reasons, those for the lowest scores first, and the rules that fired.
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """A reasoning and what it is about: ``accuracy_score 1``, say."""
 
-    A system under test that gave no response is the only reason there is.
+    about: str
+    text: str
+
+
+def reasons_of(record: SampleRecord) -> Iterator[Reason]:
+    """Yield the judges' reasons, those for the lowest scores first, and the rules that fired.
 
     Raises:
         msgspec.DecodeError: something stored can't be read.
 
     """
-    error = read_result(sample.result).target_error
+    report = record.report
+    if report is not None:
+        yield from _of_criteria(report.criteria, "")
+        for side, scored in (report.responses or {}).items():
+            yield from _of_criteria(scored.criteria, f"{side}: ")
+        for lost in report.lost_votes:
+            yield Reason(about=f"vote {lost.vote + 1} of {lost.judge} is lost", text=lost.reason)
+    if record.automated is not None:
+        for each in sorted(record.automated.criteria, key=lambda criterion: criterion.score):
+            fired = "; ".join(rule.why or rule.rule for rule in each.trace)
+            text = fired or "no rule changed the initial score"
+            yield Reason(about=f"{each.id} {shown(each.score)}", text=text)
+
+
+def reasoning(record: SampleRecord) -> str:
+    """Return all reasons in one text; a target's error comes first.
+
+    Raises:
+        msgspec.DecodeError: something stored can't be read.
+
+    """
+    error = record.result.target_error
     parts = [] if error is None else [f"no response: {error}"]
-    if sample.report is not None:
-        parts += _of_jury(_REPORT.decode(sample.report))
-    if sample.automated is not None:
-        parts += _of_rules(_AUTOMATED.decode(sample.automated))
+    parts += [
+        f"{each.about}: {each.text}" if each.text else each.about for each in reasons_of(record)
+    ]
     return "; ".join(parts)
 
 
-def _of_jury(report: EvaluationReport) -> Iterator[str]:
-    yield from _of_criteria(report.criteria)
-    for side, scored in (report.responses or {}).items():
-        for part in _of_criteria(scored.criteria):
-            yield f"{side}: {part}"
-    for lost in report.lost_votes:
-        yield f"vote {lost.vote + 1} ({lost.judge}) is lost: {lost.reason}"
-
-
-def _of_criteria(criteria: Iterable[CriterionReport]) -> Iterator[str]:
-    """Tell each reasoning once: in some formats it is one for all criteria."""
-    said: dict[str, list[str]] = {}
+def _of_criteria(criteria: Iterable[CriterionReport], side: str) -> Iterator[Reason]:
+    """Yield each reasoning once: in some formats it is one for all criteria."""
+    found: dict[str, list[str]] = {}
     for each in sorted(criteria, key=_share):
         score = each.preference or ("unscored" if each.score is None else shown(each.score))
-        said.setdefault(each.reasoning.strip(), []).append(f"{each.id} {score}")
-    for text, names in said.items():
-        yield f"{', '.join(names)}: {text}" if text else ", ".join(names)
+        found.setdefault(each.reasoning.strip(), []).append(f"{each.id} {score}")
+    for text, names in found.items():
+        yield Reason(about=side + ", ".join(names), text=text)
 
 
 def _share(criterion: CriterionReport) -> float:
     return 1.0 if criterion.score is None else criterion.normalize(criterion.score)
-
-
-def _of_rules(report: AutomatedReport) -> Iterator[str]:
-    for each in sorted(report.criteria, key=lambda criterion: criterion.score):
-        fired = ", ".join(rule.why or rule.rule for rule in each.trace)
-        yield f"{each.id} {shown(each.score)}" + (f": {fired}" if fired else "")
-
-
-def unmeasured(result: SampleResult) -> tuple[RuleOutcome, ...]:
-    """Return the pass rules about something that nobody measured."""
-    return tuple(rule for rule in result.rules if rule.passed is None)
-
-
-def in_words(rules: Iterable[RuleOutcome]) -> str:
-    """Return rules with the values they were held against."""
-    return ", ".join(f"{rule.rule} (is {exact(rule.value)})" for rule in rules)
-
-
-def cut(text: str, most: int) -> str:
-    """Return a text in one line of bounded length."""
-    # Only as much as can matter is brought into one line: a text may be a whole book.
-    flat = " ".join(text[: 8 * most].split())
-    if len(flat) <= most and len(text) <= 8 * most:
-        return flat
-    return flat[: most - len(_MORE)].rstrip() + _MORE

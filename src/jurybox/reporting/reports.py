@@ -1,6 +1,9 @@
-"""A report on a run, in the form that a file's name asks for."""
+"""Writes the report on a run in the format that a file's name asks for.
 
-from collections.abc import Mapping, Sequence
+A format is a function and a row in `_FORMATS`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import BinaryIO, Final, Literal, cast
@@ -10,39 +13,49 @@ import msgspec
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
-from jurybox.reporting.attention import gather
+from jurybox.reporting.attention import Attention, gather
 from jurybox.reporting.junit import write_junit
 from jurybox.reporting.markdown import markdown_report
 from jurybox.reporting.metric_text import headline
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 
-Form = Literal["html", "md", "json", "junit"]
-FORMS: Final[tuple[Form, ...]] = ("html", "md", "json", "junit")
+ReportFormat = Literal["html", "md", "json", "junit"]
 
-_ENDINGS: Final[dict[str, Form]] = {
+_ENDINGS: Final[dict[str, ReportFormat]] = {
     ".html": "html",
     ".htm": "html",
     ".md": "md",
     ".json": "json",
     ".xml": "junit",
 }
-# People look at some; a program may want all, and memory has to end somewhere.
-_LISTED: Final[dict[Form, int]] = {"html": 20, "md": 20, "json": 1000}
-
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
-def report_form(name: str) -> Form:
-    """Return the form of report that a file's name asks for.
+class ReportSource(msgspec.Struct, frozen=True, kw_only=True):
+    """What a report is written from; ``more`` may have ``calibration`` and ``people``."""
+
+    view: RunView
+    run: RunRow
+    store: Store
+    more: Mapping[str, object]
+
+    def attention(self, listed: int) -> Attention:
+        """Return what needs attention, with this many samples for each concern."""
+        name = headline(self.view.summary, rubric_of(self.run))
+        return gather(self.store, self.run, name, listed=listed)
+
+
+def report_format(name: str) -> ReportFormat:
+    """Return the format that a file's name asks for.
 
     Raises:
-        InputError: there is none of that kind.
+        InputError: there is no such format.
 
     """
     ending = PurePath(name).suffix.lower()
     if ending not in _ENDINGS:
-        problem = f"`{ending}` is no form of report" if ending else "the name has no ending"
+        problem = f"`{ending}` is no format of report" if ending else "the name has no ending"
         hint = "end it with .html, .md, .json or .junit.xml, or use --format"
         raise InputError(problem, hint, name)
     return _ENDINGS[ending]
@@ -50,7 +63,7 @@ def report_form(name: str) -> Form:
 
 def write_report(
     file: BinaryIO,
-    form: Form,
+    form: ReportFormat,
     view: RunView,
     run: RunRow,
     store: Store,
@@ -58,32 +71,47 @@ def write_report(
 ) -> None:
     """Write the report on a run.
 
-    ``more`` is what JSON says beside it: HTML takes ``calibration`` and ``people`` from it,
-    Markdown ``people``.
+    ``more`` is added to JSON; HTML shows its ``calibration`` and ``people``, Markdown ``people``.
 
     Raises:
         IncompleteError: what is stored can't be read.
 
     """
-    if form == "junit":
-        write_junit(file, view, run, store)
-        return
-    rubric = rubric_of(run)
-    attention = gather(store, run, headline(view.summary, rubric), listed=_LISTED[form])
-    if form == "md":
-        file.write(markdown_report(view, attention, rubric, _lines(more)).encode())
-        return
-    if form == "html":
-        # Only here, for it takes a while to load.
-        from jurybox.reporting.html.html_render import html_report
+    _FORMATS[form](file, ReportSource(view=view, run=run, store=store, more=more))
 
-        file.write(html_report(view, rubric, attention, run, store, more).encode())
-        return
-    data = {**view.as_data(), **attention.as_data(), **more}
+
+def _html(file: BinaryIO, source: ReportSource) -> None:
+    # Slow to import, so only where it is needed.
+    from jurybox.reporting.html.html_render import html_report
+
+    run = source.run
+    attention = source.attention(listed=20)
+    page = html_report(source.view, rubric_of(run), attention, run, source.store, source.more)
+    file.write(page.encode())
+
+
+def _markdown(file: BinaryIO, source: ReportSource) -> None:
+    people = source.more.get("people")
+    lines = cast("dict[str, Sequence[str]]", people)["lines"] if people else ()
+    attention, rubric = source.attention(listed=20), rubric_of(source.run)
+    file.write(markdown_report(source.view, attention, rubric, lines).encode())
+
+
+def _json(file: BinaryIO, source: ReportSource) -> None:
+    # People look at some samples; a program may want all, within bounded memory.
+    attention = source.attention(listed=1000)
+    data = {**source.view.as_data(), **attention.as_data(), **source.more}
     file.write(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")
 
 
-def _lines(more: Mapping[str, object]) -> Sequence[str]:
-    """Return what people say so far, in lines."""
-    people = more.get("people")
-    return cast("dict[str, Sequence[str]]", people)["lines"] if people else ()
+def _junit(file: BinaryIO, source: ReportSource) -> None:
+    write_junit(file, source.view, source.run, source.store)
+
+
+_FORMATS: Final[dict[ReportFormat, Callable[[BinaryIO, ReportSource], None]]] = {
+    "html": _html,
+    "md": _markdown,
+    "json": _json,
+    "junit": _junit,
+}
+REPORT_FORMATS: Final = tuple(_FORMATS)

@@ -6,9 +6,9 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.calibration.calibration_record import Agreement, Ceiling, CriterionAgreement
-from jurybox.reporting.corrected_estimate import CorrectedMetric
 from jurybox.reporting.metric_text import shown
 from jurybox.review.selection import FEWEST
+from jurybox.statistics.corrected import CorrectedMetric
 from jurybox.statistics.estimates import Estimate
 
 _DECIMALS: Final = 4

@@ -1,13 +1,15 @@
-"""Two runs side by side, as plain data."""
+"""Two runs side by side: as plain data, and in the words that commands and pages share."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
 
-from jurybox.reporting.attention import Place
-from jurybox.reporting.difference_tests import Difference
+from jurybox.reporting.attention import SamplePlace
+from jurybox.reporting.metric_text import shown, signed
 from jurybox.reporting.view import RunView
 from jurybox.scoring.summary import GateOutcome
+from jurybox.statistics.metric_differences import MetricDifference
 
 ChangeKind = Literal["higher", "lower", "changed", "same"]
 
@@ -19,39 +21,39 @@ VERDICTS: Final = (
     "evaluator_error",
     "target_error",
 )
-"""What a run says of a sample beside its figures."""
+"""What a run says of a sample apart from its metrics."""
+
+_LONGEST: Final = 30
+_SMALLEST_P: Final = 0.0001
+_WORDS: Final = {True: "yes", False: "no", None: "-"}
 
 
-class Values(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure in both runs, and how much the second is above the first."""
-
-    figure: str
-    a: float | None
-    b: float | None
-    difference: float | None
-
-
-class RunValues(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure of both runs as a whole, each with the samples it comes from."""
+class MetricPair(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric in both runs, and how much the second is above the first."""
 
     figure: str
     a: float | None
     b: float | None
     difference: float | None
+
+
+class RunMetricPair(MetricPair, frozen=True, kw_only=True):
+    """A metric of both runs as a whole, each with its number of samples."""
+
     n_a: int | None
     n_b: int | None
 
 
-class GroupValues(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of one scenario, or one demographic, in both runs; the whole comes first."""
+class GroupPair(msgspec.Struct, frozen=True, kw_only=True):
+    """The metrics of one scenario, or one demographic, in both runs; the key metric first."""
 
     group: str
     samples_a: int | None
     samples_b: int | None
-    figures: tuple[Values, ...]
+    figures: tuple[MetricPair, ...]
 
 
-class GateValues(msgspec.Struct, frozen=True, kw_only=True):
+class GatePair(msgspec.Struct, frozen=True, kw_only=True):
     """A gate in both runs; None where a run has no such gate."""
 
     gate: str
@@ -59,18 +61,18 @@ class GateValues(msgspec.Struct, frozen=True, kw_only=True):
     b: GateOutcome | None
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     """One sample that both runs have.
 
-    ``change`` says where the sample as a whole went: to a higher or a lower score, to something
-    else (`changed`: another verdict with the same score, or a score on one side only), or nowhere.
+    ``change`` says how the sample as a whole changed: to a higher or a lower score, to something
+    else (`changed`: another verdict with the same score, or a score on one side only), or not.
     """
 
     id: str
     repeat: int
     change: ChangeKind
     identical: bool
-    figures: tuple[Values, ...]
+    figures: tuple[MetricPair, ...]
     passed: tuple[bool | None, bool | None]
     winner: tuple[str | None, str | None]
     stable: tuple[bool | None, bool | None]
@@ -83,6 +85,15 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         both = {name: getattr(self, name) for name in VERDICTS}
         return {name: (a, b) for name, (a, b) in both.items() if a != b}
 
+    def details(self, headline: str | None) -> Iterator[str]:
+        """Yield what changed apart from the score as a whole."""
+        for name, (a, b) in self.flips().items():
+            yield f"{name} {word(a)} -> {word(b)}"
+        for each in self.figures:
+            if each.figure != headline and each.a != each.b:
+                apart = "" if each.difference is None else f" ({signed(each.difference)})"
+                yield f"{each.figure} {shown(each.a)} -> {shown(each.b)}{apart}"
+
 
 class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
     """A field of the metadata in which the runs differ."""
@@ -92,7 +103,7 @@ class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
     b: Any
 
 
-class Counts(msgspec.Struct, frozen=True, kw_only=True):
+class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
     """How many samples changed in which way."""
 
     same: int
@@ -103,13 +114,20 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     only_in_b: int
     identical_records: int
 
+    def __str__(self) -> str:
+        """Return the counts in words."""
+        return (
+            f"{self.higher} higher, {self.lower} lower, {self.changed} changed otherwise, "
+            f"{self.same} the same, {self.only_in_a} only in A, {self.only_in_b} only in B"
+        )
+
 
 class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     """Two runs side by side.
 
     ``identical`` says that all records are equal, to the hash; it is None where a run isn't
-    finished. ``headline`` is the figure by which samples are higher or lower, None where the two
-    rubrics have none in common. ``tested`` says which figures differ by more than chance.
+    finished. ``headline`` is the metric by which samples are higher or lower, None where the two
+    rubrics have none in common. ``tested`` says which metrics differ by more than chance.
     """
 
     a: RunView
@@ -117,39 +135,111 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     identical: bool | None
     headline: str | None
     fields: tuple[FieldChange, ...]
-    figures: tuple[RunValues, ...]
-    tested: tuple[Difference, ...]
-    gates: tuple[GateValues, ...]
-    counts: Counts
-    samples: tuple[Change, ...]
-    only_in_a: tuple[Place, ...]
-    only_in_b: tuple[Place, ...]
-    scenarios: tuple[GroupValues, ...] = ()
-    demographics: tuple[GroupValues, ...] = ()
+    figures: tuple[RunMetricPair, ...]
+    tested: tuple[MetricDifference, ...]
+    gates: tuple[GatePair, ...]
+    counts: ChangeCounts
+    samples: tuple[SampleChange, ...]
+    only_in_a: tuple[SamplePlace, ...]
+    only_in_b: tuple[SamplePlace, ...]
+    scenarios: tuple[GroupPair, ...] = ()
+    demographics: tuple[GroupPair, ...] = ()
 
     @property
     def regressions(self) -> tuple[str, ...]:
-        """The figures that went the wrong way from A to B, by more than chance."""
+        """The metrics that went the wrong way from A to B, by more than chance."""
         return tuple(each.figure for each in self.tested if each.regression)
 
     def as_data(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
         data: dict[str, Any] = msgspec.to_builtins(self)
+        tested: list[dict[str, Any]] = []
+        for each in self.tested:
+            flat: dict[str, Any] = msgspec.to_builtins(each)
+            comparison = flat.pop("comparison")
+            tested.append({**flat, "regression": each.regression, **comparison})
         return data | {
             "a": _run_as_data(self.a),
             "b": _run_as_data(self.b),
-            "tested": [_tested_as_data(each) for each in self.tested],
+            "tested": tested,
             "regressions": list(self.regressions),
         }
 
+    def records_line(self) -> str:
+        """Return whether the records of the runs are the same, in words."""
+        if self.identical is None:
+            return "can't be compared as a whole: a run isn't finished"
+        if self.identical:
+            return "identical, to the hash"
+        return f"not identical: {self.counts.identical_records} of them are the same in both"
 
-def _tested_as_data(tested: Difference) -> dict[str, Any]:
-    data: dict[str, Any] = msgspec.to_builtins(tested)
-    comparison = data.pop("comparison")
-    return {**data, "regression": tested.regression, **comparison}
+    def cautions(self) -> Iterator[str]:
+        """Yield what may explain the differences."""
+        if self.headline is None:
+            yield "the rubrics have no score in common, so no sample is higher or lower"
+        for each in self.fields:
+            yield f"differs  {each.field}: {_short(each.a)} | {_short(each.b)}"
+        for name, view in (("A", self.a), ("B", self.b)):
+            for note in view.notes:
+                yield f"note on {name}  {note}"
+
+    def one_sided(self) -> dict[tuple[int, int], list[str]]:
+        """Return the metrics that samples have in one run alone, by their numbers in A and B."""
+        found: dict[tuple[int, int], list[str]] = {}
+        for each in self.tested:
+            if each.only_in_a or each.only_in_b:
+                found.setdefault((each.only_in_a, each.only_in_b), []).append(each.figure)
+        return found
+
+    def conclusion(self) -> str:
+        """Return the result of the tests in words."""
+        levels = [
+            f"{100 * each.comparison.interval.level:g}%"
+            for each in self.tested
+            if each.comparison.interval is not None
+        ]
+        if self.regressions:
+            return f"regression at {levels[0]}: {', '.join(self.regressions)}"
+        better = [each.figure for each in self.tested if each.gained]
+        if better:
+            return f"gained at {levels[0]}: {', '.join(better)}; no regression"
+        at = f" at {levels[0]}" if levels else ""
+        return f"no metric is higher or lower by more than chance{at}"
+
+    def verdicts(self) -> Iterator[tuple[str, str]]:
+        """Yield what was concluded from each run, by name."""
+        one, other = self.a.as_data(), self.b.as_data()
+        for name in ("release_ready", "decision"):
+            a, b = one.get(name), other.get(name)
+            if (a, b) != (None, None):
+                yield name.replace("_", " "), f"{word(a)} | {word(b)}"
 
 
 def _run_as_data(view: RunView) -> dict[str, Any]:
-    told = ("run_id", "status", "suite", "digest", "created_at", "notes", "release_ready")
+    names = ("run_id", "status", "suite", "digest", "created_at", "notes", "release_ready")
     data = view.as_data()
-    return {name: data[name] for name in (*told, "decision") if name in data}
+    return {name: data[name] for name in (*names, "decision") if name in data}
+
+
+def p_value(p: float | None) -> str:
+    """Return a p value for a table."""
+    return "-" if p is None else f"< {_SMALLEST_P}" if p < _SMALLEST_P else f"{p:.2g}"
+
+
+def places(count: int, listed: Sequence[SamplePlace]) -> str:
+    """Name samples, and how many more there are."""
+    names = [
+        place.id if place.repeat == 0 else f"{place.id} (repeat {place.repeat})" for place in listed
+    ]
+    more = [] if count == len(listed) else [f"and {count - len(listed)} more"]
+    return f"{count}: {', '.join([*names, *more])}"
+
+
+def word(value: bool | str | None) -> str:  # noqa: FBT001 - a verdict to show, not a switch
+    """Return a verdict as a word."""
+    return _short(value) if isinstance(value, str) else _WORDS[value]
+
+
+def _short(value: Any) -> str:  # noqa: ANN401 - anything that metadata can have
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

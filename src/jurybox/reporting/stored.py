@@ -1,18 +1,51 @@
-"""What a run was meant to do, as it is stored, and what to say where that can't be read."""
+"""Reads what is stored of a run and of its samples, and reports what can't be read."""
+
+import contextlib
+from collections.abc import Generator, Sequence
+from functools import cached_property
+from typing import Final
 
 import msgspec
 
 from jurybox.engine.plan import Plan, read_plan
-from jurybox.engine.records import RunRow
-from jurybox.errors import IncompleteError, JuryboxError
+from jurybox.engine.ports import SampleQuery, Store
+from jurybox.engine.records import ExchangeRow, RunRow, SampleRow, in_order, read_result
+from jurybox.engine.replay import StoredResponses
+from jurybox.errors import IncompleteError, InputError, JuryboxError
+from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.rubric import parse_rubric
 from jurybox.rubric.model import Rubric
+from jurybox.sample import Row, Sample
 from jurybox.scoring.evaluate_sample import Procedure
+from jurybox.scoring.rules import AutomatedReport
+from jurybox.scoring.sample_result import SampleResult
+from jurybox.text_format import nearest
+
+_INPUTS: Final = msgspec.json.Decoder(Row)
+_RESPONSES: Final = msgspec.json.Decoder(StoredResponses)
+_REPORT: Final = msgspec.json.Decoder(EvaluationReport)
+_AUTOMATED: Final = msgspec.json.Decoder(AutomatedReport)
+# Comparing a misspelled name with a hundred thousand others would take too long.
+_MOST_NAMES: Final = 1000
 
 
 def damaged(run: RunRow, why: object) -> IncompleteError:
-    """Return the error for a person: which run it is, and who says more."""
+    """Return the error for a run that can't be read."""
     return IncompleteError(f"run {run.id} can't be read ({why}); `jurybox verify` says where")
+
+
+@contextlib.contextmanager
+def reading(run: RunRow) -> Generator[None]:
+    """Turn what goes wrong while stored rows are decoded into an error about the run.
+
+    Raises:
+        IncompleteError: something stored can't be read, or is missing.
+
+    """
+    try:
+        yield
+    except (msgspec.DecodeError, LookupError) as error:
+        raise damaged(run, error) from None
 
 
 def plan_of(run: RunRow) -> Plan:
@@ -22,24 +55,21 @@ def plan_of(run: RunRow) -> Plan:
         IncompleteError: it can't be read.
 
     """
-    try:
+    with reading(run):
         return read_plan(run.plan)
-    except msgspec.DecodeError as error:
-        raise damaged(run, error) from None
 
 
 def procedure_of(run: RunRow) -> Procedure:
-    """Return how every sample of a run was treated.
+    """Return how every sample of a run was evaluated.
 
     Raises:
         IncompleteError: it can't be read.
 
     """
-    plan = plan_of(run)
     try:
-        return plan.procedure()
+        return plan_of(run).procedure()
     except JuryboxError as error:
-        raise damaged(run, error) from None
+        raise error if isinstance(error, IncompleteError) else damaged(run, error) from None
 
 
 def rubric_of(run: RunRow) -> Rubric:
@@ -54,3 +84,94 @@ def rubric_of(run: RunRow) -> Rubric:
         return parse_rubric(document.text, document.origin)
     except JuryboxError as error:
         raise damaged(run, error) from None
+
+
+class SampleRecord:
+    """A stored sample; each part is decoded when it is first used.
+
+    Decoding raises `msgspec.DecodeError`; use `reading` around it.
+    """
+
+    def __init__(self, row: SampleRow, exchanges: Sequence[ExchangeRow] = ()) -> None:
+        """Take a row of the store, and the sample's exchanges where they are needed."""
+        self.row = row
+        self.exchanges = exchanges
+
+    @cached_property
+    def inputs(self) -> Row:
+        """The row of the dataset."""
+        return _INPUTS.decode(self.row.inputs)
+
+    @cached_property
+    def responses(self) -> StoredResponses:
+        """What was judged."""
+        return _RESPONSES.decode(self.row.responses)
+
+    @cached_property
+    def report(self) -> EvaluationReport | None:
+        """The jury's report; None where no judge was asked."""
+        return None if self.row.report is None else _REPORT.decode(self.row.report)
+
+    @cached_property
+    def automated(self) -> AutomatedReport | None:
+        """What the rules found; None for a rubric without rules."""
+        return None if self.row.automated is None else _AUTOMATED.decode(self.row.automated)
+
+    @cached_property
+    def result(self) -> SampleResult:
+        """The scores and flags."""
+        return read_result(self.row.result)
+
+    @property
+    def sample(self) -> Sample:
+        """The sample as it was judged."""
+        row = msgspec.structs.replace(self.inputs, response_b=self.responses.response_b)
+        return row.sample(self.responses.response)
+
+
+def read_record(run: RunRow, row: SampleRow, exchanges: Sequence[ExchangeRow]) -> SampleRecord:
+    """Decode all parts of a sample.
+
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
+    with reading(run):
+        record = SampleRecord(row, tuple(in_order(row, exchanges)))
+        _ = (record.inputs, record.responses, record.report, record.automated, record.result)
+        return record
+
+
+def find_record(store: Store, run: RunRow, sample_id: str, repeat: int | None) -> SampleRecord:
+    """Return a sample of a run, in its first stored repeat unless one is named.
+
+    Raises:
+        InputError: there is no such sample.
+        IncompleteError: what is stored can't be read.
+
+    """
+    found = store.find_sample(run.id, sample_id, repeat)
+    if found is not None:
+        return read_record(run, found, store.exchanges_of(run.id, found.number))
+    if store.find_sample(run.id, sample_id) is not None:
+        repeats = (each.repeat for each in store.facets(run.id) if each.sample_id == sample_id)
+        there = ", ".join(map(str, repeats))
+        raise InputError(f"there is no repeat {repeat} of it", f"there are {there}", sample_id)
+    first = store.find_samples(run.id, SampleQuery(limit=_MOST_NAMES))
+    names = (facets.sample_id for facets in first.rows)
+    otherwise = "`jurybox export` lists them"
+    raise InputError("the run has no such sample", nearest(sample_id, names, otherwise), sample_id)
+
+
+class ExchangeNotes(msgspec.Struct, frozen=True, kw_only=True):
+    """What is stored next to an exchange."""
+
+    latency_ms: float | None = None
+
+
+_NOTES: Final = msgspec.json.Decoder(ExchangeNotes)
+
+
+def exchange_notes(row: ExchangeRow) -> ExchangeNotes:
+    """Read what is stored next to an exchange."""
+    return _NOTES.decode(row.notes)

@@ -1,21 +1,29 @@
 """A run as plain data: what every page, file and command shows of it."""
 
-from typing import Any, cast
+import threading
+import time
+from collections import OrderedDict
+from functools import lru_cache
+from typing import Any, Final, cast
+from weakref import WeakKeyDictionary
 
 import msgspec
 
 from jurybox.engine.plan import Metadata, Plan, read_plan
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow, StoredOutcome, read_result
-from jurybox.errors import IncompleteError
-from jurybox.scoring.summary import Conclusion, GateOutcome, Reported, RunTally
+from jurybox.errors import IncompleteError, JuryboxError
+from jurybox.reporting.metric_text import key_metric
+from jurybox.reporting.stored import plan_of, reading
+from jurybox.rubric import parse_rubric
+from jurybox.scoring.summary import Conclusion, GateOutcome, RunTally
 
 
 class RunView(msgspec.Struct, frozen=True, kw_only=True):
     """A run and all that follows from it so far.
 
-    ``status`` is ``running``, ``stopped`` or ``finished``; figures of a run that isn't finished are
-    those of the samples it has. ``notes`` say what a reader has to know before any figure.
+    ``status`` is ``running``, ``stopped`` or ``finished``; an unfinished run has the metrics of its
+    samples so far. ``notes`` say what a reader has to know before any metric.
     """
 
     run_id: str
@@ -34,7 +42,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The figures, by their names in the rubric."""
+        """The metrics, by their names in the rubric."""
         return self.conclusion.summary
 
     @property
@@ -87,41 +95,33 @@ def finished_view(row: RunRow) -> RunView:
         IncompleteError: what is stored can't be read.
 
     """
-    try:
-        plan = read_plan(row.plan)
+    plan = plan_of(row)
+    with reading(row):
         stored = msgspec.json.decode(row.outcome or "null", type=StoredOutcome)
-    except msgspec.DecodeError as error:
-        raise _damaged(row, error) from None
     return _view(row, plan, stored)
 
 
 def unfinished_view(row: RunRow, store: Store, *, working: bool) -> RunView:
-    """Return the view of a run that isn't finished, from the samples that it has.
+    """Return the view of an unfinished run, from the samples that it has.
 
-    ``working`` says that a process is at work on it.
+    ``working`` says that a process is running it.
 
     Raises:
         IncompleteError: what is stored can't be read.
 
     """
-    try:
-        plan = read_plan(row.plan)
-        tally = RunTally(plan.procedure().judging.rubric, plan.repeats)
+    plan = plan_of(row)
+    tally = RunTally(plan.procedure().judging.rubric, plan.repeats)
+    with reading(row):
         for number, repeat, _, result in store.results(row.id):
             tally.add(read_result(result), repeat, number)
-    except msgspec.DecodeError as error:
-        raise _damaged(row, error) from None
     return partial_view(row, plan, tally.conclude(), working=working)
 
 
 def partial_view(row: RunRow, plan: Plan, conclusion: Conclusion, *, working: bool) -> RunView:
-    """Return the view of a run that isn't finished, from what follows from its samples so far."""
+    """Return the view of an unfinished run, from the conclusion of its samples so far."""
     shown = msgspec.structs.replace(row, status="running" if working else "stopped")
     return _view(shown, plan, StoredOutcome(conclusion=conclusion, cost={}))
-
-
-def _damaged(row: RunRow, error: Exception) -> IncompleteError:
-    return IncompleteError(f"run {row.id} can't be read ({error}); `jurybox verify` says where")
 
 
 def _view(row: RunRow, plan: Plan, stored: StoredOutcome) -> RunView:
@@ -149,17 +149,16 @@ def _with_reported(metadata: Metadata, plan: Plan, conclusion: Conclusion) -> Me
     target = () if plan.target is None else (plan.target.model,)
     for field, models in (("model_version", target), ("evaluator_model_version", plan.judges)):
         if metadata.get(field) is None:
-            said = [_versions(conclusion.reported.get(model, ())) for model in models]
-            metadata = {**metadata, field: ", ".join(each for each in said if each) or None}
+            versions = [
+                " / ".join(each.version for each in conclusion.reported.get(model, ()))
+                for model in models
+            ]
+            metadata = {**metadata, field: ", ".join(filter(None, versions)) or None}
     return metadata
 
 
-def _versions(reported: tuple[Reported, ...]) -> str:
-    return " / ".join(each.version for each in reported)
-
-
 def _notes(row: RunRow, plan: Plan, conclusion: Conclusion) -> list[str]:
-    """Say what has to be known before any figure is believed."""
+    """Return what a reader has to know before any metric."""
     notes: list[str] = []
     have = conclusion.summary["samples"]
     if row.status != "finished":
@@ -175,5 +174,106 @@ def _notes(row: RunRow, plan: Plan, conclusion: Conclusion) -> list[str]:
         notes.append(f"{lost} votes are missing: no valid reply")
     skipped = conclusion.summary.get("skipped_votes")
     if skipped:
-        notes.append(f"{skipped} votes were not asked for: the outcome was decided without them")
+        notes.append(f"{skipped} votes were not requested: the outcome was decided without them")
     return notes
+
+
+_KEPT: Final = 1.0
+_MOST: Final = 256
+_lock: Final = threading.Lock()
+# When each run was last found to be idle.
+_free: Final[WeakKeyDictionary[Store, OrderedDict[str, float]]] = WeakKeyDictionary()
+
+
+def is_running(row: RunRow, store: Store) -> bool | None:
+    """Return whether a process is running a run, by claiming it for a moment.
+
+    None where the store is read-only.
+    """
+    # One check after the other: two at once would each take the other for a running process. The
+    # cache keeps frequent checks from blocking a process that wants to resume the run.
+    with _lock:
+        free = _free.setdefault(store, OrderedDict())
+        if time.monotonic() - free.get(row.id, -_KEPT) < _KEPT:
+            return False
+        try:
+            with store.claim(row.id) as mine:
+                found = not mine
+        except IncompleteError:
+            return None
+        free.pop(row.id, None)
+        if not found:
+            free[row.id] = time.monotonic()
+        while len(free) > _MOST:
+            free.popitem(last=False)
+        return found
+
+
+class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run in a list; without ``planned`` it can't be read."""
+
+    run_id: str
+    suite: str
+    status: str
+    created_at: str
+    finished_at: str | None
+    planned: int | None = None
+    samples: int | None = None
+    figure: str | None = None
+    value: float | None = None
+    gates_passed: int | None = None
+    gates: int | None = None
+    decision: str | None = None
+    queued: int | None = None
+    dollars: float | None = None
+    derived_from: str | None = None
+
+
+def listed_run(row: RunRow, store: Store) -> ListedRun:
+    """Return a run for a list; a damaged one has that status.
+
+    Raises:
+        IncompleteError: the store failed.
+
+    """
+    known = ListedRun(
+        run_id=row.id,
+        suite=row.suite,
+        status=row.status,
+        created_at=row.created_at,
+        finished_at=row.finished_at,
+    )
+    try:
+        plan = read_plan(row.plan)
+        more = _unfinished(row, store) if row.status != "finished" else _finished(row, plan)
+    except (msgspec.DecodeError, JuryboxError):
+        # One damaged run must not hide the others.
+        return msgspec.structs.replace(known, status="damaged")
+    more |= {"planned": plan.samples, "derived_from": plan.derived_from}
+    return msgspec.structs.replace(known, **more)
+
+
+def _unfinished(row: RunRow, store: Store) -> dict[str, Any]:
+    """Only count: the metrics of a stopped run would take reading all its samples."""
+    status = {True: "running", False: "stopped", None: row.status}[is_running(row, store)]
+    return {"status": status, "samples": sum(1 for _ in store.numbers(row.id))}
+
+
+def _finished(row: RunRow, plan: Plan) -> dict[str, Any]:
+    view = finished_view(row)
+    figure = _key_metric(plan.rubric.text, plan.rubric.origin)
+    return {
+        "samples": view.summary["samples"],
+        "figure": figure,
+        "value": view.summary.get(figure),
+        "gates_passed": sum(gate.passed for gate in view.gates) if view.gates else None,
+        "gates": len(view.gates) or None,
+        "decision": view.conclusion.decision,
+        "queued": view.conclusion.review["queued"],
+        "dollars": view.cost.get("dollars"),
+    }
+
+
+@lru_cache(maxsize=64)
+def _key_metric(text: str, origin: str) -> str:
+    return key_metric(parse_rubric(text, origin))

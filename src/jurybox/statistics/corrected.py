@@ -52,6 +52,21 @@ class CorrectedRate(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class CorrectedMetric(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric: the judge's value, people's value, and both together.
+
+    ``unscored`` counts labeled samples without a value of the judge, ``missing`` those of the
+    random part without a label. ``rate`` is the other correction of a yes-or-no metric: by how
+    often the judge is right on either.
+    """
+
+    figure: str
+    mean: CorrectedMean
+    rate: CorrectedRate | None = None
+    unscored: int = 0
+    missing: int = 0
+
+
 def correction_sentence(made: CorrectedMean) -> str:
     """Return the correction in words."""
     alone = "" if made.judge.value is None else f"the judge alone says {made.judge.value:.4g}"

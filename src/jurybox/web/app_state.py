@@ -12,7 +12,7 @@ from jurybox.app.review_desk import UnrevealedReviews
 from jurybox.app.view_run import LiveRuns
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.reporting.compare_runs import Side, Wish, compare
+from jurybox.reporting.compare_runs import ComparedRun, CompareOptions, compare_runs
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.web.review_status import Standings
 
@@ -103,8 +103,8 @@ class Place:
         """
 
         def make() -> RunDiff:
-            a, b = (Side(row=row, view=self.live.view(row)) for row in (one, other))
-            return compare(self.store, a, b, Wish(limit=_CHANGED_SAMPLES))
+            a, b = (ComparedRun(row=row, view=self.live.view(row)) for row in (one, other))
+            return compare_runs(self.store, a, b, CompareOptions(limit=_CHANGED_SAMPLES))
 
         return self.kept("comparison", make, one, other)
 

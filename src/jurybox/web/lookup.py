@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from fastapi import Depends, Path
 
 from jurybox.engine.records import RunRow
-from jurybox.reporting.sample_record import Record, read_record
+from jurybox.reporting.stored import SampleRecord, read_record
 from jurybox.web.app_state import Place, place_of
 from jurybox.web.error_pages import Refusal
 
@@ -40,11 +40,11 @@ def _run(
 TheRun = Annotated[RunRow, Depends(_run)]
 
 
-def _record(run: TheRun, number: Number, place: PlaceOf) -> Record:
+def _record(run: TheRun, number: Number, place: PlaceOf) -> SampleRecord:
     row = place.store.sample(run.id, number)
     if row is None:
         raise Refusal(404, "the run has no such sample", "look at the table of its samples")
     return read_record(run, row, place.store.exchanges_of(run.id, row.number))
 
 
-TheRecord = Annotated[Record, Depends(_record)]
+TheRecord = Annotated[SampleRecord, Depends(_record)]

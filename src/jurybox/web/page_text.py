@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.engine.records import ExchangeRow, read_outcome, read_request
 from jurybox.judging.exchange import Failure
-from jurybox.reporting.sample_record import Record, exchange_notes
+from jurybox.reporting.stored import SampleRecord, exchange_notes
 
 LONG: Final = 6000
 SHORT: Final = 1500
@@ -49,12 +49,12 @@ def pretty(text: str) -> str:
         return text
 
 
-def whole_text(record: Record, part: str) -> str | None:
+def whole_text(record: SampleRecord, part: str) -> str | None:
     """Return a text of a sample by the name of the part; None where there is none."""
     return next((text for name, text in _parts(record) if name == part), None)
 
 
-def _parts(record: Record) -> Iterator[tuple[str, str]]:
+def _parts(record: SampleRecord) -> Iterator[tuple[str, str]]:
     row = record.inputs
     yield "task", row.task
     yield "context", row.context or ""

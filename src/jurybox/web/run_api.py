@@ -11,10 +11,9 @@ from starlette.responses import Response
 from jurybox.app.calibrations import calibration_of_run, calibration_status_as_data
 from jurybox.app.view_run import LiveProgress
 from jurybox.engine.records import ReviewRow
-from jurybox.reporting.record import Shape
-from jurybox.reporting.run_list import ListedRun, listed_run
-from jurybox.reporting.sample_record import record_as_data
-from jurybox.reporting.stored import damaged, procedure_of, rubric_of
+from jurybox.reporting.export_rows import record_as_data
+from jurybox.reporting.stored import damaged, rubric_of
+from jurybox.reporting.view import ListedRun, listed_run
 from jurybox.scoring.sample_index import Facets, flag_names
 from jurybox.web.filters import Limit, ListFilter, Offset
 from jurybox.web.lookup import ANY_TEXT, PlaceOf, TheRecord, TheRun, known_run
@@ -231,23 +230,14 @@ def samples(run: TheRun, asked: Annotated[ListFilter, Query()], place: PlaceOf) 
 @router.get("/runs/{run}/samples/{number}", responses=answers(SampleData))
 def sample(run: TheRun, record: TheRecord) -> Response:
     """Return a sample, as `jurybox export` writes it."""
-    procedure = procedure_of(run)
-    shape = Shape(procedure.judging.rubric, rules=procedure.rules is not None)
-    try:
-        data = shape.record(record.row)
-    except (msgspec.DecodeError, LookupError) as error:
-        raise damaged(run, error) from None
-    return json_response({"run_id": run.id, "number": record.row.number, **data})
+    data = record_as_data(record, run, raw=False)
+    return json_response({"number": record.row.number, **data})
 
 
 @router.get("/runs/{run}/samples/{number}/exchanges", responses=answers(Exchanges))
 def exchanges(run: TheRun, record: TheRecord) -> Response:
     """Return what models were asked for a sample and what they replied, as it is stored."""
-    try:
-        data = {"exchanges": record_as_data(record, run)["exchanges"]}
-    except (msgspec.DecodeError, LookupError) as error:
-        raise damaged(run, error) from None
-    return json_response(data)
+    return json_response({"exchanges": record_as_data(record, run)["exchanges"]})
 
 
 def _review_data(row: ReviewRow) -> Json:

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from jurybox.reporting import at_work
-from jurybox.reporting.at_work import is_at_work
-from jurybox.reporting.run_list import listed_run
+from jurybox.reporting import view
+from jurybox.reporting.view import is_running, listed_run
 from stored_runs import MakeRun, answered, make_run, store
 
 __all__ = ["make_run", "store"]
@@ -21,7 +20,7 @@ def test_those_who_look_dont_take_each_other_for_somebody_at_work(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, kept: float
 ) -> None:
     made = make_run([answered("a"), answered("b")], left_out=1)
-    monkeypatch.setattr(at_work, "_KEPT", kept)
+    monkeypatch.setattr(view, "_KEPT", kept)
     lock = threading.Lock()
     claims = 0
 
@@ -39,7 +38,7 @@ def test_those_who_look_dont_take_each_other_for_somebody_at_work(
 
     monkeypatch.setattr(made.store, "claim", claim)
     with ThreadPoolExecutor(4) as many:
-        found = list(many.map(lambda _: is_at_work(made.row, made.store), range(40)))
+        found = list(many.map(lambda _: is_running(made.row, made.store), range(40)))
         listed = list(many.map(lambda _: listed_run(made.row, made.store).status, range(20)))
     assert set(found) == {False}
     assert set(listed) == {"stopped"}
@@ -50,5 +49,5 @@ def test_those_who_look_dont_take_each_other_for_somebody_at_work(
 def test_somebody_at_work_is_seen_at_once_and_until_the_end(make_run: MakeRun) -> None:
     made = make_run([answered("a"), answered("b")], left_out=1)
     with made.store.claim("run-a"):
-        assert is_at_work(made.row, made.store) is True
-    assert is_at_work(made.row, made.store) is False
+        assert is_running(made.row, made.store) is True
+    assert is_running(made.row, made.store) is False

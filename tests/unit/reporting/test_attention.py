@@ -8,8 +8,7 @@ import pytest
 from jurybox.engine.plan import read_plan
 from jurybox.errors import IncompleteError
 from jurybox.reporting.attention import Attention, concerns_of, gather
-from jurybox.reporting.metric_text import headline
-from jurybox.reporting.reasons import cut
+from jurybox.reporting.metric_text import cut, headline
 
 
 def scored(accuracy: int, faithfulness: int = 2, why: str = "Because.") -> str:

@@ -10,9 +10,15 @@ from hypothesis import strategies as st
 
 from jurybox.engine.records import RunRow, SampleRow
 from jurybox.errors import IncompleteError
-from jurybox.reporting.clusters import Clustering
-from jurybox.reporting.compare_runs import Key, Side, Wish, compare, pairs
+from jurybox.reporting.compare_runs import (
+    ComparedRun,
+    CompareOptions,
+    Key,
+    compare_runs,
+    sample_pairs,
+)
 from jurybox.reporting.run_diff import RunDiff
+from jurybox.statistics.sample_clusters import SampleClusters
 
 
 def scored(accuracy: int, faithfulness: int = 2) -> str:
@@ -31,8 +37,8 @@ def by_text(**replies: int | str) -> Callable[[str], str]:
 
 
 def compared(one: object, other: object, **more: object) -> RunDiff:
-    sides = [Side(row=made.row, view=made.view) for made in (one, other)]
-    return compare(one.store, *sides, Wish(**more))
+    sides = [ComparedRun(row=made.row, view=made.view) for made in (one, other)]
+    return compare_runs(one.store, *sides, CompareOptions(**more))
 
 
 def changes(diff: RunDiff) -> list[tuple[str, str]]:
@@ -222,7 +228,7 @@ _KEYS = st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 2)), unique
 def test_every_sample_is_paired_with_its_like_whatever_the_order(
     one: list[Key], other: list[Key]
 ) -> None:
-    found = list(pairs(_Lists(x=one, y=other), _named("x"), _named("y"), Clustering()))
+    found = list(sample_pairs(_Lists(x=one, y=other), _named("x"), _named("y"), SampleClusters()))
     assert all(left is None or left.sha256 == "x" for left, _ in found)
     assert all(right is None or right.sha256 == "y" for _, right in found)
     seen = sorted(
@@ -238,7 +244,7 @@ def test_every_sample_is_paired_with_its_like_whatever_the_order(
 
 def test_runs_of_one_dataset_are_paired_at_once() -> None:
     keys = [(str(place), 0) for place in range(100)]
-    held = pairs(_Lists(x=keys, y=keys[:60]), _named("x"), _named("y"), Clustering())
+    held = sample_pairs(_Lists(x=keys, y=keys[:60]), _named("x"), _named("y"), SampleClusters())
     assert [(left or right).key for left, right in held] == keys
 
 
@@ -250,6 +256,6 @@ def test_a_damaged_result_is_told(make_run: Callable, row: Callable) -> None:
             for sample in made.store.samples(run_id):
                 yield msgspec.structs.replace(sample, result="{}")
 
-    side = Side(row=made.row, view=made.view)
+    side = ComparedRun(row=made.row, view=made.view)
     with pytest.raises(IncompleteError, match="run x can't be read"):
-        compare(Damaged(), side, side)
+        compare_runs(Damaged(), side, side)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from jurybox.app.estimate_run import CorrectionRequest, estimate
 from jurybox.calibration.gold import Gold
 from jurybox.errors import InputError
-from jurybox.reporting.corrected_estimate import CorrectedMetric, CorrectionRequest, estimate
 from jurybox.sample import Response
+from jurybox.statistics.corrected import CorrectedMetric
 
 YES_OR_NO = """---
 id: right
@@ -175,11 +176,11 @@ def test_where_every_sample_has_a_label_it_is_people_s_own_figure_of_all_of_them
     own = sum(people(number) for number in range(30)) / 30
     assert (told.mean.human.n, told.mean.human.value) == (30, pytest.approx(own))
     assert told.mean.corrected.value is None
-    assert f"every sample has a label: people's own figure needs no correction, {own:g}" in (
+    assert f"every sample has a label: people's own value needs no correction, {own:g}" in (
         told.mean.sentence
     )
     without = found(made, gold=labelled(*(n for n in range(30) if n != 3)))["accuracy_score"]
-    assert "every sample that the judge has a figure of has a label" in without.mean.sentence
+    assert "every sample with a value of the judge has a label" in without.mean.sentence
 
 
 def test_no_interval_goes_beyond_the_scale(run: object) -> None:

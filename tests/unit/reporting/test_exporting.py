@@ -21,7 +21,6 @@ from jurybox.reporting.export_rows import (
     write_json_lines,
     write_parquet,
 )
-from jurybox.reporting.record import Column
 
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Right; one guess."}'
 
@@ -102,7 +101,7 @@ def test_csv_holds_the_same_as_json_lines(make_run: Callable, row: Callable) -> 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=2, max_size=2))
 def test_a_cell_of_csv_reads_back_as_the_text_it_was(texts: list[str]) -> None:
-    columns = [Column(name=name, kind="text") for name in "ab"]
+    columns = dict.fromkeys("ab", "text")
     file = io.BytesIO()
     write_csv(file, columns, [dict(zip("ab", texts, strict=True))])
     lines = list(csv.reader(io.StringIO(file.getvalue().decode(), newline="")))

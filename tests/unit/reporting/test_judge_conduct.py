@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from jurybox.app.bias_report import observe
 from jurybox.calibration.gold import Gold
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.exchange import Failure
 from jurybox.judging.verdict import Side
-from jurybox.reporting.judge_conduct import observe
 from jurybox.sample import Response
 
 RUBRIC = """---

@@ -81,7 +81,7 @@ def test_a_rubric_without_pass_rules_fails_nobody(make_run: Callable, row: Calla
 def test_an_unfinished_run_does_not_look_like_a_good_one(make_run: Callable, row: Callable) -> None:
     root = junit(make_run([row("a"), row("b")], lambda _: GOOD, left_out=1))
     assert case(root, "the run is finished").find("error").get("message") == (
-        "1 of 2 samples are there"
+        "1 of 2 samples are stored"
     )
     assert len(list(root.findall("testsuite")[1])) == 1
 

@@ -8,9 +8,14 @@ import msgspec
 import pytest
 
 from jurybox.engine.plan import plan_text
-from jurybox.reporting.jury_agreement import Dissent, JuryAgreement, VotesOn, jury_agreement
+from jurybox.reporting.html.html_render import jury_agreement
 from jurybox.reporting.stored import plan_of
 from jurybox.statistics.intervals import wilson
+from jurybox.statistics.jury_agreement import (
+    CriterionVotes,
+    JudgeDissent,
+    JuryAgreement,
+)
 
 JUDGES = ("python/a:judge", "python/b:judge", "python/c:judge")
 
@@ -47,22 +52,22 @@ def test_each_criterion_tells_how_often_all_votes_agree(agreement: Callable) -> 
     found = agreement([(2, 2), (2, 1), (2, 2)], [(1, 0), (1, 1), (1, 0)], [(2, 2), (2, 2), (2, 2)])
     assert found.judges == JUDGES
     assert found.criteria == (
-        VotesOn(
+        CriterionVotes(
             criterion="accuracy_score",
             n=3,
             agree=3,
             interval=wilson(3, 3),
             undecided=0,
-            dissent=tuple(Dissent(judge=judge, votes=3, differs=0) for judge in JUDGES),
+            dissent=tuple(JudgeDissent(judge=judge, votes=3, differs=0) for judge in JUDGES),
         ),
-        VotesOn(
+        CriterionVotes(
             criterion="faithfulness_score",
             n=3,
             agree=1,
             interval=wilson(1, 3),
             undecided=0,
             dissent=tuple(
-                Dissent(judge=judge, votes=3, differs=differs)
+                JudgeDissent(judge=judge, votes=3, differs=differs)
                 for judge, differs in zip(JUDGES, (0, 2, 0), strict=True)
             ),
         ),

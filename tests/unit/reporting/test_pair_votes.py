@@ -12,7 +12,7 @@ from jurybox.engine.records import ExchangeRow, framed, outcome_text
 from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
 from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging
-from jurybox.reporting.pair_votes import both_orders, kept_preferences, pair_votes
+from jurybox.reporting.pair_votes import pair_votes
 from jurybox.sample import Response, Sample
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.wiring import load_rubric
@@ -67,10 +67,10 @@ def test_e8_votes_that_were_spared_are_no_votes() -> None:
     rows = _asked(procedure, _says_a)
     found = list(pair_votes(procedure, PAIR, rows))
     assert len(rows) == 6
-    assert [seat.vote for seat, _ in found] == [0, 1, 2]
-    for seat, vote in found:
-        assert both_orders(seat, vote) == ("A", "B")
-        assert set(kept_preferences(seat, vote).values()) == {False}
+    assert len(found) == 3
+    for vote in found:
+        assert (vote.straight, vote.swapped) == ("A", "B")
+        assert set(vote.kept.values()) == {False}
 
 
 def test_replies_are_read_under_another_rubric_as_well() -> None:
@@ -108,6 +108,6 @@ def test_the_places_of_a_judge_by_evidence_are_in_its_probabilities(
 
     procedure = Procedure(judging=JUDGING, judges=("local/double",), votes=1)
     rows = _asked(procedure, answer)
-    ((seat, vote),) = pair_votes(procedure, PAIR, rows)
-    assert both_orders(seat, vote) == orders
-    assert kept_preferences(seat, vote) == {}
+    (vote,) = pair_votes(procedure, PAIR, rows)
+    assert (vote.straight, vote.swapped) == orders
+    assert vote.kept == {}

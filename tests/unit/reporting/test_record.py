@@ -9,8 +9,7 @@ import msgspec
 
 from jurybox.engine.plan import read_plan
 from jurybox.judging.exchange import Failure
-from jurybox.reporting.export_rows import export_run, write_json_lines
-from jurybox.reporting.record import Shape
+from jurybox.reporting.export_rows import ExportShape, export_run, write_json_lines
 
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Right; one guess."}'
 OWN = """---
@@ -273,9 +272,9 @@ def test_a_request_without_a_reply_has_its_failure(make_run: Callable, row: Call
     assert record["evaluator_error"] == "model_error"
 
 
-def _shape_of(made: object, *, raw: bool) -> Shape:
+def _shape_of(made: object, *, raw: bool) -> ExportShape:
     rubric = read_plan(made.row.plan).procedure().judging.rubric
-    return Shape(rubric, rules=False, raw=raw)
+    return ExportShape(rubric, rules=False, raw=raw)
 
 
 def test_raw_exchanges_come_in_the_order_asked(make_run: Callable, row: Callable) -> None:
@@ -286,7 +285,7 @@ def test_raw_exchanges_come_in_the_order_asked(make_run: Callable, row: Callable
     turned = msgspec.structs.replace(sample, notes='{"order":[1,0]}')
     shape = _shape_of(made, raw=True)
     texts = [
-        json.loads(msgspec.json.encode(shape.record(each, exchanges)))["exchanges"][0]["reply"]
+        json.loads(msgspec.json.encode(shape.row(each, exchanges)))["exchanges"][0]["reply"]
         for each in (sample, turned)
     ]
     assert [each["text"] for each in texts] == ["no", GOOD]

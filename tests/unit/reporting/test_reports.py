@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from jurybox.errors import InputError
-from jurybox.reporting.reports import report_form, write_report
+from jurybox.reporting.reports import report_format, write_report
 
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Right."}'
 
@@ -24,13 +24,13 @@ GOOD = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Right."}'
     ],
 )
 def test_the_ending_says_the_form(name: str, form: str) -> None:
-    assert report_form(name) == form
+    assert report_format(name) == form
 
 
 @pytest.mark.parametrize("name", ["a.pdf", "a", "a.md.bak"])
 def test_other_endings_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=r"\.html, \.md, \.json or \.junit\.xml, or use"):
-        report_form(name)
+        report_format(name)
 
 
 def test_the_json_report_is_the_run_with_what_needs_attention(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.reporting.word_diff import Piece, cut_pieces, word_diff
+from jurybox.reporting.html.html_text import Piece, cut_pieces, word_diff
 
 
 def test_words_that_differ_are_marked_on_their_own_side() -> None:

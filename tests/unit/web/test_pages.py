@@ -9,7 +9,7 @@ import pytest
 
 from jurybox.engine.ports import SamplePage, SampleQuery
 from jurybox.judging.exchange import Failure
-from jurybox.reporting import at_work
+from jurybox.reporting import view
 from jurybox.sample import Response
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
@@ -186,7 +186,7 @@ def test_a_run_that_goes_on_is_read_once(
             yield each
 
     monkeypatch.setattr(made.store, "results", counted)
-    monkeypatch.setattr(at_work, "_KEPT", 0.0)
+    monkeypatch.setattr(view, "_KEPT", 0.0)
     told = pages.get("/api/runs/run-a/progress").json()
     assert (told["status"], told["samples"], told["planned"]) == ("stopped", 4, 6)
     with made.store.claim("run-a"):

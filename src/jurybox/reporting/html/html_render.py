@@ -13,10 +13,11 @@ from jurybox.reporting.attention import Attention
 from jurybox.reporting.html.page import Calibrated, Extras, RunPage, run_page
 from jurybox.reporting.html.panels import position_of
 from jurybox.reporting.html.people import People, people_of
-from jurybox.reporting.html.sample_panels import cards, independence, order_figures, unstable_pairs
-from jurybox.reporting.jury_agreement import jury_agreement
+from jurybox.reporting.html.sample_panels import cards, independence, order_metrics, unstable_pairs
+from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
 from jurybox.rubric.model import Rubric
+from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
@@ -149,7 +150,7 @@ def html_report(
         calibration=_calibrated(more["calibration"], people) if "calibration" in more else None,
         people=people,
         jury_agreement=jury_agreement(store, run),
-        position=order_figures(store, run) if ordered else (),
+        position=order_metrics(store, run) if ordered else (),
         unstable=unstable_pairs(store, run, attention.concerns),
     )
     return report_html(run_page(view, rubric, attention.concerns, extras=extras))
@@ -164,6 +165,25 @@ def _calibrated(said: object, people: People | None) -> Calibrated:
     if "trouble" in told:
         return Calibrated(line=str(told["trouble"]), holds=False)
     return Calibrated(line=str(told["text"]), holds=not told["stale"])
+
+
+def jury_agreement(store: Store, run: RunRow) -> JuryAgreement | None:
+    """Return how far the votes on a run's samples agree; None where no sample has several.
+
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
+    procedure = procedure_of(run)
+    if not procedure.judges or procedure.votes <= 1:
+        return None
+    counter = JuryCounter(procedure, plan_of(run).repeats)
+    with reading(run):
+        for row in store.samples(run.id):
+            report = SampleRecord(row).report
+            if report is not None:
+                counter.add(report)
+    return counter.agreement()
 
 
 def _people(said: object) -> People | None:

@@ -28,13 +28,13 @@ from jurybox.reporting.html.panels import (
     position_of,
 )
 from jurybox.reporting.html.people import People
-from jurybox.reporting.html.sample_panels import Independence, OrderFigure, SampleCard
-from jurybox.reporting.jury_agreement import JuryAgreement
-from jurybox.reporting.metric_text import figures_of
+from jurybox.reporting.html.sample_panels import Independence, OrderMetric, SampleCard
+from jurybox.reporting.metric_text import metrics_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES
 from jurybox.rubric.model import Rubric
 from jurybox.scoring.tally import JUDGE_SCORE
+from jurybox.statistics.jury_agreement import JuryAgreement
 
 UNSTABLE_RATE: Final = "unstable_rate"
 _RECORDED: Final = "recorded"
@@ -69,7 +69,7 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
     calibration: Calibrated | None = None
     people: People | None = None
     jury_agreement: JuryAgreement | None = None
-    position: tuple[OrderFigure, ...] = ()
+    position: tuple[OrderMetric, ...] = ()
     unstable: tuple[SampleCard, ...] = ()
 
 
@@ -249,7 +249,7 @@ def run_page(
         criteria=criteria,
         figures=tuple(
             estimates.of(figure.name)
-            for figure in figures_of(summary, rubric)
+            for figure in metrics_of(summary, rubric)
             if figure.name not in told
         ),
         older=view.conclusion.spreads is None,

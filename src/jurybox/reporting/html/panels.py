@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.errors import Unreadable
 from jurybox.reporting.html.histograms import LEVEL, Axis, RunMetrics, above, axis_of
-from jurybox.reporting.metric_text import key_figure
+from jurybox.reporting.metric_text import key_metric
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES
@@ -88,7 +88,7 @@ def _columns(groups: Mapping[str, Mapping[str, Any]], rubric: Rubric) -> tuple[s
     """Return the figures that any group has, the one that says most first."""
     means = (f"{criterion.id}_mean" for criterion in rubric.criteria)
     overall = f"{rubric.overall_name}_mean"
-    wanted = dict.fromkeys((key_figure(rubric), "pass_rate", overall, *means))
+    wanted = dict.fromkeys((key_metric(rubric), "pass_rate", overall, *means))
     found = [
         name for name in wanted if any(known.get(name) is not None for known in groups.values())
     ]

@@ -7,19 +7,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.reporting.diff_words import (
-    cautions,
-    changes_beside,
-    conclusion,
-    count_line,
-    gained,
-    one_sided,
-    p_value,
-    places,
-    records_line,
-    verdicts,
-)
-from jurybox.reporting.run_diff import Change, RunDiff
+from jurybox.reporting.run_diff import RunDiff, SampleChange, p_value, places
 from jurybox.web.app_state import Place
 from jurybox.web.lookup import PlaceOf, known_run
 from jurybox.web.template_engine import page_response, segment
@@ -48,15 +36,14 @@ def _data(place: Place, names: tuple[str, str]) -> dict[str, Any]:
         "title": f"{diff.a.run_id} and {diff.b.run_id}",
         "diff": diff,
         "sides": (("A", diff.a), ("B", diff.b)),
-        "records": records_line(diff),
-        "cautions": list(cautions(diff)),
-        "conclusion": conclusion(diff),
-        "count_line": count_line(diff),
+        "records": diff.records_line(),
+        "cautions": list(diff.cautions()),
+        "conclusion": diff.conclusion(),
+        "count_line": str(counts),
         "left": counts.higher + counts.lower + counts.changed - len(diff.samples),
-        "one_sided": one_sided(diff.tested),
+        "one_sided": diff.one_sided(),
         "changes": list(_changes(diff)),
-        "verdicts": list(verdicts(diff)),
-        "gained": gained,
+        "verdicts": list(diff.verdicts()),
         "p_value": p_value,
         "only": [
             (name, places(count, listed))
@@ -78,12 +65,12 @@ def _data(place: Place, names: tuple[str, str]) -> dict[str, Any]:
     }
 
 
-def _changes(diff: RunDiff) -> Iterator[tuple[Change, Any, list[str]]]:
+def _changes(diff: RunDiff) -> Iterator[tuple[SampleChange, Any, list[str]]]:
     for change in diff.samples:
         whole = next((each for each in change.figures if each.figure == diff.headline), None)
-        yield change, whole, list(changes_beside(change, diff.headline))
+        yield change, whole, list(change.details(diff.headline))
 
 
-def _link(place: Place, run: str, change: Change) -> str | None:
+def _link(place: Place, run: str, change: SampleChange) -> str | None:
     row = place.store.find_sample(run, change.id, change.repeat)
     return None if row is None else f"/runs/{segment(run)}/samples/{row.number}"

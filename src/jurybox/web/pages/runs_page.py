@@ -6,7 +6,7 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.reporting.run_list import listed_run
+from jurybox.reporting.view import listed_run
 from jurybox.web.lookup import PlaceOf
 from jurybox.web.template_engine import page_response
 

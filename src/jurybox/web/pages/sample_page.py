@@ -10,9 +10,8 @@ from starlette.responses import Response
 
 from jurybox.engine.records import RunRow
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
-from jurybox.reporting.sample_record import Record
-from jurybox.reporting.stored import damaged, rubric_of
-from jurybox.reporting.word_diff import cut_pieces, word_diff
+from jurybox.reporting.html.html_text import cut_pieces, word_diff
+from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
 from jurybox.web.error_pages import Refusal
 from jurybox.web.filters import PageFilter
 from jurybox.web.lookup import PlaceOf, TheRecord, TheRun
@@ -88,7 +87,7 @@ def sample_text(run: TheRun, record: TheRecord, part: str) -> Response:
     return text_response(text)
 
 
-def _inputs(record: Record) -> dict[str, Any]:
+def _inputs(record: SampleRecord) -> dict[str, Any]:
     row = record.inputs
     turns = [
         (turn.role, cut_text(turn.content, part=f"message-{place}"))
@@ -105,7 +104,7 @@ def _inputs(record: Record) -> dict[str, Any]:
     }
 
 
-def _responses(record: Record) -> list[dict[str, Any]]:
+def _responses(record: SampleRecord) -> list[dict[str, Any]]:
     """Return the responses, in pieces where two of them were compared."""
     first, second = record.responses.response, record.responses.response_b
     one = cut_text(first.text, part="response")
@@ -156,7 +155,7 @@ def _cut(criteria: Sequence[CriterionReport], part: str) -> list[Judged]:
     ]
 
 
-def _decision(run: RunRow, record: Record) -> str | None:
+def _decision(run: RunRow, record: SampleRecord) -> str | None:
     if record.result.decision is None:
         return None
     meanings = {each.decide: each.meaning for each in rubric_of(run).sample_decisions}

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.engine.ports import Store
-from jurybox.reporting.reasons import cut
+from jurybox.reporting.metric_text import cut
 from jurybox.reporting.stored import damaged, rubric_of
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.model import Rubric

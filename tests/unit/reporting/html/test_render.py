@@ -14,15 +14,16 @@ from jurybox.reporting.html.html_render import environment, html_report, report_
 from jurybox.reporting.html.page import Calibrated, Extras, RunPage
 from jurybox.reporting.html.people import Against, Among, Known, People
 from jurybox.reporting.html.sample_panels import (
-    Answer,
-    Ground,
     Independence,
-    OrderFigure,
+    OrderMetric,
     SampleCard,
-    order_figures,
+    ShownResponse,
+    order_metrics,
 )
-from jurybox.reporting.jury_agreement import Dissent, JuryAgreement, VotesOn
+from jurybox.reporting.reasons import Reason
+from jurybox.statistics.bias_metric import BiasMetric
 from jurybox.statistics.estimates import Interval
+from jurybox.statistics.jury_agreement import CriterionVotes, JudgeDissent, JuryAgreement
 
 HOSTILE = (
     "</style></title><script>alert(1)</script><img src=x onerror=alert(1)>\"'>"
@@ -165,8 +166,8 @@ CARD = SampleCard(
     passed=False,
     flags=("safety",),
     task="task",
-    answers=(Answer(label="response", text="text", trouble="trouble"),),
-    grounds=(Ground(about="about", text="text"),),
+    answers=(ShownResponse(label="response", text="text", trouble="trouble"),),
+    grounds=(Reason(about="about", text="text"),),
 )
 
 SOME = Interval(low=0.1, high=0.9, level=0.95, method="Wilson")
@@ -188,28 +189,31 @@ PEOPLE = People(
 VOTES = JuryAgreement(
     judges=("one", "two"),
     criteria=(
-        VotesOn(
+        CriterionVotes(
             criterion="tone",
             n=3,
             agree=2,
             interval=SOME,
             undecided=1,
             dissent=(
-                Dissent(judge="one", votes=2, differs=0),
-                Dissent(judge="two", votes=0, differs=0),
+                JudgeDissent(judge="one", votes=2, differs=0),
+                JudgeDissent(judge="two", votes=0, differs=0),
             ),
         ),
     ),
 )
 ORDER = tuple(
-    OrderFigure(
+    OrderMetric(
         label="label",
         criterion="tone",
-        value=value,
-        n=3,
-        samples=3,
-        interval=None if value is None else SOME,
-        reason="too few",
+        metric=BiasMetric(
+            name="name",
+            value=value,
+            n=3,
+            samples=3,
+            interval=None if value is None else SOME,
+            reason="too few",
+        ),
     )
     for value in (None, 0.5)
 )
@@ -381,8 +385,9 @@ def test_a_report_on_pairs_tells_what_the_order_does(made: Callable, report: Cal
 
 def test_of_a_large_run_the_first_pairs_are_looked_at(made: Callable) -> None:
     run = made("many pairs")
-    first, *_ = order_figures(run.store, run.row, most=11)
-    assert (first.value, first.samples, first.n) == (1.0, 11, 22)
+    first, *_ = order_metrics(run.store, run.row, most=11)
+    found = first.metric
+    assert (found.value, found.samples, found.n) == (1.0, 11, 22)
     text = report_of_orders(samples=12, most=11)
     assert "Only the first 11 samples were looked at" in text
     assert "looked at" not in report_of_orders(samples=11, most=11)

@@ -1,8 +1,8 @@
-"""Whether two runs differ by more than chance, figure by figure.
+"""Tests whether two runs differ by more than chance, metric by metric.
 
-Every figure that both runs have for a sample is one pair. All figures of a comparison are tested
-together, with Holm's correction, so that two equal runs are told apart by chance no more often
-than the level says, however many criteria the rubric has.
+Every metric that both runs have for a sample is one pair. All metrics of a comparison are tested
+together, with Holm's correction, so that two equal runs differ significantly no more often than the
+level says, however many criteria the rubric has.
 """
 
 from array import array
@@ -29,16 +29,14 @@ _YES_OR_NO: Final[Mapping[str, Wanted]] = {
 }
 POINTS_OF_B: Final = "points_of_b"
 POINTS: Final = {"A": 0.0, "tie": 0.5, "B": 1.0}
-
-
 JUDGE_SCORE: Final = "judge_score"
 
 
 def comparable_scores(one: Rubric, other: Rubric) -> tuple[str, ...]:
     """Return the scores that mean the same in two rubrics.
 
-    The same name on another scale is another figure. Of a single criterion the overall score is
-    that criterion's on another scale, and testing it twice would only cost certainty.
+    The same name on another scale is another metric. Of a single criterion the overall score is
+    that criterion's on another scale, and testing it twice would only cost power.
     """
     scales = {each.id: each.scale for each in other.criteria}
     names = [each.id for each in one.criteria if scales.get(each.id) == each.scale]
@@ -49,17 +47,13 @@ def comparable_scores(one: Rubric, other: Rubric) -> tuple[str, ...]:
     return (*names, JUDGE_SCORE)
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure of both runs, tested.
+def score_of(result: SampleResult, name: str) -> float | None:
+    """Return a score of a sample by its name."""
+    return result.judge_score if name == JUDGE_SCORE else result.figures.get(name)
 
-    Attributes:
-        figure: its name.
-        wanted: which way it should go, where that can be said.
-        only_in_a: how many samples of both runs have it in A alone.
-        only_in_b: the same for B.
-        comparison: what the pairs say.
 
-    """
+class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """A tested metric of two runs; ``only_in_a`` samples have it in A alone."""
 
     figure: str
     wanted: Wanted
@@ -73,9 +67,14 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         worse = {"higher": "lower", "lower": "higher", "neither": None}[self.wanted]
         return worse is not None and self.comparison.verdict == worse
 
+    @property
+    def gained(self) -> bool:
+        """Whether it went the right way, by more than chance."""
+        return self.wanted != "neither" and self.comparison.verdict == self.wanted
+
 
 class _Pairs:
-    """The values of one figure; of a hundred thousand samples, so as plain numbers."""
+    """The values of one metric, as plain numbers: there may be a hundred thousand."""
 
     def __init__(self) -> None:
         self.a = array("d")
@@ -94,7 +93,7 @@ class _Pairs:
         self.places.append(place)
 
 
-class Differences:
+class DifferenceTests:
     """Collects the pairs of two runs, and tests them."""
 
     def __init__(self, scores: Iterable[str]) -> None:
@@ -113,9 +112,8 @@ class Differences:
                 self._pairs.setdefault(name, _Pairs()).add(place, a[name], b[name])
 
     def _values(self, result: SampleResult) -> dict[str, float | None]:
-        scores = {name: _score(result, name) for name in self._scores}
         return {
-            **scores,
+            **{name: score_of(result, name) for name in self._scores},
             _PASSED: None if result.passed is None else float(result.passed),
             "safety_flag": float(result.safety_flag) if result.judged else None,
             "unscored": float(result.evaluator_error is not None),
@@ -125,16 +123,18 @@ class Differences:
 
     def tested(
         self, resampling: Resampling = DEFAULT, *, clustered: bool
-    ) -> tuple[Difference, ...]:
-        """Test every figure that both runs have."""
-        names = [name for name in self._order() if self._told(name)]
+    ) -> tuple[MetricDifference, ...]:
+        """Test every metric that both runs have."""
+        every = (*self._scores, *_YES_OR_NO, POINTS_OF_B)
+        names = [name for name in every if name in self._pairs and self._is_tested(name)]
         compared = adjusted(
             [self._compare(name, resampling, clustered=clustered) for name in names]
         )
         return tuple(
-            Difference(
+            MetricDifference(
                 figure=name,
-                wanted=self._wanted(name),
+                # Which of two responses ought to win is unknown here.
+                wanted="neither" if name == POINTS_OF_B else _YES_OR_NO.get(name, "higher"),
                 only_in_a=self._pairs[name].only_in_a,
                 only_in_b=self._pairs[name].only_in_b,
                 comparison=comparison,
@@ -142,16 +142,8 @@ class Differences:
             for name, comparison in zip(names, compared, strict=True)
         )
 
-    def _order(self) -> list[str]:
-        return [name for name in (*self._scores, *_YES_OR_NO, POINTS_OF_B) if name in self._pairs]
-
-    def _wanted(self, name: str) -> Wanted:
-        if name == POINTS_OF_B:
-            return "neither"  # which of two responses ought to win is nobody's to say here
-        return _YES_OR_NO.get(name, "higher")
-
-    def _told(self, name: str) -> bool:
-        """Say whether a figure is worth a test of its own; each makes the others harder to pass."""
+    def _is_tested(self, name: str) -> bool:
+        """Return whether a metric is worth a test; each makes the others harder to pass."""
         pairs = self._pairs[name]
         return name not in _YES_OR_NO or name == _PASSED or any(pairs.a) or any(pairs.b)
 
@@ -165,7 +157,3 @@ class Differences:
             clusters=clusters,
             resampling=resampling,
         )
-
-
-def _score(result: SampleResult, name: str) -> float | None:
-    return result.judge_score if name == JUDGE_SCORE else result.figures.get(name)

@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
-from jurybox.reporting.difference_tests import Difference, Differences, comparable_scores
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.statistics.bootstrap import Resampling
+from jurybox.statistics.metric_differences import (
+    DifferenceTests,
+    MetricDifference,
+    comparable_scores,
+)
 from jurybox.wiring import load_rubric
 
 QUICK = Resampling(resamples=200)
@@ -17,8 +21,8 @@ def result(clarity: float | None = None, tone: float | None = None, **more: obje
 
 def differences(
     pairs: list[tuple[SampleResult, SampleResult]], *, clusters: list[str] | None = None
-) -> dict[str, Difference]:
-    testing = Differences(("clarity", "tone", "judge_score"))
+) -> dict[str, MetricDifference]:
+    testing = DifferenceTests(("clarity", "tone", "judge_score"))
     for place, (one, other) in enumerate(pairs):
         testing.add(one, other, place if clusters is None else clusters[place])
     found = testing.tested(QUICK, clustered=clusters is not None)

@@ -1,0 +1,297 @@
+"""Corrects a judge's metrics on a whole run by people's labels of some of its samples."""
+
+import math
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from jurybox.calibration.gold import Gold, gold_scales, read_gold
+from jurybox.engine.plan import Plan
+from jurybox.engine.ports import Store
+from jurybox.engine.records import RunRow, read_result
+from jurybox.errors import InputError
+from jurybox.reporting.metric_text import shown
+from jurybox.reporting.stored import SampleRecord, plan_of, reading, rubric_of
+from jurybox.review.selection import too_many_missing
+from jurybox.rubric.model import Rubric
+from jurybox.rubric.scale import UNIT_SCALE
+from jurybox.scoring.rules import overall_score
+from jurybox.statistics.corrected import (
+    CorrectedMean,
+    CorrectedMetric,
+    LabeledScores,
+    corrected_mean,
+    corrected_rate,
+    correction_sentence,
+    labeled_scores,
+)
+from jurybox.statistics.estimates import Estimate
+from jurybox.statistics.metric_differences import POINTS, POINTS_OF_B
+from jurybox.statistics.sample_clusters import SampleClusters
+
+Key = str | int
+"""What identifies samples: their ids, or with reviews their numbers."""
+
+
+class RunCorrections(msgspec.Struct, frozen=True, kw_only=True):
+    """All metrics of a run that people have labels for.
+
+    ``strangers`` counts labels of samples that the run doesn't have; ``by_rules`` says that no
+    judge was asked, and the values are those of the rubric's rules.
+    """
+
+    run_id: str
+    samples: int
+    labelled: int
+    strangers: int
+    estimates: tuple[CorrectedMetric, ...]
+    by_rules: bool = False
+
+
+class CorrectionRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run is corrected.
+
+    Attributes:
+        gold: people's labels by sample id; None takes those in the run's rows.
+        reviewed: people's labels by sample number, in place of either.
+        drawn: the numbers of all samples drawn for review. A metric that more than one in ten of
+            them lack isn't corrected: what people leave out is no random choice.
+        hint: what to do where there is no label at all.
+        cluster: the field by which samples belong together.
+        level: of the intervals.
+
+    """
+
+    gold: Mapping[str, Gold] | None = None
+    reviewed: Mapping[int, Gold] | None = None
+    drawn: Collection[int] = ()
+    hint: str = "give some with --gold"
+    cluster: str | None = None
+    level: float = 0.95
+
+
+def estimate(store: Store, run: RunRow, request: CorrectionRequest) -> RunCorrections:
+    """Correct every metric of a run that people have labels for.
+
+    Repeats of a sample are one: their mean. Reviews are of a response, though, so with these every
+    repeat counts, and those of a sample are clustered.
+
+    Raises:
+        InputError: there is no label for any sample, a row's label is invalid, or no sample has
+            the field to cluster by.
+        IncompleteError: what is stored can't be read.
+
+    """
+    rubric, plan = rubric_of(run), plan_of(run)
+    values = _SampleValues(rubric, plan, request)
+    with reading(run):
+        values.read(store, run)
+    if not values.gold:
+        hint = request.hint
+        if request.gold is not None:
+            hint = "check that the ids are those of the run's samples"
+        raise InputError("no sample of the run has a label", hint, run.id)
+    by_rules = not plan.judges
+    return RunCorrections(
+        run_id=run.id,
+        samples=len(values.seen),
+        labelled=len(values.gold),
+        strangers=len((request.gold or request.reviewed or {}).keys() - values.seen),
+        estimates=tuple(
+            _described(each, rubric, by_rules=by_rules)
+            for each in _corrections(rubric, values, request)
+        ),
+        by_rules=by_rules,
+    )
+
+
+class _SampleValues:
+    """What the judge and people say of each sample."""
+
+    def __init__(self, rubric: Rubric, plan: Plan, request: CorrectionRequest) -> None:
+        self._scales = gold_scales(rubric)
+        self._plan = plan
+        self._request = request
+        self._judge: dict[str, dict[Key, list[float]]] = {}
+        self.by_number = request.reviewed is not None
+        self.planned = plan.samples if self.by_number else plan.dataset.used
+        self.seen: set[Key] = set()
+        self.gold: dict[Key, Gold] = {}
+        self.clusters: dict[Key, Hashable] | None = None
+        if request.cluster is not None or (self.by_number and plan.repeats > 1):
+            self.clusters = {}
+
+    def read(self, store: Store, run: RunRow) -> None:
+        request = self._request
+        if self.by_number and request.cluster is None:
+            for number, _, _, result in store.results(run.id):
+                # A sample has the same place in every repeat.
+                self._add(number, result, number % self._plan.dataset.used)
+        else:
+            clusters = SampleClusters(request.cluster)
+            for row in store.samples(run.id):
+                key = row.number if self.by_number else row.sample_id
+                cluster = clusters.of(row.sample_id, row.repeat, row.inputs)
+                self._add(key, row.result, cluster)
+                if request.gold is None and not self.by_number and row.repeat == 0:
+                    gold = self._gold_in(SampleRecord(row))
+                    self.gold |= {} if gold is None else {key: gold}
+            clusters.check(run.id)
+        for given in (request.gold, request.reviewed):
+            if given is not None:
+                self.gold |= {key: gold for key, gold in given.items() if key in self.seen}
+
+    def _add(self, key: Key, text: str, cluster: Hashable) -> None:
+        result = read_result(text)
+        self.seen.add(key)
+        if self.clusters is not None:
+            self.clusters.setdefault(key, cluster)
+        values = {name: result.figures.get(name) for name in self._scales}
+        if result.winner is not None:
+            values[POINTS_OF_B] = POINTS[result.winner]
+        for name, value in values.items():
+            if value is not None:
+                self._judge.setdefault(name, {}).setdefault(key, []).append(value)
+
+    def _gold_in(self, record: SampleRecord) -> Gold | None:
+        try:
+            return read_gold(record.inputs.metadata, self._scales)
+        except InputError as error:
+            where = f"sample {record.row.sample_id}"
+            raise InputError(error.problem, error.hint, where) from None
+
+    def judge(self, name: str) -> dict[Key, float]:
+        """Return a metric of the judge, by sample."""
+        given = self._judge.get(name, {})
+        return {key: math.fsum(values) / len(values) for key, values in given.items()}
+
+    def data(
+        self, people: Mapping[Key, float], judge: Mapping[Key, float], rest: Sequence[Key]
+    ) -> LabeledScores:
+        both = [key for key in judge if key in people]
+        clusters = self.clusters
+        return labeled_scores(
+            [people[key] for key in both],
+            [judge[key] for key in both],
+            [judge[key] for key in rest],
+            clusters=None if clusters is None else [clusters[key] for key in both],
+            rest_clusters=None if clusters is None else [clusters[key] for key in rest],
+        )
+
+
+def _corrections(
+    rubric: Rubric, values: _SampleValues, request: CorrectionRequest
+) -> Iterator[CorrectedMetric]:
+    for name in (*gold_scales(rubric), POINTS_OF_B):
+        given = {key: _human_value(rubric, gold, name) for key, gold in values.gold.items()}
+        people = {key: value for key, value in given.items() if value is not None}
+        judge = values.judge(name) if people else {}
+        if not judge:
+            continue
+        rest = [key for key in judge if key not in people]
+        drawn = [key for key in request.drawn if key in judge]
+        missing = sum(key not in people for key in drawn)
+        data = values.data(people, judge, rest)
+        mean = corrected_mean(data, level=request.level)
+        rate = None
+        if data.clusters is None and data.binary:
+            rate = corrected_rate(data, level=request.level)
+        if not rest:
+            mean = _all_labeled(mean, values, people, request)
+        elif too_many_missing(missing, len(drawn)):
+            mean, rate = _refused(mean, missing, len(drawn)), None
+        yield CorrectedMetric(
+            figure=name,
+            mean=mean,
+            rate=rate,
+            unscored=sum(key not in judge for key in people),
+            missing=missing,
+        )
+
+
+def _all_labeled(
+    mean: CorrectedMean,
+    values: _SampleValues,
+    people: Mapping[Key, float],
+    request: CorrectionRequest,
+) -> CorrectedMean:
+    """Return people's own value, which includes samples that the judge gave none."""
+    own = corrected_mean(values.data(people, people, []), level=request.level)
+    what = "every sample"
+    if any(key not in people for key in values.seen):
+        what = "every sample with a value of the judge"
+    elif len(values.seen) < values.planned:
+        what = f"every sample stored so far ({len(values.seen):,} of {values.planned:,})"
+    return msgspec.structs.replace(
+        mean,
+        human=own.human,
+        corrected=Estimate(value=None, n=mean.corrected.n),
+        clusters=own.clusters,
+        reason=f"{what} has a label: people's own value needs no correction",
+    )
+
+
+def _refused(mean: CorrectedMean, missing: int, drawn: int) -> CorrectedMean:
+    """Return it uncorrected, because too many labels are missing."""
+    reason = (
+        f"people gave {missing:,} of the {drawn:,} samples drawn at random no label, more than one"
+        " in ten, and what they leave out is no random choice"
+    )
+    return msgspec.structs.replace(
+        mean,
+        corrected=Estimate(value=None, n=mean.corrected.n),
+        tuning=None,
+        effective_labels=None,
+        labels_to_halve=None,
+        reason=reason,
+    )
+
+
+def _described(each: CorrectedMetric, rubric: Rubric, *, by_rules: bool) -> CorrectedMetric:
+    """Return it with intervals cut at the ends of the scale, and in words."""
+    scale = gold_scales(rubric).get(each.figure, UNIT_SCALE)
+    mean = each.mean
+    mean = msgspec.structs.replace(
+        mean,
+        judge=within(mean.judge, *scale.ends),
+        human=within(mean.human, *scale.ends),
+        corrected=within(mean.corrected, *scale.ends),
+    )
+    text = correction_sentence(mean)
+    own = mean.human
+    if mean.reason is not None and mean.reason.startswith("every ") and own.value is not None:
+        ends = own.interval
+        around = "" if ends is None else f" ({shown(ends.low)} to {shown(ends.high)})"
+        alone = f"the judge alone says {shown(mean.judge.value)}"
+        text = f"{mean.reason}, {shown(own.value)}{around}; {alone}"
+    if by_rules:
+        text = text.replace("the judge alone says", "the rules alone say")
+        text = text.replace("the judge", "the rules")
+    return msgspec.structs.replace(each, mean=msgspec.structs.replace(mean, sentence=text))
+
+
+def within(estimate: Estimate, low: float, high: float) -> Estimate:
+    """Return an estimate whose interval ends where the scale does."""
+    made = estimate.interval
+    if made is None or low <= made.low <= made.high <= high:
+        return estimate
+    cut = msgspec.structs.replace(
+        made,
+        low=min(max(made.low, low), high),
+        high=min(max(made.high, low), high),
+        method=f"{made.method}, cut at the ends of the scale",
+    )
+    value = None if estimate.value is None else min(max(estimate.value, low), high)
+    return msgspec.structs.replace(estimate, value=value, interval=cut)
+
+
+def _human_value(rubric: Rubric, gold: Gold, name: str) -> float | None:
+    """Return people's value; the overall one follows where they gave all criteria."""
+    if name == POINTS_OF_B:
+        return None if gold.winner is None else POINTS[gold.winner]
+    given = gold.score(name)
+    if given is not None or name != rubric.overall_name:
+        return given
+    scores = {each.id: gold.score(each.id) for each in rubric.criteria}
+    known = {key: value for key, value in scores.items() if value is not None}
+    return overall_score(rubric, known)

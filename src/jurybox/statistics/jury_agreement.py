@@ -1,0 +1,128 @@
+"""How far the votes of a jury agree, by criterion and by judge."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
+from jurybox.judging.verdict import Side
+from jurybox.scoring.evaluate_sample import Procedure
+from jurybox.statistics.estimates import Interval
+from jurybox.statistics.intervals import wilson
+
+_SEVERAL: Final = 2
+
+Vote = float | Side
+
+
+class JudgeDissent(msgspec.Struct, frozen=True, kw_only=True):
+    """How many of a judge's ``votes`` differ from the majority's."""
+
+    judge: str
+    votes: int
+    differs: int
+
+
+class CriterionVotes(msgspec.Struct, frozen=True, kw_only=True):
+    """The votes on one criterion, on ``n`` samples with several valid votes.
+
+    All votes are the same on ``agree`` of them; on ``undecided`` no score has more than half. The
+    interval of that share is Wilson's, with the repeats of a sample counted once. ``dissent`` is
+    empty with one judge.
+    """
+
+    criterion: str
+    n: int
+    agree: int
+    interval: Interval
+    undecided: int
+    dissent: tuple[JudgeDissent, ...] = ()
+
+    @property
+    def share(self) -> float:
+        """The share of the samples on which all votes are the same."""
+        return self.agree / self.n
+
+
+class JuryAgreement(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the votes agree; ``judges`` are those of every ``dissent``, in that order."""
+
+    criteria: tuple[CriterionVotes, ...]
+    judges: tuple[str, ...] = ()
+
+
+class JuryCounter:
+    """Counts agreeing votes report by report."""
+
+    def __init__(self, procedure: Procedure, repeats: int) -> None:
+        """Take how the samples were judged, and how often each."""
+        self._repeats = repeats
+        self._panel = procedure.judging.seats(procedure.judges, procedure.votes)
+        self._judges = tuple(dict.fromkeys(seat.judge for seat in self._panel))
+        self._order = [each.id for each in procedure.judging.rubric.criteria]
+        self._several: Counter[str] = Counter()
+        self._agree: Counter[str] = Counter()
+        self._undecided: Counter[str] = Counter()
+        self._votes: Counter[tuple[str, str]] = Counter()
+        self._differs: Counter[tuple[str, str]] = Counter()
+
+    def add(self, report: EvaluationReport) -> None:
+        """Count one sample; on two responses the votes agree where they do on either."""
+        sides = [report.criteria]
+        if report.responses is not None:
+            sides = [side.criteria for side in report.responses.values()]
+        given: dict[str, list[CriterionReport]] = {}
+        for side in sides:
+            for each in side:
+                if len(each.votes) >= _SEVERAL:
+                    given.setdefault(each.id, []).append(each)
+        judges = self._valid(report) if given else []
+        for name, reports in given.items():
+            self._several[name] += 1
+            self._agree[name] += all(len(set(each.votes)) == 1 for each in reports)
+            majorities: list[Vote | None] = [_majority(each.votes) for each in reports]
+            self._undecided[name] += None in majorities
+            for each, majority in zip(reports, majorities, strict=True):
+                # A vote may be lost on one of two responses; whose votes are left is unknown then.
+                if majority is not None and len(each.votes) == len(judges):
+                    for judge, vote in zip(judges, each.votes, strict=True):
+                        self._votes[name, judge] += 1
+                        self._differs[name, judge] += vote != majority
+
+    def _valid(self, report: EvaluationReport) -> list[str]:
+        """Return whose votes a report has, in their order."""
+        lost = {each.vote for each in report.lost_votes}
+        asked = self._panel[: len(self._panel) - report.votes_skipped]
+        return [seat.judge for seat in asked if seat.vote not in lost]
+
+    def agreement(self) -> JuryAgreement | None:
+        """Return what was counted; None where no sample has several votes."""
+        if not self._several:
+            return None
+        judges = self._judges if len(self._judges) > 1 else ()
+        names = dict.fromkeys((*self._order, *self._several))
+        criteria = [self._criterion(name, judges) for name in names if self._several[name]]
+        return JuryAgreement(judges=judges, criteria=tuple(criteria))
+
+    def _criterion(self, name: str, judges: Sequence[str]) -> CriterionVotes:
+        n, agree = self._several[name], self._agree[name]
+        return CriterionVotes(
+            criterion=name,
+            n=n,
+            agree=agree,
+            interval=wilson(agree / self._repeats, n / self._repeats),
+            undecided=self._undecided[name],
+            dissent=tuple(
+                JudgeDissent(
+                    judge=each, votes=self._votes[name, each], differs=self._differs[name, each]
+                )
+                for each in judges
+            ),
+        )
+
+
+def _majority(votes: Sequence[Vote]) -> Vote | None:
+    """Return what more than half of the votes say."""
+    return next((vote for vote in votes if 2 * votes.count(vote) > len(votes)), None)
