@@ -11,7 +11,7 @@
     │       └── DatasetError   in `jurybox.datasets`
     └── IncompleteError        the work could not be completed     (exit code 3)
 
-Every message says where, what and how to fix it. Expected trouble with a single sample is a value,
+Every message says where, what and how to fix it. An expected error of a single sample is a value,
 never one of these.
 """
 
@@ -58,7 +58,7 @@ class DocumentError(InputError):
 
     def __init__(self, origin: str, findings: Sequence[Finding]) -> None:
         """Refuse the document named ``origin``."""
-        super().__init__("the document has findings", "hint each of them", origin)
+        super().__init__("the document has findings", "fix each of them", origin)
         self.findings = tuple(findings)
 
     def __str__(self) -> str:

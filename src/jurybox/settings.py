@@ -22,25 +22,24 @@ ANTHROPIC_API_KEY: Final = "ANTHROPIC_API_KEY"
 ANTHROPIC_BASE_URL: Final = "ANTHROPIC_BASE_URL"
 SSL_CERT_FILE: Final = "SSL_CERT_FILE"
 REQUESTS_CA_BUNDLE: Final = "REQUESTS_CA_BUNDLE"
-VARIABLES: Final = (
-    RUBRICS,
-    TRACEBACK,
-    NO_COLOR,
-    PRICES,
-    STORE,
-    REGION,
-    MODELS,
-    TIMEOUT,
-    CLIENT_CERT,
-    CLIENT_KEY,
-    TOKEN,
-    OPENAI_API_KEY,
-    OPENAI_BASE_URL,
-    ANTHROPIC_API_KEY,
-    ANTHROPIC_BASE_URL,
-    SSL_CERT_FILE,
-    REQUESTS_CA_BUNDLE,
-)
+_TEXTS: Final = {
+    "rubrics": RUBRICS,
+    "prices": PRICES,
+    "store": STORE,
+    "region": REGION,
+    "models": MODELS,
+    "timeout": TIMEOUT,
+    "client_cert": CLIENT_CERT,
+    "client_key": CLIENT_KEY,
+    "token": TOKEN,
+    "openai_api_key": OPENAI_API_KEY,
+    "openai_base_url": OPENAI_BASE_URL,
+    "anthropic_api_key": ANTHROPIC_API_KEY,
+    "anthropic_base_url": ANTHROPIC_BASE_URL,
+    "ssl_cert_file": SSL_CERT_FILE,
+    "requests_ca_bundle": REQUESTS_CA_BUNDLE,
+}
+VARIABLES: Final = (TRACEBACK, NO_COLOR, *_TEXTS.values())
 """Every variable that jurybox reads."""
 
 
@@ -48,17 +47,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What can be set from outside.
 
     Attributes:
-        rubrics: the folder of rubrics that can be called by name; None where none was named.
+        rubrics: the folder of rubrics that can be called by name; None by default.
         traceback: show the traceback of an unexpected error.
-        color: use colours on a terminal.
-        prices: a file with your own prices of tokens; None where none was named.
-        store: where runs are kept, a path or the URL of a database; None where none was named.
+        color: use colors on a terminal.
+        prices: a file with your own prices of tokens; None by default.
+        store: where runs are stored, a path or the URL of a database; None by default.
         region: where this runs, for the records of a run.
-        models: the folder of embedded models; None where none was named.
+        models: the folder of embedded models; None by default.
         timeout: seconds that a request to a model may take; None for the default.
         client_cert: the file of the certificate that endpoints are shown; None for none.
         client_key: the file of its key; None where that is in the same file.
-        token: what browsers have to show to see the pages; None for one that is made up.
+        token: the token of the pages; None to generate one.
         openai_api_key: the key for an OpenAI-compatible endpoint; a local one may need none.
         openai_base_url: the address of that endpoint.
         anthropic_api_key: the key for Anthropic's endpoint.
@@ -87,28 +86,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     requests_ca_bundle: str | None = None
 
     def __repr__(self) -> str:
-        """Show nothing: there are keys in it."""
+        """Show nothing, because the settings contain keys."""
         return "Settings(...)"
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Settings":
         """Read the settings; a variable that is empty counts as not set."""
+        texts = {field: environment.get(name) or None for field, name in _TEXTS.items()}
         return cls(
-            rubrics=environment.get(RUBRICS) or None,
             traceback=environment.get(TRACEBACK, "") not in {"", "0"},
             color=not environment.get(NO_COLOR),
-            prices=environment.get(PRICES) or None,
-            store=environment.get(STORE) or None,
-            region=environment.get(REGION) or None,
-            models=environment.get(MODELS) or None,
-            timeout=environment.get(TIMEOUT) or None,
-            client_cert=environment.get(CLIENT_CERT) or None,
-            client_key=environment.get(CLIENT_KEY) or None,
-            token=environment.get(TOKEN) or None,
-            openai_api_key=environment.get(OPENAI_API_KEY) or None,
-            openai_base_url=environment.get(OPENAI_BASE_URL) or None,
-            anthropic_api_key=environment.get(ANTHROPIC_API_KEY) or None,
-            anthropic_base_url=environment.get(ANTHROPIC_BASE_URL) or None,
-            ssl_cert_file=environment.get(SSL_CERT_FILE) or None,
-            requests_ca_bundle=environment.get(REQUESTS_CA_BUNDLE) or None,
+            **texts,
         )

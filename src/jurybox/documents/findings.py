@@ -61,7 +61,7 @@ class Findings:
                     column=place.column,
                     code="too-many",
                     problem=f"more than {_MOST} findings",
-                    hint="hint those above first",
+                    hint="fix those above first",
                 )
             )
             raise TooManyError

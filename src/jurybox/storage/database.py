@@ -12,7 +12,7 @@ Found = list[tuple[Any, ...]]
 _LONGEST: Final = 200
 
 
-class Session(Protocol):
+class DatabaseSession(Protocol):
     """One connection to a database; ``?`` in a statement stands for a value.
 
     Errors are the driver's own. Outside of a transaction each statement is one by itself.
@@ -59,7 +59,7 @@ class Database(Protocol):
     figure: str
     like: str
 
-    def lend(self) -> AbstractContextManager[Session]:
+    def lend(self) -> AbstractContextManager[DatabaseSession]:
         """Lend a connection, which no other thread has until the block ends."""
         ...
 
@@ -67,7 +67,7 @@ class Database(Protocol):
         """Close the connections."""
         ...
 
-    def table_names(self, session: Session) -> set[str]:
+    def table_names(self, session: DatabaseSession) -> set[str]:
         """Return the names of all tables that a statement would find."""
         ...
 
@@ -79,7 +79,7 @@ class Database(Protocol):
         """See to what a store needs before there are tables in it."""
         ...
 
-    def lock_schema(self, session: Session) -> None:
+    def lock_schema(self, session: DatabaseSession) -> None:
         """Let nobody else change the tables until the transaction ends."""
         ...
 
@@ -93,14 +93,14 @@ class Database(Protocol):
 
 
 @contextmanager
-def reading(database: Database) -> Generator[Session]:
+def reading(database: Database) -> Generator[DatabaseSession]:
     """Give a connection for statements that only read; each sees one state of the store."""
     with telling(database), database.lend() as session:
         yield session
 
 
 @contextmanager
-def writing(database: Database) -> Generator[Session]:
+def writing(database: Database) -> Generator[DatabaseSession]:
     """Give a connection with a transaction that may write from its beginning.
 
     It is committed at the end of the block; after an error nothing of it is left.

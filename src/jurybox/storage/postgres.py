@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool
 
 from jurybox.errors import InputError
-from jurybox.storage.database import Found, Session, Values, one_line, telling
+from jurybox.storage.database import DatabaseSession, Found, Values, one_line, telling
 from jurybox.storage.schema import NAMES
 from jurybox.storage.store_errors import Trouble, TroubleKind
 
@@ -143,7 +143,7 @@ class PostgresDatabase:
         """Close the pool."""
         self._pool.close()
 
-    def table_names(self, session: Session) -> set[str]:
+    def table_names(self, session: DatabaseSession) -> set[str]:
         """Return the names of all tables on the search path but the server's own."""
         return {str(name) for (name,) in session.rows(_TABLES)}
 
@@ -160,7 +160,7 @@ class PostgresDatabase:
     def prepare(self) -> None:
         """Do nothing: a server needs no preparation."""
 
-    def lock_schema(self, session: Session) -> None:
+    def lock_schema(self, session: DatabaseSession) -> None:
         """Wait for the right to change the tables."""
         session.rows(_LOCK, ("schema",))
 

@@ -18,7 +18,7 @@ from jurybox.engine.ports import SamplePage, SampleQuery
 from jurybox.sample import Turn
 from jurybox.scoring.sample_index import FLAGS, Facets, label
 from jurybox.storage.database import Database, Values
-from jurybox.storage.reader import Reader
+from jurybox.storage.reader import RowReader
 from jurybox.storage.schema import FACETS, SAMPLES
 from jurybox.storage.statements import columns
 
@@ -30,17 +30,17 @@ class _Inputs(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[Turn, ...] = ()
 
 
-class _Response(msgspec.Struct, frozen=True, kw_only=True):
+class _StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class _Responses(msgspec.Struct, frozen=True, kw_only=True):
-    response: _Response
-    response_b: _Response | None = None
+class _StoredResponses(msgspec.Struct, frozen=True, kw_only=True):
+    response: _StoredResponse
+    response_b: _StoredResponse | None = None
 
 
 _INPUTS: Final = msgspec.json.Decoder(_Inputs)
-_RESPONSES: Final = msgspec.json.Decoder(_Responses)
+_RESPONSES: Final = msgspec.json.Decoder(_StoredResponses)
 
 
 def finder(wanted: str) -> Callable[[str, str, str], bool]:
@@ -130,7 +130,9 @@ _Text = tuple[int, str, str, str]
 class Finder:
     """One question about the samples of a run."""
 
-    def __init__(self, database: Database, reader: Reader, run_id: str, query: SampleQuery) -> None:
+    def __init__(
+        self, database: Database, reader: RowReader, run_id: str, query: SampleQuery
+    ) -> None:
         self._figure, self._like = database.figure, database.like
         self._reader = reader
         self._run_id = run_id

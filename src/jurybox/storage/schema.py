@@ -20,7 +20,7 @@ from jurybox.engine.records import (
 )
 from jurybox.errors import InputError
 from jurybox.scoring.sample_index import Facets
-from jurybox.storage.database import Database, Session, reading, writing
+from jurybox.storage.database import Database, DatabaseSession, reading, writing
 from jurybox.storage.store_errors import Trouble, error_of
 
 VERSION: Final = 1
@@ -218,7 +218,7 @@ def require_tables(database: Database, *, create: bool) -> None:
                 _make_tables(database, session)
 
 
-def _has_tables(database: Database, session: Session) -> bool:
+def _has_tables(database: Database, session: DatabaseSession) -> bool:
     tables = database.table_names(session)
     if SCHEMA not in tables:
         database.refuse_strangers(tables)
@@ -235,7 +235,7 @@ def _has_tables(database: Database, session: Session) -> bool:
     return True
 
 
-def _make_tables(database: Database, session: Session) -> None:
+def _make_tables(database: Database, session: DatabaseSession) -> None:
     for statement in _TABLES:
         session.execute(statement.format(text=database.text_type))
     created_at = datetime.now(UTC).isoformat(timespec="seconds")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from jurybox.errors import IncompleteError, InputError
-from jurybox.storage.database import Found, Session, Values, one_line, telling
+from jurybox.storage.database import DatabaseSession, Found, Values, one_line, telling
 from jurybox.storage.store_errors import Trouble, TroubleKind
 
 _KINDS: Final[dict[int, TroubleKind]] = {
@@ -177,7 +177,7 @@ class SqliteDatabase:
             raise
         return SqliteSession(connection)
 
-    def table_names(self, session: Session) -> set[str]:
+    def table_names(self, session: DatabaseSession) -> set[str]:
         """Return the names of all tables but SQLite's own."""
         return {str(name) for (name,) in session.rows(_TABLES)}
 
@@ -207,7 +207,7 @@ class SqliteDatabase:
                 else:
                     break  # some file systems can't have one, and keep the older journal
 
-    def lock_schema(self, session: Session) -> None:
+    def lock_schema(self, session: DatabaseSession) -> None:
         """Do nothing: a transaction that writes is alone from its beginning."""
 
     @contextmanager

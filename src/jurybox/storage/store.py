@@ -20,8 +20,8 @@ from jurybox.engine.records import (
 from jurybox.errors import InputError
 from jurybox.scoring.sample_index import Facets, facets_of
 from jurybox.storage import statements
-from jurybox.storage.database import Database, Session, Values, writing
-from jurybox.storage.reader import Reader
+from jurybox.storage.database import Database, DatabaseSession, Values, writing
+from jurybox.storage.reader import RowReader
 from jurybox.storage.sample_search import Finder
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._reader = Reader(database)
+        self._reader = RowReader(database)
         self._has_keys = False
 
     def __repr__(self) -> str:
@@ -240,7 +240,7 @@ def _first(rows: list[T]) -> T | None:
     return rows[0] if rows else None
 
 
-def _check_review(session: Session, row: ReviewRow) -> None:
+def _check_review(session: DatabaseSession, row: ReviewRow) -> None:
     """See that what is reviewed, or withdrawn, is there.
 
     Raises:

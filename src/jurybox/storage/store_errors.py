@@ -22,7 +22,7 @@ TroubleKind = Literal[
 ]
 
 
-_GO_ON: Final = "then go on with `jurybox resume`"
+_GO_ON: Final = "then continue with `jurybox resume`"
 _WORDS: Final[dict[TroubleKind, tuple[str, str]]] = {
     "full": ("the disk is full", f"make room, {_GO_ON}"),
     "locked": (
@@ -50,7 +50,7 @@ _WORDS: Final[dict[TroubleKind, tuple[str, str]]] = {
         "a text has a character that can't be stored, NUL or half of a surrogate pair",
         "take it out of the data",
     ),
-    "other": ("it failed", f"hint that, {_GO_ON}"),
+    "other": ("it failed", f"fix that, {_GO_ON}"),
 }
 
 

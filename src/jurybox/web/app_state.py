@@ -62,7 +62,7 @@ class _Kept:
         self.value: object = None
 
 
-class Place:
+class AppState:
     """The store and what was computed from it; any thread may use it."""
 
     def __init__(self, settings: ServeSettings) -> None:
@@ -109,6 +109,6 @@ class Place:
         return self.kept("comparison", make, one, other)
 
 
-def place_of(connection: HTTPConnection) -> Place:
+def app_state_of(connection: HTTPConnection) -> AppState:
     """Return the place that a request is made to."""
-    return cast("Place", connection.app.state.place)
+    return cast("AppState", connection.app.state.place)

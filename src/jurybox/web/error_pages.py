@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from jurybox.errors import IncompleteError, InputError
-from jurybox.web.app_state import place_of
+from jurybox.web.app_state import app_state_of
 from jurybox.web.template_engine import json_response, page_response
 
 _WORDS: Final[Mapping[int, tuple[str, str]]] = {
@@ -28,8 +28,8 @@ _WORDS: Final[Mapping[int, tuple[str, str]]] = {
 }
 
 
-class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
-    """An answer that isn't what was asked for."""
+class PageError(Exception):
+    """A response with an error status."""
 
     def __init__(
         self,
@@ -69,36 +69,36 @@ def answer_to(request: Request, error: Exception) -> Response:
     return response
 
 
-def _refusal(request: Request, error: Exception) -> Refusal:
+def _refusal(request: Request, error: Exception) -> PageError:
     match error:
-        case Refusal():
+        case PageError():
             return error
         case HTTPException():
-            return Refusal(error.status_code, headers=error.headers)
+            return PageError(error.status_code, headers=error.headers)
         case RequestValidationError():
             return _invalid(error)
         case InputError():
-            return Refusal(400, error.problem, error.hint, error.where)
+            return PageError(400, error.problem, error.hint, error.where)
         case IncompleteError():
             # The message may hold paths of files, which only the owner of the server may see.
-            place_of(request).say(str(error))
-            return Refusal(503)
+            app_state_of(request).say(str(error))
+            return PageError(503)
         case _:
             lines = traceback.format_exception(error)
-            place_of(request).say(f"a fault of ours: {type(error).__name__}: {error}")
+            app_state_of(request).say(f"a fault of ours: {type(error).__name__}: {error}")
             for line in "".join(lines).splitlines():
-                place_of(request).say(f"  {line}")
-            return Refusal(500)
+                app_state_of(request).say(f"  {line}")
+            return PageError(500)
 
 
-def _invalid(error: RequestValidationError) -> Refusal:
+def _invalid(error: RequestValidationError) -> PageError:
     first: dict[str, Any] = error.errors()[0]
     part, *names = first["loc"]
     if part == "path":
-        return Refusal(404)
-    return Refusal(400, first["msg"], "see /api/openapi.json", ".".join(map(str, names)))
+        return PageError(404)
+    return PageError(400, first["msg"], "see /api/openapi.json", ".".join(map(str, names)))
 
 
 HANDLERS: Final[Mapping[Any, Any]] = dict.fromkeys(
-    (Refusal, HTTPException, RequestValidationError, InputError, IncompleteError), answer_to
+    (PageError, HTTPException, RequestValidationError, InputError, IncompleteError), answer_to
 )

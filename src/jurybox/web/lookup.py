@@ -6,28 +6,28 @@ from fastapi import Depends, Path
 
 from jurybox.engine.records import RunRow
 from jurybox.reporting.stored import SampleRecord, read_record
-from jurybox.web.app_state import Place, place_of
-from jurybox.web.error_pages import Refusal
+from jurybox.web.app_state import AppState, app_state_of
+from jurybox.web.error_pages import PageError
 
 ANY_TEXT: Final = r"^[^\x00]*$"
 """The pattern of a text: the one character that no store takes is refused."""
 LARGEST: Final = 2**53 - 1
 """The largest number of a sample that JSON carries exactly."""
 
-PlaceOf = Annotated[Place, Depends(place_of)]
+PlaceOf = Annotated[AppState, Depends(app_state_of)]
 Number = Annotated[int, Path(ge=0, le=LARGEST)]
 
 
-def known_run(place: Place, name: str) -> RunRow:
+def known_run(place: AppState, name: str) -> RunRow:
     """Return a run by its whole id.
 
     Raises:
-        Refusal: there is none.
+        PageError: there is none.
 
     """
     row = place.store.run(name)
     if row is None:
-        raise Refusal(404, "there is no such run", "`jurybox runs` lists them", name[:80])
+        raise PageError(404, "there is no such run", "`jurybox runs` lists them", name[:80])
     return row
 
 
@@ -43,7 +43,7 @@ TheRun = Annotated[RunRow, Depends(_run)]
 def _record(run: TheRun, number: Number, place: PlaceOf) -> SampleRecord:
     row = place.store.sample(run.id, number)
     if row is None:
-        raise Refusal(404, "the run has no such sample", "look at the table of its samples")
+        raise PageError(404, "the run has no such sample", "look at the table of its samples")
     return read_record(run, row, place.store.exchanges_of(run.id, row.number))
 
 

@@ -22,7 +22,7 @@ class CutText(msgspec.Struct, frozen=True, kw_only=True):
     part: str = ""
 
 
-class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+class ExchangeView(msgspec.Struct, frozen=True, kw_only=True):
     """A request and what came of it."""
 
     number: int
@@ -88,7 +88,7 @@ def _said(exchange: ExchangeRow) -> str:
     return outcome.text
 
 
-def exchange_of(place: int, row: ExchangeRow) -> Exchange:
+def exchange_of(place: int, row: ExchangeRow) -> ExchangeView:
     """Return a request and what came of it, cut.
 
     Raises:
@@ -98,7 +98,7 @@ def exchange_of(place: int, row: ExchangeRow) -> Exchange:
     outcome = read_outcome(row)
     failed = isinstance(outcome, Failure)
     latency = exchange_notes(row).latency_ms if outcome.latency_ms is None else outcome.latency_ms
-    return Exchange(
+    return ExchangeView(
         number=place + 1,
         role=row.role,
         model=read_request(row).model,

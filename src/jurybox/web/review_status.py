@@ -17,7 +17,7 @@ PATIENCE: Final = 0.15
 """The seconds that a page of a run waits for figures that all its samples have to be read for."""
 
 
-class Pending:
+class StatusPending:
     """The figures are being worked out."""
 
 
@@ -43,7 +43,9 @@ class Standings:
         asked = self._asked(run)
         return None if asked is None else asked.result()
 
-    def soon(self, run: RunRow, patience: float = PATIENCE) -> "ReviewAgreement | Pending | None":
+    def soon(
+        self, run: RunRow, patience: float = PATIENCE
+    ) -> "ReviewAgreement | StatusPending | None":
         """Return it if it takes no longer than this; a later request may find it done.
 
         While a run goes on it is never begun, since it would be out of date at once.
@@ -53,12 +55,12 @@ class Standings:
 
         """
         if run.status != "finished":
-            return Pending() if self._store.reviews(run.id) else None
+            return StatusPending() if self._store.reviews(run.id) else None
         asked = self._asked(run)
         try:
             return None if asked is None else asked.result(patience)
         except TimeoutError:
-            return Pending()
+            return StatusPending()
 
     def _asked(self, run: RunRow) -> "Future[ReviewAgreement | None] | None":
         rows = self._store.reviews(run.id)

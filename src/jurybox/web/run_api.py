@@ -33,15 +33,15 @@ class Why(BaseModel):
     where: str
 
 
-class Refused(BaseModel):
+class ErrorReply(BaseModel):
     """The answer to a request that can't be served."""
 
     error: Why
 
 
 REFUSED: Final[dict[int | str, Json]] = {
-    "4XX": {"model": Refused, "description": "The request is refused."},
-    "5XX": {"model": Refused, "description": "The store can't be read."},
+    "4XX": {"model": ErrorReply, "description": "The request is refused."},
+    "5XX": {"model": ErrorReply, "description": "The store can't be read."},
 }
 router: Final = APIRouter(prefix="/api", responses=REFUSED)
 
@@ -65,7 +65,7 @@ def described(document: Json) -> Json:
     return document
 
 
-class Session(msgspec.Struct, frozen=True, kw_only=True):
+class CsrfToken(msgspec.Struct, frozen=True, kw_only=True):
     """What a write brings in ``X-Jurybox-CSRF``, with the cookie of the same answer."""
 
     csrf: str
@@ -162,10 +162,10 @@ class ComparisonAsked(BaseModel, extra="forbid"):
     b: Annotated[str, Field(min_length=1, max_length=200, pattern=ANY_TEXT)]
 
 
-@router.get("/session", responses=answers(Session))
+@router.get("/session", responses=answers(CsrfToken))
 def session(request: Request) -> Response:
     """Return what a write without the token has to bring in the header `X-Jurybox-CSRF`."""
-    return json_response(Session(csrf=csrf_of(request)))
+    return json_response(CsrfToken(csrf=csrf_of(request)))
 
 
 @router.get("/runs", responses=answers(RunList))

@@ -22,7 +22,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from jurybox.web.app_state import ServeSettings
-from jurybox.web.error_pages import Refusal, answer_to, is_api
+from jurybox.web.error_pages import PageError, answer_to, is_api
 from jurybox.web.template_engine import CSRF, page_response
 
 _POLICY: Final = (
@@ -89,20 +89,20 @@ class Guard:
     async def _checked(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
         try:
             await self._check(request)
-        except (Refusal, HTTPException) as error:
+        except (PageError, HTTPException) as error:
             return answer_to(request, error)
         return await call_next(request)
 
     async def _check(self, request: Request) -> None:
         query = parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if "\x00" in request.scope["path"] or any("\x00" in text for _, text in query):
-            raise Refusal(400)  # no store takes it
+            raise PageError(400)  # no store takes it
         if not is_api(request.scope):
             # A form sends its empty fields too; they count as not given.
             given = urlencode([(name, text) for name, text in query if text])
             request.scope["query_string"] = given.encode()
         if _is_foreign(request):
-            raise Refusal(403)
+            raise PageError(403)
         by_token = await self._let_in(request)
         if request.method == "POST":
             await _take_form(request, by_token=by_token)
@@ -201,7 +201,7 @@ async def _take_form(request: Request, *, by_token: bool) -> None:
         async with asyncio.timeout(_BODY_SECONDS):
             body = await request.body()
     except TimeoutError:
-        raise Refusal(408) from None
+        raise PageError(408) from None
     is_form = request.headers.get("content-type", "").startswith(
         "application/x-www-form-urlencoded"
     )
@@ -210,7 +210,7 @@ async def _take_form(request: Request, *, by_token: bool) -> None:
     ours: str = request.session.get(CSRF, "")
     # No other site can have a browser send the token itself.
     if not by_token and not (ours and secrets.compare_digest(sent.encode(), ours.encode())):
-        raise Refusal(403)
+        raise PageError(403)
     request.state.form = form
 
 
@@ -237,8 +237,8 @@ def _safe_path(path: str) -> str:
     return path if safe and path.isascii() and path.isprintable() else "/"
 
 
-def _needs_token() -> Refusal:
-    return Refusal(401, headers={"WWW-Authenticate": "Bearer"})
+def _needs_token() -> PageError:
+    return PageError(401, headers={"WWW-Authenticate": "Bearer"})
 
 
 def _digest(text: str) -> bytes:

@@ -14,7 +14,7 @@ from jurybox import __version__
 from jurybox.errors import JuryboxError
 from jurybox.reporting.html.html_render import style_sheet
 from jurybox.web import pages, review, run_api
-from jurybox.web.app_state import Place, ServeSettings
+from jurybox.web.app_state import AppState, ServeSettings
 from jurybox.web.error_pages import HANDLERS
 from jurybox.web.pages.run_page import warm_newest
 from jurybox.web.review import review_api
@@ -48,7 +48,7 @@ def application(settings: ServeSettings) -> FastAPI:
         middleware=guard.middleware(),
         exception_handlers=dict(HANDLERS),
     )
-    app.state.place = Place(settings)
+    app.state.place = AppState(settings)
     for router in (review.router, pages.router, guard.router(), run_api.router, review_api.router):
         app.include_router(router)
     # The report has it inlined; here it is a file like the others.

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.reporting.html.html_render import environment as report_environment
-from jurybox.web.app_state import place_of
+from jurybox.web.app_state import app_state_of
 
 # What a browser might obey or what turns the order of letters around; tabs and line ends are fine.
 _COMMANDS: Final = re.compile(
@@ -73,7 +73,7 @@ def page_response(
     request: Request, name: str, data: Mapping[str, Any], status: int = 200
 ) -> Response:
     """Return a page."""
-    place = place_of(request)
+    place = app_state_of(request)
     text = (
         environment()
         .get_template(name)

@@ -144,5 +144,5 @@ def test_a_server_out_of_reach_is_named_without_the_password() -> None:
     assert message.startswith("store postgresql://user@127.0.0.1:1/db: it can't be reached (")
     assert "\n" not in message
     assert message.endswith(
-        "; check the address, the password and the server, then go on with `jurybox resume`"
+        "; check the address, the password and the server, then continue with `jurybox resume`"
     )

@@ -9,7 +9,7 @@ import pytest
 
 from jurybox.engine.records import ReviewRow, RunRow
 from jurybox.errors import IncompleteError
-from jurybox.web.review_status import Pending, Standings
+from jurybox.web.review_status import Standings, StatusPending
 
 RUN = RunRow(
     id="run-1",
@@ -85,8 +85,8 @@ def test_without_reviews_nobody_is_asked() -> None:
 
 def test_a_page_does_not_wait_and_the_next_one_finds_it_done() -> None:
     made, _ = over(REVIEW)
-    assert isinstance(made.soon(RUN, 0.01), Pending)
-    assert isinstance(made.soon(RUN, 0.01), Pending)
+    assert isinstance(made.soon(RUN, 0.01), StatusPending)
+    assert isinstance(made.soon(RUN, 0.01), StatusPending)
     Slow.go.set()
     assert made.of(RUN) == "standing 1"
     assert made.soon(RUN) == "standing 1"
@@ -113,7 +113,7 @@ def test_trouble_is_told_to_whoever_asks_and_tried_again() -> None:
 def test_a_run_that_goes_on_is_not_read_for_its_page() -> None:
     made, _ = over(REVIEW)
     running = msgspec.structs.replace(RUN, status="running")
-    assert isinstance(made.soon(running), Pending)
+    assert isinstance(made.soon(running), StatusPending)
     assert Slow.asked == 0
     Slow.go.set()
     assert made.of(running) == "standing 1"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from jurybox.engine.records import ExchangeRow
-from jurybox.web.vote_view import votes_of
+from jurybox.web.pages.sample_page import votes_of
 
 REQUEST = '{"model":"openai/m@1","generation":{},"messages":[]}'
 

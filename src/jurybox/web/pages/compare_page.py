@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.reporting.run_diff import RunDiff, SampleChange, p_value, places
-from jurybox.web.app_state import Place
+from jurybox.web.app_state import AppState
 from jurybox.web.lookup import PlaceOf, known_run
 from jurybox.web.template_engine import page_response, segment
 
@@ -29,7 +29,7 @@ def compare_page(request: Request, place: PlaceOf, a: str = "", b: str = "") -> 
     return page_response(request, "compare.html", data)
 
 
-def _data(place: Place, names: tuple[str, str]) -> dict[str, Any]:
+def _data(place: AppState, names: tuple[str, str]) -> dict[str, Any]:
     diff = place.comparison(known_run(place, names[0]), known_run(place, names[1]))
     counts = diff.counts
     return {
@@ -71,6 +71,6 @@ def _changes(diff: RunDiff) -> Iterator[tuple[SampleChange, Any, list[str]]]:
         yield change, whole, list(change.details(diff.headline))
 
 
-def _link(place: Place, run: str, change: SampleChange) -> str | None:
+def _link(place: AppState, run: str, change: SampleChange) -> str | None:
     row = place.store.find_sample(run, change.id, change.repeat)
     return None if row is None else f"/runs/{segment(run)}/samples/{row.number}"

@@ -16,7 +16,7 @@ from jurybox.engine.records import RunRow
 from jurybox.errors import JuryboxError
 from jurybox.reporting.stored import plan_of
 from jurybox.rubric import parse_rubric
-from jurybox.web.error_pages import Refusal
+from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.page_text import CutText, cut_text
 from jurybox.web.template_engine import harmless, page_response, text_response
@@ -112,10 +112,12 @@ def rubric_page(request: Request, rubric: str, place: PlaceOf) -> Response:
     history = rubric_history(place.store)
     mine = [each for each in history.versions if each.rubric_id == rubric]
     if not mine:
-        raise Refusal(404, "no run used such a rubric", "look at the list of rubrics", rubric[:80])
+        raise PageError(
+            404, "no run used such a rubric", "look at the list of rubrics", rubric[:80]
+        )
     run = place.store.run(mine[0].runs[0])
     if run is None:
-        raise Refusal(404)
+        raise PageError(404)
     return _answer(request, run, history)
 
 

@@ -17,9 +17,9 @@ from jurybox.reporting.html.sample_panels import SampleCard, card, independence
 from jurybox.reporting.metric_text import headline
 from jurybox.reporting.stored import damaged, rubric_of
 from jurybox.reporting.view import RunView
-from jurybox.web.app_state import Place
+from jurybox.web.app_state import AppState
 from jurybox.web.lookup import PlaceOf, TheRun
-from jurybox.web.review_status import Pending
+from jurybox.web.review_status import StatusPending
 from jurybox.web.template_engine import page_response, segment
 
 _SHOWN: Final = 5
@@ -36,7 +36,7 @@ def run_fragment(request: Request, run: TheRun, place: PlaceOf) -> Response:
     return page_response(request, "run_panels.html", _data(run, place))
 
 
-def warm_newest(place: Place) -> None:
+def warm_newest(place: AppState) -> None:
     """Make ready what the page of the newest run would otherwise wait for."""
     for run in place.store.runs(1):
         if run.digest is not None:
@@ -44,12 +44,12 @@ def warm_newest(place: Place) -> None:
             groups_of(run, place)
 
 
-def groups_of(run: RunRow, place: Place) -> Groups:
+def groups_of(run: RunRow, place: AppState) -> Groups:
     """Return the scenarios and demographics of a run's samples."""
     return place.kept("groups", lambda: place.store.groups(run.id), run)
 
 
-def _data(run: RunRow, place: Place) -> dict[str, Any]:
+def _data(run: RunRow, place: AppState) -> dict[str, Any]:
     view = place.live.view(run)
     base = f"/runs/{segment(run.id)}"
 
@@ -68,7 +68,7 @@ def _data(run: RunRow, place: Place) -> dict[str, Any]:
     }
 
 
-def _page(view: RunView, run: RunRow, place: Place) -> RunPage:
+def _page(view: RunView, run: RunRow, place: AppState) -> RunPage:
     store, rubric = place.store, rubric_of(run)
     score = headline(view.summary, rubric)
 
@@ -114,8 +114,8 @@ def _calibrated(view: RunView, store: Store) -> Calibrated | None:
     return Calibrated(line=found.line, holds=not found.stale)
 
 
-def _people(run: RunRow, place: Place) -> People | None:
+def _people(run: RunRow, place: AppState) -> People | None:
     found = place.standings.soon(run)
-    if isinstance(found, Pending):
+    if isinstance(found, StatusPending):
         return People(lines=(_PENDING,))
     return None if found is None else people_of(found.as_data())

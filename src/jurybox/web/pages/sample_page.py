@@ -1,29 +1,30 @@
 """One sample: what was asked and answered, what it was given, and why."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Final, cast
 
 import msgspec
 from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.engine.records import RunRow
+from jurybox.engine.ports import Store
+from jurybox.engine.records import ExchangeRow, RunRow, read_outcome, read_request
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
+from jurybox.judging.exchange import Failure
 from jurybox.reporting.html.html_text import cut_pieces, word_diff
+from jurybox.reporting.metric_text import shown
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
-from jurybox.web.error_pages import Refusal
+from jurybox.web.error_pages import PageError
 from jurybox.web.filters import PageFilter
 from jurybox.web.lookup import PlaceOf, TheRecord, TheRun
 from jurybox.web.page_text import LONG, SHORT, CutText, cut_text, exchange_of, whole_text
-from jurybox.web.pages.neighbours import neighbours
 from jurybox.web.template_engine import page_response, segment, text_response
-from jurybox.web.vote_view import votes_of
 
 _MOST_TURNS: Final = 50
 _MOST_EXCHANGES: Final = 60
 _REASONS: Final = {
-    "safety": "a judge sees a danger",
+    "safety": "a judge raised a safety concern",
     "unscored": "no judge gave a valid vote",
     "unstable": "the winner changed with the order of the responses",
     "low_confidence": "the votes have no majority",
@@ -60,7 +61,7 @@ def sample_page(
         "run": run,
         "record": record,
         "base": base,
-        "around": neighbours(place.store, run, record.row.number, asked),
+        "around": neighbors(place.store, run, record.row.number, asked),
         "texts": _inputs(record),
         "responses": responses,
         "marking": _marking(responses),
@@ -83,7 +84,7 @@ def sample_text(run: TheRun, record: TheRecord, part: str) -> Response:
     except msgspec.DecodeError as error:
         raise damaged(run, error) from None
     if text is None:
-        raise Refusal(404)
+        raise PageError(404)
     return text_response(text)
 
 
@@ -161,3 +162,127 @@ def _decision(run: RunRow, record: SampleRecord) -> str | None:
     meanings = {each.decide: each.meaning for each in rubric_of(run).sample_decisions}
     meaning = meanings.get(record.result.decision)
     return f"{record.result.decision}: {meaning}" if meaning else record.result.decision
+
+
+class Neighbors(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to go from a sample; ``place`` counts from 1, and is 0 where nothing was asked for."""
+
+    previous: str | None = None
+    next: str | None = None
+    place: int = 0
+    total: int = 0
+    query: str = ""
+
+
+def neighbors(store: Store, run: RunRow, number: int, asked: PageFilter) -> Neighbors:
+    """Return the addresses of a sample's neighbors."""
+    base = f"/runs/{segment(run.id)}/samples/"
+    if asked.at is None:
+        return _by_number(store, run, number, base, asked.address())
+    first = max(0, asked.at - 1)
+    query = asked.chosen(lambda: store.groups(run.id)).query(
+        rubric_of(run).overall_name, offset=first, limit=3
+    )
+    page = store.find_samples(run.id, query)
+    numbers = [row.number for row in page.rows]
+    if number not in numbers:
+        return _by_number(store, run, number, base, asked.address())
+    here = numbers.index(number)
+    return Neighbors(
+        previous=_link(base, asked, numbers, first, here - 1),
+        next=_link(base, asked, numbers, first, here + 1),
+        place=first + here + 1,
+        total=page.total,
+        query=asked.address(),
+    )
+
+
+def _link(base: str, asked: PageFilter, numbers: list[int], first: int, place: int) -> str | None:
+    if not 0 <= place < len(numbers):
+        return None
+    return f"{base}{numbers[place]}{asked.address(at=first + place)}"
+
+
+def _by_number(store: Store, run: RunRow, number: int, base: str, query: str) -> Neighbors:
+    before, after = number - 1, number + 1
+    return Neighbors(
+        previous=f"{base}{before}" if store.sample(run.id, before) is not None else None,
+        next=f"{base}{after}" if store.sample(run.id, after) is not None else None,
+        query=query,
+    )
+
+
+_MOST: Final = 30
+_MOST_CRITERIA: Final = 60
+_LONGEST: Final = 600
+
+
+class CriterionReply(msgspec.Struct, frozen=True, kw_only=True):
+    """What one reply says on one criterion."""
+
+    criterion: str
+    score: str
+    reasoning: CutText
+
+
+class VoteView(msgspec.Struct, frozen=True, kw_only=True):
+    """One reply of a judge; ``exchange`` is its place among all exchanges, from 1."""
+
+    exchange: int
+    model: str
+    said: tuple[CriterionReply, ...]
+
+
+def votes_of(exchanges: Iterable[ExchangeRow]) -> list[VoteView]:
+    """Return the votes in replies that say them in JSON; others are read as they stand.
+
+    Raises:
+        msgspec.DecodeError: what is stored can't be read.
+
+    """
+    votes: list[VoteView] = []
+    for place, row in enumerate(exchanges, start=1):
+        outcome = read_outcome(row)
+        if row.role != "judge" or isinstance(outcome, Failure):
+            continue
+        said = _said(outcome.text)
+        if said:
+            votes.append(VoteView(exchange=place, model=read_request(row).model, said=said))
+        if len(votes) == _MOST:
+            break
+    return votes
+
+
+def _said(text: str) -> tuple[CriterionReply, ...]:
+    try:
+        reply: Any = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return ()
+    if not isinstance(reply, dict):
+        return ()
+    told = cast("dict[str, Any]", reply)
+    scores = _object(told.get("scores")) or _object(told.get("preferences"))
+    why = _object(told.get("reasoning"))
+    names = [name for name in dict.fromkeys((*scores, *why)) if _is_said(scores.get(name))]
+    return tuple(
+        CriterionReply(
+            criterion=name,
+            score=_score(scores.get(name)),
+            reasoning=cut_text(str(why.get(name, "")), _LONGEST),
+        )
+        for name in names[:_MOST_CRITERIA]
+    )
+
+
+def _object(value: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever a model says
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _is_said(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float)
+
+
+def _score(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return ""
+    return shown(value) if isinstance(value, int | float) else str(value)[:20]

@@ -27,13 +27,13 @@ _LONGEST_TASK: Final = 100
 _INPUTS: Final = msgspec.json.Decoder(Row)
 _FIGURES: Final = msgspec.json.Decoder(dict[str, float])
 _MEANINGS: Final = {name: kind.meaning for name, kind in KINDS.items()} | {
-    "needs_review": "somebody ought to look at it",
+    "needs_review": "a person should look at it",
     "passed": "every pass rule passes",
     "split": "the votes don't agree",
 }
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class FoundSample(msgspec.Struct, frozen=True, kw_only=True):
     """A sample in the table; ``task`` is the beginning of what was asked."""
 
     facets: Facets
@@ -93,8 +93,8 @@ def _task(store: Store, row: Facets) -> str:
         return ""
 
 
-def _found(row: Facets, task: str, address: str) -> Found:
-    return Found(
+def _found(row: Facets, task: str, address: str) -> FoundSample:
+    return FoundSample(
         facets=row,
         task=task,
         flags=flag_names(row.flags),
@@ -103,7 +103,7 @@ def _found(row: Facets, task: str, address: str) -> Found:
     )
 
 
-def _columns(rubric: Rubric, rows: list[Found]) -> list[str]:
+def _columns(rubric: Rubric, rows: list[FoundSample]) -> list[str]:
     """Return the figures that are worth a column: the scores, and how long it took."""
     scores = [SAMPLE_SCORE] if rubric.components else []
     scores += [rubric.overall_name, *(each.id for each in rubric.criteria)]

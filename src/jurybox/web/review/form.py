@@ -19,7 +19,7 @@ _MOST_CHOICES: Final = 11
 _DIGITS: Final = "1234567890"
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class FormChoice(msgspec.Struct, frozen=True, kw_only=True):
     """One answer; ``key`` is what is pressed for it, if a key is left for it."""
 
     value: str
@@ -28,7 +28,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
+class ScoreMeaning(msgspec.Struct, frozen=True, kw_only=True):
     """What a range of scores means, where scores are written as numbers."""
 
     scores: str
@@ -41,11 +41,11 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     title: str
     definition: str = ""
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[FormChoice, ...] = ()
     low: str | None = None
     high: str | None = None
     step: str = "any"
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[ScoreMeaning, ...] = ()
     optional: bool = False
 
 
@@ -92,17 +92,17 @@ def given_fields(data: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _sides() -> tuple[Choice, ...]:
+def _sides() -> tuple[FormChoice, ...]:
     return (
-        Choice(value="A", label="Response A", key="a"),
-        Choice(value="B", label="Response B", key="b"),
-        Choice(value="tie", label="Tie", key="t"),
+        FormChoice(value="A", label="Response A", key="a"),
+        FormChoice(value="B", label="Response B", key="b"),
+        FormChoice(value="tie", label="Tie", key="t"),
         _untold(),
     )
 
 
-def _untold() -> Choice:
-    return Choice(value=UNTOLD, label="Can't tell", key="x")
+def _untold() -> FormChoice:
+    return FormChoice(value=UNTOLD, label="Can't tell", key="x")
 
 
 def _score_field(criterion: Criterion) -> Field:
@@ -128,9 +128,9 @@ def _score_field(criterion: Criterion) -> Field:
     )
 
 
-def _choice(criterion: Criterion, point: int, points: range) -> Choice:
+def _choice(criterion: Criterion, point: int, points: range) -> FormChoice:
     level = criterion.band(point) if criterion.levels else None
-    return Choice(
+    return FormChoice(
         value=str(point),
         label=str(point),
         meaning=_words(level) if level else "",
@@ -150,9 +150,9 @@ def _key(point: int, points: range) -> str | None:
     return _DIGITS[place] if place < len(_DIGITS) else None
 
 
-def _reading(level: Level) -> Reading:
+def _reading(level: Level) -> ScoreMeaning:
     ends = dict.fromkeys((show_number(level.low), show_number(level.high)))
-    return Reading(scores="\u2013".join(ends), meaning=_words(level))
+    return ScoreMeaning(scores="\u2013".join(ends), meaning=_words(level))
 
 
 def _words(level: Level) -> str:

@@ -11,7 +11,7 @@ from jurybox.review.review_case import Revealed
 from jurybox.review.reviews import HumanVerdict, Review
 from jurybox.rubric.model import Rubric
 from jurybox.rubric.scale import Scale
-from jurybox.web.review.sample_view import Part
+from jurybox.web.review.sample_view import TextPart
 
 _NOTHING: Final = "-"
 _UNTOLD: Final = "can't tell"
@@ -30,7 +30,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     apart: bool
 
 
-class Tally(msgspec.Struct, frozen=True, kw_only=True):
+class RecentAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """How often a reviewer and the judges said the same of a criterion lately."""
 
     title: str
@@ -38,17 +38,17 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     of: int
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
     """What a reviewer is shown after they have scored."""
 
     others: tuple[str, ...]
     lines: tuple[Line, ...]
     notes: tuple[str, ...]
-    reasons: tuple[Part, ...]
-    comments: tuple[Part, ...]
+    reasons: tuple[TextPart, ...]
+    comments: tuple[TextPart, ...]
 
 
-def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> Comparison:
+def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
     """Return the verdicts side by side."""
     judged = revealed.judged
     everybody = (mine, *revealed.others)
@@ -58,17 +58,17 @@ def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> Comparison:
         if pair
         else _score_lines(revealed, everybody, rubric)
     )
-    return Comparison(
+    return VerdictReveal(
         others=tuple(each.reviewer for each in revealed.others),
         lines=tuple(lines),
         notes=tuple(_notes(revealed, pair=pair)),
         reasons=tuple(
-            Part(name=f"reason-{each.id}", title=each.name, text=judged.reasoning[each.id])
+            TextPart(name=f"reason-{each.id}", title=each.name, text=judged.reasoning[each.id])
             for each in rubric.criteria
             if each.id in judged.reasoning
         ),
         comments=tuple(
-            Part(name="comment", title=each.reviewer, text=each.comment)
+            TextPart(name="comment", title=each.reviewer, text=each.comment)
             for each in everybody
             if each.comment
         ),
@@ -147,7 +147,7 @@ def _notes(revealed: Revealed, *, pair: bool) -> Iterator[str]:
         yield f"Flagged as {', '.join(revealed.judged.reasons)}."
 
 
-def tallied(desk: ReviewDesk, reviewer: str) -> tuple[Tally, ...]:
+def tallied(desk: ReviewDesk, reviewer: str) -> tuple[RecentAgreement, ...]:
     """Return how often a reviewer and the judges said the same in the last blind reviews.
 
     It is cheap, and no figure: those have a page of their own, with their intervals.
@@ -166,6 +166,8 @@ def tallied(desk: ReviewDesk, reviewer: str) -> tuple[Tally, ...]:
     return tuple(each for each in found if each.of)
 
 
-def _tally(title: str, answers: Sequence[tuple[Answer, Answer]]) -> Tally:
+def _tally(title: str, answers: Sequence[tuple[Answer, Answer]]) -> RecentAgreement:
     both = [(mine, judge) for mine, judge in answers if mine is not None and judge is not None]
-    return Tally(title=title, same=sum(mine == judge for mine, judge in both), of=len(both))
+    return RecentAgreement(
+        title=title, same=sum(mine == judge for mine, judge in both), of=len(both)
+    )

@@ -13,7 +13,7 @@ from jurybox.review.review_case import ReviewCase
 from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import Circumstances, Order, Queue, Review, read_review
 from jurybox.sample import Turn
-from jurybox.web.error_pages import Refusal
+from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import ANY_TEXT, LARGEST, PlaceOf, TheRun
 from jurybox.web.review.review_session import TheDesk
 from jurybox.web.run_api import REFUSED, answers
@@ -130,7 +130,7 @@ def next_case(asked: Annotated[NextAsked, Query()], desk: TheDesk) -> Response:
         name = read_reviewer(asked.reviewer)
     except InputError as error:
         # The document can't say which letters a name may have, so that it isn't a bad request.
-        raise Refusal(404, error.problem, error.hint, error.where) from None
+        raise PageError(404, error.problem, error.hint, error.where) from None
     case = desk.next(name, kind=asked.queue, after=asked.after)
     shown = None if case is None else _shown(case)
     return json_response(NextCase(case=shown, progress=desk.progress(name)))
@@ -142,7 +142,7 @@ def review(given: GivenReview, desk: TheDesk) -> Response:
     try:
         desk.stored(given.number)
     except InputError as error:
-        raise Refusal(404, error.problem, error.hint, "number") from None
+        raise PageError(404, error.problem, error.hint, "number") from None
     shown = Circumstances(queue=given.queue, order=given.order)
     row = desk.submit(given.number, given.reviewer, given.verdict, given.comment, shown=shown)
     return json_response(_told(read_review(row)))

@@ -14,7 +14,7 @@ from jurybox.errors import InputError
 from jurybox.review.review_case import ReviewCase
 from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, read_review
-from jurybox.web.error_pages import Refusal
+from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import LARGEST, Number, PlaceOf
 from jurybox.web.review.form import given_fields, given_verdict, pair_fields, score_fields
 from jurybox.web.review.reveal import compared, tallied
@@ -138,7 +138,7 @@ def undo(visit: TheVisit) -> Response:
     # A second click, or another window, must not take back one review more than was meant.
     if mine and wanted and mine[-1].id != wanted:
         problem = "that review isn't your last one any more"
-        raise Refusal(_CONFLICT, problem, "nothing was changed; go back to the queue")
+        raise PageError(_CONFLICT, problem, "nothing was changed; go back to the queue")
     row = visit.desk.undo(visit.reviewer)
     if row is None:
         return visit.go(said="nothing")
@@ -149,7 +149,7 @@ def text_page(visit: TheVisit, number: Number, part: str) -> Response:
     """Show all of a text that was cut on the page."""
     found = sheet_of(_case(visit, number)).part(part)
     if found is None:
-        raise Refusal(404)
+        raise PageError(404)
     return text_response(found.text)
 
 
@@ -170,7 +170,7 @@ def _case(visit: Visit, number: int) -> ReviewCase:
     try:
         return visit.desk.case(number, visit.reviewer, queue=visit.queue)
     except InputError as error:
-        raise Refusal(404, error.problem, error.hint) from None
+        raise PageError(404, error.problem, error.hint) from None
 
 
 def _form(
@@ -225,7 +225,7 @@ def _outdated(visit: Visit, case: ReviewCase) -> Response | None:
     opened_by = form.get("reviewer", visit.reviewer)
     if opened_by != visit.reviewer:
         problem = f"this page was opened by {opened_by}, and {visit.reviewer} reviews now"
-        raise Refusal(_CONFLICT, problem, "nothing was saved; go back to the queue")
+        raise PageError(_CONFLICT, problem, "nothing was saved; go back to the queue")
     if "basis" not in form or form["basis"] == _basis(visit, case):
         return None
     if case.mine is not None:
@@ -234,9 +234,9 @@ def _outdated(visit: Visit, case: ReviewCase) -> Response | None:
         if same:
             return visit.go(f"/{case.number}/judged", said="known")
         problem = "you have reviewed this sample already, in another window or before"
-        raise Refusal(_CONFLICT, problem, "nothing was changed; look at what you said before")
+        raise PageError(_CONFLICT, problem, "nothing was changed; look at what you said before")
     problem = "your review of this sample was taken back since this page was opened"
-    raise Refusal(_CONFLICT, problem, "nothing was saved; open the sample again")
+    raise PageError(_CONFLICT, problem, "nothing was saved; open the sample again")
 
 
 def _told(visit: Visit, error: InputError) -> str:

@@ -15,7 +15,7 @@ _LONGEST_TROUBLE: Final = 500
 _TITLES: Final = {"context": "Context", "task": "Task", "reference": "Reference"}
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class TextPart(msgspec.Struct, frozen=True, kw_only=True):
     """A text with its title; ``trouble`` says why there is none. ``name`` finds it again."""
 
     name: str
@@ -33,10 +33,10 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     """All that is shown of a sample, in its order; ``further`` earlier messages are left out."""
 
     further: int
-    parts: tuple[Part, ...]
-    responses: tuple[Part, ...]
+    parts: tuple[TextPart, ...]
+    responses: tuple[TextPart, ...]
 
-    def part(self, name: str) -> Part | None:
+    def part(self, name: str) -> TextPart | None:
         """Return a part by its name."""
         return next((each for each in (*self.parts, *self.responses) if each.name == name), None)
 
@@ -50,22 +50,22 @@ def sheet_of(case: ReviewCase) -> Sheet:
     )
 
 
-def _parts(case: ReviewCase) -> Iterator[Part]:
+def _parts(case: ReviewCase) -> Iterator[TextPart]:
     for place, turn in enumerate(case.messages[-_MOST_TURNS:]):
-        yield Part(name=f"turn-{place}", title=f"Earlier, {turn.role}", text=turn.content)
+        yield TextPart(name=f"turn-{place}", title=f"Earlier, {turn.role}", text=turn.content)
     texts = {"context": case.context, "task": case.task, "reference": case.reference}
     for name, text in texts.items():
         if text is not None:
-            yield Part(name=name, title=_TITLES[name], text=text)
+            yield TextPart(name=name, title=_TITLES[name], text=text)
 
 
-def _responses(case: ReviewCase) -> Iterator[Part]:
+def _responses(case: ReviewCase) -> Iterator[TextPart]:
     letters = ("a", "b") if case.is_pair else ("",)
     for letter, response in zip(letters, case.responses, strict=True):
         name = f"response-{letter}" if letter else "response"
         title = f"Response {letter.upper()}".strip()
         trouble = None if response.answered else _trouble(response)
-        yield Part(name=name, title=title, text=response.text, trouble=trouble)
+        yield TextPart(name=name, title=title, text=response.text, trouble=trouble)
 
 
 def _trouble(response: Response) -> str:

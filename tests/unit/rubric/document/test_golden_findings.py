@@ -125,7 +125,7 @@ MADE: dict[str, tuple[bytes, list[str]]] = {
                 f"known are {KNOWN_KEYS} [unknown-key]"
                 for number in range(100)
             ),
-            "104:1: more than 100 findings; hint those above first [too-many]",
+            "104:1: more than 100 findings; fix those above first [too-many]",
         ],
     ),
     "more-than-100-rows": (
