@@ -5,30 +5,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.reporting.html.html_text import Piece, cut_pieces, word_diff
+from jurybox.reporting.html.html_text import DiffPiece, cut_pieces, word_diff
 
 
 def test_words_that_differ_are_marked_on_their_own_side() -> None:
     assert word_diff("The cat sat here.", "The dog sat here!") == (
         (
-            Piece("The ", own=False),
-            Piece("cat", own=True),
-            Piece(" sat here", own=False),
-            Piece(".", own=True),
+            DiffPiece("The ", own=False),
+            DiffPiece("cat", own=True),
+            DiffPiece(" sat here", own=False),
+            DiffPiece(".", own=True),
         ),
         (
-            Piece("The ", own=False),
-            Piece("dog", own=True),
-            Piece(" sat here", own=False),
-            Piece("!", own=True),
+            DiffPiece("The ", own=False),
+            DiffPiece("dog", own=True),
+            DiffPiece(" sat here", own=False),
+            DiffPiece("!", own=True),
         ),
     )
 
 
 def test_equal_and_empty_texts_have_nothing_of_their_own() -> None:
-    assert word_diff("same", "same") == ((Piece("same", own=False),), (Piece("same", own=False),))
+    assert word_diff("same", "same") == (
+        (DiffPiece("same", own=False),),
+        (DiffPiece("same", own=False),),
+    )
     assert word_diff("", "") == ((), ())
-    assert word_diff("", "new") == ((), (Piece("new", own=True),))
+    assert word_diff("", "new") == ((), (DiffPiece("new", own=True),))
 
 
 def test_texts_that_are_too_long_are_left_alone() -> None:
@@ -59,8 +62,8 @@ def test_a_word_in_the_middle_of_a_long_text_is_all_that_differs() -> None:
 
 def test_a_space_alone_is_marked_too() -> None:
     assert word_diff("one two", "one  two") == (
-        (Piece("one", own=False), Piece(" ", own=True), Piece("two", own=False)),
-        (Piece("one", own=False), Piece("  ", own=True), Piece("two", own=False)),
+        (DiffPiece("one", own=False), DiffPiece(" ", own=True), DiffPiece("two", own=False)),
+        (DiffPiece("one", own=False), DiffPiece("  ", own=True), DiffPiece("two", own=False)),
     )
 
 
@@ -90,7 +93,7 @@ def test_no_two_texts_take_long(one: str, other: str) -> None:
 
 
 def test_the_beginning_can_be_had_alone() -> None:
-    pieces = (Piece("abc", own=False), Piece("def", own=True), Piece("g", own=False))
-    assert cut_pieces(pieces, 4) == (Piece("abc", own=False), Piece("d", own=True))
-    assert cut_pieces(pieces, 3) == (Piece("abc", own=False),)
+    pieces = (DiffPiece("abc", own=False), DiffPiece("def", own=True), DiffPiece("g", own=False))
+    assert cut_pieces(pieces, 4) == (DiffPiece("abc", own=False), DiffPiece("d", own=True))
+    assert cut_pieces(pieces, 3) == (DiffPiece("abc", own=False),)
     assert cut_pieces(pieces, 9) == pieces

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from jurybox.documents.numbers import show_number
 from jurybox.reporting.html.histograms import Axis, Distribution, PlottedMetric
 from jurybox.reporting.html.html_text import visible
-from jurybox.reporting.html.panels import Gauge, Part
+from jurybox.reporting.html.panels import CountShare, Gauge
 from jurybox.reporting.metric_text import exact, shown
 from jurybox.scoring.spread import Bin
 
@@ -114,7 +114,7 @@ def bar(value: float | None, axis: Axis) -> Markup:
     )
 
 
-def shares(title: str, parts: Sequence[Part]) -> Markup:
+def shares(title: str, parts: Sequence[CountShare]) -> Markup:
     """Return the parts of a whole as one bar, each as long as its share."""
     width, height = _WHOLE
     drawn: list[Markup] = [box(0, 0, width, height, "track")]

@@ -228,18 +228,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure over the samples of a run.
-
-    Attributes:
-        name: the figure's.
-        label: the same for people.
-        unit: of its values; empty for scores.
-        n: how many samples have it.
-        mean: of them.
-        bins: low end, high end, count; both ends are the same where a bin is one score.
-        marks: figures of the run that lie in it.
-
-    """
+    """One figure over the samples of a run."""
 
     name: str
     label: str

@@ -110,14 +110,14 @@ _Word = tuple[str, str]
 _Pair = tuple[int, int]
 
 
-class Piece(msgspec.Struct, frozen=True):
+class DiffPiece(msgspec.Struct, frozen=True):
     """A part of a text; ``own`` says that the other text hasn't got it."""
 
     text: str
     own: bool
 
 
-def word_diff(one: str, other: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]] | None:
+def word_diff(one: str, other: str) -> tuple[tuple[DiffPiece, ...], tuple[DiffPiece, ...]] | None:
     """Return both texts in pieces; None where they are too long for it."""
     if max(len(one), len(other)) > _LONGEST:
         return None
@@ -127,13 +127,13 @@ def word_diff(one: str, other: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...
     return _pieces(left, right, pairs)
 
 
-def cut_pieces(pieces: Sequence[Piece], most: int) -> tuple[Piece, ...]:
+def cut_pieces(pieces: Sequence[DiffPiece], most: int) -> tuple[DiffPiece, ...]:
     """Return the pieces of the beginning of a text."""
-    kept: list[Piece] = []
+    kept: list[DiffPiece] = []
     for piece in pieces:
         if most <= 0:
             break
-        kept.append(Piece(piece.text[:most], piece.own))
+        kept.append(DiffPiece(piece.text[:most], piece.own))
         most -= len(piece.text)
     return tuple(kept)
 
@@ -160,7 +160,7 @@ def _pairs(one: list[str], other: list[str]) -> list[_Pair]:
 
 def _pieces(
     left: list[_Word], right: list[_Word], pairs: list[_Pair]
-) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+) -> tuple[tuple[DiffPiece, ...], tuple[DiffPiece, ...]]:
     sides: tuple[list[tuple[str, bool]], list[tuple[str, bool]]] = ([], [])
     a = b = 0
     for x, y in pairs:
@@ -178,14 +178,14 @@ def _pieces(
     return tuple(_joined(sides[0])), tuple(_joined(sides[1]))
 
 
-def _joined(parts: list[tuple[str, bool]]) -> Iterator[Piece]:
+def _joined(parts: list[tuple[str, bool]]) -> Iterator[DiffPiece]:
     """Join neighbours that are both shared, or both not."""
     text, own = "", False
     for more, its_own in parts:
         if more and its_own != own:
             if text:
-                yield Piece(text, own)
+                yield DiffPiece(text, own)
             text, own = "", its_own
         text += more
     if text:
-        yield Piece(text, own)
+        yield DiffPiece(text, own)

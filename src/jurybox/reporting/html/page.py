@@ -49,19 +49,7 @@ class Calibrated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Extras(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page shows beside what follows from the run's row; nothing unless it was looked for.
-
-    Attributes:
-        worst: the samples with the lowest scores.
-        slowest: those that took longest.
-        independence: whether votes on one sample could differ at all.
-        calibration: how the judges stand with people; None where nobody looked.
-        people: what people's reviews say so far; None without any.
-        jury_agreement: how far the votes agree, by criterion and by judge.
-        position: what the order of two responses does.
-        unstable: pairs whose winner changes with the order.
-
-    """
+    """What a page shows that takes reading samples; each part is empty unless it was gathered."""
 
     worst: tuple[SampleCard, ...] = ()
     slowest: tuple[SampleCard, ...] = ()
@@ -77,18 +65,7 @@ NO_EXTRAS: Final = Extras()
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done with what was judged.
-
-    Attributes:
-        final: whether the run is finished; else all this is of the samples so far.
-        release_ready: whether every gate passes; None for a rubric without gates.
-        decision: the rubric's; None where it has none.
-        meaning: of the decision, in the rubric's words.
-        reasons: for the decision.
-        level: the name of the band of the overall score.
-        level_meaning: of the band, in the rubric's words.
-
-    """
+    """The decision; of the samples so far unless ``final``."""
 
     final: bool
     release_ready: bool | None
@@ -125,42 +102,7 @@ class Repeated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunPage(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a run's page shows, in its order.
-
-    Attributes:
-        run_id: the run's.
-        suite: its name.
-        status: ``running``, ``stopped`` or ``finished``.
-        samples: how many there are.
-        planned: how many there will be.
-        rubric: what the rubric is called, and its version.
-        rubric_title: its heading.
-        target: whose responses were judged.
-        created_at: when the run began.
-        finished_at: when it ended.
-        notes: what has to be known before any figure.
-        concerns: reasons to look at samples, the gravest first.
-        evaluator_errors: why judges gave no scores, and how often.
-        queued: how many samples wait for a person.
-        queued_for: for which reasons.
-        verdict: the decision.
-        gates: every gate.
-        criteria: the means of the whole and of every criterion.
-        figures: every other figure.
-        older: whether an older jurybox made the run, which kept no spreads.
-        scores: how scores are spread.
-        groupings: the run by scenario and by demographic.
-        jury: how far votes agree; None where nobody judged.
-        position: whether the order decides; None where no pairs were compared.
-        measures: how latency and tokens are spread.
-        repeats: figures over the repeats.
-        repeated: how many repeats there are.
-        cost: what every model was asked and what that cost, as ``run --json`` has it.
-        metadata: the fields and values.
-        digest: of the whole run; None until it is finished.
-        extras: what took a look at samples.
-
-    """
+    """All that a run's page shows, in its order."""
 
     run_id: str
     suite: str

@@ -38,16 +38,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Grouping(msgspec.Struct, frozen=True, kw_only=True):
-    """A run by one of its samples' labels.
-
-    Attributes:
-        name: what the label is: ``scenario`` or ``demographic``.
-        figures: the names of the columns.
-        groups: the rows, in the order of their labels.
-        left_out: how many groups aren't shown.
-        further: how many samples are of groups that weren't counted.
-
-    """
+    """A run by one of its samples' labels."""
 
     name: str
     figures: tuple[str, ...]
@@ -197,7 +188,7 @@ def _margin(rule: Comparison, value: float | None) -> float | None:
 _SIDES: Final = ("A", "B", "tie")
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class CountShare(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a whole: how many of how many; ``kind`` is what it is drawn by."""
 
     label: str
@@ -212,42 +203,23 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Jury(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the votes on a sample agree.
-
-    Attributes:
-        judges: who they are.
-        votes_each: how many votes a sample gets.
-        confidence: samples of high, moderate and low confidence; empty where that wasn't kept.
-        votes: how many were requested, valid, lost and skipped; empty where that wasn't kept.
-        lost: how many votes gave no valid reply.
-
-    """
+    """How far the votes on a sample agree."""
 
     judges: str
     votes_each: int | None
-    confidence: tuple[Part, ...]
+    confidence: tuple[CountShare, ...]
     votes: dict[str, int]
     lost: int
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the order of two responses decides.
-
-    Attributes:
-        stable: how many pairs had the same winner in both orders; None where that wasn't kept.
-        n: of how many pairs.
-        interval: where the share of unstable pairs probably lies, by Wilson.
-        orders: how many pairs have the same winner in both orders, and how many don't.
-        winners: who won how many pairs.
-        on_unstable: what the rubric makes of an unstable pair.
-
-    """
+    """Whether the order of two responses decides."""
 
     stable: int | None
     n: int
     interval: Interval | None
-    orders: tuple[Part, ...]
-    winners: tuple[Part, ...]
+    orders: tuple[CountShare, ...]
+    winners: tuple[CountShare, ...]
     on_unstable: str
 
 
@@ -263,7 +235,7 @@ def jury_of(view: RunView) -> Jury | None:
         judges=judges,
         votes_each=view.metadata.get("votes"),
         confidence=tuple(
-            Part(label=kind, kind=kind, count=confidence.get(kind, 0), n=n)
+            CountShare(label=kind, kind=kind, count=confidence.get(kind, 0), n=n)
             for kind in ("high", "moderate", "low")
             if n
         ),
@@ -288,13 +260,15 @@ def position_of(view: RunView, rubric: Rubric) -> Position | None:
         n=told or n,
         interval=wilson(unstable / repeats, told / repeats, LEVEL) if told else None,
         orders=(
-            Part(label="same winner in both orders", kind="high", count=told - unstable, n=told),
-            Part(label="winner changed with the order", kind="low", count=unstable, n=told),
+            CountShare(
+                label="same winner in both orders", kind="high", count=told - unstable, n=told
+            ),
+            CountShare(label="winner changed with the order", kind="low", count=unstable, n=told),
         )
         if told
         else (),
         winners=tuple(
-            Part(label=side, kind=f"side-{side.lower()}", count=winners.get(side, 0), n=n)
+            CountShare(label=side, kind=f"side-{side.lower()}", count=winners.get(side, 0), n=n)
             for side in _SIDES
             if n
         ),

@@ -25,17 +25,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Against(msgspec.Struct, frozen=True, kw_only=True):
-    """A criterion as judged, against people.
-
-    Attributes:
-        part: of which samples.
-        criterion: its id; ``winner`` for pairs.
-        n: how many samples both have judged.
-        same: how often they say the same.
-        kappa: their agreement beyond chance.
-        difference: by how much it was judged higher than by people; None for pairs.
-
-    """
+    """A criterion as judged, against people."""
 
     part: str
     criterion: str
@@ -77,15 +67,7 @@ class Among(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class People(msgspec.Struct, frozen=True, kw_only=True):
-    """What people's reviews say.
-
-    Attributes:
-        lines: what no table has.
-        flagged: how many samples that were queued for a person have a blind review.
-        against: what was judged, against people.
-        among: people among themselves.
-
-    """
+    """What people's reviews say."""
 
     lines: tuple[str, ...] = ()
     flagged: int = 0

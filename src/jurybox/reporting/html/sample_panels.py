@@ -21,7 +21,7 @@ from jurybox.statistics.bias_metric import BiasMetric
 _LOOKED_AT: Final = 100
 
 
-class ShownResponse(msgspec.Struct, frozen=True, kw_only=True):
+class CardResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A response; ``trouble`` says why there is none."""
 
     label: str
@@ -43,7 +43,7 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
     passed: bool | None
     flags: tuple[str, ...]
     task: str
-    answers: tuple[ShownResponse, ...]
+    answers: tuple[CardResponse, ...]
     grounds: tuple[Reason, ...]
 
     @property
@@ -113,9 +113,9 @@ def card(sample: SampleRow, figure: str, value: float | None) -> SampleCard:
     )
 
 
-def _answer(response: Response, label: str) -> ShownResponse:
+def _answer(response: Response, label: str) -> CardResponse:
     trouble = response.error or ("timed out" if response.timing.timed_out else None)
-    return ShownResponse(label=label, text=response.text, trouble=trouble)
+    return CardResponse(label=label, text=response.text, trouble=trouble)
 
 
 def independence(store: Store, run: RunRow) -> Independence | None:

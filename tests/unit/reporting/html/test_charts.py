@@ -17,7 +17,7 @@ from jurybox.reporting.html.charts import (
     whisker,
 )
 from jurybox.reporting.html.histograms import WHOLE, Axis, Distribution, Mark, PlottedMetric
-from jurybox.reporting.html.panels import Gauge, Part
+from jurybox.reporting.html.panels import CountShare, Gauge
 from jurybox.statistics.estimates import Interval
 
 SOME = Interval(low=0.4, high=0.9, level=0.95, method="t")
@@ -91,7 +91,7 @@ EVERY = [
     gauge_chart(gate(value=None, interval=None)),
     whisker(estimate()),
     whisker(estimate(value=None, interval=None)),
-    shares("Parts", [Part(label="a", kind="high", count=1, n=2)]),
+    shares("Parts", [CountShare(label="a", kind="high", count=1, n=2)]),
     shares("Nothing", []),
 ]
 
@@ -202,7 +202,8 @@ def test_a_gate_without_a_threshold_is_not_drawn() -> None:
 
 def test_shares_add_up_to_the_whole() -> None:
     parts = [
-        Part(label=name, kind="high", count=count, n=8) for name, count in (("a", 2), ("b", 6))
+        CountShare(label=name, kind="high", count=count, n=8)
+        for name, count in (("a", 2), ("b", 6))
     ]
     drawing = read(shares("Parts", parts))
     _, *drawn = [float(each.get("width")) for each in drawing.iter("rect")]

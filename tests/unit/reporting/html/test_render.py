@@ -14,10 +14,10 @@ from jurybox.reporting.html.html_render import environment, html_report, report_
 from jurybox.reporting.html.page import Calibrated, Extras, RunPage
 from jurybox.reporting.html.people import Against, Among, Known, People
 from jurybox.reporting.html.sample_panels import (
+    CardResponse,
     Independence,
     OrderMetric,
     SampleCard,
-    ShownResponse,
     order_metrics,
 )
 from jurybox.reporting.reasons import Reason
@@ -166,7 +166,7 @@ CARD = SampleCard(
     passed=False,
     flags=("safety",),
     task="task",
-    answers=(ShownResponse(label="response", text="text", trouble="trouble"),),
+    answers=(CardResponse(label="response", text="text", trouble="trouble"),),
     grounds=(Reason(about="about", text="text"),),
 )
 
