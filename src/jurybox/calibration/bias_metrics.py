@@ -34,14 +34,14 @@ Which = Callable[[ObservedVote], Side | None]
 
 
 class Bias(msgspec.Struct, frozen=True, kw_only=True):
-    """One way in which a judge may be moved, and its figures."""
+    """One kind of bias and its metrics."""
 
     bias: str
     figures: tuple[BiasMetric, ...]
 
 
 def measure(seen: Observations, resampling: Resampling = DEFAULT) -> tuple[Bias, ...]:
-    """Return all figures that follow from what is stored; those that can't be told say why."""
+    """Return all metrics of the stored votes; those that aren't measurable give a reason."""
     level = resampling.level
     return (
         Bias(bias="position", figures=tuple(_position(seen, level))),
@@ -223,7 +223,7 @@ def _of_kind(
 
 _GATE: Final = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*([^\w\s.].*)", re.DOTALL)
 _STAND_IN: Final = "figure"
-_HOW: Final = "write a figure, an operator and a number, such as `position.swap_consistency >= 0.9`"
+_HOW: Final = "write a metric, an operator and a number, such as `position.swap_consistency >= 0.9`"
 _NOT_PROBED: Final = "no sample was judged again; `--probe N` does that"
 
 
@@ -253,7 +253,7 @@ class Probed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BiasReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of one run."""
+    """The bias metrics of one run."""
 
     run_id: str
     suite: str
@@ -273,7 +273,7 @@ class BiasReport(msgspec.Struct, frozen=True, kw_only=True):
         return all(gate.passed for gate in self.gates)
 
     def figures(self) -> dict[str, BiasMetric]:
-        """Return all figures by their names."""
+        """Return all metrics by name."""
         return {figure.name: figure for bias in self.biases for figure in bias.figures}
 
     def as_data(self) -> dict[str, Any]:
@@ -283,7 +283,7 @@ class BiasReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_gates(texts: Iterable[str]) -> tuple[Comparison, ...]:
-    """Read gates on figures of bias, whose names have dots.
+    """Read gates on bias metrics, whose names have dots.
 
     Raises:
         InputError: one of them is no comparison.
@@ -307,10 +307,10 @@ def _read_gate(text: str) -> Comparison:
 
 
 def check_gates(gates: Sequence[Comparison], criteria: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse gates on figures that there never are.
+    """Refuse gates on unknown metrics.
 
     Raises:
-        InputError: a name is none of a figure.
+        InputError: a name is no metric's.
 
     """
     names = {*known, *probe_names()} | {f"position.flips.{each}" for each in criteria}
@@ -318,11 +318,11 @@ def check_gates(gates: Sequence[Comparison], criteria: Iterable[str], known: Ite
         if gate.name not in names:
             otherwise = "see the names that `jurybox bias RUN` prints"
             hint = nearest(gate.name, sorted(names), otherwise)
-            raise InputError(f"there is no figure `{gate.name}`", hint, "--gate")
+            raise InputError(f"there is no metric `{gate.name}`", hint, "--gate")
 
 
 def probe_names() -> tuple[str, ...]:
-    """Return the names of all figures that need samples to be judged again."""
+    """Return the names of all metrics that need a probe."""
     return tuple(f"{kind.name}.{figure}" for kind in KINDS for figure in STABILITY_METRICS)
 
 
