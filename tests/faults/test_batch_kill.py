@@ -182,7 +182,7 @@ def test_ctrl_c_stops_waiting_and_names_what_goes_on(server: BatchServer) -> Non
     code, done, err = finish(process)
     assert code == 3
     assert done["status"] == "stopped"
-    assert "waiting for batches no longer" in err
+    assert "no longer waiting for batches" in err
     assert (
         "stopped: interrupted; batch batch-0 (36) continues at the provider:"
         " resuming reads the results\n" in err

@@ -396,7 +396,7 @@ def test_a_stored_calibration_is_shown_again(
     out = capfd.readouterr().out
     assert "24 to tune, 18 to select, 18 to report" in out
     assert "round 1  kept  anchors, by rule" in out
-    assert "on the report part, which no round has seen: nearer to people" in out
+    assert "on the report part, which no round used: closer to people" in out
     assert run(["calibrate", "--show", "cal-9"]) == 2
     assert "no such calibration; there are cal-" in capfd.readouterr().err
 
