@@ -127,7 +127,7 @@ def show_rubric(name: str, canonical: bool, as_json: bool) -> None:
       jurybox rubric show rubrics/support.md --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.rubric import render_rubric
-    from jurybox.rubric.plain import rubric_as_data
+    from jurybox.rubric.document.render import rubric_as_data
     from jurybox.wiring import rubric_files
 
     if canonical and as_json:

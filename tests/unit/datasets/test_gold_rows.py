@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from jurybox.app.labels import read_gold_rows
 from jurybox.calibration.gold import Gold
 from jurybox.datasets import DatasetError
-from jurybox.datasets.gold_rows import read_gold_rows
 from jurybox.errors import InputError
 from jurybox.rubric.scale import Scale
 

@@ -1,8 +1,9 @@
-"""The canonical text of a rubric: it parses back to the same rubric, and renders to itself."""
+"""A rubric as its canonical text, which parses back to the same rubric, or as plain data."""
 
 import json
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -265,3 +266,61 @@ def _fence(info: str, content: str) -> str:
     longest = max((len(run) for run in re.findall(r"`+", content)), default=0)
     ticks = "`" * max(3, longest + 1)
     return f"{ticks}{info}\n{content}\n{ticks}"
+
+
+def rubric_as_data(rubric: Rubric) -> dict[str, Any]:
+    """Return everything that ``rubric`` says, in the words of its document."""
+    return {
+        "id": rubric.id,
+        "version": rubric.version,
+        "sha256": rubric.sha256,
+        "title": rubric.title,
+        "description": rubric.description,
+        "scale": list(rubric.scale.ends),
+        "criteria": [_criterion_data(each) for each in rubric.criteria],
+        "overall_name": rubric.overall_name,
+        **msgspec.to_builtins(rubric.protocol),
+        "generation": msgspec.to_builtins(rubric.generation),
+        "pass": [str(rule) for rule in rubric.pass_rules],
+        "components": msgspec.to_builtins(rubric.components),
+        "metrics": {metric.name: str(metric.formula) for metric in rubric.metrics},
+        "gates": [str(gate) for gate in rubric.gates],
+        "bands": [
+            {"label": band.label, "from": band.low, "meaning": band.meaning}
+            for band in rubric.bands
+        ],
+        "band_decimals": rubric.band_decimals,
+        "decisions": [_decision_data(each) for each in rubric.decisions],
+        "sample_decisions": [_decision_data(each) for each in rubric.sample_decisions],
+        "lexicons": msgspec.to_builtins(rubric.lexicons),
+        "judge_prompt": None if rubric.template is None else rubric.template.text,
+        "sections": msgspec.to_builtins(rubric.sections),
+    }
+
+
+def _criterion_data(criterion: Criterion) -> dict[str, Any]:
+    return {
+        "id": criterion.id,
+        "name": criterion.name,
+        "definition": criterion.definition,
+        "scale": list(criterion.scale.ends),
+        "continuous": criterion.scale.continuous,
+        "weight": criterion.weight,
+        "levels": msgspec.to_builtins(criterion.levels),
+        "level_columns": list(criterion.level_columns),
+        "level_decimals": criterion.level_decimals,
+        "indicators": [
+            {"polarity": each.polarity, **msgspec.to_builtins(each)}
+            for each in criterion.indicators
+        ],
+        "rules": msgspec.to_builtins(criterion.rules),
+    }
+
+
+def _decision_data(decision: Decision) -> dict[str, Any]:
+    return {
+        "decide": decision.decide,
+        "when_any": [str(rule) for rule in decision.when_any],
+        "when_all": [str(rule) for rule in decision.when_all],
+        "meaning": decision.meaning,
+    }
