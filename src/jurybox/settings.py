@@ -16,10 +16,6 @@ TIMEOUT: Final = "JURYBOX_TIMEOUT"
 CLIENT_CERT: Final = "JURYBOX_CLIENT_CERT"
 CLIENT_KEY: Final = "JURYBOX_CLIENT_KEY"
 TOKEN: Final = "JURYBOX_TOKEN"  # noqa: S105 - its name, not a token
-OPENAI_API_KEY: Final = "OPENAI_API_KEY"
-OPENAI_BASE_URL: Final = "OPENAI_BASE_URL"
-ANTHROPIC_API_KEY: Final = "ANTHROPIC_API_KEY"
-ANTHROPIC_BASE_URL: Final = "ANTHROPIC_BASE_URL"
 SSL_CERT_FILE: Final = "SSL_CERT_FILE"
 REQUESTS_CA_BUNDLE: Final = "REQUESTS_CA_BUNDLE"
 _TEXTS: Final = {
@@ -32,15 +28,11 @@ _TEXTS: Final = {
     "client_cert": CLIENT_CERT,
     "client_key": CLIENT_KEY,
     "token": TOKEN,
-    "openai_api_key": OPENAI_API_KEY,
-    "openai_base_url": OPENAI_BASE_URL,
-    "anthropic_api_key": ANTHROPIC_API_KEY,
-    "anthropic_base_url": ANTHROPIC_BASE_URL,
     "ssl_cert_file": SSL_CERT_FILE,
     "requests_ca_bundle": REQUESTS_CA_BUNDLE,
 }
 VARIABLES: Final = (TRACEBACK, NO_COLOR, *_TEXTS.values())
-"""Every variable that jurybox reads."""
+"""Every variable that jurybox reads, apart from those of providers of models."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,10 +50,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         client_cert: the file of the certificate that endpoints are shown; None for none.
         client_key: the file of its key; None where that is in the same file.
         token: the token of the pages; None to generate one.
-        openai_api_key: the key for an OpenAI-compatible endpoint; a local one may need none.
-        openai_base_url: the address of that endpoint.
-        anthropic_api_key: the key for Anthropic's endpoint.
-        anthropic_base_url: another address for it.
         ssl_cert_file: a file of authorities to trust in place of the system's; None for those.
         requests_ca_bundle: the same under another name, which counts second.
 
@@ -78,10 +66,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     client_cert: str | None = None
     client_key: str | None = None
     token: str | None = None
-    openai_api_key: str | None = None
-    openai_base_url: str | None = None
-    anthropic_api_key: str | None = None
-    anthropic_base_url: str | None = None
     ssl_cert_file: str | None = None
     requests_ca_bundle: str | None = None
 

@@ -14,11 +14,10 @@ import msgspec
 from jurybox.errors import InputError
 from jurybox.models.local import files
 from jurybox.models.names import ModelName
+from jurybox.models.providers import PROVIDERS, HttpProvider, OwnProvider
 from jurybox.settings import (
-    ANTHROPIC_API_KEY,
     CLIENT_CERT,
     CLIENT_KEY,
-    OPENAI_API_KEY,
     REQUESTS_CA_BUNDLE,
     RUBRICS,
     SSL_CERT_FILE,
@@ -142,56 +141,25 @@ class _Builder:
         self._clients: dict[str, HttpClient] = {}
 
     def build(self, name: ModelName) -> "Model":
-        match name.provider:
-            case "openai":
-                from jurybox.models.openai import OpenAIModel
+        provider = PROVIDERS[name.provider]
+        if isinstance(provider, OwnProvider):
+            models = files.models_folder(self._settings.models, os.environ)
+            return provider.build(name.name, self._folder, models)
+        if name.provider not in self._clients:
+            self._clients[name.provider] = self._client(provider, name.provider)
+        return provider.model(name.name, self._clients[name.provider])
 
-                return OpenAIModel(name.name, self._openai())
-            case "anthropic":
-                from jurybox.models.anthropic import AnthropicModel
-
-                return AnthropicModel(name.name, self._anthropic())
-            case "python":
-                from jurybox.models.function import load_function
-
-                return load_function(name.name, self._folder)
-            case "local":
-                return self._local(name.name)
-            case "replay":
-                from jurybox.models.recorded import ReplayModel
-
-                return ReplayModel(Path(self._folder) / name.name)
-
-    def _local(self, name: str) -> "Model":
-        from jurybox.models.local.local_model import LocalModel
-
-        return LocalModel(name, local_file(name, self._folder, self._settings))
-
-    def _openai(self) -> "HttpClient":
-        from jurybox.models.openai import BASE_URL, openai_client
-
-        if "openai" not in self._clients:
-            address = self._base_url or self._settings.openai_base_url or BASE_URL
-            key = self._settings.openai_api_key
-            if key is not None and urlsplit(address).username is not None:
-                problem = f"the address holds a user name, and {OPENAI_API_KEY} is set too"
-                raise InputError(problem, "use one of the two", "openai")
-            self._clients["openai"] = openai_client(address, key, http_options(self._settings))
-        return self._clients["openai"]
-
-    def _anthropic(self) -> "HttpClient":
-        from jurybox.models.anthropic import BASE_URL, anthropic_client
-
-        if "anthropic" not in self._clients:
-            key = self._settings.anthropic_api_key
-            if key is None:
-                problem = f"{ANTHROPIC_API_KEY} is not set"
-                raise InputError(problem, "set it to your key", "anthropic")
-            address = self._settings.anthropic_base_url or BASE_URL
-            self._clients["anthropic"] = anthropic_client(
-                key, address, http_options(self._settings)
-            )
-        return self._clients["anthropic"]
+    def _client(self, provider: HttpProvider, name: str) -> "HttpClient":
+        address = os.environ.get(provider.base_url) or provider.address
+        if provider.base_url_option:
+            address = self._base_url or address
+        key = os.environ.get(provider.api_key) or None
+        if key is None and provider.needs_key:
+            raise InputError(f"{provider.api_key} is not set", "set it to your key", name)
+        if key is not None and not provider.needs_key and urlsplit(address).username is not None:
+            problem = f"the address holds a user name, and {provider.api_key} is set too"
+            raise InputError(problem, "use one of the two", name)
+        return provider.client(address, key, http_options(self._settings))
 
 
 def http_options(settings: Settings) -> "HttpOptions":

@@ -48,7 +48,7 @@ async def openai(state: State) -> AsyncGenerator[Model]:
 async def anthropic(state: State) -> AsyncGenerator[Model]:
     fault = loopback.good(loopback.message()) if state == "working" else loopback.status(401)
     async with loopback.Loopback(fault) as server:
-        yield AnthropicModel("m", anthropic_client("key", server.url))
+        yield AnthropicModel("m", anthropic_client(server.url, "key"))
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ from jurybox.app.prepare import read_rubric
 from jurybox.cli.app import app
 from jurybox.datasets import FIELDS
 from jurybox.engine.plan import DatasetPlan, Plan
+from jurybox.models.providers import PROVIDER_VARIABLES
 from jurybox.rubric.conditions import OPERATORS
 from jurybox.rubric.document import front_matter, rule_blocks, thresholds
 from jurybox.rubric.format_names import REPLY_FORMATS
@@ -86,7 +87,10 @@ def test_every_command_documented_exists() -> None:
 
 
 def test_every_setting_is_documented_and_no_other() -> None:
-    assert set(re.findall(r"^\| `([A-Z_]+)`", page("settings.md"), re.MULTILINE)) == set(VARIABLES)
+    assert set(re.findall(r"^\| `([A-Z_]+)`", page("settings.md"), re.MULTILINE)) == {
+        *VARIABLES,
+        *PROVIDER_VARIABLES,
+    }
 
 
 def table_rows(title: str, index: int = 0, where: str = "rubric-document.md") -> list[list[str]]:

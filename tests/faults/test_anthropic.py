@@ -31,7 +31,7 @@ def ask(
 ) -> tuple[ModelReply | ModelError, list[Any]]:
     async def main() -> tuple[ModelReply | ModelError, list[Any]]:
         async with Loopback(*script) as server:
-            model = AnthropicModel("m", anthropic_client("key-123", server.url))
+            model = AnthropicModel("m", anthropic_client(server.url, "key-123"))
             try:
                 outcome: ModelReply | ModelError = await model.complete(request)
             except ModelError as trouble:
@@ -47,7 +47,7 @@ def marked(*script: Fault, request: ModelRequest) -> list[Any]:
 
     async def main() -> list[Any]:
         async with Loopback(*script) as server:
-            model = AnthropicModel("m", anthropic_client("key-123", server.url))
+            model = AnthropicModel("m", anthropic_client(server.url, "key-123"))
             for _ in range(2):
                 await model.complete(request)
             await model.aclose()
@@ -232,5 +232,5 @@ def test_a_temperature_that_is_not_taken_is_left_out(said: str) -> None:
 
 @pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/", "/v1/messages"])
 def test_an_address_may_be_written_in_every_usual_way(end: str) -> None:
-    client = anthropic_client("key", f"https://host.example{end}")
+    client = anthropic_client(f"https://host.example{end}", "key")
     assert client.address == "https://host.example"

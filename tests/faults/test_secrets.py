@@ -26,7 +26,7 @@ REQUEST = ModelRequest(
 Make = Callable[[str], OpenAIModel | AnthropicModel]
 MODELS: dict[str, Make] = {
     "openai": lambda url: OpenAIModel("m", openai_client(url, KEY)),
-    "anthropic": lambda url: AnthropicModel("m", anthropic_client(KEY, url)),
+    "anthropic": lambda url: AnthropicModel("m", anthropic_client(url, KEY)),
 }
 FAULTS: dict[str, Fault] = {
     "401": echo_key(401),

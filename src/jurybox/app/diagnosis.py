@@ -14,10 +14,9 @@ import msgspec
 from jurybox import __version__
 from jurybox.errors import JuryboxError
 from jurybox.models.local.files import cores
+from jurybox.models.providers import API_KEYS, PROVIDER_VARIABLES
 from jurybox.settings import (
-    ANTHROPIC_API_KEY,
     MODELS,
-    OPENAI_API_KEY,
     PRICES,
     RUBRICS,
     STORE,
@@ -33,7 +32,6 @@ _EXTRAS: Final = {
     "local": "xllamacpp",
     "hub": "huggingface_hub",
 }
-_KEYS: Final = (OPENAI_API_KEY, ANTHROPIC_API_KEY)
 
 State = Literal["fine", "absent", "broken"]
 
@@ -141,7 +139,7 @@ def _store() -> DoctorCheck:
 
 
 def _keys() -> Iterable[DoctorCheck]:
-    for name in _KEYS:
+    for name in API_KEYS:
         is_set = bool(os.environ.get(name))
         yield DoctorCheck(
             about="keys",
@@ -154,7 +152,9 @@ def _keys() -> Iterable[DoctorCheck]:
 def _settings(broken: set[str | None]) -> Iterable[DoctorCheck]:
     """Check every other variable that is set and not reported as broken yet."""
     problems = {RUBRICS: _error(rubric_files), PRICES: _error(_check_prices)}
-    names = [name for name in VARIABLES if os.environ.get(name) and name not in {*_KEYS, TOKEN}]
+    secret = {*API_KEYS, TOKEN}
+    known = (*VARIABLES, *PROVIDER_VARIABLES)
+    names = [name for name in known if os.environ.get(name) and name not in secret]
     if not names:
         yield DoctorCheck(
             about="settings", name="none is set", state="absent", value="all are at their defaults"
@@ -177,7 +177,7 @@ def _error(check: Callable[[], object]) -> JuryboxError | None:
 
 
 def _check_prices() -> None:
-    from jurybox.models.prices import load_prices
+    from jurybox.models.providers import load_prices
 
     named = read_settings().prices
     if named is not None:

@@ -27,7 +27,7 @@ from jurybox.engine.records import (
 from jurybox.engine.runner import Runner, Stop
 from jurybox.engine.transcript import Work
 from jurybox.errors import IncompleteError
-from jurybox.models.prices import load_prices
+from jurybox.models.providers import load_prices
 from jurybox.reporting.stored import damaged
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.scoring.sample_result import SampleResult

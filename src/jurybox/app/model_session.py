@@ -18,6 +18,7 @@ from jurybox.errors import InputError
 from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
 from jurybox.models.command import CommandModel
 from jurybox.models.names import ModelName
+from jurybox.models.providers import HTTP_PROVIDERS
 from jurybox.scoring.sample_result import Role
 from jurybox.settings import Settings
 from jurybox.text_format import listed
@@ -41,7 +42,7 @@ _BATCH_LIMITS: Final = Limits(
     retry_reserve=_UNLIMITED,
     first_delay=0.0,
 )
-_BATCH_PROVIDERS: Final = ("anthropic", "openai")
+_BATCH_PROVIDERS: Final = tuple(name for name, each in HTTP_PROVIDERS.items() if each.batches)
 _NO_BATCH: Final = "ask directly with --no-batch"
 
 

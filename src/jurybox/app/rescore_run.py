@@ -24,7 +24,7 @@ from jurybox.engine.records import (
 )
 from jurybox.engine.replay import derive, grouped
 from jurybox.errors import InputError
-from jurybox.models.prices import load_prices
+from jurybox.models.providers import load_prices
 from jurybox.reporting.stored import plan_of
 from jurybox.reporting.view import finished_view
 from jurybox.scoring.evaluate_sample import Procedure

@@ -11,7 +11,8 @@ import msgspec
 from jurybox.engine.ports import EVERY, Store
 from jurybox.engine.records import RunRow, read_result
 from jurybox.judging.exchange import Failure, ModelRequest, Outcome
-from jurybox.models.prices import Prices, cost, load_prices
+from jurybox.models.prices import Prices, cost
+from jurybox.models.providers import load_prices
 from jurybox.reporting.stored import damaged, plan_of, rubric_of
 from jurybox.reporting.view import (
     RunView,

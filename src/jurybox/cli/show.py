@@ -143,7 +143,7 @@ def _measures(result: SampleResult) -> Table:
 def _print_report(record: SampleRecord, run: RunRow) -> None:
     from jurybox.app.view_run import run_cost
     from jurybox.cli.evaluate import print_report
-    from jurybox.models.prices import load_prices
+    from jurybox.models.providers import load_prices
     from jurybox.reporting.stored import rubric_of
 
     report, result = record.report, record.result

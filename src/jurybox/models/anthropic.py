@@ -26,7 +26,6 @@ from jurybox.models.negotiation import Accepted, Negotiation
 from jurybox.rubric.model import Generation
 from jurybox.sample import Usage
 
-BASE_URL: Final = "https://api.anthropic.com"
 VERSION: Final = "2023-06-01"
 _PATH: Final = "/v1/messages"
 _BATCHES: Final = "/v1/messages/batches"
@@ -65,10 +64,10 @@ _MOST_BEGUN: Final = 100
 
 
 def anthropic_client(
-    api_key: str, base_url: str = BASE_URL, options: HttpOptions | None = None
+    base_url: str, api_key: str | None, options: HttpOptions | None = None
 ) -> HttpClient:
     """Return a client for the endpoint; the models there share it."""
-    key = secret_header(api_key, "the API key")
+    key = secret_header(api_key or "", "the API key")
     headers = {"x-api-key": key, "anthropic-version": VERSION}
     # With and without the version, because the two habits of writing an address differ in it.
     address = base_url.strip().rstrip("/").removesuffix(_PATH).removesuffix("/v1")

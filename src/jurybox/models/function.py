@@ -185,6 +185,12 @@ def load_function(name: str, folder: str | None = None) -> FunctionModel:
     return FunctionModel(found, where)
 
 
+def open_function(name: str, folder: str, models: object) -> FunctionModel:
+    """Return the model called ``module:function``, as the table of providers wants it."""
+    del models
+    return load_function(name, folder)
+
+
 def _signature(function: Function) -> inspect.Signature:
     if sys.version_info >= (3, 14):
         # Annotations are worked out on demand there, which fails for names known to checkers only.

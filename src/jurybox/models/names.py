@@ -1,18 +1,13 @@
 """Names of models: ``provider/name[@version]``."""
 
 import re
-from typing import Final, Literal, get_args
 
 import msgspec
 
 from jurybox.errors import InputError
+from jurybox.models.providers import PROVIDERS, OwnProvider
 from jurybox.text_format import listed, nearest
 
-Provider = Literal["anthropic", "local", "openai", "python", "replay"]
-PROVIDERS: Final[tuple[Provider, ...]] = get_args(Provider)
-
-# Their version is that of the code or file, which a run records by itself.
-_LOCAL: Final = ("local", "python", "replay")
 _DATE = r"20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])"
 # As providers write them: month and day (0613), year and month (2411), a number (001).
 _SHORT = r"(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])|2[2-9](?:0[1-9]|1[0-2])|00\d"
@@ -31,7 +26,7 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
 
     """
 
-    provider: Provider
+    provider: str
     name: str
     version: str | None = None
 
@@ -48,11 +43,12 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
             problem = f"`{text}` isn't the name of a model"
             raise InputError(problem, "write `provider/name`, such as `openai/gpt-4.1-2025-04-14`")
         if provider not in PROVIDERS:
-            known = f"there are {listed(PROVIDERS)}"
-            hint = nearest(provider, PROVIDERS, known)
+            known = f"there are {listed(tuple(PROVIDERS))}"
+            hint = nearest(provider, tuple(PROVIDERS), known)
             raise InputError(f"`{text}`: there is no provider `{provider}`", hint)
         # A path may hold anything, and a file stays what it is.
-        if provider in {"local", "replay"}:
+        own = PROVIDERS[provider]
+        if isinstance(own, OwnProvider) and own.is_path:
             return cls(provider=provider, name=rest)
         name, at, version = rest.rpartition("@") if "@" in rest else (rest, "", "")
         if not name or (at and not version):
@@ -68,13 +64,17 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
         """What says which version is meant: what is behind the ``@``, or a date or a digest."""
         if self.version is not None:
             return self.version
-        found = None if self.provider in _LOCAL else _PINNED.search(self.name)
+        found = None if self._is_own else _PINNED.search(self.name)
         return None if found is None else found[0].lstrip("-:")
 
     @property
     def is_pinned(self) -> bool:
         """Whether the name always means the same: a file or code of yours is under your control."""
-        return self.provider in _LOCAL or self.pin is not None
+        return self._is_own or self.pin is not None
+
+    @property
+    def _is_own(self) -> bool:
+        return isinstance(PROVIDERS[self.provider], OwnProvider)
 
     def __str__(self) -> str:
         """Return the name as it is written."""

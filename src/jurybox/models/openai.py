@@ -28,7 +28,6 @@ from jurybox.models.negotiation import Accepted, Negotiation
 from jurybox.rubric.model import Generation
 from jurybox.sample import Usage
 
-BASE_URL: Final = "https://api.openai.com/v1"
 _PATH: Final = "/chat/completions"
 _BATCH_URL: Final = "/v1/chat/completions"
 _FILES: Final = "/files"
@@ -45,7 +44,7 @@ _SAYS_WHY: Final = {"length", "content_filter"}
 
 
 def openai_client(
-    base_url: str = BASE_URL, api_key: str | None = None, options: HttpOptions | None = None
+    base_url: str, api_key: str | None = None, options: HttpOptions | None = None
 ) -> HttpClient:
     """Return a client for one endpoint; the models there share it. A local one may need no key."""
     headers: dict[str, str] = {}

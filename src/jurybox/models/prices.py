@@ -1,15 +1,11 @@
-"""What tokens cost: a table as data, and one function. An unknown price is unknown, never 0."""
+"""What tokens cost. An unknown price is unknown, never 0."""
 
 import re
 from collections.abc import Mapping
-from importlib.resources import files
-from os import PathLike
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
-from jurybox.errors import InputError
 from jurybox.sample import Usage
 
 _MILLION = 1_000_000
@@ -17,11 +13,10 @@ _DATE = re.compile(r"-20\d\d-?\d\d-?\d\d$")
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """US dollars for a million tokens; ``date`` is as of when.
+    """US dollars per million tokens as of ``date``.
 
-    Without a price of its own, input that is read from a cache or written into one costs as much as
-    any other. ``batch`` is the share of
-    all these that is paid for what is asked in a batch; without one, it is the whole.
+    Without a price of its own, cached input costs as much as any other. ``batch`` is the share of
+    these prices that is paid in a batch; without one, it is the whole.
     """
 
     input: float
@@ -45,8 +40,8 @@ def cost(model: str, usage: Usage, prices: Prices, *, batched: bool = False) -> 
     if price is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
     cached = min(usage.cached_tokens or 0, usage.input_tokens)
-    told = usage.written_tokens
-    written = 0 if told is msgspec.UNSET else min(told, usage.input_tokens - cached)
+    written = usage.written_tokens
+    written = 0 if written is msgspec.UNSET else min(written, usage.input_tokens - cached)
     cached_price = price.input if price.cached_input is None else price.cached_input
     written_price = price.input if price.written_input is None else price.written_input
     total = (
@@ -65,28 +60,3 @@ def _price(model: str, prices: Prices) -> Price | None:
         if name in prices:
             return prices[name]
     return None
-
-
-def load_prices(own: str | PathLike[str] | None = None) -> Prices:
-    """Return the bundled table, with the entries of your own file in place of its own.
-
-    Raises:
-        InputError: your file can't be read.
-
-    """
-    bundled = files("jurybox.models").joinpath("prices.json").read_bytes()
-    prices = msgspec.json.decode(bundled, type=dict[str, Price])
-    return prices if own is None else {**prices, **_read(own)}
-
-
-def _read(file: str | PathLike[str]) -> Prices:
-    hint = (
-        'write `{"provider/name": {"input": 1.0, "output": 2.0}}`, in US dollars a million tokens'
-    )
-    try:
-        return msgspec.json.decode(Path(file).read_bytes(), type=dict[str, Price])
-    except OSError as error:
-        problem = f"can't be read ({error.strerror})"
-        raise InputError(problem, "check the path", str(file)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"that is no table of prices ({error})", hint, str(file)) from None

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.errors import InputError
-from jurybox.models.names import PROVIDERS, ModelName
+from jurybox.models.names import ModelName
+from jurybox.models.providers import PROVIDERS
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from jurybox.errors import InputError
-from jurybox.models.prices import Price, cost, load_prices
+from jurybox.models.prices import Price, cost
+from jurybox.models.providers import load_prices
 from jurybox.sample import Usage
 
 PRICES = {

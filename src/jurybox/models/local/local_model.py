@@ -15,7 +15,7 @@ import msgspec
 
 from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import ModelReply, ModelRequest
-from jurybox.models.local.files import ModelFile, runtime
+from jurybox.models.local.files import ModelFile, locate, runtime
 from jurybox.models.local.llama import (
     Completion,
     Engine,
@@ -122,6 +122,16 @@ atexit.register(unload)
 if hasattr(os, "register_at_fork"):
     # Threads don't follow into a child process.
     os.register_at_fork(after_in_child=_workers.clear)
+
+
+def open_local_model(name: str, folder: str, models: Path) -> "LocalModel":
+    """Return the model of a file; a relative path begins at ``folder``.
+
+    Raises:
+        InputError: there is no such file, it is damaged, or no runtime is installed.
+
+    """
+    return LocalModel(name, locate(name, models, Path(folder)))
 
 
 class LocalModel:
