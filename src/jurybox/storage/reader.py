@@ -19,7 +19,7 @@ from jurybox.storage.store_errors import Trouble, TroubleKind, error_of
 T = TypeVar("T")
 
 
-class RowReader:
+class PagedReader:
     """Reads rows of a database; any thread may call it."""
 
     def __init__(self, database: Database) -> None:

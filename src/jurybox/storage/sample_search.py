@@ -18,7 +18,7 @@ from jurybox.engine.ports import SamplePage, SampleQuery
 from jurybox.sample import Turn
 from jurybox.scoring.sample_index import FLAGS, Facets, label
 from jurybox.storage.database import Database, Values
-from jurybox.storage.reader import RowReader
+from jurybox.storage.reader import PagedReader
 from jurybox.storage.schema import FACETS, SAMPLES
 from jurybox.storage.statements import columns
 
@@ -30,17 +30,17 @@ class _Inputs(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[Turn, ...] = ()
 
 
-class _StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
+class _SearchedResponse(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class _StoredResponses(msgspec.Struct, frozen=True, kw_only=True):
-    response: _StoredResponse
-    response_b: _StoredResponse | None = None
+class _SearchedResponses(msgspec.Struct, frozen=True, kw_only=True):
+    response: _SearchedResponse
+    response_b: _SearchedResponse | None = None
 
 
 _INPUTS: Final = msgspec.json.Decoder(_Inputs)
-_RESPONSES: Final = msgspec.json.Decoder(_StoredResponses)
+_RESPONSES: Final = msgspec.json.Decoder(_SearchedResponses)
 
 
 def finder(wanted: str) -> Callable[[str, str, str], bool]:
@@ -131,7 +131,7 @@ class Finder:
     """One question about the samples of a run."""
 
     def __init__(
-        self, database: Database, reader: RowReader, run_id: str, query: SampleQuery
+        self, database: Database, reader: PagedReader, run_id: str, query: SampleQuery
     ) -> None:
         self._figure, self._like = database.figure, database.like
         self._reader = reader

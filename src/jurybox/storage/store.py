@@ -21,7 +21,7 @@ from jurybox.errors import InputError
 from jurybox.scoring.sample_index import Facets, facets_of
 from jurybox.storage import statements
 from jurybox.storage.database import Database, DatabaseSession, Values, writing
-from jurybox.storage.reader import RowReader
+from jurybox.storage.reader import PagedReader
 from jurybox.storage.sample_search import Finder
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._reader = RowReader(database)
+        self._reader = PagedReader(database)
         self._has_keys = False
 
     def __repr__(self) -> str:

@@ -33,7 +33,7 @@ _MEANINGS: Final = {name: kind.meaning for name, kind in KINDS.items()} | {
 }
 
 
-class FoundSample(msgspec.Struct, frozen=True, kw_only=True):
+class SampleLine(msgspec.Struct, frozen=True, kw_only=True):
     """A sample in the table; ``task`` is the beginning of what was asked."""
 
     facets: Facets
@@ -93,8 +93,8 @@ def _task(store: Store, row: Facets) -> str:
         return ""
 
 
-def _found(row: Facets, task: str, address: str) -> FoundSample:
-    return FoundSample(
+def _found(row: Facets, task: str, address: str) -> SampleLine:
+    return SampleLine(
         facets=row,
         task=task,
         flags=flag_names(row.flags),
@@ -103,7 +103,7 @@ def _found(row: Facets, task: str, address: str) -> FoundSample:
     )
 
 
-def _columns(rubric: Rubric, rows: list[FoundSample]) -> list[str]:
+def _columns(rubric: Rubric, rows: list[SampleLine]) -> list[str]:
     """Return the figures that are worth a column: the scores, and how long it took."""
     scores = [SAMPLE_SCORE] if rubric.components else []
     scores += [rubric.overall_name, *(each.id for each in rubric.criteria)]
