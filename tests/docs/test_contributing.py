@@ -110,6 +110,7 @@ def test_every_change_has_a_page_and_keeps_to_its_budget() -> None:
         "a page": 3,
         "a bias probe": 1,
         "a gate function": 1,
+        "a provider": 2,
         "a reply format": 2,
         "an agreement statistic": 2,
         "a letter scale": 1,
