@@ -1,4 +1,4 @@
-"""What a provider of batches offers, and how its batches are listed."""
+"""What a provider of batches offers, when they are submitted, and how they are listed."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,6 +17,29 @@ _PAGE: Final = 100
 _MOST_PAGES: Final = 100
 # The provider's clock and ours may differ by this many seconds.
 _SKEW: Final = 600.0
+
+
+class Pace(msgspec.Struct, frozen=True, kw_only=True):
+    """When batches are submitted and how they are polled; times in seconds.
+
+    Attributes:
+        idle: a batch is submitted when no request has come for this long.
+        requests: or when it holds this many; providers take at least 50,000.
+        bytes: or this many bytes; providers take at least 200 MB, but here they are in memory.
+        first: before the first poll; a local server may answer at once.
+        growth: each wait is this many times as long as the one before.
+        longest: no wait is longer. Providers take minutes to hours, up to a day.
+        patience: how long a provider may be unreachable before submitting is given up.
+
+    """
+
+    idle: float = 2.0
+    requests: int = 10_000
+    bytes: int = 25_000_000
+    first: float = 0.2
+    growth: float = 1.6
+    longest: float = 60.0
+    patience: float = 900.0
 
 
 class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from jurybox.engine.caller import Limits, delay
 from jurybox.engine.ports import ModelError, Store
 from jurybox.engine.records import ENCODER, BatchRow, sealed
 from jurybox.judging.exchange import ModelReply, ModelRequest
-from jurybox.models.batch_provider import BatchableModel, BatchStatus
+from jurybox.models.batch_provider import BatchableModel, BatchStatus, Pace
 from jurybox.models.http import HttpAnswer, HttpCall, read_json
 from jurybox.models.model_errors import StatusError
 from jurybox.models.negotiation import Accepted
@@ -41,29 +41,6 @@ _WORTH_A_WARNING: Final = 5
 # Providers take names of at most 64 characters: the request's key, the batch's tag, a number.
 _KEY_LENGTH: Final = 40
 _TAG_LENGTH: Final = 12
-
-
-class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """When batches are submitted and how they are polled; times in seconds.
-
-    Attributes:
-        idle: a batch is submitted when no request has come for this long.
-        requests: or when it holds this many; providers take at least 50,000.
-        bytes: or this many bytes; providers take at least 200 MB, but here they are in memory.
-        first: before the first poll; a local server may answer at once.
-        growth: each wait is this many times as long as the one before.
-        longest: no wait is longer. Providers take minutes to hours, up to a day.
-        patience: how long a provider may be unreachable before submitting is given up.
-
-    """
-
-    idle: float = 2.0
-    requests: int = 10_000
-    bytes: int = 25_000_000
-    first: float = 0.2
-    growth: float = 1.6
-    longest: float = 60.0
-    patience: float = 900.0
 
 
 class BatchLog:

@@ -10,8 +10,8 @@ from jurybox.engine.ports import ModelError
 from jurybox.engine.records import BatchRow, ExchangeRow
 from jurybox.errors import IncompleteError
 from jurybox.judging.exchange import ModelReply, ModelRequest
-from jurybox.models.batch_provider import BatchStatus
-from jurybox.models.batched import BatchedModel, BatchLog, Pace
+from jurybox.models.batch_provider import BatchStatus, Pace
+from jurybox.models.batched import BatchedModel, BatchLog
 from jurybox.models.http import HttpAnswer, HttpCall
 from jurybox.models.negotiation import Accepted, Negotiation
 from jurybox.rubric.model import Generation
