@@ -180,12 +180,18 @@ def run_script(**environment: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([SCRIPT], capture_output=True, check=False, env=env)
 
 
-def test_the_script_shows_the_part_without_a_model(tmp_path: Path) -> None:
-    done = run_script(MODEL="none")
+def test_the_script_pulls_nothing_where_no_model_is_wanted(tmp_path: Path) -> None:
+    # What the commands themselves do is shown by the test below.
+    fake = tmp_path / "bin" / "jurybox"
+    fake.parent.mkdir()
+    fake.write_text(
+        '#!/bin/sh\ncase "$1 $2" in "rubric new") touch "$3.md";; "rubric check") exit 2;; esac\n'
+    )
+    fake.chmod(0o755)
+    done = run_script(MODEL="none", PATH=f"{fake.parent}:{os.environ['PATH']}")
     assert done.returncode == 0, done.stderr
     assert b"model pull" not in done.stdout
-    assert b"verified: 6 samples" in done.stdout
-    assert (tmp_path / ".jurybox" / "demo" / "report.html").is_file()
+    assert b"$ jurybox demo . --model none\n" in done.stdout
 
 
 def test_the_script_continues_where_the_model_can_not_be_pulled() -> None:
@@ -196,3 +202,4 @@ def test_the_script_continues_where_the_model_can_not_be_pulled() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr.count(b"demo: the model could not be pulled") == 1
     assert b"verified: 6 samples" in done.stdout
+    assert Path(".jurybox/demo/report.html").is_file()

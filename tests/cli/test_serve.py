@@ -47,13 +47,12 @@ def address(line: str) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_says_where_it_is_and_a_signal_ends_it(number: signal.Signals) -> None:
+def test_it_says_where_it_is_and_ctrl_c_ends_it() -> None:
     with served() as (process, line):
         with urllib.request.urlopen(address(line)) as reply:  # noqa: S310 - our own address
             assert b"The store has no runs" in reply.read()
             assert reply.headers["Server"] is None
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
         out, err = process.communicate()
         assert (process.returncode, out, err) == (0, "", "")
 
@@ -72,7 +71,7 @@ def test_another_address_asks_for_a_token_that_is_printed_once() -> None:
         with urllib.request.urlopen(asked) as reply:  # noqa: S310
             assert reply.status == 200
         process.terminate()
-        assert token not in process.communicate()[1]
+        assert (process.communicate(), process.returncode) == (("", ""), 0)
 
 
 def test_a_token_that_is_set_is_not_printed() -> None:
@@ -85,19 +84,19 @@ def test_a_token_that_is_set_is_not_printed() -> None:
         assert token not in out + err + line
 
 
-def test_what_can_not_be_served_is_one_line(jurybox: Callable) -> None:
+def test_what_can_not_be_served_is_one_line(called: Callable) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = str(other.getsockname()[1])
-        done = jurybox("serve", "--port", port, "--store", "runs.db")
+        done = called("serve", "--port", port, "--store", "runs.db")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
         f"127.0.0.1:{port}: another program uses it; choose another, or port 0 for a free one\n"
     )
-    done = jurybox("serve", "--port", "0", "--store", "none.db")
+    done = called("serve", "--port", "0", "--store", "none.db")
     assert (done.code, done.err.count("\n")) == (2, 1)
-    done = jurybox("serve", "--port", "0", "--store", "runs.db", JURYBOX_TOKEN="short")  # noqa: S106 - too short to be one
+    done = called("serve", "--port", "0", "--store", "runs.db", JURYBOX_TOKEN="short")  # noqa: S106 - too short to be one
     assert (done.code, done.out) == (2, "")
     assert done.err == "JURYBOX_TOKEN: it has less than 16 characters; choose a longer one\n"
 

