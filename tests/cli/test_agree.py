@@ -108,6 +108,81 @@ def test_fractional_scores_are_fine_where_the_scale_is_continuous(
     assert done.json["criteria"][0]["pairs"][0]["pearson"] == pytest.approx(1)
 
 
+def test_csv_is_read_with_its_empty_cells_as_missing_ratings(jurybox: Jurybox) -> None:
+    rows = [json.loads(line) for line in RATED.splitlines()]
+    cells = [f"{r['item']},{r['rater']},{'' if r['score'] is None else r['score']}" for r in rows]
+    Path("ratings.csv").write_text("\n".join(["item,rater,score", *cells]) + "\n")
+    arguments = ("--scale", "1-5", "--json", *QUICK)
+    table = jurybox("agree", "ratings.csv", *arguments)
+    assert table.out == jurybox("agree", "-", *arguments, stdin=RATED).out
+    Path("ratings.csv").write_text("item,rater,score\n1,anna,four\n")
+    done = jurybox("agree", "ratings.csv", "--scale", "1-5")
+    assert done.code == 2
+    assert 'ratings.csv:2:1: `score` is the text "four"' in done.err
+    assert "--scale bad,fair,good" in done.err
+
+
+LABELS = ("bad", "fair", "good", "great", "superb")
+
+
+def test_labels_are_scores_in_the_order_of_the_scale(jurybox: Jurybox) -> None:
+    rows = RATED
+    for number, label in enumerate(LABELS, start=1):
+        rows = rows.replace(f'"score": {number}'.encode(), f'"score": "{label}"'.encode())
+    scores = jurybox("agree", "-", "--scale", "1-5", "--json", *QUICK, stdin=RATED).json
+    data = jurybox("agree", "-", "--scale", ", ".join(LABELS), "--json", *QUICK, stdin=rows).json
+    assert data["criteria"] == scores["criteria"]
+    assert (data["labels"], scores["labels"]) == ([*LABELS], [])
+    done = jurybox("agree", "-", "--scale", ",".join(LABELS), *QUICK, stdin=rows)
+    assert "scale 1-5 (1 bad, 2 fair, 3 good, 4 great, 5 superb)" in done.out
+
+
+def test_a_label_that_the_scale_lacks_is_refused_with_those_that_it_has(jurybox: Jurybox) -> None:
+    text = refusal(jurybox, lines((1, "a", "no"), (1, "b", "Yes")), "no,yes")
+    assert 'standard input:2:1: `score` is the text "Yes"; give one of `no`, `yes`' in text
+    for scale in ("yes,", "yes,yes"):
+        assert "--scale: " in refusal(jurybox, lines((1, "a", "yes")), scale)
+
+
+def clustered(*, per: int, items: int = 60) -> bytes:
+    """Two raters who agree on whole conversations of ``per`` items, and differ on others."""
+    rows: list[dict[str, object]] = []
+    for i in range(items):
+        score = 1 + (i // per) % 4
+        for rater, given in (("a", score), ("b", score + (i // per) % 3 % 2)):
+            chat = {"chat": i // per}
+            rows.append({"item": i, "rater": rater, "score": given, "metadata": chat})
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def test_clusters_of_items_widen_every_interval(jurybox: Jurybox) -> None:
+    def found(*more: str) -> dict[str, Any]:
+        arguments = ("agree", "-", "--scale", "1-5", "--json", *QUICK, *more)
+        return jurybox(*arguments, stdin=clustered(per=5)).json["criteria"][0]
+
+    def width(part: dict[str, Any], name: str) -> float:
+        return part["interval"][name]["high"] - part["interval"][name]["low"]
+
+    alone, together = found(), found("--cluster", "chat")
+    for name in ("exact", "kappa", "kappa_quadratic"):
+        one, other = alone["pairs"][0], together["pairs"][0]
+        assert one[name] == other[name]
+        assert width(other, name) > 1.3 * width(one, name)
+    for name in ("alpha_ordinal", "icc_2_1"):
+        assert width(together, name) > 1.3 * width(alone, name)
+
+
+def test_clusters_that_say_nothing_or_two_things_are_refused(jurybox: Jurybox) -> None:
+    rows = clustered(per=5)
+    done = jurybox("agree", "-", "--scale", "1-5", "--cluster", "chats", stdin=rows)
+    assert done.code == 2
+    assert "no row has a field `chats` to cluster by" in done.err
+    twice = rows.replace(b'"b", "score": 1, "meta', b'"b", "score": 1, "chat": 9, "meta', 1)
+    done = jurybox("agree", "-", "--scale", "1-5", "--cluster", "chat", stdin=twice)
+    assert done.code == 2
+    assert "an item has two values of `chat` (lines 1 and 2)" in done.err
+
+
 def refusal(jurybox: Jurybox, rows: bytes, scale: str = "1-5") -> str:
     done = jurybox("agree", "-", "--scale", scale, stdin=rows)
     assert (done.code, done.out) == (2, "")
@@ -146,7 +221,8 @@ def test_the_same_item_under_two_criteria_is_no_double(jurybox: Jurybox) -> None
     ("row", "said"),
     [
         (b"nope", "1:1: not valid JSON"),
-        (b"[1]", "the line is a list, not an object"),
+        (b"[1]", "the file is a JSON list"),
+        (b"7", "the line is the number 7, not an object"),
         (b'{"item": 1, "rater": "a"}', "the row has no `score`"),
         (b'{"item": 1, "rator": "a", "score": 1}', "if `rator` is meant, call it `rater`"),
         (b'{"item": 1, "rater": "a", "score": true}', "`score` is `true`"),

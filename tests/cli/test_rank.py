@@ -77,6 +77,16 @@ def test_groups_that_never_met_are_named(jurybox: Callable) -> None:
     assert "no verdict links `A`, `B` and `C`, `D`" in jurybox("rank", name).out
 
 
+def test_exported_rows_are_clustered_by_the_item_of_their_metadata(jurybox: Callable) -> None:
+    winners = ["a", "a", "b", "a", "tie", "b", "a", "a"]
+    rows = [
+        {"id": str(i), "winner": winner, "metadata": {"a": "x", "b": "y", "item": i % 2}}
+        for i, winner in enumerate(winners)
+    ]
+    Path("export.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert "8 verdicts on 2 models, 2 items, 1 tie" in jurybox("rank", "export.jsonl").out
+
+
 def test_a_bad_row_is_one_line_with_its_number(jurybox: Callable) -> None:
     Path("bad.jsonl").write_text('{"a": "x", "b": "y", "winner": "z"}\n{"a": "x"}\n')
     done = jurybox("rank", "bad.jsonl")

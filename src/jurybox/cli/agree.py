@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jurybox.cli.options import json_option, level_option, resamples_option, seed_option
+from jurybox.cli.options import (
+    cluster_option,
+    json_option,
+    level_option,
+    resamples_option,
+    seed_option,
+)
 from jurybox.cli.output import add_row, plain, print_json, table, wide_console
 from jurybox.errors import Unreadable
 from jurybox.text_format import counted
@@ -16,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from jurybox.datasets.ratings import RatingScale
     from jurybox.rubric.scale import Scale
     from jurybox.statistics.agreement import PanelAgreement
     from jurybox.statistics.estimates import Estimate
@@ -24,17 +31,19 @@ _ENDS: Final = re.compile(r"\s*(-?[0-9.]+)\s*(?:\.\.|-|\u2013)\s*(-?[0-9.]+?)\s*
 
 
 @click.command("agree")
-@click.argument("ratings", metavar="RATINGS.jsonl", type=click.Path(path_type=Path))
+@click.argument("ratings", metavar="RATINGS", type=click.Path(path_type=Path))
 @click.option(
     "--scale",
     "scale_text",
     metavar="LO-HI",
     required=True,
-    help="The scale as it was declared, such as 1-5, -1..1 or 0.0-1.0.",
+    help="The scale as it was declared, such as 1-5, -1..1 or 0.0-1.0; or its labels, lowest first,"
+    " such as bad,fair,good.",
 )
 @click.option(
     "--continuous", is_flag=True, help="The scale has no steps; scores may be fractional."
 )
+@cluster_option
 @level_option
 @resamples_option
 @seed_option
@@ -43,6 +52,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     ratings: Path,
     scale_text: str,
     continuous: bool,
+    cluster: str | None,
     level: float,
     resamples: int,
     seed: int,
@@ -51,21 +61,26 @@ def command(  # noqa: PLR0917 - click passes them by name
     """Measure how far raters agree, by criterion: all of them together, and each pair.
 
     A row is {"item": ID, "rater": NAME, "score": NUMBER, "criterion": NAME}; the criterion may be
-    left out, and a score of null is a missing rating. `-` reads standard input. The statistics are
-    exact agreement, Cohen's kappa (plain, linear, quadratic), Spearman, Kendall, Pearson,
-    Krippendorff's alpha, Fleiss' kappa, Gwet's AC1 and AC2, and intraclass correlations, with
-    intervals. Weights are those of the whole scale, not of the scores that happen to occur.
+    left out, and a score of null is a missing rating. CSV, TSV and Parquet have these as columns,
+    and a score may be a label of the scale. `-` reads JSON lines from standard input. Items of one
+    conversation aren't independent: name what they share with --cluster.
+
+    The statistics are exact agreement, Cohen's kappa (plain, linear, quadratic), Spearman, Kendall,
+    Pearson, Krippendorff's alpha, Fleiss' kappa, Gwet's AC1 and AC2, and intraclass correlations,
+    with intervals. Weights are those of the whole scale, not of the scores that happen to occur.
 
     \b
     Examples:
       jurybox agree ratings.jsonl --scale 1-5
       jurybox agree ratings.jsonl --scale -1..1 --continuous
+      jurybox agree ratings.csv --scale bad,fair,good --cluster conversation
       jurybox agree ratings.jsonl --scale 0-2 --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.datasets.ratings import read_ratings
 
-    scale = _declared(scale_text, continuous=continuous)
-    read = read_ratings(ratings, scale)
+    declared = _declared(scale_text, continuous=continuous)
+    scale = declared.scale
+    read = read_ratings(ratings, declared, cluster=cluster)
     # Slow to import, so after everything that may be refused.
     from jurybox.statistics.agreement import agree_all
     from jurybox.statistics.bootstrap import Resampling
@@ -77,17 +92,20 @@ def command(  # noqa: PLR0917 - click passes them by name
             {
                 "criteria": [_criterion(panel) for panel in panels],
                 "scale": scale,
+                "labels": declared.labels,
+                "cluster": cluster,
                 "level": level,
                 "resamples": resamples,
                 "seed": seed,
             }
         )
     else:
-        _print(panels, scale, level)
+        _print(panels, declared, level)
 
 
-def _declared(text: str, *, continuous: bool) -> "Scale":
+def _declared(text: str, *, continuous: bool) -> "RatingScale":
     """Read the scale; with --continuous its ends may be written without decimals."""
+    from jurybox.datasets.ratings import RatingScale, labeled_scale
     from jurybox.rubric.scale import Scale
 
     match = _ENDS.fullmatch(text)
@@ -95,7 +113,7 @@ def _declared(text: str, *, continuous: bool) -> "Scale":
         ends = (end if "." in end else f"{end}.0" for end in match.groups())
         text = "..".join(ends)
     try:
-        return Scale.parse(text)
+        return labeled_scale(text) if "," in text else RatingScale(scale=Scale.parse(text))
     except Unreadable as error:
         raise Unreadable(error.problem, error.hint, "--scale") from None
 
@@ -148,13 +166,14 @@ _RELIABLE: Final = 0.8
 _TENTATIVE: Final = 0.667
 
 
-def _print(panels: "Sequence[PanelAgreement]", scale: "Scale", level: float) -> None:
+def _print(panels: "Sequence[PanelAgreement]", declared: "RatingScale", level: float) -> None:
     out = wide_console()
+    scale = declared.scale
     for panel in panels:
         name = "ratings" if panel.criterion is None else panel.criterion
         raters, ratings = counted(len(panel.raters), "rater"), counted(panel.n_ratings, "rating")
         counts = f"{counted(panel.n_items, 'item')}, {raters}, {ratings}"
-        out.print(plain(f"{name}  {counts}, scale {scale}", style="bold"))
+        out.print(plain(f"{name}  {counts}, scale {declared}", style="bold"))
         out.print(plain(_sentence(panel, scale)))
         for note in _notes(panel):
             out.print(plain(f"note  {note}", style="yellow"))

@@ -22,14 +22,16 @@ _MOST_LINES: Final = 20
 
 
 @click.command("rank")
-@click.argument("verdicts", metavar="VERDICTS.jsonl", type=click.Path(path_type=Path))
+@click.argument("verdicts", metavar="VERDICTS", type=click.Path(path_type=Path))
 @level_option
 @json_option
 def command(verdicts: Path, level: float, as_json: bool) -> None:
     """Rank models by verdicts on pairs of their answers.
 
     A row is {"a": NAME, "b": NAME, "winner": "a", "b", "tie" or a name, "item": ID}; the item is
-    what both answered, and is optional. `-` reads standard input. Strengths are those of the
+    what both answered, and is optional. CSV, TSV and Parquet have these as columns; rows that
+    `jurybox export` wrote may have them in their metadata. `-` reads JSON lines from standard
+    input. Verdicts on the same item are treated as dependent. Strengths are those of the
     Bradley-Terry model with ties, logarithms with the mean 0. Two models count as ranked only where
     the interval of their difference excludes 0. A model that won or lost everything gets no
     strength, because the verdicts don't bound it.

@@ -162,7 +162,7 @@ def _counted(cells: int) -> str:
     return "1 cell" if cells == 1 else f"{cells} cells"
 
 
-def _as_number(text: str) -> object:
+def as_number(text: str) -> object:
     """Return the number that a cell is; any other text stays one, to be refused as such."""
     if _WHOLE.fullmatch(text):
         return int(text)
@@ -178,8 +178,8 @@ def _as_json(text: str) -> object:
 
 
 _READ: dict[Cell, Callable[[str], object]] = {
-    "number": _as_number,
-    "count": _as_number,
+    "number": as_number,
+    "count": as_number,
     "flag": _as_flag,
     "json": _as_json,
 }

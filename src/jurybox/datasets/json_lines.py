@@ -129,7 +129,7 @@ def read_json_lines(source: Source, findings: Findings, _: Warn) -> Iterator[tup
                 return
             else:
                 problem = f"the line is {kind_of(value)}, not an object"
-                findings.add(Place(number), "wrong-type", problem, 'write `{"task": "..."}`')
+                findings.add(Place(number), "wrong-type", problem, "write an object, `{...}`")
         first = False
 
 

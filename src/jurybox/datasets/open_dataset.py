@@ -124,6 +124,11 @@ def open_dataset(path: Path, responses: Path | None = None, *, limit: int | None
     return Dataset(path, read, unit=unit, recorded=recorded, limit=limit)
 
 
+def reader_or_lines(path: Path) -> Format:
+    """Return what reads a file's records: JSON lines where its ending says nothing else."""
+    return FORMATS.get(path.suffix.lower(), read_json_lines)
+
+
 def reader_of(path: Path) -> Format:
     """Return what reads a file's records.
 

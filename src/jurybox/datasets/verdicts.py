@@ -1,4 +1,4 @@
-"""Verdicts on pairs of models, one JSON object a line: the input of a ranking."""
+"""Verdicts on pairs of models, one a row: the input of a ranking."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Final, cast
 import msgspec
 
 from jurybox.datasets.fields import FieldError
-from jurybox.datasets.json_lines import read_json_lines
+from jurybox.datasets.open_dataset import reader_or_lines
 from jurybox.datasets.row_reader import Record
 from jurybox.datasets.source import open_or_stdin
 from jurybox.documents.findings import Findings, Place
@@ -46,9 +46,6 @@ class _Refusals(Findings):
 
     def add(self, place: Place, code: str, problem: str, hint: str) -> None:
         del code
-        if '"task"' in hint:
-            # The reader of lines speaks of the rows of datasets.
-            hint = _MEND_ROW
         if self.first is None:
             self.first = (place.line, printable(" ".join(problem.split())), hint)
         self.lines.add(place.line)
@@ -57,7 +54,7 @@ class _Refusals(Findings):
 def read_verdicts(path: Path) -> Verdicts:
     """Read ``{"a": NAME, "b": NAME, "winner": "a" | "b" | "tie", "item"?: ID}`` rows.
 
-    The path ``-`` is standard input.
+    The path's ending names the format, JSON lines where it is unknown; ``-`` is standard input.
 
     Raises:
         InputError: the file can't be read or holds no verdicts, or rows of it are faulty; then it
@@ -68,7 +65,7 @@ def read_verdicts(path: Path) -> Verdicts:
     rows: list[PairVerdict] = []
     without = 0
     with open_or_stdin(path, "verdicts") as source:
-        for line, record in read_json_lines(source, refusals, _ignore):
+        for line, record in reader_or_lines(path)(source, refusals, _ignore):
             verdict = _verdict(line, record, refusals)
             if verdict is not None:
                 rows.append(verdict)
@@ -87,7 +84,7 @@ def read_verdicts(path: Path) -> Verdicts:
 
 
 def _ignore(*_: object) -> None:
-    """Take warnings of the reader of rows, of which JSON lines have none."""
+    """Take warnings of the reader of rows, which are about columns of datasets."""
 
 
 def _verdict(line: int, record: Record, refusals: Findings) -> PairVerdict | None:
@@ -105,7 +102,9 @@ def _verdict(line: int, record: Record, refusals: Findings) -> PairVerdict | Non
 
 
 def _item(record: Record) -> str | float | None:
-    item = _field(record, "item", "id")
+    # An exported row has the id of its sample, and what both models answered in its metadata.
+    item = _field(record, "item")
+    item = _field(record, "id") if item is None else item
     if isinstance(item, dict | list):
         problem = "`item` is neither a text nor a number"
         raise FieldError("wrong-type", problem, "write the id of what was answered")

@@ -124,7 +124,8 @@ class Ratings(msgspec.Struct, frozen=True, kw_only=True):
     """The ratings of one criterion, column by column.
 
     ``item``, ``rater`` and ``score`` have an entry for each rating: the places of its item and
-    rater among ``items`` and ``raters``, and its score. A missing rating has no entry.
+    rater among ``items`` and ``raters``, and its score. A missing rating has no entry. ``clusters``
+    names what each of ``items`` belongs to, where items depend on each other.
     """
 
     criterion: str | None
@@ -133,6 +134,7 @@ class Ratings(msgspec.Struct, frozen=True, kw_only=True):
     item: tuple[int, ...]
     rater: tuple[int, ...]
     score: tuple[float, ...]
+    clusters: tuple[Hashable, ...] | None = None
 
 
 class PanelAgreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -262,26 +264,28 @@ def agree_all(
 ) -> PanelAgreement:
     """Return how far the raters agree; scores must be on the scale, one per rater and item.
 
-    Intervals draw items, which must be independent. Without ``resampling`` there are none.
+    Intervals draw items, or their clusters, which must be independent. Without ``resampling`` there
+    are none.
 
     Raises:
         ValueError: a rater rated an item twice.
 
     """
     score = np.asarray(ratings.score, dtype=np.float64)
-    _, item = np.unique(np.asarray(ratings.item, dtype=np.intp), return_inverse=True)
+    rated, item = np.unique(np.asarray(ratings.item, dtype=np.intp), return_inverse=True)
     items = int(item.max()) + 1 if len(item) else 0
     by_rater = _by_rater(item, np.asarray(ratings.rater, dtype=np.intp), score, len(ratings.raters))
+    clusters = ratings.clusters and [ratings.clusters[place] for place in rated.tolist()]
     patterns = panel.RatingPatterns(item, score, items)
-    found = _of_ratings(patterns, scale, resampling)
+    found = _of_ratings(patterns, scale, clusters, resampling)
     return PanelAgreement(
         criterion=ratings.criterion,
         n_items=items,
         n_paired=_paired(patterns),
         n_ratings=len(score),
         raters=ratings.raters,
-        estimates=found | _of_complete(by_rater, items, resampling),
-        pairs=_pairs(by_rater, ratings.raters, scale, resampling),
+        estimates=found | _of_complete(by_rater, items, clusters, resampling),
+        pairs=_pairs(by_rater, ratings.raters, scale, clusters, resampling),
         notes=tuple(_panel_notes(patterns, found, scale)),
     )
 
@@ -303,8 +307,15 @@ def _paired(patterns: panel.RatingPatterns) -> int:
     return int(np.sum(patterns.paired[patterns.pattern_of]))
 
 
+_Clusters = Sequence[Hashable] | None
+"""What each item belongs to; None where items are independent."""
+
+
 def _of_ratings(
-    patterns: panel.RatingPatterns, scale: Scale, resampling: Resampling | None
+    patterns: panel.RatingPatterns,
+    scale: Scale,
+    clusters: _Clusters,
+    resampling: Resampling | None,
 ) -> dict[str, Estimate]:
     n, points = _paired(patterns), points_of(scale)
     if not n:
@@ -327,6 +338,7 @@ def _of_ratings(
     drawing = Drawing(
         pattern_of=patterns.pattern_of,
         patterns=len(patterns.ratings),
+        clusters=clusters,
         width=4 * len(patterns.row),
     )
     undefined = _SAME_SCORE
@@ -342,7 +354,7 @@ def _of_ratings(
 
 
 def _of_complete(
-    by_rater: Sequence[_Rated], items: int, resampling: Resampling | None
+    by_rater: Sequence[_Rated], items: int, clusters: _Clusters, resampling: Resampling | None
 ) -> dict[str, Estimate]:
     """Return the statistics of the items that every rater rated."""
     if len(by_rater) <= 1:
@@ -365,7 +377,11 @@ def _of_complete(
         squares = panel.MeanSquares(rows, weights)
         return {each.name: each.formula(squares) for each in _COMPLETE}
 
-    drawing = Drawing(pattern_of=row_of.reshape(-1).astype(np.intp), patterns=len(rows))
+    drawing = Drawing(
+        pattern_of=row_of.reshape(-1).astype(np.intp),
+        patterns=len(rows),
+        clusters=clusters and [clusters[place] for place in np.flatnonzero(full).tolist()],
+    )
     return estimates_of(compute, drawing, n, resampling, lambda _: undefined)
 
 
@@ -373,15 +389,21 @@ def _pairs(
     by_rater: Sequence[_Rated],
     names: Sequence[str],
     scale: Scale,
+    clusters: _Clusters,
     resampling: Resampling | None,
 ) -> tuple[RaterPair, ...]:
     found: list[RaterPair] = []
     every = list(combinations(range(len(names)), 2))
     for one, other in every:
         (left, a), (right, b) = by_rater[one], by_rater[other]
-        _, i, j = np.intersect1d(left, right, assume_unique=True, return_indices=True)
+        both, i, j = np.intersect1d(left, right, assume_unique=True, return_indices=True)
         agreement = agree(
-            a[i].tolist(), b[j].tolist(), scale, resampling=resampling, among=len(every)
+            a[i].tolist(),
+            b[j].tolist(),
+            scale,
+            clusters=clusters and [clusters[place] for place in both.tolist()],
+            resampling=resampling,
+            among=len(every),
         )
         found.append(RaterPair(raters=(names[one], names[other]), agreement=agreement))
     return tuple(found)

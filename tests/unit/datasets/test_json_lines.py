@@ -118,11 +118,14 @@ def test_line_numbers_are_those_of_the_file() -> None:
             '"text"',
             (
                 '1:1: the line is the text "text", not an object; '
-                'write `{"task": "..."}` [wrong-type]'
+                "write an object, `{...}` [wrong-type]"
             ),
         ),
-        ("null", '1:1: the line is null, not an object; write `{"task": "..."}` [wrong-type]'),
-        ("5", '1:1: the line is the number 5, not an object; write `{"task": "..."}` [wrong-type]'),
+        ("null", "1:1: the line is null, not an object; write an object, `{...}` [wrong-type]"),
+        (
+            "5",
+            "1:1: the line is the number 5, not an object; write an object, `{...}` [wrong-type]",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_line_is_said_exactly(line: str, said: str) -> None:

@@ -1,5 +1,6 @@
 """Rows of verdicts on pairs of models."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -38,9 +39,23 @@ def test_rows_as_an_arena_or_a_run_writes_them() -> None:
     """A run's export has the models in the metadata of its samples, if anywhere."""
     arena = {"model_a": "x", "model_b": "y", "winner": "model_a", "id": "q1"}
     exported = {"id": "q2", "metadata": {"a": "x", "b": "y"}, "winner": "B", "response": "..."}
-    one, other = read(arena, exported).rows
+    named = {**exported, "metadata": {"a": "x", "b": "y", "item": "topic"}}
+    one, other, third = read(arena, exported, named).rows
     assert (one.a, one.winner, one.item) == ("x", "a", "q1")
     assert (other.b, other.winner, other.item) == ("y", "b", "q2")
+    assert third.item == "topic"
+
+
+def test_csv_is_read_as_people_and_as_export_write_it() -> None:
+    path = Path("verdicts.csv")
+    with path.open("w", newline="") as file:
+        metadata = json.dumps({"a": "x", "b": "y", "item": "topic"})
+        csv.writer(file).writerows([("id", "winner", "metadata"), ("q1", "B", metadata)])
+    (row,) = read_verdicts(path).rows
+    assert (row.a, row.b, row.winner, row.item) == ("x", "y", "b", "topic")
+    path.write_text("item,a,b,winner\n1,x,y,tie\n1,x,y,\n")
+    plain = read_verdicts(path)
+    assert (plain.rows[0].winner, plain.rows[0].item, plain.without) == ("tie", "1", 1)
 
 
 def test_a_row_without_a_winner_is_counted_and_left_out() -> None:
