@@ -31,7 +31,7 @@ from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.judging.flow import Defect
 from jurybox.judging.protocol import Seat
 from jurybox.models.local.files import default_judge
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Response, Sample
 from jurybox.wiring import build_models, read_settings
 

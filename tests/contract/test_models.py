@@ -21,7 +21,7 @@ from jurybox.models.local.local_model import LocalModel
 from jurybox.models.openai import OpenAIModel, openai_client
 from jurybox.models.recorded import Recorder, ReplayModel
 from jurybox.models.scripted import ScriptedModel
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn, Usage
 
 REQUEST = ModelRequest(

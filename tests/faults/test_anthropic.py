@@ -9,7 +9,7 @@ import pytest
 from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import Frame, ModelReply, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn, Usage
 from loopback import Fault, Loopback, good, message, status, unless
 

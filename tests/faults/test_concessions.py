@@ -10,7 +10,7 @@ import loopback
 from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.openai import OpenAIModel, openai_client
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn
 from loopback import Fault, Loopback, completion, good, status, unless
 

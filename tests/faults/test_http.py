@@ -18,7 +18,7 @@ from jurybox.models.connections import HttpOptions, Proxies
 from jurybox.models.http import HttpCall, HttpClient
 from jurybox.models.model_errors import LARGEST_REFUSAL, StatusError
 from jurybox.models.openai import OpenAIModel, openai_client
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn, Usage
 from loopback import Exchange, Fault, Loopback, completion, good, html, status
 

@@ -22,7 +22,7 @@ from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.local.files import ModelFile, runtime
 from jurybox.models.local.local_model import LocalModel
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn
 
 SMALL: str = real_models.SMALL
@@ -276,7 +276,7 @@ from pathlib import Path
 from jurybox.judging.exchange import ModelRequest
 from jurybox.models.local.files import ModelFile
 from jurybox.models.local.local_model import LocalModel
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn
 
 path, what = sys.argv[1:]

@@ -15,7 +15,7 @@ from jurybox.judging.exchange import Failure, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
 from jurybox.models.connections import Endpoint, HttpOptions, Proxies
 from jurybox.models.openai import OpenAIModel, openai_client
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn
 from loopback import Fault, Loopback, echo_key, good, status
 

@@ -1,5 +1,6 @@
 """Habits of the tree that no linter knows."""
 
+import ast
 import re
 import shutil
 import subprocess
@@ -84,3 +85,19 @@ def test_a_module_is_short_enough_to_read(path: Path) -> None:
 def test_every_module_is_named_for_its_idea() -> None:
     parts = {path: {*path.relative_to(ROOT).parent.parts, path.stem} for path in MODULES}
     assert [within(path) for path, names in parts.items() if names & NAMES_THAT_SAY_NOTHING] == []
+
+
+def test_every_class_has_a_name_of_its_own() -> None:
+    places: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(within(path))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_every_module_has_a_name_of_its_own_and_none_is_a_bare_gerund() -> None:
+    names = [path.stem for path in MODULES if not path.stem.startswith("__")]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
+    # Wiring is a noun of the trade.
+    assert [name for name in names if re.fullmatch("[a-z]+ing", name) and name != "wiring"] == []

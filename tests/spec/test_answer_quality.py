@@ -12,7 +12,7 @@ from jurybox.engine.plan import Target
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.protocol import Judging
 from jurybox.rubric.metrics import percentile
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Response, Row, Timing, Usage
 from jurybox.scoring.evaluate_sample import Procedure, SampleOutcome, evaluate_sample
 from jurybox.scoring.sample_result import SampleResult

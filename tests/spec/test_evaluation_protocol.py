@@ -20,7 +20,7 @@ from jurybox.judging.prompts import bias_checklist_prompt
 from jurybox.judging.protocol import Judging
 from jurybox.judging.report_builder import count_scores, count_sides
 from jurybox.judging.verdict import mirror
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Response, Sample, Turn, Usage
 
 RUBRIC = parse_rubric("""---

@@ -21,7 +21,7 @@ from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.reporting.pair_votes import stored_votes
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.wiring import LAST, find_run

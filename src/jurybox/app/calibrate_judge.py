@@ -32,7 +32,7 @@ from jurybox.judging.protocol import way_of
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.view import RunView, finished_view
 from jurybox.rubric import parse_rubric, render_rubric
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.suite import JudgeSpec, Suite
 from jurybox.wiring import (
     DEFAULT_JUDGE_NOTICE,

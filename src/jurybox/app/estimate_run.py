@@ -13,7 +13,7 @@ from jurybox.errors import InputError
 from jurybox.reporting.metric_text import shown
 from jurybox.reporting.stored import SampleRecord, plan_of, reading, rubric_of
 from jurybox.review.selection import too_many_missing
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import UNIT_SCALE
 from jurybox.scoring.rules import overall_score
 from jurybox.statistics.corrected import (

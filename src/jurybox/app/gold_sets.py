@@ -30,7 +30,7 @@ from jurybox.errors import InputError
 from jurybox.reporting.output_file import whole_file
 from jurybox.review.reviews import Review, by_number, gold_of
 from jurybox.review.selection import too_many_missing
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Row
 
 

@@ -20,7 +20,7 @@ from jurybox.engine.plan import (
 from jurybox.errors import InputError, RubricError
 from jurybox.models.names import ModelName
 from jurybox.rubric import parse_rubric, render_rubric
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric_files import read_path, shown
 from jurybox.sample import Response, Row
 from jurybox.suite import JudgeSpec, Suite, TargetSpec, parse_suite

@@ -16,7 +16,7 @@ from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement
 from jurybox.reporting.stored import damaged, plan_of
 from jurybox.review.reviews import Review, by_number, gold_of
 from jurybox.review.selection import RandomPart
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.bootstrap import Resampling
 from jurybox.statistics.corrected import CorrectedMetric
 from jurybox.statistics.estimates import Estimate

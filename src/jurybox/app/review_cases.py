@@ -10,7 +10,7 @@ from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.review.review_case import JudgedSample, ReviewCase
 from jurybox.review.reviews import Order, Queue, Review
 from jurybox.review.selection import pair_order
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Row
 from jurybox.scoring.review_reasons import KINDS
 

@@ -18,7 +18,7 @@ from jurybox.calibration.gold import WINNER, GoldCase, distance, gold_scales, lo
 from jurybox.calibration.splits import units_of
 from jurybox.documents.numbers import show_number
 from jurybox.judging.verdict import SIDES, Side
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement import PairAgreement, Ratings, agree, agree_all
 from jurybox.statistics.bootstrap import DEFAULT, Resampling

@@ -14,7 +14,7 @@ from jurybox.documents.numbers import show_number
 from jurybox.judging.exchange import ModelRequest
 from jurybox.judging.flow import Answer, Defect, Flow, ReaskPolicy, ask
 from jurybox.judging.prompts import mark, rubric_text
-from jurybox.rubric.model import Criterion, Generation, Rubric
+from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
 from jurybox.sample import Turn
 
 _SHOWN: Final = 8

@@ -1,7 +1,7 @@
 """Changes to a sample or its rubric that shouldn't move a judge, and some that try to.
 
 Harmless changes leave what is judged as it is: another order of the criteria, other words around
-it, other names of the parts. Injected ones are put behind a response, as somebody would who wants a
+it, other names of the parts. Injected ones are put behind a response, as an author would who wants a
 better score than the response deserves. Pure functions: a sample in, another one out.
 """
 
@@ -16,7 +16,7 @@ from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.prompts import mark, rubric_text
 from jurybox.judging.protocol import Judging
 from jurybox.judging.verdict import Side
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.template import Template
 from jurybox.sample import Response, Sample
 
@@ -155,7 +155,7 @@ def _renamed(rubric: Rubric, samples: Sequence[Sample]) -> Rubric | str:
     shapes = {_parts(sample) for sample in samples}
     if len(shapes) > 1:
         return "the samples don't all have the same parts"
-    # One for all samples, since it stands in the rubric; nobody who wrote one of them knows it.
+    # One for all samples, since it stands in the rubric; no author of a sample knows it.
     token = mark(text for sample in samples for text in _texts(sample))
     parts = [
         f"<<<{name} {token}>>>\n{{{{{part}}}}}\n<<<END {name} {token}>>>"

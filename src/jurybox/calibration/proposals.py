@@ -25,7 +25,7 @@ from jurybox.calibration.rubric_changes import (
     with_level_note,
 )
 from jurybox.documents.numbers import show_number
-from jurybox.rubric.model import Criterion, Level, Rubric
+from jurybox.rubric.rubric_model import Criterion, Level, Rubric
 from jurybox.text_format import listed
 
 ChangeKind = Literal["anchors", "levels", "ties", "examples", "model"]

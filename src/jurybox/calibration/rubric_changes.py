@@ -16,7 +16,7 @@ from jurybox.documents.numbers import show_number
 from jurybox.errors import RubricError
 from jurybox.judging.prompts import mark
 from jurybox.rubric import parse_rubric, render_rubric
-from jurybox.rubric.model import Criterion, Rubric, Section
+from jurybox.rubric.rubric_model import Criterion, Rubric, Section
 from jurybox.rubric.template import Template
 
 GUIDANCE: Final = "Calibration guidance"
@@ -128,7 +128,7 @@ def examples_text(cases: Sequence[GoldCase], criteria: Sequence[str]) -> str:
     """Return worked examples: what was asked and answered, and what people said of it.
 
     The texts are untrusted data: each is a quoted, shortened line between marks that can't occur in
-    it, and the judge is told that nothing in it is an instruction.
+    it, and the judge reads that nothing in it is an instruction.
     """
     quoted = {case.id: _quoted(case) for case in cases}
     token = mark(text for texts in quoted.values() for text in texts.values())

@@ -11,7 +11,7 @@ import msgspec
 
 from jurybox.calibration.gold import Gold
 from jurybox.errors import InputError
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Row
 
 Part = Literal["tune", "select", "report"]

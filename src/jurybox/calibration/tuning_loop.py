@@ -23,7 +23,7 @@ from jurybox.calibration.proposals import Proposal, propose
 from jurybox.calibration.rubric_changes import next_version, written
 from jurybox.calibration.splits import PARTS, Part
 from jurybox.rubric import render_rubric
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.bootstrap import Resampling
 from jurybox.statistics.paired_comparison import PairedComparison, compare_paired
 

@@ -29,7 +29,7 @@ from jurybox.judging.verdict import Side
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.reports import write_report
 from jurybox.reporting.view import RunView
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Response, Sample
 from jurybox.scoring.by_rules import RulesReport
 from jurybox.wiring import load_rubric

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
-    from jurybox.rubric.model import Decision, Rubric
+    from jurybox.rubric.rubric_model import Decision, Rubric
     from jurybox.sample import Usage
     from jurybox.scoring.by_rules import RulesReport
     from jurybox.scoring.rules import AutomatedReport

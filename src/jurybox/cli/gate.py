@@ -12,7 +12,7 @@ from jurybox.text_format import listed, nearest
 
 if TYPE_CHECKING:
     from jurybox.reporting.view import RunView
-    from jurybox.rubric.model import Rubric
+    from jurybox.rubric.rubric_model import Rubric
 
 
 @click.command("gate")

@@ -286,7 +286,7 @@ def audit(
 
 
 class Voucher:
-    """Looks through slices of a run's samples for somebody who audits it."""
+    """Audits slices of a run's samples."""
 
     def __init__(self, store: Store, run: RunRow) -> None:
         self._store = store
@@ -311,7 +311,7 @@ class Voucher:
 
 
 def _after(samples: int) -> range:
-    """Return the numbers of all samples but so many; what is before the first is there, too."""
+    """Return where slices of ``size`` samples begin, 0 included."""
     return range(samples, EVERY.stop) if samples else EVERY
 
 
@@ -358,7 +358,7 @@ class _Auditor:
         self._tally = RunTally(procedure.judging.rubric, plan.repeats)
 
     def trust(self, vouched: Vouched) -> None:
-        """Take samples for checked that somebody else has checked."""
+        """Count samples as checked that another process has checked."""
         for number, (repeat, result) in enumerate(vouched.results, start=self.samples):
             self.add_up(number, repeat, result)
         self.samples += len(vouched.results)
@@ -430,8 +430,8 @@ class _Auditor:
             raise DifferentError(_CHANGED)
         base, _ = self._known()
         asked = in_order(sample, exchanges)
-        told = [hashes[each.position] for each in asked]
-        if record_hash(sample, told) != sample.record_sha256:
+        reported = [hashes[each.position] for each in asked]
+        if record_hash(sample, reported) != sample.record_sha256:
             raise DifferentError("the record isn't the one that its hash is of")
         if not 0 <= sample.number < base.plan.samples:
             raise DifferentError("the plan has no such sample")

@@ -126,7 +126,7 @@ async def _answer(
 
 
 def _drop(outcome: Awaitable[Outcome]) -> None:
-    """Let go of what nobody will wait for; what is over already stays as it is."""
+    """Cancel what is still pending; what has finished stays as it is."""
     if isinstance(outcome, Coroutine):
         outcome.close()
     elif isinstance(outcome, asyncio.Future):

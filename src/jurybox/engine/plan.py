@@ -15,7 +15,7 @@ from jurybox.errors import InputError
 from jurybox.judging.exchange import ModelRequest
 from jurybox.judging.protocol import Judging
 from jurybox.rubric import parse_rubric
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.rubric.template import PLACEHOLDERS, Template
 from jurybox.sample import Response, Row, Turn
 from jurybox.scoring.evaluate_sample import Procedure

@@ -82,7 +82,7 @@ class ByThread:
         self._asked: dict[tuple[str, int, str], int] = {}
 
     def __call__(self, request: ModelRequest) -> Outcome:
-        """Answer a request, or say that nobody ever did."""
+        """Return the stored answer of a request, or a failure if it has none."""
         if _is_narrow(request):
             replies = self._narrow.get(request)
         else:

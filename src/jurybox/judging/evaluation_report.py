@@ -6,7 +6,7 @@ import msgspec
 
 from jurybox.judging.safety import SafetyFinding
 from jurybox.judging.verdict import Side
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.sample import Usage
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn, Usage
 
 FailureKind = Literal["timeout", "unreachable", "rate-limit", "refused", "unreadable"]

@@ -14,7 +14,7 @@ from jurybox.documents.numbers import show_number
 from jurybox.judging.exchange import Frame
 from jurybox.judging.formats import ReplyForm
 from jurybox.judging.formats.json_format import CHECKLIST, FORMAT
-from jurybox.rubric.model import Criterion, Indicators, Rubric
+from jurybox.rubric.rubric_model import Criterion, Indicators, Rubric
 from jurybox.sample import Turn
 
 _ROLE = (

@@ -20,7 +20,7 @@ from jurybox.judging.prompts import (
     rubric_frame,
 )
 from jurybox.judging.verdict import Preference, Scores
-from jurybox.rubric.model import Criterion, Generation, Rubric
+from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
 from jurybox.rubric.template import PLACEHOLDERS, Template
 from jurybox.sample import Sample, Turn
 

@@ -24,7 +24,7 @@ from jurybox.judging.pairwise import PairVote
 from jurybox.judging.protocol import Judging, Panel, Seat, independent
 from jurybox.judging.safety import SafetyFinding, concerns, scan
 from jurybox.judging.verdict import Remarks, Scores, Side
-from jurybox.rubric.model import Criterion, weighted_mean
+from jurybox.rubric.rubric_model import Criterion, weighted_mean
 from jurybox.sample import Sample, added_usage
 
 # A report with more findings says nothing more.

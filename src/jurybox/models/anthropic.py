@@ -23,7 +23,7 @@ from jurybox.models.http import (
 )
 from jurybox.models.model_errors import quoted, read_refusal, status_error
 from jurybox.models.negotiation import Accepted, Negotiation
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Usage
 
 VERSION: Final = "2023-06-01"
@@ -43,7 +43,7 @@ _STATUSES: Final[Mapping[str, int]] = {
 }
 _INTERNAL: Final = 500
 
-# What a provider does where it is told nothing.
+# A provider's own defaults.
 _DEFAULT_TEMPERATURE: Final = 1.0
 _DEFAULT_TOP_P: Final = 1.0
 
@@ -57,7 +57,7 @@ _REASONS: Final[Mapping[str, str]] = {
 # Reasons to stop that explain why there is no text: the reply stands, and its reader will object.
 _SAYS_WHY: Final = {"length", "refusal"}
 
-# In which the cache of prompts is told what to remember; no more of them are taken.
+# Blocks that mark what the prompt cache keeps; the provider takes no more of them.
 _MARK: Final = "cache_control"
 _MOST_MARKS: Final = 4
 _MOST_BEGUN: Final = 100
@@ -165,7 +165,7 @@ class AnthropicModel:
         del mark
         body = b"".join((b'{"requests":[', b",".join(lines), b"]}"))
         answer = await self.client.send(HttpCall(method="POST", path=_BATCHES, body=body))
-        return decode(answer, _Batch).id
+        return decode(answer, _AnthropicBatch).id
 
     async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
         """Return the batches since then that have as many requests."""
@@ -176,7 +176,7 @@ class AnthropicModel:
     async def batch_status(self, batch_id: str) -> BatchStatus:
         """Return the state of a batch."""
         path = f"{_BATCHES}/{quote(batch_id, safe='')}"
-        batch = decode(await self.client.send(HttpCall(path=path)), _Batch)
+        batch = decode(await self.client.send(HttpCall(path=path)), _AnthropicBatch)
         answered = batch.request_counts.answered
         match batch.processing_status:
             case "in_progress" | "canceling":
@@ -190,7 +190,7 @@ class AnthropicModel:
 
     def batch_answer(self, line: bytes) -> bytes:
         """Return the body of the answer in a line of the results."""
-        result = decode_body(line, _BatchLine).result
+        result = decode_body(line, _AnthropicBatchLine).result
         match result.type:
             case "succeeded":
                 return bytes(result.message)
@@ -269,7 +269,7 @@ def _usage(usage: object) -> Usage:
     )
 
 
-class _BatchCounts(msgspec.Struct):
+class _AnthropicCounts(msgspec.Struct):
     processing: int = 0
     succeeded: int = 0
     errored: int = 0
@@ -281,10 +281,10 @@ class _BatchCounts(msgspec.Struct):
         return self.succeeded + self.errored + self.canceled + self.expired
 
 
-class _Batch(msgspec.Struct):
+class _AnthropicBatch(msgspec.Struct):
     id: str
     processing_status: str = ""
-    request_counts: _BatchCounts = msgspec.field(default_factory=_BatchCounts)
+    request_counts: _AnthropicCounts = msgspec.field(default_factory=_AnthropicCounts)
 
 
 class _BatchResult(msgspec.Struct):
@@ -293,13 +293,13 @@ class _BatchResult(msgspec.Struct):
     error: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _BatchLine(msgspec.Struct):
+class _AnthropicBatchLine(msgspec.Struct):
     result: _BatchResult
 
 
 def _requests(batch: dict[str, Any]) -> int | None:
     try:
-        counts = msgspec.convert(batch.get("request_counts"), _BatchCounts)
+        counts = msgspec.convert(batch.get("request_counts"), _AnthropicCounts)
     except msgspec.ValidationError:
         return None
     return counts.processing + counts.answered

@@ -96,11 +96,11 @@ class BatchLog:
         return names
 
 
-class _Notes(msgspec.Struct):
+class _BatchNotes(msgspec.Struct):
     reference: str = ""
 
 
-_NOTES: Final = msgspec.json.Decoder(_Notes)
+_NOTES: Final = msgspec.json.Decoder(_BatchNotes)
 
 
 def _mark(row: BatchRow) -> str:

@@ -80,12 +80,12 @@ class FunctionModel:
                 raise
             raise _trouble(error) from error
         except (Exception, SystemExit) as error:
-            # Whoever ends a program in the middle of an answer doesn't end fatal's run.
+            # A function that exits the program in the middle of an answer doesn't end the run.
             raise _trouble(error) from error
 
 
 async def _in_a_thread(function: Function, argument: object) -> object:
-    """Run a function in a thread of its own that nobody waits for at the end.
+    """Run a function in a daemon thread of its own.
 
     The event loop's own threads would keep a stopped program alive until the function returns.
     """
@@ -99,7 +99,7 @@ async def _in_a_thread(function: Function, argument: object) -> object:
     def work() -> None:
         # Failure is a value here: a StopIteration can't pass through a future, it would hang.
         result = _attempt(function, argument)
-        # The loop is closed where nobody waits any more.
+        # The loop is closed once no caller waits.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, result)
 
@@ -110,7 +110,7 @@ async def _in_a_thread(function: Function, argument: object) -> object:
 def _attempt(function: Function, argument: object) -> object:
     try:
         return function(argument)
-    except BaseException as error:  # noqa: BLE001 - somebody else's code, in a thread of its own
+    except BaseException as error:  # noqa: BLE001 - user code, in a thread of its own
         return _trouble(error)
 
 
@@ -132,7 +132,7 @@ def _encodable(reply: ModelReply) -> ModelReply:
 
 
 def _sound(reply: ModelReply) -> ModelReply:
-    """Return the reply, if it holds what a reply holds: nobody has looked at its parts yet."""
+    """Return the reply, if its parts are of the right types: user code made them."""
     try:
         msgspec.convert(msgspec.to_builtins(reply), ModelReply)
     except (msgspec.ValidationError, TypeError) as error:
@@ -163,10 +163,10 @@ def load_function(name: str, folder: str | None = None) -> FunctionModel:
     parts = (*module_name.split("."), *path.split("."))
     if not colon or not all(part.isidentifier() for part in parts):
         raise InputError("that isn't the name of a function", _HOW, where)
-    # Behind everything else, so that a file called `json.py` there takes nobody's place.
+    # Behind everything else, so that a file called `json.py` there shadows no module.
     if folder is not None and folder not in sys.path:
         sys.path.append(folder)
-    # The folder is somebody's data: a `__pycache__` in it would be ours.
+    # The folder is the user's data: no `__pycache__` may appear in it.
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         found: Any = importlib.import_module(module_name)

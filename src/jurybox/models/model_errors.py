@@ -117,7 +117,7 @@ def status_error(status: int, refusal: Refusal, *, retry_after: float | None = N
     words = quoted(refusal.message)
     said = f"HTTP {status}: {words}" if words else f"HTTP {status}"
     kind = _RETRY.get(status) or ("unreachable" if status >= 500 else "refused")  # noqa: PLR2004
-    # A quota that is used up stays so until somebody pays, though it comes as a 429.
+    # A quota that is used up stays so until the bill is paid, though it comes as a 429.
     spent = refusal.code == "insufficient_quota"
     retry = kind != "refused" and not spent
     if not retry and kind == "rate-limit":

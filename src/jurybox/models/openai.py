@@ -25,7 +25,7 @@ from jurybox.models.http import (
 )
 from jurybox.models.model_errors import Refusal, measured, quoted, read_refusal, status_error
 from jurybox.models.negotiation import Accepted, Negotiation
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Usage
 
 _PATH: Final = "/chat/completions"
@@ -35,7 +35,7 @@ _BATCHES: Final = "/batches"
 _OPEN_STATES: Final = {"validating", "in_progress", "finalizing", "cancelling"}
 _ENDED_STATES: Final = {"completed", "expired", "cancelled"}
 
-# What a provider does where it is told nothing.
+# A provider's own defaults.
 _DEFAULT_TEMPERATURE: Final = 1.0
 _DEFAULT_TOP_P: Final = 1.0
 
@@ -133,7 +133,7 @@ class OpenAIModel:
             "completion_window": "24h",
             "metadata": {"jurybox_batch": mark},
         }
-        return decode(await self.client.post(_BATCHES, batch), _Batch).id
+        return decode(await self.client.post(_BATCHES, batch), _OpenAIBatch).id
 
     async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
         """Return the batch that has the mark, where there is one."""
@@ -144,7 +144,7 @@ class OpenAIModel:
     async def batch_status(self, batch_id: str) -> BatchStatus:
         """Return the state of a batch."""
         path = f"{_BATCHES}/{quote(batch_id, safe='')}"
-        batch = decode(await self.client.send(HttpCall(path=path)), _Batch)
+        batch = decode(await self.client.send(HttpCall(path=path)), _OpenAIBatch)
         answered = batch.request_counts.completed + batch.request_counts.failed
         if batch.status in _OPEN_STATES:
             return BatchStatus(state="open", answered=answered)
@@ -162,7 +162,7 @@ class OpenAIModel:
 
     def batch_answer(self, line: bytes) -> bytes:
         """Return the body of the answer in a line of the results."""
-        result = decode_body(line, _BatchLine)
+        result = decode_body(line, _OpenAIBatchLine)
         if result.response is None:
             raise _unanswered(result.error or _BatchError())
         body = bytes(result.response.body)
@@ -267,21 +267,21 @@ def _sent(payload: Mapping[str, object]) -> Generation:
 def _usage(usage: object) -> Usage:
     if not isinstance(usage, dict):
         return Usage()
-    told = cast("dict[str, object]", usage)
-    details = told.get("prompt_tokens_details")
+    reported = cast("dict[str, object]", usage)
+    details = reported.get("prompt_tokens_details")
     known = cast("dict[str, object]", details) if isinstance(details, dict) else {}
     return Usage(
-        input_tokens=count_of(told.get("prompt_tokens")),
-        output_tokens=count_of(told.get("completion_tokens")),
+        input_tokens=count_of(reported.get("prompt_tokens")),
+        output_tokens=count_of(reported.get("completion_tokens")),
         cached_tokens=count_of(known.get("cached_tokens")),
     )
 
 
 def _model_time(answer: HttpAnswer, timings: object) -> float | None:
     """Return the milliseconds that the model took, as OpenAI or else llama.cpp tells them."""
-    told = measured(answer.headers.get("openai-processing-ms"))
-    if told is not None or timings is None:
-        return told
+    reported = measured(answer.headers.get("openai-processing-ms"))
+    if reported is not None or timings is None:
+        return reported
     try:
         times = msgspec.convert(timings, _Timings)
     except msgspec.ValidationError:
@@ -297,7 +297,7 @@ class _File(msgspec.Struct):
     id: str
 
 
-class _BatchCounts(msgspec.Struct):
+class _OpenAICounts(msgspec.Struct):
     completed: int = 0
     failed: int = 0
 
@@ -311,13 +311,13 @@ class _BatchErrors(msgspec.Struct):
     data: list[_BatchError] | None = None
 
 
-class _Batch(msgspec.Struct):
+class _OpenAIBatch(msgspec.Struct):
     id: str
     status: str = ""
     output_file_id: str | None = None
     error_file_id: str | None = None
     errors: _BatchErrors | None = None
-    request_counts: _BatchCounts = msgspec.field(default_factory=_BatchCounts)
+    request_counts: _OpenAICounts = msgspec.field(default_factory=_OpenAICounts)
 
 
 class _BatchResponse(msgspec.Struct):
@@ -325,7 +325,7 @@ class _BatchResponse(msgspec.Struct):
     body: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _BatchLine(msgspec.Struct):
+class _OpenAIBatchLine(msgspec.Struct):
     response: _BatchResponse | None = None
     error: _BatchError | None = None
 

@@ -89,7 +89,7 @@ class ReplayModel:
 
     A request is looked up as it is; if there is none such, then without regard to the model's name,
     because a file replayed as ``replay/FILE`` was recorded under another. What several models
-    answered can't be told apart in this way, and is refused.
+    answered can't be distinguished in this way, and is refused.
     """
 
     def __init__(self, file: str | PathLike[str]) -> None:

@@ -1,4 +1,4 @@
-"""A model that says what it is told to: the double for tests, yours and ours."""
+"""A model with scripted replies: the test double, for your tests too."""
 
 from collections.abc import Callable, Iterable
 

@@ -94,7 +94,7 @@ def gather(
             slowest.add(number, result)
         return Attention(
             samples=samples,
-            concerns=_concerns(store, run, notice.told()),
+            concerns=_concerns(store, run, notice.describe()),
             worst=worst.samples(store, run),
             slowest=slowest.samples(store, run),
         )

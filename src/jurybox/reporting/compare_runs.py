@@ -30,7 +30,7 @@ from jurybox.reporting.run_diff import (
 from jurybox.reporting.stored import reading, rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLE_SCORE, SAMPLES
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
 from jurybox.statistics.metric_differences import (

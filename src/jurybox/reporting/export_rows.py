@@ -25,7 +25,7 @@ from jurybox.engine.replay import grouped
 from jurybox.errors import InputError
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Response, Row
 from jurybox.scoring.sample_result import SampleResult
 

@@ -11,7 +11,7 @@ from jurybox.reporting.metric_text import MISSING, exact, key_metric, metrics_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
 
 # What no page should get: it may move the cursor, hide text or turn its direction.

@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.documents.numbers import show_number
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, SAMPLES, run_metrics
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 
 MISSING: Final = "-"
 _DECIMALS: Final = 4

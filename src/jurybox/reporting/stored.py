@@ -14,7 +14,7 @@ from jurybox.engine.replay import StoredResponses
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.rubric import parse_rubric
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Row, Sample
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.scoring.rules import AutomatedReport

@@ -6,7 +6,7 @@ from jurybox.calibration.gold import JudgeVerdict
 from jurybox.judging.evaluation_report import Confidence
 from jurybox.judging.verdict import Side
 from jurybox.review.reviews import Circumstances, HumanVerdict, Order, Queue, Review
-from jurybox.rubric.model import Criterion
+from jurybox.rubric.rubric_model import Criterion
 from jurybox.sample import Response, Turn
 
 

@@ -9,7 +9,7 @@ from jurybox.documents.document_text import CONTROL
 from jurybox.errors import InputError
 from jurybox.judging.verdict import SIDES, Side
 from jurybox.review.reviews import ORDERS, QUEUES, HumanVerdict, Order, Queue, Score
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.text_format import listed, nearest
 

@@ -192,7 +192,7 @@ class ActiveReviews(msgspec.Struct, frozen=True, kw_only=True):
 def active_reviews(rows: Iterable[ReviewRow]) -> ActiveReviews:
     """Return what people say, with one look at each row.
 
-    Nobody can withdraw what another person said.
+    A reviewer can't withdraw another reviewer's verdict.
 
     Raises:
         msgspec.DecodeError: one can't be read.

@@ -13,7 +13,7 @@ from jurybox.review.reviews import Order
 _SKIPPABLE: Final = 0.1
 
 FEWEST: Final = 10
-"""So many labels of the random part are needed before a figure is corrected by them."""
+"""The fewest labels of the random part by which a metric is corrected."""
 
 
 def pair_order(run_id: str, number: int, reviewer: str) -> Order:

@@ -10,7 +10,7 @@ from jurybox.rubric.document import (
     parse_rubric_id,
     render_rubric,
 )
-from jurybox.rubric.model import Criterion, Level, Rubric
+from jurybox.rubric.rubric_model import Criterion, Level, Rubric
 from jurybox.rubric.scale import Scale
 
 __all__ = [

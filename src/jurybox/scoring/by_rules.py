@@ -7,7 +7,7 @@ import msgspec
 from jurybox.documents.numbers import show_number
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport, RubricName
 from jurybox.judging.safety import SafetyFinding
-from jurybox.rubric.model import Criterion, Rubric
+from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.sample import Usage
 from jurybox.scoring.rules import AutomatedReport, CriterionScore, FiredRule
 
@@ -24,7 +24,7 @@ _BESIDE: Final = (
     "usage",
     "judges",
 )
-"""What is told of the judge beside its score."""
+"""What is reported of the judge next to its score."""
 
 
 class RulesReport(EvaluationReport, frozen=True, kw_only=True):
@@ -47,8 +47,8 @@ class RulesReport(EvaluationReport, frozen=True, kw_only=True):
         data = super().as_data()
         del data["automated"], data["judge"]
         for criterion, scored in zip(data["criteria"], self.automated.criteria, strict=True):
-            told = msgspec.to_builtins(scored)
-            criterion |= {name: told[name] for name in ("band", "base", "trace")}
+            reported = msgspec.to_builtins(scored)
+            criterion |= {name: reported[name] for name in ("band", "base", "trace")}
         data["band"] = self.automated.band
         if self.judge is not None:
             data["judge"] = _judge_as_data(self.judge)
@@ -139,12 +139,12 @@ def quoted(rule: FiredRule) -> str:
 def _judge_as_data(judge: EvaluationReport) -> dict[str, Any]:
     data = judge.as_data()
     whole = judge.criteria[0] if len(judge.criteria) == 1 else None
-    told: dict[str, Any] = {
+    reported: dict[str, Any] = {
         "score": whole_score(judge),
         "reasoning": None if whole is None else whole.reasoning,
         "fallback": bool(judge.judge_fallback),
         "votes": None if whole is None else list(whole.votes),
     }
     if whole is None:
-        told["criteria"] = data["criteria"]
-    return told | {name: data[name] for name in _BESIDE}
+        reported["criteria"] = data["criteria"]
+    return reported | {name: data[name] for name in _BESIDE}

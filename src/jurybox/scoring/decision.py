@@ -6,7 +6,7 @@ from typing import Final
 from jurybox.documents.numbers import show_number
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import LOWEST_MEAN
-from jurybox.rubric.model import Decision, Rubric
+from jurybox.rubric.rubric_model import Decision, Rubric
 
 Figures = Mapping[str, float | None]
 Groups = Mapping[str, Figures]
@@ -60,7 +60,7 @@ class _Telling:
     def held(self, rules: Iterable[Comparison]) -> Iterator[str]:
         """Yield what comparisons that hold say, all those of one figure in one line.
 
-        The lowest mean is told by the criteria that it is of.
+        The lowest mean is named by its criteria.
         """
         of_figure: dict[str, list[Comparison]] = {}
         for rule in rules:

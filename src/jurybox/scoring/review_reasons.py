@@ -9,7 +9,7 @@ import msgspec
 from jurybox.scoring.sample_result import RuleOutcome, SampleResult
 
 FIRST: Final = 5
-"""So many samples of each kind are noted with a run."""
+"""The most samples of each kind that are noted with a run."""
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class Notice:
                     insort(first, number)
                     del first[self._most :]
 
-    def told(self) -> tuple[Noted, ...]:
+    def describe(self) -> tuple[Noted, ...]:
         """Return what was found, the gravest first."""
         return tuple(
             Noted(kind=name, count=count, first=tuple(self._first[name]))

@@ -1,6 +1,6 @@
 """What a sample is found, filtered and sorted by: a narrow row beside the whole one.
 
-It follows from the sample's result alone. Whoever looks for samples reads this of each of them, and
+It follows from the sample's result alone. A search for samples reads this of each of them, and
 the long texts only of those that are shown.
 """
 
@@ -29,7 +29,7 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     Attributes:
         flags: the sum of its bits of `FLAGS`.
-        urgency: how soon somebody ought to review it: the higher the sooner, 0 is not at all.
+        urgency: how soon it should be reviewed: the higher the sooner, 0 is not at all.
         scenario: as much of it as `label` keeps; the demographic likewise.
         figures: JSON, the figures that the sample has by name, and the ``judge_score``.
 

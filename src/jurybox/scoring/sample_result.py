@@ -18,7 +18,7 @@ from jurybox.judging.report_builder import reported_versions
 from jurybox.judging.verdict import Side
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import MEASURES, SAMPLE_SCORE, TOTAL_SCORE
-from jurybox.rubric.model import Component, Decision, Rubric
+from jurybox.rubric.rubric_model import Component, Decision, Rubric
 from jurybox.sample import Response, Row, Sample, Usage, added_usage
 from jurybox.scoring.by_rules import whole_score
 from jurybox.scoring.rules import AutomatedReport, overall_score

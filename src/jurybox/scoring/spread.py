@@ -13,7 +13,7 @@ import msgspec
 
 from jurybox.judging.evaluation_report import CONFIDENCES
 from jurybox.rubric.metrics import SAMPLE_SCORE
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import UNIT_SCALE, ScoreBins
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.tally import CHUNK, JUDGE_SCORE, MetricColumn
@@ -116,12 +116,12 @@ class SpreadTally:
             for figure in (*self._figures.values(), self._judge):
                 figure.add_up()
 
-    def told(self) -> RunSpreads:
+    def describe(self) -> RunSpreads:
         """Return the spreads of the samples so far."""
         figures = {**self._figures, JUDGE_SCORE: self._judge}
-        told = {name: each.told() for name, each in figures.items()}
+        reported = {name: each.describe() for name, each in figures.items()}
         return RunSpreads(
-            figures={name: each for name, each in told.items() if each is not None},
+            figures={name: each for name, each in reported.items() if each is not None},
             confidence=dict(self._confidence),
             stable=dict(self._stable),
             votes={
@@ -149,7 +149,7 @@ class _Figure(MetricColumn):
         self._counts.update(map(self._bins.place, self._fresh))
         super().add_up()
 
-    def told(self) -> FigureSpread | None:
+    def describe(self) -> FigureSpread | None:
         """Return the spread; None without a value."""
         mean = self.statistic("mean")
         if mean is None:

@@ -10,7 +10,7 @@ import msgspec
 
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import AGGREGATE_SCORE
-from jurybox.rubric.model import Decision, Rubric
+from jurybox.rubric.rubric_model import Decision, Rubric
 from jurybox.sample import added_usage
 from jurybox.scoring.decision import decision_reasons
 from jurybox.scoring.review_reasons import Noted, Notice
@@ -199,8 +199,8 @@ class RunTally:
             reported=reported,
             versions_changed=any(len(versions) > 1 for versions in reported.values()),
             quality_level=self._quality_level(figures),
-            attention=self._notice.told(),
-            spreads=self._spread.told(),
+            attention=self._notice.describe(),
+            spreads=self._spread.describe(),
         )
 
     def _quality_level(self, figures: Figures) -> str | None:

@@ -23,12 +23,12 @@ from jurybox.rubric.metrics import (
     Share,
     Statistic,
 )
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import SampleResult
 
 JUDGE_SCORE: Final = "judge_score"
 CHUNK: Final = 1024
-"""So many samples are taken in before their values are added up."""
+"""The number of samples after which their values are added up."""
 _LARGEST: Final = 1e140  # the square of a larger number may be none
 
 Figures = dict[str, float | None]
@@ -139,7 +139,7 @@ class MetricTally:
         self._judge = MetricColumn()
         wheres = [each.where for each in formulas if isinstance(each, Share | Ratio)]
         self._held: dict[Comparison, int] = dict.fromkeys(wheres, 0)
-        self._told: dict[Comparison, int] = dict.fromkeys(wheres, 0)
+        self._reported: dict[Comparison, int] = dict.fromkeys(wheres, 0)
         self.samples = self._judged = 0
         self._flags: dict[str, int] = dict.fromkeys(RATES, 0)
 
@@ -153,7 +153,7 @@ class MetricTally:
         for where in self._held:
             value = result.figures.get(where.name)
             if value is not None:
-                self._told[where] += 1
+                self._reported[where] += 1
                 self._held[where] += where.passes(value)
         self._judged += result.judged and result.votes_valid > 0
         if result.judge_score is not None:
@@ -194,17 +194,17 @@ class MetricTally:
             figures["pass_rate"], counts["pass_rate"] = None, 0
         # Of the samples that a judge replied to: the others have no reply to be read (C15).
         fallen = self._flags["judge_fallback_rate"]
-        told = self._judged if self._rubric.protocol.fallback_score is not None else 0
-        figures["judge_fallback_rate"] = fallen / told if told else None
-        counts["judge_fallback_rate"] = told
+        reported = self._judged if self._rubric.protocol.fallback_score is not None else 0
+        figures["judge_fallback_rate"] = fallen / reported if reported else None
+        counts["judge_fallback_rate"] = reported
 
     def _value(self, formula: Formula) -> tuple[float | None, int]:
         match formula:
             case Statistic(by=by, of=of):
                 return self._columns[of].statistic(by), self._columns[of].count
             case Share(where=where):
-                told = self._told[where]
-                return self._held[where] / told if told else None, told
+                reported = self._reported[where]
+                return self._held[where] / reported if reported else None, reported
             case Ratio(of=of, where=where):
                 column = self._columns[of]
                 if not column.count:

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from jurybox.rubric.metrics import SAMPLE_SCORE
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.statistics.bootstrap import DEFAULT, Resampling
 from jurybox.statistics.paired_comparison import PairedComparison, adjusted, compare_paired

@@ -5,7 +5,7 @@ of weights for the cells of the raters' table.
 
 Cohen's kappa is ``1 - D / E``: the observed disagreement ``D`` over the disagreement ``E`` of two
 independent raters with the same rates. Disagreeing costs 1 (plain), the distance of the two scores
-(linear) or its square (quadratic). Distances are those of the scores *as declared*: where nobody
+(linear) or its square (quadratic). Distances are those of the scores *as declared*: where no one
 gave a 3, a 2 and a 4 are still two apart. A continuous scale has weighted kappas as well (the
 quadratic one is then Lin's concordance coefficient).
 

@@ -11,7 +11,7 @@ def open_store(url: str, *, create: bool = True, patience: float = PATIENCE) -> 
     Args:
         url: the path of an SQLite file, ``sqlite:///PATH`` or ``postgresql://...``.
         create: make the store where there is none yet; a command that only reads says no.
-        patience: how many seconds to wait for somebody who has locked it.
+        patience: how many seconds to wait for a lock.
 
     Raises:
         InputError: that is no address of a store, or what is there is none that can be used.

@@ -46,7 +46,7 @@ class Database(Protocol):
 
     Attributes:
         name: how the store is called in messages; never with a password.
-        patience: the seconds to wait for somebody who has locked it.
+        patience: the seconds to wait for a lock.
         text_type: how its columns are declared whose texts are compared byte by byte.
         figure: what it takes for the number of a sample's figure, by its name; NULL without one.
         like: its operator that compares a text with a pattern, and knows no case of ASCII letters.
@@ -80,11 +80,11 @@ class Database(Protocol):
         ...
 
     def lock_schema(self, session: DatabaseSession) -> None:
-        """Let nobody else change the tables until the transaction ends."""
+        """Lock the tables until the transaction ends."""
         ...
 
     def claim(self, run_id: str) -> AbstractContextManager[bool]:
-        """Hold a run until the block, or the process, ends; False where somebody else has it."""
+        """Hold a run until the block, or the process, ends; False where another process has it."""
         ...
 
     def trouble(self, error: Exception) -> Trouble | None:
@@ -118,12 +118,12 @@ def telling(database: Database) -> Generator[None]:
         trouble = _trouble(database, error)
         if trouble is None:
             raise
-        told = error_of(trouble, database.name, database.patience)
+        reported = error_of(trouble, database.name, database.patience)
         try:
-            raise told from None
+            raise reported from None
         finally:
-            # The driver's error knows the password, and whoever keeps this one would keep that.
-            told.__context__ = None
+            # The driver's error holds the password; chaining it would keep that.
+            reported.__context__ = None
 
 
 def _trouble(database: Database, error: Exception) -> Trouble | None:

@@ -45,7 +45,7 @@ _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name N
 # Requests are long: in pages of 16 KB a row of 20 KB takes half of the time. A file that is there
 # keeps its own. The rest is left as SQLite has it. A longer log or a larger cache gained nothing in
 # 24,000 rows. With the file mapped into memory, rows of 9 KB are read in half of the time, some
-# 10 us each; but then a disk that can't be read ends the process, and nobody is told why.
+# 10 us each; but then a disk that can't be read ends the process without a message.
 _SETTINGS: Final = (
     "PRAGMA page_size = 16384",
     "PRAGMA synchronous = FULL",
@@ -112,7 +112,7 @@ class SqliteSession:
 
 @lru_cache(maxsize=64)
 def _for_rows(statement: str, count: int) -> str:
-    """Return a statement that inserts so many rows instead of one."""
+    """Return a statement that inserts several rows instead of one."""
     head, row, rest = re.split(r"(\(\?[ ,?]*\))", statement)
     return f"{head}{', '.join([row] * count)}{rest}"
 
@@ -228,7 +228,7 @@ class SqliteDatabase:
         try:
             yield True
         finally:
-            # Removed while it is locked; whoever opened it meanwhile sees that, and makes another.
+            # Removed while it is locked; a process that opened it meanwhile sees that, and makes another.
             file.unlink(missing_ok=True)
             os.close(descriptor)
 
@@ -274,7 +274,7 @@ def _require_file(file: Path, name: str, *, create: bool) -> None:
 
 
 def _lock(file: Path) -> int | None:
-    """Return a descriptor of the file, locked; None where somebody else has locked it."""
+    """Return a descriptor of the file, locked; None where another process has locked it."""
     while True:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:

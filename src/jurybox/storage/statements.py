@@ -40,7 +40,7 @@ class Paged(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """A question with many answers.
 
     Attributes:
-        statement: asks for so many after a key; its values are the run, the key, the last sample
+        statement: asks for N rows after a key; its values are the run, the key, the last sample
             that may be among them, and the size.
         kind: what a page is made of.
         key: the key of an answer; each is greater than the one before.

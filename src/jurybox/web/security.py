@@ -149,7 +149,7 @@ class Guard:
 class _AnyAddress(TrustedHostMiddleware):
     """Takes any IP address as host: where the server listens on all, each of them is its own.
 
-    Whoever owns a name can make it lead here; an address can't be made to.
+    The owner of a name can make it point here; an address can't be made to.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -171,7 +171,7 @@ async def _with_headers(request: Request, call_next: RequestResponseEndpoint) ->
     began = time.perf_counter()
     try:
         response = await call_next(request)
-    except Exception as error:  # noqa: BLE001 - nobody outside ever sees a traceback
+    except Exception as error:  # noqa: BLE001 - no client ever sees a traceback
         response = answer_to(request, error)
     is_text = response.headers.get("content-type", "").startswith("text/plain")
     kept = request.url.path.startswith("/static/")

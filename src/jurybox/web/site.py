@@ -33,7 +33,7 @@ _NO_TELEMETRY: Final[TelemetryConfig] = {
 
 
 def application(settings: ServeSettings) -> FastAPI:
-    """Return the application; whoever serves it closes the store."""
+    """Return the application; the caller closes the store."""
     guard = Guard(settings)
     app = _Application(
         title="jurybox",
@@ -65,7 +65,7 @@ class _Application(FastAPI):
 def warm(app: FastAPI) -> None:
     """Load what the first page would otherwise wait for, and look at the newest run."""
     warm_up()
-    # Whoever asks for the page is shown what is wrong.
+    # The page shows what is wrong.
     with contextlib.suppress(JuryboxError):
         warm_newest(app.state.place)
 

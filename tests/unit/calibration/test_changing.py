@@ -18,7 +18,7 @@ from jurybox.calibration.rubric_changes import (
     written,
 )
 from jurybox.judging.prompts import rubric_text
-from jurybox.rubric.model import Criterion, Rubric
+from jurybox.rubric.rubric_model import Criterion, Rubric
 
 
 def criterion(of: Rubric) -> Criterion:

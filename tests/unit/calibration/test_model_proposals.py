@@ -14,7 +14,7 @@ from jurybox.calibration.tuning_loop import ToPropose, Unusable
 from jurybox.engine.driver import drive_sync
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.flow import Defect
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 
 RUBRIC = rubric()
 CHANGE = {

@@ -7,7 +7,7 @@ from jurybox.calibration.gold import Gold, GoldCase, JudgeVerdict
 from jurybox.calibration.judge_comparison import Options, compare
 from jurybox.calibration.proposals import Proposal, propose
 from jurybox.calibration.rubric_changes import EXAMPLES, GUIDANCE, written
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 
 RUBRIC = rubric()
 LEVELS = RUBRIC.criteria[0].levels

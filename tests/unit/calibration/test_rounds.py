@@ -21,7 +21,7 @@ from jurybox.calibration.tuning_loop import (
     improve,
 )
 from jurybox.judging.prompts import rubric_text
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.bootstrap import Resampling
 
 SIZES: dict[Part, int] = {"tune": 30, "select": 30, "report": 30}

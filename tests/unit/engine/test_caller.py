@@ -10,7 +10,7 @@ from jurybox.engine.caller import Callers, Limits, SystemClock
 from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import Failure, FailureKind, ModelReply, ModelRequest, Outcome
 from jurybox.models.scripted import Line, ScriptedModel
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn
 
 REQUEST = ModelRequest(

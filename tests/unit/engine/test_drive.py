@@ -9,7 +9,7 @@ import pytest
 from jurybox.engine.driver import drive, drive_sync
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.flow import Defect, Flow, ReaskPolicy, Unscored, ask, together
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn
 
 

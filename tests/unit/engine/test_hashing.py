@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jurybox.engine.records import ENCODER, columns_hash, framed, request_hash, text_hash
 from jurybox.judging.exchange import Frame, ModelRequest
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn
 
 OWN = st.text() | st.text(st.characters(categories=["Cs", "L"]))

@@ -6,7 +6,7 @@ import stores
 from jurybox.engine.records import ENCODER, outcome_text
 from jurybox.engine.replay import ByThread
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn
 
 

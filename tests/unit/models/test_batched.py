@@ -14,7 +14,7 @@ from jurybox.models.batch_provider import BatchStatus, Pace
 from jurybox.models.batched import BatchedModel, BatchLog
 from jurybox.models.http import HttpAnswer, HttpCall
 from jurybox.models.negotiation import Accepted, Negotiation
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn
 
 QUICK = Pace(idle=0.02, first=0.0)

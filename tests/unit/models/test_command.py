@@ -21,7 +21,7 @@ from jurybox.errors import InputError
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
 from jurybox.models import command as command_module
 from jurybox.models.command import CommandModel
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn, Usage
 
 REQUEST = ModelRequest(

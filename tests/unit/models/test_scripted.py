@@ -7,7 +7,7 @@ import pytest
 from jurybox.engine.ports import ModelError
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.models.scripted import ScriptedModel
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn
 
 REQUEST = ModelRequest(

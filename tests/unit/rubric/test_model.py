@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from jurybox.rubric import Criterion, Level, Rubric, Scale
-from jurybox.rubric.model import Band, Indicators
+from jurybox.rubric.rubric_model import Band, Indicators
 
 UNIT = Scale(low=0.0, high=1.0, continuous=True)
 HALVES = (

@@ -22,7 +22,7 @@ def noticed(*results: tuple[int, SampleResult], most: int = FIRST) -> tuple[Note
     notice = Notice(most)
     for number, result in results:
         notice.add(number, result)
-    return notice.told()
+    return notice.describe()
 
 
 def test_each_kind_is_told_from_the_others_and_the_gravest_comes_first() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.rubric.model import Criterion, Rubric
+from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.spread import FigureSpread, RunSpreads, SpreadTally
@@ -34,7 +34,7 @@ def spread_of(*results: SampleResult, repeats: int = 1) -> RunSpreads:
     tally = SpreadTally(RUBRIC)
     for place, result in enumerate(results):
         tally.add(result, place % repeats)
-    return tally.told()
+    return tally.describe()
 
 
 def one(name: str, *values: float, repeats: int = 1) -> FigureSpread:
@@ -121,7 +121,7 @@ def test_which_repeat_comes_first_changes_nothing() -> None:
         tally = SpreadTally(RUBRIC)
         for value, repeat in each:
             tally.add(scored(tone=value), repeat)
-        told.append(tally.told())
+        told.append(tally.describe())
     assert told[0] == told[1]
     assert told[0].figures["tone"].independent == 3
 

@@ -1,4 +1,4 @@
-"""A judge that asks nobody: it compares words, so that the suite runs without a key or a network.
+"""A judge without a model: it compares words, so that the suite runs without a key or a network.
 
 It stands in for a model until you name one in suite.yaml. It knows words and no meaning: a right
 answer in other words counts as wrong, and a wrong one in the context's own words as faithful.

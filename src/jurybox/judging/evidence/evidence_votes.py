@@ -21,7 +21,7 @@ from jurybox.judging.flow import Answer, Flow, Unscored
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.protocol import Judging, Seat
 from jurybox.judging.verdict import Preference, Remarks, Scores, Side
-from jurybox.rubric.model import Criterion, Rubric, weighted_mean
+from jurybox.rubric.rubric_model import Criterion, Rubric, weighted_mean
 from jurybox.sample import Sample
 
 
@@ -125,7 +125,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
         """How far the first place leads whichever answer has it, in log-odds."""
         return (logit(self.with_a_first) + logit(self.with_b_first)) / 2
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Say what was found, and how far the order alone moved it."""
         return (
             "Asked which is better, the model names the first answer with probability"
@@ -146,7 +146,7 @@ def compare(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Uns
         return gathered
     readings = gathered.readings
     compared = Compared(with_a_first=readings.of[straight], with_b_first=readings.of[swapped])
-    alone = _alone(judging, gathered.evidence, compared.told(), seat)
+    alone = _alone(judging, gathered.evidence, compared.describe(), seat)
     together = _together(compared, alone)
     stable = alone.winner == together.winner or "tie" in {alone.winner, together.winner}
     decided = alone.winner if alone.winner != "tie" else _side(compared.lead, _LEAST_TIEBREAK)
@@ -194,7 +194,7 @@ def _alone(
 
 
 def _both(a: Evidence, b: Evidence, compared: str) -> str:
-    return f"A: {a.told()}\nB: {b.told()}\n{compared}"
+    return f"A: {a.describe()}\nB: {b.describe()}\n{compared}"
 
 
 def _together(compared: Compared, alone: Preference) -> Preference:
@@ -203,7 +203,7 @@ def _together(compared: Compared, alone: Preference) -> Preference:
         winner=_side(compared.lead, _LEAST_COMPARISON),
         preferences=alone.preferences,
         remarks=Remarks(
-            reasoning=dict.fromkeys(alone.preferences, compared.told()),
+            reasoning=dict.fromkeys(alone.preferences, compared.describe()),
             bias_checklist={},
             extra={"lead_of_a": round(compared.lead, 6), "position_bias": round(compared.bias, 6)},
         ),
@@ -226,7 +226,7 @@ def examine(
         return gathered
     (evidence,) = gathered.evidence
     # The findings are complete before any of them becomes a score (E4).
-    reasoning = {name: each.told() for name, each in evidence.items()}
+    reasoning = {name: each.describe() for name, each in evidence.items()}
     shares = [evidence[each.id].share for each in criteria]
     scored = judging.scored
     if scored != criteria:

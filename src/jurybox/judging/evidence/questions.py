@@ -202,7 +202,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     share: float
     strength: float
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Return the findings as a reasoning."""
         return " ".join(self.findings)
 

@@ -27,7 +27,7 @@ from jurybox.judging.evidence.text_overlap import Vocabulary, statements
 from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
 from jurybox.judging.flow import Flow, Unscored
 from jurybox.judging.protocol import Seat
-from jurybox.rubric.model import Criterion
+from jurybox.rubric.rubric_model import Criterion
 from jurybox.sample import Sample, Turn
 
 _OWN_ANSWER_PROMPTS: Final = (
@@ -95,7 +95,7 @@ class AgainstAnswer(msgspec.Struct, frozen=True):
     beside: Probe
     alone: Probe
 
-    def told(self, answers: Answers) -> str:
+    def describe(self, answers: Answers) -> str:
         """Return the question and both of its answers."""
         return (
             f"{self.beside.question} Yes: {shown(answers[self.beside])}; without it:"
@@ -167,7 +167,7 @@ def _conclude_context(
     own: str, asked: AgainstAnswer, whole: Probe, claims: dict[Probe, str], answers: Answers
 ) -> Evidence:
     findings = [
-        f'By the text the model itself answers: "{own}" Beside that: {asked.told(answers)}',
+        f'By the text the model itself answers: "{own}" Beside that: {asked.describe(answers)}',
         f"Beside the text: {answered(whole.question, answers[whole])}",
     ]
     findings += [
@@ -201,7 +201,7 @@ def _conclude_reference(
     asked: AgainstAnswer, said: Mapping[str, float], answers: Answers
 ) -> Evidence:
     right = asked.agreement(answers, _REFERENCE_PLAUSIBLE) + min(said.values(), default=1.0)
-    findings = [f"Beside the reference: {asked.told(answers)}"]
+    findings = [f"Beside the reference: {asked.describe(answers)}"]
     findings += [
         f'Of the reference: "{each}" ({share:.0%} of its words are in the answer).'
         for each, share in said.items()

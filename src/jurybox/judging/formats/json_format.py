@@ -15,7 +15,7 @@ from jurybox.judging.formats.reply_format import (
     object_schema,
 )
 from jurybox.judging.verdict import SIDES, Preference, Remarks, Scores, Side
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 
 CHECKLIST: Final = "bias_checklist"

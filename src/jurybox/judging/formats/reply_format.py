@@ -8,7 +8,7 @@ import msgspec
 
 from jurybox.judging.flow import Defect, ReaskPolicy
 from jurybox.judging.verdict import Preference, Scores, Side
-from jurybox.rubric.model import Criterion, Rubric
+from jurybox.rubric.rubric_model import Criterion, Rubric
 
 V = TypeVar("V")
 

@@ -8,7 +8,7 @@ from jurybox.documents.numbers import read_number, show_number
 from jurybox.judging.flow import Defect
 from jurybox.judging.formats.reply_format import ReplyForm, ReplyFormat
 from jurybox.judging.verdict import Remarks, Scores, Side
-from jurybox.rubric.model import Criterion, Rubric
+from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.rubric.scale import Scale
 
 # On the line of the label: a number further down may count something else.

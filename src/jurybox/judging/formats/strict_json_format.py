@@ -14,7 +14,7 @@ from jurybox.judging.formats.reply_format import (
     object_schema,
 )
 from jurybox.judging.verdict import Remarks, Scores, Side
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 
 _RATIONALE: Final = "rationale"

@@ -71,7 +71,7 @@ class _Tokens(msgspec.Struct):
     content: list[_Token] = []
 
 
-class _Choice(msgspec.Struct):
+class _LlamaChoice(msgspec.Struct):
     text: str
     logprobs: _Tokens | None = None
     finish_reason: str | None = None
@@ -82,14 +82,14 @@ class _Usage(msgspec.Struct):
     completion_tokens: int
 
 
-class _Timings(msgspec.Struct):
+class _LlamaTimings(msgspec.Struct):
     cache_n: int
 
 
 class _Event(msgspec.Struct):
-    choices: list[_Choice] | None = None
+    choices: list[_LlamaChoice] | None = None
     usage: _Usage | None = None
-    timings: _Timings | None = None
+    timings: _LlamaTimings | None = None
 
 
 class AnswerStream:

@@ -14,7 +14,7 @@ from jurybox.rubric.metrics import (
     Share,
     Statistic,
 )
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.spread import MEASURED, Bin, FigureSpread
 from jurybox.scoring.summary import Conclusion
 from jurybox.scoring.tally import JUDGE_SCORE

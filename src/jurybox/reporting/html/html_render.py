@@ -1,4 +1,4 @@
-"""From a page's data to HTML; Jinja2 is loaded by nobody else."""
+"""Render a page's data as HTML; only this module loads Jinja2."""
 
 import base64
 import hashlib
@@ -16,7 +16,7 @@ from jurybox.reporting.html.people import People, people_of
 from jurybox.reporting.html.sample_panels import cards, independence, order_metrics, unstable_pairs
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
 
 if TYPE_CHECKING:
@@ -158,13 +158,13 @@ def html_report(
 
 def _calibrated(said: object, people: People | None) -> Calibrated:
     """Return what ``show --json`` says of the calibration as a line."""
-    told = cast("Mapping[str, Any] | None", said)
-    if told is None:
+    reported = cast("Mapping[str, Any] | None", said)
+    if reported is None:
         known = people is not None and bool(people.against)
         return Calibrated(line=_REVIEWED if known else _NEVER, holds=False)
-    if "trouble" in told:
-        return Calibrated(line=str(told["trouble"]), holds=False)
-    return Calibrated(line=str(told["text"]), holds=not told["stale"])
+    if "trouble" in reported:
+        return Calibrated(line=str(reported["trouble"]), holds=False)
+    return Calibrated(line=str(reported["text"]), holds=not reported["stale"])
 
 
 def jury_agreement(store: Store, run: RunRow) -> JuryAgreement | None:
@@ -187,5 +187,5 @@ def jury_agreement(store: Store, run: RunRow) -> JuryAgreement | None:
 
 
 def _people(said: object) -> People | None:
-    told = cast("Mapping[str, Any] | None", said)
-    return None if told is None else people_of(told)
+    reported = cast("Mapping[str, Any] | None", said)
+    return None if reported is None else people_of(reported)

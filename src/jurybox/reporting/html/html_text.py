@@ -18,7 +18,7 @@ from jurybox.reporting.metric_text import MISSING, cut, shown
 from jurybox.statistics.estimates import Interval
 
 NAME: Final = 80
-"""So many characters of a name are shown."""
+"""The most characters of a name shown."""
 
 _TITLE: Final = 1000
 _SHORT: Final = 320

@@ -1,6 +1,6 @@
 """A run's page as plain data, from the run's own row: no sample is read for it.
 
-What takes samples, the worst of them and their reasoning, comes in as extras, where somebody has
+What takes samples, the worst of them and their reasoning, comes in as extras, where the caller has
 looked for it.
 """
 
@@ -32,7 +32,7 @@ from jurybox.reporting.html.sample_panels import Independence, OrderMetric, Samp
 from jurybox.reporting.metric_text import metrics_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.tally import JUDGE_SCORE
 from jurybox.statistics.jury_agreement import JuryAgreement
 
@@ -165,10 +165,10 @@ def run_page(
     summary, estimates = view.summary, RunMetrics(view.conclusion, rubric)
     criteria = _criteria(rubric, estimates)
     position = position_of(view, rubric)
-    told = {each.mean.name for each in criteria} | {SAMPLES}
+    reported = {each.mean.name for each in criteria} | {SAMPLES}
     if position is None or (position.stable is None and view.conclusion.spreads):
         # Where nothing was compared in two orders, a zero would look like praise.
-        told.add(UNSTABLE_RATE)
+        reported.add(UNSTABLE_RATE)
     repeats: Mapping[str, Any] = summary.get("repeats") or {}
     return RunPage(
         run_id=view.run_id,
@@ -192,7 +192,7 @@ def run_page(
         figures=tuple(
             estimates.of(figure.name)
             for figure in metrics_of(summary, rubric)
-            if figure.name not in told
+            if figure.name not in reported
         ),
         older=view.conclusion.spreads is None,
         scores=score_distributions(rubric, estimates),

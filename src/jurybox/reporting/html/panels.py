@@ -11,13 +11,13 @@ from jurybox.reporting.metric_text import key_metric
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import wilson
 
 MOST: Final = 100
-"""So many groups are shown."""
+"""The most groups shown."""
 
 _UNSTABLE: Final = "unstable_rate"
 
@@ -224,7 +224,7 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def jury_of(view: RunView) -> Jury | None:
-    """Return how far the judges agree; None where nobody judged."""
+    """Return how far the judges agree; None without judges."""
     judges: str | None = view.metadata.get("evaluator_model_id")
     if not judges:
         return None
@@ -249,23 +249,28 @@ def position_of(view: RunView, rubric: Rubric) -> Position | None:
     winners: dict[str, Any] = view.summary.get("winners") or {}
     spreads = view.conclusion.spreads
     stable = {} if spreads is None else spreads.stable
-    told = sum(stable.values())
-    if not winners and not told:
+    reported = sum(stable.values())
+    if not winners and not reported:
         return None
     n = sum(winners.values())
     repeats: int = view.summary.get("repeats", {}).get("n", 1)
     unstable = stable.get("unstable", 0)
     return Position(
-        stable=stable.get("stable", 0) if told else None,
-        n=told or n,
-        interval=wilson(unstable / repeats, told / repeats, LEVEL) if told else None,
+        stable=stable.get("stable", 0) if reported else None,
+        n=reported or n,
+        interval=wilson(unstable / repeats, reported / repeats, LEVEL) if reported else None,
         orders=(
             CountShare(
-                label="same winner in both orders", kind="high", count=told - unstable, n=told
+                label="same winner in both orders",
+                kind="high",
+                count=reported - unstable,
+                n=reported,
             ),
-            CountShare(label="winner changed with the order", kind="low", count=unstable, n=told),
+            CountShare(
+                label="winner changed with the order", kind="low", count=unstable, n=reported
+            ),
         )
-        if told
+        if reported
         else (),
         winners=tuple(
             CountShare(label=side, kind=f"side-{side.lower()}", count=winners.get(side, 0), n=n)

@@ -10,7 +10,7 @@ from jurybox.reporting.html.histograms import Axis, PlottedMetric
 from jurybox.review.selection import FEWEST
 from jurybox.statistics.estimates import Interval
 
-# What the table tells needn't be told again; a line that isn't known is rather told twice.
+# What the table shows isn't repeated; an unknown line is rather shown twice.
 _TABLED: Final = re.compile(r"(?:\w+ against people|people among themselves), ")
 _KAPPA: Final = Axis(low=-1.0, high=1.0, bounded=True)
 _DECIMALS: Final = 4

@@ -26,7 +26,7 @@ from jurybox.rubric.document.blocks import (
     without_closing_hashes,
 )
 from jurybox.rubric.document.outline import RULES_INFO, check_swallowed
-from jurybox.rubric.model import UNLABELED, Indicators, Level
+from jurybox.rubric.rubric_model import UNLABELED, Indicators, Level
 from jurybox.rubric.scale import Scale
 
 SEPARATOR = "<!-- list -->"

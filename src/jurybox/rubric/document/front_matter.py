@@ -20,13 +20,7 @@ from jurybox.documents.findings import Findings, Place
 from jurybox.documents.plain_yaml import Node, Pairs, Scalar, read_yaml
 from jurybox.errors import Unreadable
 from jurybox.rubric.format_names import REPLY_FORMATS
-from jurybox.rubric.model import (
-    EvidenceKind,
-    Generation,
-    OnUnstable,
-    Protocol,
-    ReaskWith,
-)
+from jurybox.rubric.rubric_model import EvidenceKind, Generation, OnUnstable, Protocol, ReaskWith
 from jurybox.rubric.scale import Scale
 from jurybox.text_format import listed, nearest
 

@@ -10,7 +10,7 @@ import msgspec
 
 from jurybox.documents.findings import Findings, Place
 from jurybox.rubric.document.blocks import Block, Body, Fence, Heading, Html, Table, Text
-from jurybox.rubric.model import Section
+from jurybox.rubric.rubric_model import Section
 from jurybox.text_format import closest
 
 CRITERIA: Final = "Criteria"

@@ -21,7 +21,7 @@ from jurybox.rubric.document.criteria import CriterionText
 from jurybox.rubric.document.outline import JUDGE_PROMPT
 from jurybox.rubric.document.render import front_matter, lexicons_text, rules_text
 from jurybox.rubric.format_names import REPLY_FORMATS
-from jurybox.rubric.model import Criterion, Indicators, Rubric, Section
+from jurybox.rubric.rubric_model import Criterion, Indicators, Rubric, Section
 from jurybox.text_format import closest, listed, nearest
 
 CHANGE_KEYS: Final = ("add", "remove")
@@ -229,7 +229,7 @@ def read_base(
     """Return the rubric that a document extends, and its reading with the names of all behind it.
 
     ``chain`` are the keys of the documents on the way here; what is wrong with the base itself is
-    one finding, for it is to be mended there.
+    one finding, because it is fixed there.
     """
     name = fields.text(EXTENDS)
     base = None if name is None else _found(name, fields, find, findings)

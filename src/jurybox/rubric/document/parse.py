@@ -47,7 +47,7 @@ from jurybox.rubric.document.rule_blocks import (
 from jurybox.rubric.document.thresholds import Thresholds, read_thresholds
 from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.metrics import run_metrics, sample_metrics
-from jurybox.rubric.model import Criterion, Rubric
+from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.rubric.rules import Lexicon, Rules
 from jurybox.rubric.scale import Scale
 from jurybox.rubric.template import PLACEHOLDERS, Template

@@ -16,7 +16,7 @@ from jurybox.rubric.document.outline import (
     LEXICONS_INFO,
     RULES_INFO,
 )
-from jurybox.rubric.model import Band, Component, Criterion, Decision, Level, Rubric
+from jurybox.rubric.rubric_model import Band, Component, Criterion, Decision, Level, Rubric
 from jurybox.rubric.rules import (
     Adjustment,
     Condition,

@@ -212,7 +212,7 @@ TOPICS: Final[Mapping[str, NumericSignal]] = {
 }
 
 
-_REACH = 3  # so many words after a "not" are turned around
+_REACH = 3  # words after a "not" that it negates
 _MOST_TURNS = 3  # a mood from long ago is over
 _FADED = 0.5  # what distress of an earlier turn is worth
 
@@ -336,16 +336,16 @@ def _claims(text: str, span: Span) -> Iterator[tuple[str, ...]]:
 
 
 def _was_said(
-    told: Sequence[AbstractSet[str]], before: AbstractSet[str], message: AbstractSet[str]
+    shown_parts: Sequence[AbstractSet[str]], before: AbstractSet[str], message: AbstractSet[str]
 ) -> bool | None:
     """Whether what a claim is about was said before: half of its content words, at least.
 
     It is made up where most of its words are new. None where it is the message that says it: that
     is neither a memory nor an invention.
     """
-    if any(2 * len(each & before) >= len(each) for each in told):
+    if any(2 * len(each & before) >= len(each) for each in shown_parts):
         return True
-    known = any(2 * len(each & (before | message)) >= len(each) for each in told)
+    known = any(2 * len(each & (before | message)) >= len(each) for each in shown_parts)
     return None if known else False
 
 
@@ -361,19 +361,19 @@ def _memories(reading: Conversation, lists: Lists, *, kept: bool) -> Amount:
     for hit in sorted(lists.hits, key=lambda each: (each[1], -each[2])):
         if not claims or hit[1] >= claims[-1][2]:
             claims.append(hit)
-    anybody, user = _heads(reading.before, lists), _heads(reading.told, lists)
+    anybody, user = _heads(reading.before, lists), _heads(reading.from_user, lists)
     message = _heads(reading.heard, lists)
     found: list[Span] = []
     for hit in claims:
         span = hit[1:]
         said: bool | None = bool(reading.messages)  # about nothing: "as we discussed."
         for texts in _claims(text, span):
-            told = [
+            shown_parts = [
                 each for one in texts if (each := _heads(Passage(fold(one), "response"), lists))
             ]
-            if told:
+            if shown_parts:
                 before = user if _YOU in text[span[0] : span[1]] else anybody
-                said = _was_said(told, before, message)
+                said = _was_said(shown_parts, before, message)
                 break
         if said is kept:
             found.append(span)

@@ -11,7 +11,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from jurybox.documents.numbers import show_number
-from jurybox.rubric.model import Criterion, Rubric, weighted_mean
+from jurybox.rubric.rubric_model import Criterion, Rubric, weighted_mean
 from jurybox.rubric.rules import (
     FAMILIES,
     HEARD_LEXICONS,

@@ -7,7 +7,7 @@ import msgspec
 from jurybox.rubric.rules import Source
 
 MOST_QUOTES: Final = 3
-"""So many words are quoted for a condition; a long text may have thousands."""
+"""The most words quoted for a condition; a long text may have thousands."""
 
 # Values without a way back to themselves: `gc=False` spares the collector a look at each of them.
 

@@ -225,7 +225,7 @@ class Passage:
         return lambda name: self.quote_spans(name, spans)
 
     def quote_spans(self, name: str, spans: Sequence[tuple[int, int]]) -> tuple[Quote, ...]:
-        """Quote pieces of the folded text, but none with a digit: it may be somebody's number."""
+        """Quote pieces of the folded text, but none with a digit: it may be a person's number."""
         quotes: list[Quote] = []
         for start, end in spans:
             if _DIGIT.search(self.folded.text, start, end):
@@ -300,7 +300,7 @@ class Conversation(msgspec.Struct, frozen=True, dict=True):
         return Passage(fold(_BETWEEN_TURNS.join(turns)), "earlier")
 
     @cached_property
-    def told(self) -> Passage:
+    def from_user(self) -> Passage:
         """The earlier turns of the user, and the system prompt."""
         turns = (turn.content for turn in self.messages if turn.role != "assistant")
         return Passage(fold(_BETWEEN_TURNS.join(turns)), "earlier")

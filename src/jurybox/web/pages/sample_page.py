@@ -109,18 +109,18 @@ def _responses(record: SampleRecord) -> list[dict[str, Any]]:
     """Return the responses, in pieces where two of them were compared."""
     first, second = record.responses.response, record.responses.response_b
     one = cut_text(first.text, part="response")
-    told: list[dict[str, Any]] = [{"name": "Response", "response": first, "text": one}]
+    reported: list[dict[str, Any]] = [{"name": "Response", "response": first, "text": one}]
     if second is None:
-        return told
+        return reported
     other = cut_text(second.text, part="response-b")
-    told[0]["name"] = "Response A"
-    told.append({"name": "Response B", "response": second, "text": other})
-    # Of the whole texts: what was cut off shifts nothing, and what differs there is told.
+    reported[0]["name"] = "Response A"
+    reported.append({"name": "Response B", "response": second, "text": other})
+    # Of the whole texts: what was cut off shifts nothing, and differences there are shown.
     pieces = word_diff(first.text, second.text)
     if pieces is not None:
-        for each, side in zip(told, pieces, strict=True):
+        for each, side in zip(reported, pieces, strict=True):
             each["pieces"] = cut_pieces(side, LONG)
-    return told
+    return reported
 
 
 def _marking(responses: list[dict[str, Any]]) -> str | None:
@@ -260,9 +260,9 @@ def _said(text: str) -> tuple[CriterionReply, ...]:
         return ()
     if not isinstance(reply, dict):
         return ()
-    told = cast("dict[str, Any]", reply)
-    scores = _object(told.get("scores")) or _object(told.get("preferences"))
-    why = _object(told.get("reasoning"))
+    reported = cast("dict[str, Any]", reply)
+    scores = _object(reported.get("scores")) or _object(reported.get("preferences"))
+    why = _object(reported.get("reasoning"))
     names = [name for name in dict.fromkeys((*scores, *why)) if _is_said(scores.get(name))]
     return tuple(
         CriterionReply(

@@ -11,7 +11,7 @@ from jurybox.engine.ports import Store
 from jurybox.reporting.metric_text import cut
 from jurybox.reporting.stored import damaged, rubric_of
 from jurybox.rubric.metrics import SAMPLE_SCORE
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Row
 from jurybox.scoring.review_reasons import KINDS
 from jurybox.scoring.sample_index import FLAGS, Facets, flag_names

@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.documents.numbers import show_number
 from jurybox.review.review_input import given_number
-from jurybox.rubric.model import Criterion, Level, Rubric
+from jurybox.rubric.rubric_model import Criterion, Level, Rubric
 
 UNTOLD: Final = "none"
 """The value of "can't tell": an answer, and no label."""
@@ -79,7 +79,7 @@ def given_verdict(form: Mapping[str, str], rubric: Rubric, *, pair: bool) -> dic
     preferences = _answers(form, PREFERENCE, rubric, numbers=False)
     data: dict[str, Any] = {"preferences": preferences} if preferences else {}
     winner = form.get(WINNER, "")
-    return {WINNER: _told(winner), **data} if winner else data
+    return {WINNER: _reported(winner), **data} if winner else data
 
 
 def given_fields(data: Mapping[str, Any]) -> dict[str, str]:
@@ -166,12 +166,14 @@ def _answers(
     for criterion in rubric.criteria:
         text = form.get(prefix + criterion.id, "").strip()
         if text:
-            told = _told(text)
-            answers[criterion.id] = given_number(told) if numbers and told is not None else told
+            reported = _reported(text)
+            answers[criterion.id] = (
+                given_number(reported) if numbers and reported is not None else reported
+            )
     return answers
 
 
-def _told(text: str) -> str | None:
+def _reported(text: str) -> str | None:
     return None if text == UNTOLD else text
 
 

@@ -9,7 +9,7 @@ from jurybox.app.review_desk import ReviewDesk
 from jurybox.reporting.metric_text import shown
 from jurybox.review.review_case import Revealed
 from jurybox.review.reviews import HumanVerdict, Review
-from jurybox.rubric.model import Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.web.review.sample_view import TextPart
 
@@ -157,11 +157,11 @@ def tallied(desk: ReviewDesk, reviewer: str) -> tuple[RecentAgreement, ...]:
 
     """
     mine = [each for each in desk.reviews(blind=True) if each.reviewer == reviewer][-_LATELY:]
-    told = [(each.verdict, desk.stored(each.number).judged) for each in mine]
+    reported = [(each.verdict, desk.stored(each.number).judged) for each in mine]
     names = {each.id: each.name for each in desk.rubric.criteria}
-    found = [_tally("Winner", [(said.winner, judged.winner) for said, judged in told])]
+    found = [_tally("Winner", [(said.winner, judged.winner) for said, judged in reported])]
     for name, title in names.items():
-        scores = [(said.scores.get(name), judged.scores.get(name)) for said, judged in told]
+        scores = [(said.scores.get(name), judged.scores.get(name)) for said, judged in reported]
         found.append(_tally(title, scores))
     return tuple(each for each in found if each.of)
 

@@ -118,7 +118,7 @@ class Undone(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """Judges against people so far; null where nobody has reviewed."""
+    """Agreement of judges with people so far; null without reviews."""
 
     standing: dict[str, Any] | None
 
@@ -145,7 +145,7 @@ def review(given: GivenReview, desk: TheDesk) -> Response:
         raise PageError(404, error.problem, error.hint, "number") from None
     shown = Circumstances(queue=given.queue, order=given.order)
     row = desk.submit(given.number, given.reviewer, given.verdict, given.comment, shown=shown)
-    return json_response(_told(read_review(row)))
+    return json_response(_reported(read_review(row)))
 
 
 @router.post("/reviews/undo", responses=answers(Undone))
@@ -190,7 +190,7 @@ def _shown(case: ReviewCase) -> ShownCase:
     )
 
 
-def _told(review: Review) -> ToldReview:
+def _reported(review: Review) -> ToldReview:
     return ToldReview(
         id=review.id,
         number=review.number,

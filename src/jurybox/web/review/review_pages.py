@@ -109,7 +109,7 @@ def submit(visit: TheVisit, number: Number) -> Response:
             case.number, visit.reviewer, verdict, form.get("comment", ""), shown=shown
         )
     except InputError as error:
-        return _form(visit, case, form, problem=_told(visit, error), status=400)
+        return _form(visit, case, form, problem=_reported(visit, error), status=400)
     if visit.goes_straight_on:
         return visit.go(after=case.number, said="saved")
     return visit.go(f"/{case.number}/judged", said="saved")
@@ -209,7 +209,7 @@ def _basis(visit: Visit, case: ReviewCase) -> str:
 def _given_before(visit: Visit, case: ReviewCase) -> dict[str, str]:
     """Return what the form holds when it opens: what the reviewer said, also if they took it back.
 
-    Whoever undoes wants to change one thing of many.
+    A reviewer who undoes usually wants to change one thing.
     """
     made = [row for row in _said(visit, case) if row.action == REVIEW]
     if not made:
@@ -239,7 +239,7 @@ def _outdated(visit: Visit, case: ReviewCase) -> Response | None:
     raise PageError(_CONFLICT, problem, "nothing was saved; open the sample again")
 
 
-def _told(visit: Visit, error: InputError) -> str:
+def _reported(visit: Visit, error: InputError) -> str:
     """Say what is wrong by the criterion's name, not by its id."""
     found = visit.desk.rubric.criterion(error.where)
     where = error.where if found is None else found.name

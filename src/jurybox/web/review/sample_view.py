@@ -1,4 +1,4 @@
-"""A sample as the page shows it to somebody who scores it."""
+"""A sample as a reviewer sees it."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -34,7 +34,7 @@
       if (failed) news.textContent = "";
       failed = false;
       if (progress.version !== panels().dataset.version) {
-        // Somebody who works in the panels with the keyboard keeps the place.
+        // Keyboard focus inside the panels is kept.
         if (!panels().contains(document.activeElement) || progress.status !== "running") {
           await renew();
         }
@@ -43,7 +43,7 @@
           : `The run is ${progress.status}.`;
       }
       if (progress.status === "finished") return;
-      // One that is stopped may be gone on with at any time.
+      // A stopped run may be resumed at any time.
       wait = progress.status === "running" ? pause : stopped;
     } catch {
       failed = true;

@@ -63,17 +63,17 @@
     return input.getAttribute("data-said") || input.value;
   }
 
-  function goOn(told) {
+  function goOn(done) {
     const place = groups.indexOf(current);
     const left = open();
     const next = left.find((group) => groups.indexOf(group) > place) || left[0];
     if (next) {
       turnTo(next);
-      say(`${told}. Next: ${title(next)}.`);
+      say(`${done}. Next: ${title(next)}.`);
     } else {
       const submit = form.querySelector("button[data-submit]");
       submit.focus();
-      say(`${told}. All is scored: Enter submits.`);
+      say(`${done}. All is scored: Enter submits.`);
     }
   }
 
@@ -247,12 +247,12 @@
       number.value = "";
     }
   });
-  // Whoever comes back with the browser's own button finds the keys working.
+  // After the browser's Back button the keys still work.
   window.addEventListener("pageshow", () => {
     gone = false;
   });
 
-  // Marked and not focused: whoever listens to the page begins at its top.
+  // Marked and not focused, so that a screen reader starts at the top of the page.
   mark(open()[0] || groups[0] || null);
   // What is there when a page opens is not read out; what is put there later is.
   if (said && said.textContent.trim()) {

@@ -10,7 +10,7 @@ from jurybox import load_rubric
 from jurybox.judging.evidence.questions import Evidence, Inquiry
 from jurybox.judging.exchange import ModelReply, ModelRequest
 from jurybox.judging.protocol import Judging, Seat
-from jurybox.rubric.model import Criterion, Generation, Rubric
+from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.sample import Response, Sample
 

@@ -18,7 +18,7 @@ from jurybox.judging.evidence.sources import (
     source_for,
 )
 from jurybox.judging.exchange import ModelReply
-from jurybox.rubric.model import Criterion, Indicators, Level
+from jurybox.rubric.rubric_model import Criterion, Indicators, Level
 from jurybox.rubric.scale import Scale
 from jurybox.sample import Sample
 

@@ -8,7 +8,7 @@ import pytest
 from jurybox.judging.exchange import ModelRequest
 from jurybox.models.local.llama import Completion, RequestCancelledError
 from jurybox.models.local.local_model import QueuedRequest, Worker, unload, worker_for
-from jurybox.rubric.model import Generation
+from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn
 
 SOON = 20.0

@@ -5,7 +5,7 @@ import pytest
 
 from jurybox.errors import RubricError
 from jurybox.rubric import Criterion, Rubric, Scale, check_rubric, parse_rubric, render_rubric
-from jurybox.rubric.model import Indicators
+from jurybox.rubric.rubric_model import Indicators
 
 HEAD = "---\nid: x\nversion: 1\nscale: 1-5\n---\n# T\n"
 

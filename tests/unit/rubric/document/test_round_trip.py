@@ -26,7 +26,7 @@ from jurybox.rubric.metrics import (
     run_metrics,
     sample_metrics,
 )
-from jurybox.rubric.model import (
+from jurybox.rubric.rubric_model import (
     Band,
     Component,
     Decision,

@@ -320,7 +320,7 @@ def test_the_end_of_a_queue_is_said(made: Made, anna: Reviewer) -> None:
 
 def test_agreement_is_shown_when_there_is_any(made: Made, anna: Reviewer) -> None:
     del made
-    assert "Nobody has reviewed" in anna.get(f"{DESK}/agreement").text
+    assert "This run has no reviews yet" in anna.get(f"{DESK}/agreement").text
     anna.get(f"{DESK}/name")
     anna.name("Anna")
     anna.send(0, **SCORES)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurybox.rubric.model import Criterion, Level, Rubric
+from jurybox.rubric.rubric_model import Criterion, Level, Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.web.review.form import Field, given_fields, given_verdict, pair_fields, score_fields
 
