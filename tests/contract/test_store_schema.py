@@ -8,7 +8,7 @@ import pytest
 
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage import schema, statements
-from jurybox.storage.database import Database, Session, reading, writing
+from jurybox.storage.database import Database, DatabaseSession, reading, writing
 from jurybox.storage.schema import require_tables
 from jurybox.storage.sqlite import SqliteDatabase
 from jurybox.storage.store import SqlStore
@@ -168,7 +168,7 @@ EXPECTED = {
 }
 
 
-def made_in_sqlite(session: Session, table: str) -> Made:
+def made_in_sqlite(session: DatabaseSession, table: str) -> Made:
     columns = session.rows(f"PRAGMA table_info({table})")
     keys: dict[tuple[int, str], tuple[str, ...]] = {}
     for key, _, other, column, *_ in session.rows(f"PRAGMA foreign_key_list({table})"):
@@ -211,7 +211,7 @@ FROM pg_index WHERE indrelid = ?::regclass AND NOT indisunique
 """
 
 
-def made_in_postgres(session: Session, table: str) -> Made:
+def made_in_postgres(session: DatabaseSession, table: str) -> Made:
     columns = session.rows(COLUMNS, (table,))
     assert {collation for _, kind, _, collation in columns if kind == "text"} == {"C"}
     constraints = session.rows(CONSTRAINTS, (table,))

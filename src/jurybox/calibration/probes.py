@@ -1,8 +1,8 @@
 """Changes to a sample or its rubric that shouldn't move a judge, and some that try to.
 
 Harmless changes leave what is judged as it is: another order of the criteria, other words around
-it, other names of the parts. Injected ones are put behind a response, as an author would who wants a
-better score than the response deserves. Pure functions: a sample in, another one out.
+it, other names of the parts. Injected ones are appended to a response, as an author would who wants
+a better score than the response deserves. Pure functions: a sample in, another one out.
 """
 
 import hashlib

@@ -228,7 +228,7 @@ class SqliteDatabase:
         try:
             yield True
         finally:
-            # Removed while it is locked; a process that opened it meanwhile sees that, and makes another.
+            # Removed while locked; a process that opened it meanwhile notices and makes another.
             file.unlink(missing_ok=True)
             os.close(descriptor)
 

@@ -24,8 +24,8 @@ Change = tuple[int, int, str]
 _APOSTROPHES = "\u2018\u2019\u201b\u02bc"
 _UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff"
 _SEEN = re.compile(f"[^{_UNSEEN}]+")
-# Space other than a single blank, and invisible characters. It begins with a set of characters and not
-# with a choice, because only then is everything else passed over quickly.
+# Space other than a single blank, and invisible characters. It begins with a set of characters and
+# not with a choice, because only then is everything else passed over quickly.
 _ODD = re.compile(rf"[\s{_UNSEEN}](?:(?<! )|(?=[\s{_UNSEEN}]))[\s{_UNSEEN}]*")
 _LINE_BREAK = re.compile("\r\n|[\n\r\v\f\x85\u2028\u2029]")
 # Halves of characters, which no other library takes for text.
