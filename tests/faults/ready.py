@@ -40,7 +40,7 @@ _ROOMS = (
     "jurybox.cli", "jurybox.datasets", "jurybox.judging", "jurybox.judging.evidence",
     "jurybox.judging.formats", "jurybox.models", "jurybox.reporting",
     "jurybox.rubric", "jurybox.rubric.document", "jurybox.engine", "jurybox.scoring",
-    "jurybox.scoring.rules", "jurybox.storage", "jurybox.suite", "jurybox.wiring",
+    "jurybox.scoring.rules", "jurybox.storage", "jurybox.suite",
 )  # fmt: skip
 
 

@@ -21,7 +21,6 @@ from jurybox.models.batch_provider import Pace
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES = 12
 OPENAI, ANTHROPIC = "openai/judge-2025-01-01", "anthropic/judge-2025-01-01"
-MODELS = pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])
 CREATE = {OPENAI: "POST /v1/batches", ANTHROPIC: "POST /v1/messages/batches"}
 
 
@@ -109,11 +108,10 @@ def end_well(server: BatchServer, digest: object) -> None:
     assert complete(server, "verify", "last") == digest
 
 
-@MODELS
 def test_a_run_that_is_killed_while_it_waits_reads_its_batch_when_it_goes_on(
-    server: BatchServer, model: str
+    server: BatchServer,
 ) -> None:
-    write(model)
+    write(OPENAI)
     digest = undisturbed(server)
     server.hold = True
     process = start(server, "run", "suite.yaml", "--batch")
@@ -128,7 +126,7 @@ def test_a_run_that_is_killed_while_it_waits_reads_its_batch_when_it_goes_on(
     assert set(states()) == {"read"}
 
 
-@MODELS
+@pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])
 def test_a_run_that_is_killed_while_it_submits_finds_its_batch_when_it_goes_on(
     server: BatchServer, model: str
 ) -> None:
@@ -145,15 +143,14 @@ def test_a_run_that_is_killed_while_it_submits_finds_its_batch_when_it_goes_on(
     end_well(server, digest)
 
 
-@MODELS
 def test_a_run_that_is_killed_before_the_provider_heard_of_it_submits_it_then(
-    server: BatchServer, model: str
+    server: BatchServer,
 ) -> None:
-    write(model)
+    write(ANTHROPIC)
     digest = undisturbed(server)
-    server.refuse = lambda method, path: 503 if f"{method} {path}" == CREATE[model] else None
+    server.refuse = lambda method, path: 503 if f"{method} {path}" == CREATE[ANTHROPIC] else None
     process = start(server, "run", "suite.yaml", "--batch")
-    server.wait_for_call(CREATE[model])
+    server.wait_for_call(CREATE[ANTHROPIC])
     kill(process)
     assert states() == ["submitting"]
     server.refuse = lambda _method, _path: None

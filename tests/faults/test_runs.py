@@ -5,6 +5,7 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from commands import call
 from judge_server import JudgeServer, general_verdict
+from jurybox.engine.caller import Limits
 
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES = 40
@@ -197,7 +199,7 @@ def test_an_endpoint_that_starts_anew_is_waited_for(judge: JudgeServer) -> None:
     ) as process:
         judge.wait_for(20)
         judge.leave()
-        time.sleep(1.5)
+        time.sleep(0.5)
         with JudgeServer(general_verdict, port=port).running():
             out, err = process.communicate(timeout=120)
     assert process.returncode in {0, 1}, err.decode()
@@ -206,20 +208,26 @@ def test_an_endpoint_that_starts_anew_is_waited_for(judge: JudgeServer) -> None:
     assert summary["evaluator_error_rate"] == 0
 
 
-def test_an_endpoint_that_stays_away_stops_the_run(judge: JudgeServer) -> None:
-    write(120)
-    judge.latency = 0.05
-    with subprocess.Popen(
-        [JURYBOX, "run", "suite.yaml", "--base-url", judge.url, "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
+def test_an_endpoint_that_stays_away_stops_the_run(
+    judge: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def impatient(**given: Any) -> Limits:  # noqa: ANN401 - its fields
+        return Limits(**given, first_delay=0.05, grace=0.5)
+
+    def leave() -> None:
         judge.wait_for(20)
         judge.leave()
-        out, err = process.communicate(timeout=120)
-    assert process.returncode == 3
-    assert "unreachable" in err.decode()
-    summary = json.loads(out)["summary"]
+
+    monkeypatch.setattr("jurybox.app.model_session.Limits", impatient)
+    write(120)
+    judge.latency = 0.05
+    leaving = threading.Thread(target=leave)
+    leaving.start()
+    done = jurybox("run", "suite.yaml", "--base-url", judge.url)
+    leaving.join()
+    assert done.code == 3
+    assert "unreachable" in done.err
+    summary = done.json["summary"]
     assert 0 < summary["samples"] < 120
     assert summary["evaluator_error_rate"] == 0
 
