@@ -53,26 +53,27 @@ def impurities(source: str) -> list[str]:
     return asynchronous(tree) + mentions(tree, NOT_IN_PURE_ROOMS)
 
 
-@pytest.mark.parametrize("path", pure_files(), ids=named)
-def test_a_pure_room_neither_waits_nor_reaches_outside(path: Path) -> None:
-    assert impurities(path.read_text()) == []
+def test_a_pure_room_neither_waits_nor_reaches_outside() -> None:
+    for path in pure_files():
+        assert (named(path), impurities(path.read_text())) == (named(path), [])
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=named)
-def test_no_text_is_ever_executed(path: Path) -> None:
-    assert mentions(ast.parse(path.read_text()), NOWHERE) == []
+def test_no_text_is_ever_executed() -> None:
+    for path in SOURCE.rglob("*.py"):
+        found = mentions(ast.parse(path.read_text()), NOWHERE)
+        assert (named(path), found) == (named(path), [])
 
 
 def test_there_are_pure_rooms_to_scan() -> None:
     assert {"errors.py", "rubric/rubric_model.py"} <= {named(path) for path in pure_files()}
 
 
-@pytest.mark.parametrize("name", sorted(NOT_IN_PURE_ROOMS))
 @pytest.mark.parametrize(
     "offence", ["def f(x):\n    return {}(x)", "alias = {}", "list(map({}, []))"]
 )
-def test_the_scan_finds_a_forbidden_builtin(name: str, offence: str) -> None:
-    assert [found.split(": ")[1] for found in impurities(offence.format(name))] == [name]
+def test_the_scan_finds_a_forbidden_builtin(offence: str) -> None:
+    for name in NOT_IN_PURE_ROOMS:
+        assert [found.split(": ")[1] for found in impurities(offence.format(name))] == [name]
 
 
 @pytest.mark.parametrize(
