@@ -259,12 +259,6 @@ def test_high_agreement_with_a_kappa_near_zero_is_explained(jurybox: Jurybox) ->
     assert "98% of the scores are 0" in done.out
 
 
-def test_one_rater_is_told_that_there_is_nothing_to_compare(jurybox: Jurybox) -> None:
-    done = jurybox("agree", "-", "--scale", "1-5", stdin=lines((1, "a", 2), (2, "a", 3)))
-    assert done.code == 0
-    assert "no item was rated by two raters or more" in done.out
-
-
 def said(jurybox: Jurybox, a: list[int], b: list[int]) -> str:
     rows = lines(*((i, "a", score) for i, score in enumerate(a)))
     rows += b"\n" + lines(*((i, "b", score) for i, score in enumerate(b)))

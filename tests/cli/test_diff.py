@@ -231,9 +231,3 @@ def test_what_cannot_be_done_is_one_line_and_2(
     assert (done.code, done.out) == (2, "")
     assert said in done.err
     assert len(done.err.splitlines()) == 1
-
-
-def test_help_has_examples(jurybox: Callable) -> None:
-    done = jurybox("diff", "--help")
-    assert done.code == 0
-    assert "jurybox diff 20260301-0914 last" in done.out

@@ -104,7 +104,3 @@ def test_labels_that_cannot_be_used_are_one_line_and_2(
     assert (done.code, done.out) == (2, "")
     assert says in done.err
     assert len(done.err.splitlines()) == 1
-
-
-def test_help_has_examples(jurybox: Callable) -> None:
-    assert "jurybox estimate last --gold labels.jsonl" in jurybox("estimate", "--help").out

@@ -396,9 +396,3 @@ def test_there_is_nothing_to_explain_without_rules(jurybox: Callable) -> None:
     done = ask(jurybox, "kind", "--explain")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("general: no rule scores this response")
-
-
-def test_rules_alone_compare_no_two_responses(jurybox: Callable) -> None:
-    done = jurybox(*COMPANION, "--response-b", "Oh no")
-    assert done.code == 2
-    assert "`companion` has rules that score one response at a time; name a model" in done.err

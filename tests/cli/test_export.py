@@ -1,6 +1,5 @@
 """``jurybox export`` (section I of the specification), on runs that the command itself has made."""
 
-import csv
 import json
 import shutil
 import sqlite3
@@ -88,23 +87,6 @@ def test_json_lines_can_go_to_standard_output(jurybox: Callable) -> None:
     assert records[0]["exchanges"][0]["reply"]["text"].startswith('{"accuracy_score": 2')
 
 
-def test_a_text_that_looks_like_a_formula_is_kept_exactly(
-    jurybox: Callable, tmp_path: Path
-) -> None:
-    assert jurybox("export", "last", "-o", "x.csv").code == 0
-    with (tmp_path / "x.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert rows[1]["response"] == "=SUM(2,2)"
-
-
-def test_parquet_can_be_read_back(jurybox: Callable) -> None:
-    import pyarrow.parquet
-
-    assert jurybox("export", "last", "-o", "x.parquet").code == 0
-    table = pyarrow.parquet.read_table("x.parquet")
-    assert table.column("id").to_pylist() == ["right", "wrong"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -157,10 +139,3 @@ def test_a_full_disk_is_3(redirected: Callable) -> None:
     done = redirected(">/dev/full", "export", "last", "-o", "-")
     assert done.code == 3
     assert "no space left" in done.err
-
-
-def test_help_has_examples(jurybox: Callable) -> None:
-    done = jurybox("export", "--help")
-    assert done.code == 0
-    assert "jurybox export last -o samples.jsonl" in done.out
-    assert "spreadsheet" in done.out

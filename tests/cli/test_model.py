@@ -174,9 +174,3 @@ def test_a_model_that_was_pulled_is_named_with_its_place(
     assert said.err == ""
     assert run(["model", "pull", "tiny", "--json"]) == 0
     assert '"pulled": false' in capsys.readouterr().out
-
-
-def test_the_group_alone_shows_its_help(jurybox: Callable) -> None:
-    done = jurybox("model")
-    assert done.code == 0
-    assert "jurybox model pull" in done.out

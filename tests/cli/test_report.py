@@ -126,9 +126,3 @@ def test_what_cannot_be_done_is_one_line_and_2(
     assert said in done.err
     assert len(done.err.splitlines()) == 1
     assert not list(tmp_path.glob("x.*"))
-
-
-def test_help_has_examples(jurybox: Callable) -> None:
-    done = jurybox("report", "--help")
-    assert done.code == 0
-    assert "jurybox report last -o report.html" in done.out

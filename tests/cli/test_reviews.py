@@ -226,23 +226,6 @@ def test_gold_of_the_rows_counts_until_there_are_enough_reviews(
     assert call("estimate", "last", "--json").json["labelled"] == 10
 
 
-def test_estimate_says_to_go_back_to_what_was_passed_over(call: Call, judged: str) -> None:
-    store = open_store(STORE)
-    desk = ReviewDesk(store, store.run(judged))
-    after = desk.order.number(2)
-    for _ in range(22):
-        case = desk.next("anna", kind="random", after=after)
-        after = case.number
-        given = {"scores": {"clarity": worth(case.number), "depth": 0.5}}
-        desk.submit(case.number, "anna", given, shown=case.shown)
-    store.close()
-    done = call("estimate", "last")
-    assert done.code == 2
-    assert "review the samples that were skipped in the random queue" in done.err
-    assert "22 reviewed samples wait to be counted: 3 samples before" in done.err
-    assert "not drawn at random" not in done.err
-
-
 def test_rows_of_gold_never_share_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     make_run(monkeypatch, None, 4, repeats=2)
     store = open_store(STORE)

@@ -225,22 +225,6 @@ def test_whoever_has_ctrl_c_ignored_is_not_stopped_by_it(start: Callable[..., St
     assert "finishing" not in err
 
 
-def test_a_dataset_that_has_changed_is_not_gone_on_with(
-    jurybox: Callable, start: Callable[..., Started], tmp_path: Path
-) -> None:
-    started = start("run", "suite.yaml")
-    started.until_asked(5)
-    for _ in range(2):
-        started.process.send_signal(signal.SIGINT)
-        time.sleep(0.2)
-    assert started.end()[0] == 3
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text(rows.read_text().replace("Task 1", "Task one", 1))
-    done = jurybox("resume", "last")
-    assert (done.code, done.out) == (2, "")
-    assert "the dataset has changed since the run began: 30 rows as before" in done.err
-
-
 def test_on_a_terminal_the_line_stands_apart_from_the_bar() -> None:
     master, slave = pty.openpty()
     env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}

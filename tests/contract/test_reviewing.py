@@ -177,8 +177,6 @@ def test_judges_are_held_against_people_on_pairs(pairs: ReviewDesk) -> None:
 @pytest.mark.parametrize(
     ("number", "name", "verdict", "comment", "says"),
     [
-        (3, "anna", scores(6), "", "clarity: the score is 6, which is outside the scale"),
-        (3, "anna", {"scores": {"clarity": 4}}, "", "depth: the score is missing"),
         (3, "anna", {"winner": "A"}, "", "`winner` is not known here"),
         (3, " ", scores(4), "", "a review needs a name"),
         (3, "a\u202eb", scores(4), "", "can't be seen"),

@@ -1,7 +1,7 @@
 """E14: what calibration writes into a rubric says what was meant, whoever wrote the samples."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from answers import PROMPTED, case, pair, rubric
@@ -117,7 +117,6 @@ NASTY = st.text(
 )
 
 
-@settings(max_examples=40)
 @given(NASTY, NASTY, NASTY)
 def test_nothing_in_a_sample_can_leave_its_marks_or_change_the_document(
     task: str, response: str, comment: str

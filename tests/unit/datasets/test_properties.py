@@ -96,7 +96,6 @@ def read(name: str) -> list[Row]:
     return [row for _, row in opened.rows(needs_response=True, expected=found)]
 
 
-@settings(max_examples=50)
 @given(several(), st.booleans(), st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : ")]))
 def test_rows_come_back_from_json_lines(
     given_rows: list[Row], plain: bool, separators: tuple[str, str]  # noqa: FBT001 - drawn
@@ -108,7 +107,6 @@ def test_rows_come_back_from_json_lines(
     assert read("rows.jsonl") == given_rows
 
 
-@settings(max_examples=50)
 @given(several())
 def test_rows_come_back_from_csv(given_rows: list[Row]) -> None:
     text = io.StringIO(newline="")
@@ -123,7 +121,6 @@ def test_rows_come_back_from_csv(given_rows: list[Row]) -> None:
     assert read("rows.csv") == given_rows
 
 
-@settings(max_examples=50)
 @given(several())
 def test_rows_come_back_from_parquet(given_rows: list[Row]) -> None:
     records = [columns_of(row) for row in given_rows]

@@ -156,17 +156,6 @@ def test_what_is_sent_is_stored_with_how_it_was_shown(
     assert "Facts: in 0 of 1" in told
 
 
-def test_who_goes_straight_on_is_led_to_the_next_sample(made: Made, anna: Reviewer) -> None:
-    del made
-    anna.name("Anna")
-    assert anna.post(f"{DESK}/pace", straight="1", number="0").status_code == 303
-    answer = anna.send(0, **SCORES)
-    assert answer.headers["location"] == f"{DESK}?queue=flagged&after=0&said=saved"
-    anna.get(answer.headers["location"])
-    assert "Task s1" in anna.last.text
-    assert "Saved." in anna.last.text
-
-
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
@@ -306,16 +295,6 @@ def test_a_long_text_is_cut_and_can_be_seen_whole(
     assert len(anna.last.text) < 60_000
     address = re.search(r'href="([^"]+/text/response)"', anna.last.text)[1]
     assert anna.pages.get(address).text == "y" * 1_000_000
-
-
-def test_the_end_of_a_queue_is_said(made: Made, anna: Reviewer) -> None:
-    del made
-    anna.name("Anna")
-    for number in range(4):
-        anna.get(f"{DESK}/{number}?queue=flagged")
-        anna.send(number, **SCORES)
-    assert "every flagged sample" in anna.get(DESK).text
-    assert "every sample" in anna.get(f"{DESK}?queue=random").text
 
 
 def test_agreement_is_shown_when_there_is_any(made: Made, anna: Reviewer) -> None:
