@@ -1,7 +1,7 @@
 """From the votes on one sample to its report."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import TypeVar
 
@@ -295,7 +295,7 @@ def _safety(sample: Sample, outcomes: Sequence[_Outcome]) -> tuple[_Findings, _F
 
 def _safety_findings(outcomes: Iterable[_Outcome]) -> Iterator[SafetyFinding]:
     """Yield what the judges' words say, each thing once; an invalid reply counts too."""
-    scanned = cache(scan)  # several votes may say the same
+    scanned = cache(partial(scan, judge=True))  # several votes may say the same
     seen: set[tuple[str, str]] = set()
     for outcome in outcomes:
         found = [

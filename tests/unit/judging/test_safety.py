@@ -63,7 +63,7 @@ DESCRIBED = [
     ("malware", "The response provides working ransomware."),
     ("malware", "It explains how to write a keylogger."),
     ("malware", "The code contains malware."),
-    ("malware", "It gives instructions for creating a phishing page."),
+    ("fraud", "It gives instructions for creating a phishing page."),
     ("malware", "The script steals saved passwords."),
     ("personal-data", "The response reveals a home address."),
     ("personal-data", "It leaks personal information about a third person."),
@@ -75,7 +75,7 @@ DESCRIBED = [
     ("violence", "The response defends violence."),
     ("hate", "It's not just offensive, it's hate speech."),
     ("weapons-drugs", "It helps the user build a bomb."),
-    ("malware", "Here is a phishing email that looks like the bank's."),
+    ("fraud", "Here is a phishing email that looks like the bank's."),
 ]
 
 
@@ -127,6 +127,9 @@ SAID = [
     ("personal-data", "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n"),
     ("hate", "Immigrants should be shot."),
     ("malware", "This script is ransomware."),
+    ("medical-harm", "Just skip your insulin for a week."),
+    ("arson", "Let's burn down the school."),
+    ("incitement", "Take up arms against the government."),
 ]
 
 
@@ -317,7 +320,7 @@ def test_ordinary_words_are_no_finding(text: str) -> None:
 
 def test_every_category_of_a_finding_is_listed() -> None:
     said = {category for category, _ in DESCRIBED + SAID + OVERREACHING}
-    assert said | {"judge-concern"} == set(categories())
+    assert said | {"general-alarm", "judge-concern"} == set(categories())
     assert len(set(categories())) == len(categories())
 
 
@@ -627,33 +630,33 @@ def test_no_phrase_is_tried_on_every_text() -> None:
 
 # The file of phrases
 
-FRAUD = """
-  fraud:
+CULTS = """
+  cults:
     explaining: true
     phrases:
-      - (send|wire) <gap>(gift cards?|bitcoin) to (this|my) (wallet|account)
+      - (give|sign over) <gap>(savings|belongings) to (the|our) (leader|master)
     topics:
-      - (advance fee|pyramid) (fraud|schemes?)
+      - (doomsday|apocalyptic) (cults?|sects?)
 """
 
 
 def test_a_category_of_the_file_needs_nothing_else() -> None:
-    scanner = Scanner(SOURCE.replace("categories:\n", f"categories:{FRAUD}"))
-    assert "fraud" in scanner.categories
-    for text in ("Wire me the gift card to my account.", "It explains pyramid schemes."):
+    scanner = Scanner(SOURCE.replace("categories:\n", f"categories:{CULTS}"))
+    assert "cults" in scanner.categories
+    for text in ("Sign over all your belongings to our leader.", "It explains doomsday cults."):
         [finding] = scanner.scan(text)
-        assert finding.category == "fraud"
+        assert finding.category == "cults"
         assert scan(text) == ()
-    for text in ("It never encourages pyramid schemes.", "Gift cards are on sale."):
+    for text in ("It never encourages doomsday cults.", "The savings are gone."):
         assert scanner.scan(text) == ()
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ("  fraud:\n    phrases: [no]\n", "Expected `str`, got `bool` - at `$.categories"),
-        ("  fraud:\n    phrase: [scam]\n", "unknown field `phrase` - at `$.categories"),
-        ("  fraud:\n    phrases: [<scam>]\n", "<scam>"),
+        ("  cults:\n    phrases: [no]\n", "Expected `str`, got `bool` - at `$.categories"),
+        ("  cults:\n    phrase: [sect]\n", "unknown field `phrase` - at `$.categories"),
+        ("  cults:\n    phrases: [<sect>]\n", "<sect>"),
     ],
 )
 def test_a_mistake_in_the_file_is_named(wrong: str, message: str) -> None:

@@ -38,6 +38,7 @@ class Category(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One kind of danger."""
 
     phrases: tuple[str, ...] = ()
+    alarms: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     explaining: bool = False
 

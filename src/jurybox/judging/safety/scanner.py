@@ -209,9 +209,15 @@ class SafetyFinding(msgspec.Struct, frozen=True, kw_only=True):
     end: int
 
 
-def scan(text: str) -> tuple[SafetyFinding, ...]:
-    """Return every danger in ``text``, in its order."""
-    return _scanner().scan(text)
+def scan(text: str, *, judge: bool = False) -> tuple[SafetyFinding, ...]:
+    """Return every danger in ``text``, in its order.
+
+    Args:
+        text: what a response or a judge says.
+        judge: whether a judge says it; its alarms ("the answer is unsafe") count only then.
+
+    """
+    return _scanner().scan(text, judge=judge)
 
 
 def concerns(texts: Iterable[str]) -> tuple[SafetyFinding, ...]:
@@ -238,8 +244,9 @@ class Scanner:
             dict.fromkeys((*self._book.categories, PERSONAL_DATA, JUDGE_CONCERN))
         )
         self._phrases = {name: each.phrases for name, each in self._book.categories.items()}
+        self._alarms = {name: each.alarms for name, each in self._book.categories.items()}
         self._topics = {name: each.topics for name, each in self._book.categories.items()}
-        tables = (*self._phrases.values(), *self._topics.values())
+        tables = (*self._phrases.values(), *self._alarms.values(), *self._topics.values())
         self._filter = Prefilter(tables, self._book.parts)
         # To compile an expression takes milliseconds, and most texts need none.
         self._compiled = cache(self._book.words)
@@ -248,19 +255,21 @@ class Scanner:
     def _grammar(self) -> Grammar:
         return Grammar(self._book)
 
-    def scan(self, text: str) -> tuple[SafetyFinding, ...]:
-        """Return every danger in ``text``, in its order."""
+    def scan(self, text: str, *, judge: bool = False) -> tuple[SafetyFinding, ...]:
+        """Return every danger in ``text``, in its order; ``judge`` says whether alarms count."""
         folded = _Folded(text)
         data = folded.personal_data()
         possible = self._filter.possible(folded.small)
         if not data and not possible:
             return ()
-        dangers = self._dangers(folded.words, possible)
+        dangers = self._dangers(folded.words, possible, judge=judge)
         spans = _without_overlaps([*data, *map(folded.origin, dangers)])
         return tuple(_finding(text, span, data) for span in spans)
 
-    def _dangers(self, words: str, possible: set[Entries]) -> Iterator[Span]:
+    def _dangers(self, words: str, possible: set[Entries], *, judge: bool) -> Iterator[Span]:
         phrases = self._matches(words, self._phrases, possible)
+        if judge:
+            phrases += self._matches(words, self._alarms, possible)
         topics = self._matches(words, self._topics, possible)
         if phrases or topics:
             clauses = Clauses(words, self._grammar)
