@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import jurybox
-from jurybox import load_rubric, wiring
+from jurybox import load_rubric
 from jurybox.engine.audit import audit
 from jurybox.engine.driver import drive_sync
 from jurybox.judging.evaluation_report import EvaluationReport
@@ -261,7 +261,7 @@ ROWS = [
 def double(monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
     """Put a scripted model in the place of the embedded one."""
     model = ScriptedModel(knowing, name="double")
-    monkeypatch.setattr(wiring._Builder, "_local", lambda _self, _name: model)
+    monkeypatch.setattr("jurybox.models.local.local_model.open_local_model", lambda *_: model)
     return model
 
 

@@ -235,7 +235,7 @@ def test_e9_votes_that_cant_change_the_outcome_are_neither_asked_nor_paid_for(
     assert view.summary["unscored_votes"] == 0
     assert metadata(view)["stop_when_decided"] is True
     assert view.cost["models"][0]["calls"] == 2 * len(ROWS)
-    assert any("4 votes were not asked for" in note for note in view.notes)
+    assert any("4 votes were not requested" in note for note in view.notes)
     store, run = opened()
     assert audit(store, run).difference is None
     store.close()
