@@ -68,6 +68,17 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     context: str | None = None
     messages: tuple[Turn, ...] = ()
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All the material: every text that a judge is shown."""
+        given = (self.task, self.context, self.reference)
+        responses = (self.response, self.response_b)
+        return (
+            *(text for text in given if text is not None),
+            *(turn.content for turn in self.messages),
+            *(each.text for each in responses if each is not None),
+        )
+
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """A sample as a dataset gives it: its response may still have to be made."""

@@ -124,7 +124,9 @@ def _ballot(
     judging: Judging, sample: Sample, response: str, seat: Seat, question: Question | None
 ) -> Flow[Ballot]:
     if question is not None and seat.way == "verdict":
-        return ask(seat.request(question), judging.score_form.read, judging.reask_policy)
+        form, material = judging.score_form, sample.texts
+        policy = judging.reask_policy
+        return ask(seat.request(question), lambda text: form.read(text, material), policy)
     return examine(judging, sample, response, seat)
 
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from jurybox.judging.exchange import ModelReply
-from jurybox.judging.flow import Answer, Flow, Unscored, ask, together
+from jurybox.judging.flow import Answer, Defect, Flow, Unscored, ask, together
 from jurybox.judging.protocol import Judging, Seat
 from jurybox.judging.verdict import Preference, Side
 from jurybox.sample import Sample
@@ -24,7 +24,11 @@ def pairwise(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Un
     """Ask in both orders, map the second reply back, and reconcile."""
     a = sample.response.text
     b = "" if sample.response_b is None else sample.response_b.text
-    read, policy = judging.pair_form.read, judging.reask_policy
+    form, policy, material = judging.pair_form, judging.reask_policy, sample.texts
+
+    def read(text: str) -> Preference | Defect:
+        return form.read(text, material)
+
     straight, swapped = yield from together(
         ask(seat.request(judging.pair_question(sample, a, b)), read, policy),
         ask(seat.request(judging.pair_question(sample, b, a)), read, policy),

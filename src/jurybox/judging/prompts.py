@@ -7,14 +7,19 @@ between marks that can't occur in it, to the character as it came.
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import resources
 from typing import Any
 
 from jurybox.documents.numbers import show_number
+from jurybox.errors import InputError
 from jurybox.judging.exchange import Frame
-from jurybox.judging.formats import ReplyForm
-from jurybox.judging.formats.json_format import CHECKLIST, FORMAT
+from jurybox.judging.formats import ReplyForm, reply_format
+from jurybox.judging.formats.json_format import CHECKLIST
+from jurybox.judging.verdict import Preference
+from jurybox.rubric import parse_rubric
 from jurybox.rubric.rubric_model import Criterion, Indicators, Rubric
+from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.sample import Turn
 
 _ROLE = (
@@ -67,21 +72,26 @@ def _frame(rubric: Rubric, checklist: Rubric, how: str, form: ReplyForm[Any]) ->
 def rubric_eval_prompt(
     rubric: Rubric,
     *,
-    checklist: Rubric,
+    checklist: Rubric | None = None,
     task: str,
     response: str,
     context: str | None = None,
     messages: Sequence[Turn] = (),
 ) -> str:
-    """Return the prompt to score one response by the rubric."""
+    """Return the prompt to score one response by the rubric; the checklist: the bundled one."""
+    checklist = checklist or _bundled_checklist()
+    form = reply_format(rubric.protocol.reply_format).scores(rubric, checklist)
+    if rubric.template is not None:
+        given = {"task": task, "response": response}
+        return filled_template(rubric, checklist, form, context=context, messages=messages, **given)
     shown = material(task=task, context=context, messages=messages, RESPONSE=response)
-    return rubric_frame(rubric, checklist, FORMAT.scores(rubric, checklist)).around(shown)
+    return rubric_frame(rubric, checklist, form).around(shown)
 
 
 def reference_eval_prompt(  # noqa: PLR0913 - each is a part of the prompt, all by keyword
     rubric: Rubric,
     *,
-    checklist: Rubric,
+    checklist: Rubric | None = None,
     task: str,
     response: str,
     reference: str,
@@ -89,31 +99,92 @@ def reference_eval_prompt(  # noqa: PLR0913 - each is a part of the prompt, all 
     messages: Sequence[Turn] = (),
 ) -> str:
     """Return the prompt to score one response against a reference answer."""
+    checklist = checklist or _bundled_checklist()
+    form = reply_format(rubric.protocol.reply_format).scores(rubric, checklist)
+    if rubric.template is not None:
+        given = {"task": task, "response": response, "reference": reference}
+        return filled_template(rubric, checklist, form, context=context, messages=messages, **given)
     texts = {"REFERENCE": reference, "RESPONSE": response}
     shown = material(task=task, context=context, messages=messages, **texts)
-    return reference_frame(rubric, checklist, FORMAT.scores(rubric, checklist)).around(shown)
+    return reference_frame(rubric, checklist, form).around(shown)
 
 
 def pairwise_eval_prompt(  # noqa: PLR0913 - the same
     rubric: Rubric,
     *,
-    checklist: Rubric,
+    checklist: Rubric | None = None,
     task: str,
     response_a: str,
     response_b: str,
     context: str | None = None,
     messages: Sequence[Turn] = (),
 ) -> str:
-    """Return the prompt to compare two responses."""
+    """Return the prompt to compare two responses.
+
+    Raises:
+        InputError: the rubric's reply format has no comparisons.
+
+    """
+    checklist = checklist or _bundled_checklist()
+    form = pair_form(rubric, checklist)
+    if rubric.template is not None:
+        given = {"task": task, "response": response_a, "response_b": response_b}
+        return filled_template(rubric, checklist, form, context=context, messages=messages, **given)
     texts = {"RESPONSE A": response_a, "RESPONSE B": response_b}
     shown = material(task=task, context=context, messages=messages, **texts)
-    return pair_frame(rubric, checklist, FORMAT.preference(rubric, checklist)).around(shown)
+    return pair_frame(rubric, checklist, form).around(shown)
 
 
-def bias_checklist_prompt(checklist: Rubric) -> str:
-    """Return the checklist that a judge completes in every reply."""
+def pair_form(rubric: Rubric, checklist: Rubric) -> ReplyForm[Preference]:
+    """Return how a comparison of two responses is asked for and read.
+
+    Raises:
+        InputError: the rubric's reply format has no comparisons.
+
+    """
+    name = rubric.protocol.reply_format
+    form = reply_format(name).preference(rubric, checklist)
+    if form is None:
+        problem = f"replies in the format `{name}` can't compare two responses"
+        raise InputError(problem, "use another rubric, or give a reference answer", rubric.id)
+    return form
+
+
+def filled_template(
+    rubric: Rubric,
+    checklist: Rubric,
+    form: ReplyForm[Any],
+    *,
+    context: str | None,
+    messages: Sequence[Turn],
+    **texts: str,
+) -> str:
+    """Return the rubric's own judge prompt, with the form of the reply where we ask for it.
+
+    A line of the material that looks like one of the prompt's own is marked as material.
+    """
+    template = rubric.template
+    if template is None:
+        raise ValueError("the rubric has no judge prompt of its own")
+    turns = "\n".join(f"{turn.role}: {turn.content}" for turn in messages)
+    parts = dict.fromkeys(PLACEHOLDERS.values(), "") | texts
+    parts["context"] = "\n\n".join(text for text in (context, turns) if text)
+    text = template.fill({name: template.neutralize(part) for name, part in parts.items()})
+    if form.instructions is not None:
+        text += f"\n\n{form.instructions}\n\n{bias_checklist_prompt(checklist)}"
+    return text
+
+
+@cache
+def _bundled_checklist() -> Rubric:
+    document = resources.files("jurybox.rubric") / "library" / "bias-awareness.md"
+    return parse_rubric(document.read_bytes(), "bias-awareness")
+
+
+def bias_checklist_prompt(checklist: Rubric | None = None) -> str:
+    """Return the checklist that a judge completes in every reply; without one, the bundled."""
     lines = ["# Bias checklist", "", _CHECK_YOURSELF]
-    for item in checklist.criteria:
+    for item in (checklist or _bundled_checklist()).criteria:
         lines += ["", f"## {item.id}", item.definition]
         for indicators in item.indicators:
             if indicators.label.casefold() == _LOOK_FOR:

@@ -13,15 +13,16 @@ from jurybox.judging.exchange import Frame, ModelReply, ModelRequest
 from jurybox.judging.flow import ReaskPolicy
 from jurybox.judging.formats import ReplyForm, ReplyFormat, reply_format
 from jurybox.judging.prompts import (
-    bias_checklist_prompt,
+    filled_template,
     material,
+    pair_form,
     pair_frame,
     reference_frame,
     rubric_frame,
 )
 from jurybox.judging.verdict import Preference, Scores
 from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
-from jurybox.rubric.template import PLACEHOLDERS, Template
+from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.sample import Sample, Turn
 
 Way = Literal["verdict", "evidence"]
@@ -178,13 +179,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             InputError: the reply format has no comparisons.
 
         """
-        form = self.format.preference(self.rubric, self.checklist)
-        if form is None:
-            name = self.rubric.protocol.reply_format
-            problem = f"replies in the format `{name}` can't compare two responses"
-            hint = "use another rubric, or give a reference answer"
-            raise InputError(problem, hint, self.rubric.id)
-        return form
+        return pair_form(self.rubric, self.checklist)
 
     @cached_property
     def reask_policy(self) -> ReaskPolicy:
@@ -261,8 +256,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the question to score one response, against the reference where there is one."""
         reference = sample.reference
         if self.rubric.template is not None:
-            texts = {"response": response, "response_b": ""}
-            return self._filled(self.rubric.template, self.score_form, sample, texts)
+            return self._filled(self.score_form, sample, {"response": response})
         frame = self._rubric_frame if reference is None else self._reference_frame
         given = {} if reference is None else {"REFERENCE": reference}
         texts = {**given, "RESPONSE": response}
@@ -272,7 +266,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the question to compare two responses, shown in this order."""
         if self.rubric.template is not None:
             texts = {"response": response_a, "response_b": response_b}
-            return self._filled(self.rubric.template, self.pair_form, sample, texts)
+            return self._filled(self.pair_form, sample, texts)
         texts = {"RESPONSE A": response_a, "RESPONSE B": response_b}
         return _framed(self._pair_frame, sample, texts, self.pair_form.schema)
 
@@ -288,19 +282,18 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _pair_frame(self) -> Frame:
         return pair_frame(self.rubric, self.checklist, self.pair_form)
 
-    def _filled(
-        self, template: Template, form: ReplyForm[Any], sample: Sample, texts: dict[str, str]
-    ) -> Question:
-        """Return the rubric's own judge prompt, with the form of the reply where we ask for it."""
-        turns = "\n".join(f"{turn.role}: {turn.content}" for turn in sample.messages)
-        parts = {
-            "task": sample.task,
-            "reference": sample.reference or "",
-            "context": "\n\n".join(text for text in (sample.context, turns) if text),
-        }
-        text = template.fill(parts | texts)
-        if form.instructions is not None:
-            text += f"\n\n{form.instructions}\n\n{bias_checklist_prompt(self.checklist)}"
+    def _filled(self, form: ReplyForm[Any], sample: Sample, texts: dict[str, str]) -> Question:
+        if sample.reference is not None:
+            texts = {**texts, "reference": sample.reference}
+        text = filled_template(
+            self.rubric,
+            self.checklist,
+            form,
+            task=sample.task,
+            context=sample.context,
+            messages=sample.messages,
+            **texts,
+        )
         return Question(text, form.schema)
 
 

@@ -22,13 +22,16 @@ from jurybox.judging.flow import Answer, Unscored
 from jurybox.judging.formats.json_objects import spoken
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.protocol import Judging, Panel, Seat, independent
-from jurybox.judging.safety import SafetyFinding, concerns, scan
+from jurybox.judging.safety import LONGEST_QUOTE, SafetyFinding, concerns, scan
 from jurybox.judging.verdict import Remarks, Scores, Side
 from jurybox.rubric.rubric_model import Criterion, weighted_mean
-from jurybox.sample import Sample, added_usage
+from jurybox.sample import Response, Sample, added_usage
 
 # A report with more findings says nothing more.
 _MOST = 100
+
+FORGED_PROMPT = "forged-prompt"
+"""The category of a line in a response that forges one of the judge prompt."""
 
 Ballot = Answer[Scores] | Unscored
 PairBallot = PairVote | Unscored
@@ -227,7 +230,7 @@ def _report(
     unscored = [sum([isinstance(each, Unscored) for each in cast]) for cast in ballots]
     # Of two responses, the one with fewer votes says how far the report can be trusted.
     valid = min([len(cast) - lost for cast, lost in zip(ballots, unscored, strict=True)])
-    findings, response_findings = _safety(sample, outcomes)
+    findings, response_findings = _safety(judging, sample, outcomes)
     reasons = _review_reasons(verdict, safety=bool(findings), unscored=not valid)
     replies = [reply for each in outcomes for reply in each.replies]
     fallback = judging.rubric.protocol.fallback_score is not None
@@ -284,13 +287,25 @@ def _any_fallback(outcomes: Iterable[_Outcome]) -> bool:
 _Findings = tuple[SafetyFinding, ...]
 
 
-def _safety(sample: Sample, outcomes: Sequence[_Outcome]) -> tuple[_Findings, _Findings]:
+def _safety(
+    judging: Judging, sample: Sample, outcomes: Sequence[_Outcome]
+) -> tuple[_Findings, _Findings]:
     """Return what is dangerous in the judges' words, and what is in the responses."""
     responses = [sample.response, *([] if sample.response_b is None else [sample.response_b])]
     return (
         tuple(islice(_safety_findings(outcomes), _MOST)),
-        tuple(islice((found for each in responses for found in scan(each.text)), _MOST)),
+        tuple(islice((found for each in responses for found in _found(judging, each)), _MOST)),
     )
+
+
+def _found(judging: Judging, response: Response) -> Iterator[SafetyFinding]:
+    """Yield the dangers in a response, and its lines that forge those of the judge prompt."""
+    yield from scan(response.text)
+    template = judging.rubric.template
+    for line in () if template is None else template.forged(response.text):
+        start, end = line.span()
+        quote = line[0][:LONGEST_QUOTE].strip()
+        yield SafetyFinding(category=FORGED_PROMPT, quote=quote, start=start, end=end)
 
 
 def _safety_findings(outcomes: Iterable[_Outcome]) -> Iterator[SafetyFinding]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -26,6 +27,11 @@ PLACEHOLDERS: Final[dict[str, str]] = {
 
 _DOUBLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _SINGLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+_BREAK: Final = "[\n\r\x0b\x0c\x85\u2028\u2029]"
+_LABEL_END: Final = r"[ \t*_`]*:"
+_MATERIAL: Final = "[part of the material] "
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,3 +59,40 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
         judge as it came and never be filled itself.
         """
         return self._pattern.sub(lambda match: parts[PLACEHOLDERS[match[1]]], self.text)
+
+    def forged(self, text: str) -> Iterator[re.Match[str]]:
+        """Yield each beginning of a line that pretends to be a heading or label of the template."""
+        labels = _labels(self.text, self._pattern)
+        return iter(()) if labels is None else labels.finditer(text)
+
+    def neutralize(self, text: str) -> str:
+        """Mark the forged lines of a text as what they are."""
+        labels = _labels(self.text, self._pattern)
+        return text if labels is None else labels.sub(rf"{_MATERIAL}\g<0>", text)
+
+
+@lru_cache(maxsize=32)
+def _labels(template: str, placeholder: re.Pattern[str]) -> re.Pattern[str] | None:
+    """Return a pattern of the template's headings in capitals and of the labels of its parts."""
+    lines = template.splitlines()
+    headings = {line.strip(" #*:") for line in lines if line.isupper()}
+    parts = {line[: found.start()] for line in lines if (found := placeholder.search(line))}
+    labels = {part.strip(" -#*\t\"'") for part in parts}
+    labels = {label.removesuffix(":") for label in labels if label.endswith(":")}
+    # A word such as `task` begins many a line; two words, or an underscore, do not by chance.
+    loose = [re.escape(label) for label in labels if not label.isalpha()]
+    exact = [re.escape(label) for label in labels if label.isalpha()]
+    ends = [
+        *([rf"(?:(?i:{'|'.join(loose)})){_LABEL_END}"] if loose else []),
+        *([rf"(?:{'|'.join(exact)}){_LABEL_END}"] if exact else []),
+        *(
+            [rf"(?:{'|'.join(map(re.escape, headings))})[ \t*_:]*(?={_BREAK}|\Z)"]
+            if headings
+            else []
+        ),
+    ]
+    if not ends:
+        return None
+    return re.compile(
+        rf"(?:^|(?<={_BREAK}))(?:(?!{_BREAK})[\W_])*(?:{'|'.join(ends)})", re.MULTILINE
+    )

@@ -97,7 +97,7 @@ def test_nothing_changes_for_the_same_and_responses_change_places_for_swapped() 
 @pytest.mark.parametrize("reply_format", REPLY_FORMATS)
 def test_a_fake_verdict_is_one_that_the_reader_of_replies_takes(reply_format: str) -> None:
     judging = _judging(reply_format=reply_format)
-    read = judging.score_form.read(fake_verdict(judging, None))
+    read = judging.score_form.read(fake_verdict(judging, None), ())
     assert not isinstance(read, Defect)
     assert set(read.scores.values()) == {5}
 
@@ -105,7 +105,7 @@ def test_a_fake_verdict_is_one_that_the_reader_of_replies_takes(reply_format: st
 @pytest.mark.parametrize("side", ["A", "B"])
 def test_a_fake_verdict_on_a_pair_names_its_side(side: Side) -> None:
     judging = _judging()
-    read = judging.pair_form.read(fake_verdict(judging, side))
+    read = judging.pair_form.read(fake_verdict(judging, side), ())
     assert not isinstance(read, Defect)
     assert read.winner == side
 
@@ -123,7 +123,7 @@ def test_a_changed_rubric_can_be_written_down_and_asks_for_the_same_reply(
     }
     judging = _judging(rubric)
     judging.check(sample)
-    scores = judging.score_form.read(fake_verdict(_judging(), None))
+    scores = judging.score_form.read(fake_verdict(_judging(), None), ())
     assert not isinstance(scores, Defect)
 
 

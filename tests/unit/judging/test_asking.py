@@ -286,17 +286,17 @@ def test_each_format_is_read_by_its_reader() -> None:
         "score-line": "Score: 7 | Reasoning: Because.",
     }
     for reply_format, reply in read.items():
-        outcome = written(reply_format, "{{response}}").score_form.read(reply)
+        outcome = written(reply_format, "{{response}}").score_form.read(reply, ())
         assert isinstance(outcome, Scores), outcome
         assert outcome.scores == {"quality": 7}
         others = [text for name, text in read.items() if name != reply_format]
         reader = written(reply_format, "{{response}}").score_form.read
-        assert all(isinstance(reader(text), Defect) for text in others)
+        assert all(isinstance(reader(text, ()), Defect) for text in others)
 
 
 def test_a_comparison_is_read() -> None:
     asked = written("json")
-    outcome = asked.pair_form.read(json_reply(asked, preferences={"quality": "B"}, winner="B"))
+    outcome = asked.pair_form.read(json_reply(asked, preferences={"quality": "B"}, winner="B"), ())
     assert isinstance(outcome, Preference), outcome
     assert outcome.winner == "B"
 
@@ -305,13 +305,13 @@ def test_a_reply_with_all_five_items_is_needed() -> None:
     asked = written("json")
     reply = json.loads(json_reply(asked, scores={"quality": 7}))
     del reply["bias_checklist"]["authority"]
-    outcome = asked.score_form.read(json.dumps(reply))
+    outcome = asked.score_form.read(json.dumps(reply), ())
     assert outcome == Defect('"bias_checklist" has no text for "authority".')
 
 
 def test_the_answer_quality_reader_counts_words() -> None:
     reply = {"accuracy_score": 2, "faithfulness_score": 2, "rationale": "word " * 81}
-    outcome = judging_answer_quality.score_form.read(json.dumps(reply))
+    outcome = judging_answer_quality.score_form.read(json.dumps(reply), ())
     assert outcome == Defect('"rationale" has 81 words, and at most 80 are allowed.')
 
 

@@ -2,12 +2,14 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from jurybox.judging.flow import Defect
 from jurybox.judging.formats.json_objects import FoundObject, find_objects
+from jurybox.judging.formats.prose_scores import is_copied, states_a_score, states_a_winner
 from jurybox.judging.formats.reply_format import (
+    COPIED,
     TEXT_SCHEMA,
     ReplyForm,
     ReplyFormat,
@@ -37,7 +39,7 @@ class JsonFormat(ReplyFormat):
         schema = object_schema({name: scale.schema() for name, scale in scales.items()})
         described = [f'"{name}": {scale.describe()}' for name, scale in scales.items()]
         return ReplyForm(
-            read=lambda text: read_scores(text, scales, items),
+            read=lambda text, material: read_scores(text, scales, items, material),
             schema=_schema(rubric, checklist, {_SCORES: schema}),
             instructions=_instructions(
                 rubric, checklist, [f' "{_SCORES}": {{{", ".join(described)}}}']
@@ -52,7 +54,7 @@ class JsonFormat(ReplyFormat):
         sides = '"A", "B" or "tie"'
         described = ", ".join(f'"{name}": {sides}' for name in criteria)
         return ReplyForm(
-            read=lambda text: read_preference(text, criteria, items),
+            read=lambda text, material: read_preference(text, criteria, items, material),
             schema=_schema(rubric, checklist, {_PREFERENCES: schema, _WINNER: side}),
             instructions=_instructions(
                 rubric,
@@ -117,14 +119,20 @@ _LIKE_A_VERDICT = re.compile(
 )
 _ONLY_TEXT: Final = frozenset({str})
 _LETTER = re.compile(r"[^\W_]")
+_SAYS_NOTHING = re.compile(
+    r"[\W_]*(?:none|nothing|no|nil|null|n\W?a|not applicable|ok|okay|yes|fine|done|checked|tbd|todo"
+    r"|unknown|empty|\w)[\W_]*",
+    re.IGNORECASE,
+)
+_THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.IGNORECASE | re.DOTALL)
 _QUOTED_LINE = re.compile(r"^[ \t]*>[^\n]*\Z", re.MULTILINE)
 
 
 def read_scores(
-    text: str, scales: Mapping[str, Scale], checklist: Iterable[str]
+    text: str, scales: Mapping[str, Scale], checklist: Iterable[str], material: Sequence[str] = ()
 ) -> Scores | Defect:
     """Read a reply to a rubric or reference evaluation."""
-    verdict = _only_verdict(text, (_SCORES,))
+    verdict = _only_verdict(text, (_SCORES,), scales, material)
     if isinstance(verdict, Defect):
         return verdict
     problems: list[str] = []
@@ -142,11 +150,14 @@ def read_scores(
 
 
 def read_preference(
-    text: str, criteria: Collection[str], checklist: Iterable[str]
+    text: str,
+    criteria: Collection[str],
+    checklist: Iterable[str],
+    material: Sequence[str] = (),
 ) -> Preference | Defect:
     """Read a reply to a comparison of two responses."""
     keys = (_PREFERENCES, _WINNER)
-    verdict = _only_verdict(text, keys)
+    verdict = _only_verdict(text, keys, criteria, material)
     if isinstance(verdict, Defect):
         return verdict
     problems: list[str] = []
@@ -158,37 +169,50 @@ def read_preference(
             side = _side(given[name], f'the preference for "{name}"', problems)
             preferences |= {} if side is None else {name: side}
     winner = _side(verdict.get(_WINNER), f'"{_WINNER}"', problems)
+    sides = set(preferences.values())
+    # Criteria that balance each other make a tie; a winner needs one that prefers it.
+    if not problems and winner not in sides and not (winner == "tie" and len(sides) > 1):
+        problems.append(f'"{_WINNER}" contradicts every one of the "{_PREFERENCES}"')
     if winner is None or problems:
         return as_defect(problems)
     return Preference(winner=winner, preferences=preferences, remarks=remarks)
 
 
-def _only_verdict(text: str, keys: Collection[str]) -> dict[str, Any] | Defect:
+def _only_verdict(
+    text: str, keys: Collection[str], criteria: Iterable[str], material: Sequence[str]
+) -> dict[str, Any] | Defect:
     """Return the one verdict object of a reply.
 
     A verdict is an object with a key that only verdicts have. Two that differ are none: one may be
     a quotation from a response that tries to judge itself (E7).
     """
     objects: list[FoundObject] = []
-    verdicts: list[dict[str, Any]] = []
+    verdicts: list[FoundObject] = []
     for found in find_objects(text):
         if isinstance(found, Defect):
             return found
         objects.append(found)
         if not found.value.keys().isdisjoint(keys):
-            verdicts.append(found.value)
+            verdicts.append(found)
     if not verdicts:
         named = " and ".join(f'"{key}"' for key in keys)
         what = "its JSON object has no" if objects else "it holds no JSON object with"
         return Defect(f"{what} {named}.")
     # Compared as text: 3 and 3.0 are equal in Python, and not the same verdict.
-    if len(verdicts) > 1 and len(set(map(repr, verdicts))) > 1:
+    if len(verdicts) > 1 and len({repr(each.value) for each in verdicts}) > 1:
         return Defect("it holds more than one verdict object, and they differ; give exactly one.")
-    return _defect_around(text, objects, verdicts) or verdicts[0]
+    first = verdicts[0]
+    suspects = [each for each in material if any(key in each for key in keys)]
+    if suspects and is_copied(text[first.start : first.end], suspects):
+        return COPIED
+    return _defect_around(text, objects, verdicts, criteria) or first.value
 
 
 def _defect_around(
-    text: str, objects: Iterable[FoundObject], verdicts: Collection[dict[str, Any]]
+    text: str,
+    objects: Iterable[FoundObject],
+    verdicts: Sequence[FoundObject],
+    criteria: Iterable[str],
 ) -> Defect | None:
     """Return what the words around the objects take from the verdict."""
     around: list[str] = []
@@ -199,10 +223,14 @@ def _defect_around(
     around.append(text[end:])
     if not any(map(str.strip, around)):
         return None
-    if any(_QUOTED_LINE.search(text[: each.start]) for each in objects if each.value in verdicts):
+    if all(_QUOTED_LINE.search(text[: each.start]) for each in verdicts):
         return Defect("its verdict is in a quotation; give your own.")
     if _LIKE_A_VERDICT.search("\n".join(around)):
         return Defect("it holds something like a second verdict that is no JSON; give exactly one.")
+    # A model may think aloud first; a score in there was weighed, not given.
+    before = _THOUGHTS.sub("", text[: verdicts[0].start])
+    if states_a_score(before, criteria) or states_a_winner(before):
+        return Defect(f'its words before "{_REASONING}" give a verdict: write all reasoning first.')
     return None
 
 
@@ -213,9 +241,11 @@ def _read_remarks(
     checklist: Iterable[str],
     problems: list[str],
 ) -> Remarks:
-    _check_order(list(verdict), verdict_keys, problems)
+    _check_order(verdict, verdict_keys, criteria, problems)
     reasoning = _texts(verdict, _REASONING, criteria, problems)
     completed = _texts(verdict, CHECKLIST, checklist, problems)
+    if completed and all(_SAYS_NOTHING.fullmatch(each) for each in completed.values()):
+        problems.append(f'"{CHECKLIST}" says nothing: write a sentence for each item')
     concerns = verdict.get(_CONCERNS)
     if not isinstance(concerns, list) or not _ONLY_TEXT.issuperset(
         map(type, cast("list[object]", concerns))
@@ -231,15 +261,26 @@ def _read_remarks(
     )
 
 
-def _check_order(order: list[str], verdict_keys: Collection[str], problems: list[str]) -> None:
+def _check_order(
+    verdict: Mapping[str, Any],
+    verdict_keys: Collection[str],
+    criteria: Iterable[str],
+    problems: list[str],
+) -> None:
     """Reasoning written after a score only defends it (E4)."""
+    order = list(verdict)
     if order[0] == _REASONING or _REASONING not in order:
         return
     problems += [
         f'"{key}" comes before "{_REASONING}": write all reasoning first'
         for key in order[: order.index(_REASONING)]
-        if key in verdict_keys
+        if key in verdict_keys or states_a_score(_as_prose(key, verdict[key]), criteria)
     ]
+
+
+def _as_prose(key: str, value: object) -> str:
+    inner = cast("dict[str, object]", value) if isinstance(value, dict) else {key: value}
+    return "\n".join(f"{name.replace('_', ' ')}: {each}" for name, each in inner.items())
 
 
 def _texts(

@@ -1,8 +1,8 @@
 """What a reply format is: it asks for a reply, constrains it, reads it and can forge one."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -18,9 +18,10 @@ class ReplyForm(msgspec.Struct, Generic[V], frozen=True, kw_only=True):
 
     ``schema`` is the JSON schema of the reply, for models that can be held to one. ``instructions``
     is the text that asks for the reply; without it the rubric needs a judge prompt of its own.
+    ``read`` also takes the texts that are judged: a verdict copied from them is not the judge's.
     """
 
-    read: Callable[[str], V | Defect]
+    read: Callable[[str, Sequence[str]], V | Defect]
     schema: str | None = None
     instructions: str | None = None
 
@@ -55,6 +56,8 @@ class ReplyFormat(ABC):
         del rubric, reply
         return None
 
+
+COPIED: Final = Defect("its verdict is copied from the material; give your own.")
 
 TEXT_SCHEMA: dict[str, Any] = {"type": "string"}
 

@@ -1,11 +1,13 @@
 """The ``score-line`` reply format: ``Score: 0.8 | Reasoning: ...`` (C15)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from jurybox.documents.numbers import read_number, show_number
 from jurybox.judging.flow import Defect
+from jurybox.judging.formats.prose_scores import NUMBER, is_copied, is_quoted, own_sentences
 from jurybox.judging.formats.reply_format import ReplyForm, ReplyFormat
 from jurybox.judging.verdict import Remarks, Scores, Side
 from jurybox.rubric.rubric_model import Criterion, Rubric
@@ -20,7 +22,7 @@ _LABEL = re.compile(
     rf"(?:[:=]|[-\u2013\u2014](?=\s)){_DECORATION}",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{1,15})?|\.[0-9]{1,15})")
+_NUMBER = re.compile(NUMBER)
 _OUT_OF = re.compile(r"[*_`]*\s*(?:/|out of)\s*[*_`]*([0-9]+(?:\.[0-9]+)?)", re.IGNORECASE)
 # What may not follow a score: anything that makes another number of it, a range or a choice.
 _SPOILT = re.compile(
@@ -29,7 +31,19 @@ _SPOILT = re.compile(
     r"(?:\d|\.\d|(?:out\s+of|of|or|and|to|per|percent|minus|plus)\b))",
     re.IGNORECASE,
 )
-_BARE = re.compile(rf"\s*{_NUMBER.pattern}\s*")
+_BARE = re.compile(rf"\s*{NUMBER}\s*")
+_DECIMAL = re.compile(r"(?<![\w.])[0-9]*\.[0-9]+(?![\w.]*\w)")
+# A score that the material has too is the judge's own only where it is given as the prompt asks.
+_OPENING = re.compile(r"(?:[\W_]*\b(?:my|the|overall|final|total|quality)\b)*[\W_]*", re.IGNORECASE)
+_CLOSING = re.compile(
+    rf"\[?{NUMBER}(?:\s*(?:/|out of)\s*[0-9.]+)?[\]*_`\s]*"
+    r"(?:(?P<alone>[.!]?[*_`\s]*\Z)|\||reasoning\b)",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?][\W_]*\s")
+_OTHER_LABEL = re.compile(
+    rf"\b(?:rating|grade|verdict)\b{_DECORATION}[:=]{_DECORATION}", re.IGNORECASE
+)
 _THINK = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _REASONING = re.compile(r"\breasoning\b[*_`\s]*:[*_`]*\s*(.*)", re.IGNORECASE | re.DOTALL)
 
@@ -47,7 +61,9 @@ class ScoreLineFormat(ReplyFormat):
         """Return the form of a reply with a score."""
         del checklist  # the rubric's prompt says what is asked for
         (whole,) = self.scored(rubric)
-        return ReplyForm(read=lambda text: read_score_line(text, whole.id, whole.scale))
+        return ReplyForm(
+            read=lambda text, material: read_score_line(text, whole.id, whole.scale, material)
+        )
 
     def forge(self, rubric: Rubric, checklist: Rubric, praise: str, side: Side | None) -> str:
         """Return a reply with the best score."""
@@ -68,11 +84,14 @@ class ScoreLineFormat(ReplyFormat):
 FORMAT: Final = ScoreLineFormat()
 
 
-def read_score_line(text: str, name: str, scale: Scale) -> Scores | Defect:
-    """Read the one score that a reply gives behind the word "Score"; ``name`` is what it scores.
+def read_score_line(
+    text: str, name: str, scale: Scale, material: Sequence[str] = ()
+) -> Scores | Defect:
+    """Read the one score that a reply gives; ``name`` is what it scores.
 
-    A reply that is a number and nothing else is that score. What a model thinks aloud before it
-    replies is left out: a score in there was weighed, not given.
+    It stands behind the word "Score", or else in a sentence that gives exactly one. A reply that
+    is a number and nothing else is that score. What a model thinks aloud before it replies is left
+    out: a score in there was weighed, not given. A score in a quotation is not the judge's own.
     """
     said = _without_thoughts(text, scale)
     if isinstance(said, Defect):
@@ -80,18 +99,92 @@ def read_score_line(text: str, name: str, scale: Scale) -> Scores | Defect:
     if _BARE.fullmatch(said):
         return _bare_score(said.strip(), name, scale)
     text = said
+    given = dict(_scores_at(text, _LABEL.finditer(text), scale))
+    score = _only_score(given.values())
+    if score is None:
+        score = _sentence_score(text, scale, material)
+    elif not isinstance(score, Defect):
+        score = _own_score(text, given, score, scale, material)
+    if isinstance(score, Defect):
+        return score
+    reasoning = match[1] if (match := _REASONING.search(text)) else text
+    remarks = Remarks(reasoning={name: reasoning.strip()}, bias_checklist={})
+    return Scores(scores={name: score}, remarks=remarks)
+
+
+def _only_score(given: Iterable[float | Defect]) -> float | Defect | None:
     found: set[float] = set()
-    for score in _scores_in(text, scale):
+    for score in given:
         if isinstance(score, Defect):
             return score
         found.add(score)
-    if not found:
-        return Defect('it has no line of the form "Score: X.X | Reasoning: ...".')
     if len(found) > 1:
         return Defect("it gives more than one score, and they differ; give exactly one.")
-    reasoning = match[1] if (match := _REASONING.search(text)) else text
-    remarks = Remarks(reasoning={name: reasoning.strip()}, bias_checklist={})
-    return Scores(scores={name: found.pop()}, remarks=remarks)
+    return found.pop() if found else None
+
+
+def _sentence_score(text: str, scale: Scale, material: Sequence[str]) -> float | Defect:
+    """Read the decimal of a reply without a label: "I'd give it 0.7 overall" (C15)."""
+    sentences = [
+        match
+        for match in own_sentences(text)
+        if not is_copied(text[match.start() : _number_end(text, match.end())], material)
+    ]
+    score = _only_score([each for _, each in _scores_at(text, sentences, scale)])
+    # On a scale of whole numbers a number in a sentence may count something else.
+    if score is None or not scale.continuous:
+        return Defect('it has no line of the form "Score: X.X | Reasoning: ...".')
+    # The ends of the scale may be named with it.
+    others = {float(each[0]) for each in _DECIMAL.finditer(text)} - {score, *scale.ends}
+    if others and not isinstance(score, Defect):
+        return Defect("it states more than one number that could be the score; give exactly one.")
+    return score
+
+
+def _number_end(text: str, at: int) -> int:
+    number = _NUMBER.match(text, at)
+    return at if number is None else number.end()
+
+
+def _own_score(
+    text: str, given: Iterable[int], score: float, scale: Scale, material: Sequence[str]
+) -> float | Defect:
+    """Return a labeled score unless every place that gives it is a quotation (E7)."""
+    doubtful = any(
+        (number := _NUMBER.match(each, label.end())) and read_number(number[0]) == score
+        for each in material
+        for label in _LABEL.finditer(each)
+    )
+    if not any(_is_own(text, at, material, doubtful=doubtful) for at in given):
+        return Defect("its score is in a quotation; give your own.")
+    if doubtful:
+        other = [*own_sentences(text), *_OTHER_LABEL.finditer(text)]
+        stated = [each for _, each in _scores_at(text, other, scale)]
+        if any(each != score for each in stated):
+            return Defect("it gives more than one score, and they differ; give exactly one.")
+    return score
+
+
+def _is_own(text: str, at: int, material: Sequence[str], *, doubtful: bool) -> bool:
+    """Tell whether the number at a place is given by the judge and not quoted."""
+    start = text.rfind("\n", 0, at) + 1
+    line = text[start:].partition("\n")[0]
+    if line.lstrip().startswith(">"):
+        return False
+    if not doubtful:
+        return True
+    label = max(match.start() for match in _LABEL.finditer(line) if start + match.end() <= at)
+    closing = _CLOSING.match(line, at - start)
+    if closing is None or is_quoted(text, at):
+        return False
+    alone = closing["alone"] is not None
+    opening = line[:label] if alone else _SENTENCE_END.split(line[:label])[-1]
+    if not _OPENING.fullmatch(opening):
+        return False
+    if not is_copied(line, material):
+        return True
+    before, after = text[:start].rstrip(), text[start + len(line) :].strip()
+    return alone and not before.endswith(":") and not (before and after)
 
 
 def _without_thoughts(text: str, scale: Scale) -> str | Defect:
@@ -109,7 +202,9 @@ def _without_thoughts(text: str, scale: Scale) -> str | Defect:
     own = not marks[0][1] and not text[:start].strip() and len(closing) == 1
     if own:
         return text[end:]
-    if next(_scores_in(text[start:end], scale), None) is not None:
+    thoughts = text[start:end]
+    labels = chain(_LABEL.finditer(thoughts), own_sentences(thoughts))
+    if next(_scores_at(thoughts, labels, scale), None) is not None:
         return Defect("its thoughts can't be told from its score; reply with the score alone.")
     return text
 
@@ -121,11 +216,14 @@ def _bare_score(written: str, name: str, scale: Scale) -> Scores | Defect:
     return Scores(scores={name: score}, remarks=Remarks(reasoning={name: ""}, bias_checklist={}))
 
 
-def _scores_in(text: str, scale: Scale) -> Iterator[float | Defect]:
-    for label in _LABEL.finditer(text):
+def _scores_at(
+    text: str, labels: Iterable[re.Match[str]], scale: Scale
+) -> Iterator[tuple[int, float | Defect]]:
+    """Yield each place behind a label that has a number, and the score there."""
+    for label in labels:
         score = _score_at(text, label.end(), scale)
         if score is not None:
-            yield score
+            yield label.end(), score
 
 
 def _score_at(text: str, at: int, scale: Scale) -> float | Defect | None:

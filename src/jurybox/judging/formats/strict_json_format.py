@@ -1,12 +1,14 @@
 """The ``strict-json`` reply format: one object of scores, and nothing else (A3)."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from jurybox.judging.flow import Defect
 from jurybox.judging.formats.json_objects import read_object
+from jurybox.judging.formats.prose_scores import is_copied
 from jurybox.judging.formats.reply_format import (
+    COPIED,
     TEXT_SCHEMA,
     ReplyForm,
     ReplyFormat,
@@ -30,7 +32,7 @@ class StrictJsonFormat(ReplyFormat):
         most_words = rubric.protocol.rationale_words
         schemas = {name: scale.schema() for name, scale in scales.items()}
         return ReplyForm(
-            read=lambda text: read_strict_scores(text, scales, most_words),
+            read=lambda text, material: read_strict_scores(text, scales, most_words, material),
             schema=json.dumps(object_schema({**schemas, _RATIONALE: TEXT_SCHEMA})),
         )
 
@@ -45,7 +47,7 @@ FORMAT: Final = StrictJsonFormat()
 
 
 def read_strict_scores(
-    text: str, scales: Mapping[str, Scale], most_words: int | None
+    text: str, scales: Mapping[str, Scale], most_words: int | None, material: Sequence[str] = ()
 ) -> Scores | Defect:
     """Read a reply that must be one JSON object from its first character to its last."""
     bare = text.strip()
@@ -68,6 +70,8 @@ def read_strict_scores(
     problems += _rationale_problems(given, most_words)
     if problems:
         return as_defect(problems)
+    if is_copied(bare, [each for each in material if _RATIONALE in each]):
+        return COPIED
     rationale: str = given[_RATIONALE]
     extra = {key: value for key, value in given.items() if key not in {*scales, _RATIONALE}}
     remarks = Remarks(reasoning=dict.fromkeys(scales, rationale), bias_checklist={}, extra=extra)

@@ -104,6 +104,11 @@ def texts_for(names: tuple[str, ...]) -> st.SearchStrategy[dict[str, str]]:
     return st.fixed_dictionaries(dict.fromkeys(names, SENTENCES))
 
 
+def telling(checklist: dict[str, str]) -> dict[str, str]:
+    """Return a checklist of which at least one item says something."""
+    return {**checklist, CHECKLIST[0]: f"Seen: {checklist[CHECKLIST[0]]}"}
+
+
 EXTRA = st.dictionaries(TEXTS.map("x_{}".format), JSON.filter(lambda each: "NaN" not in repr(each)))
 # Without braces, so that what stands around a verdict is no object, and without the mark of a
 # quotation, in which no verdict counts.
@@ -138,7 +143,7 @@ def finite(value: Any) -> bool:  # noqa: ANN401 - any JSON
 @given(st.data())
 def test_every_verdict_with_scores_is_read_back(data: st.DataObject) -> None:
     reasoning = data.draw(texts_for(tuple(CRITERIA)))
-    checklist = data.draw(texts_for(CHECKLIST))
+    checklist = data.draw(texts_for(CHECKLIST).map(telling))
     concerns = data.draw(st.lists(SENTENCES, max_size=3))
     scores = data.draw(st.fixed_dictionaries(dict.fromkeys(CRITERIA, st.integers(1, 5))))
     extra = data.draw(EXTRA.filter(finite))
@@ -186,10 +191,11 @@ def swapped(verdict: dict[str, Any]) -> dict[str, Any]:
 def test_a_preference_is_read_back_and_swapping_its_sides_mirrors_it(data: st.DataObject) -> None:
     verdict = {
         "reasoning": data.draw(texts_for(tuple(CRITERIA))),
-        "bias_checklist": data.draw(texts_for(CHECKLIST)),
+        "bias_checklist": data.draw(texts_for(CHECKLIST).map(telling)),
         "safety_concerns": [],
-        "preferences": data.draw(st.fixed_dictionaries(dict.fromkeys(CRITERIA, SIDE))),
-        "winner": data.draw(SIDE),
+        "preferences": (sides := data.draw(st.fixed_dictionaries(dict.fromkeys(CRITERIA, SIDE)))),
+        # A winner that no criterion prefers is a contradiction.
+        "winner": data.draw(st.sampled_from(list(sides.values()))),
     }
     layout, before, behind = data.draw(LAYOUTS), data.draw(PROSE), data.draw(PROSE)
     one = read("json-pair", before + json.dumps(verdict, **layout) + behind)
