@@ -19,7 +19,7 @@ EVIL = (
     '<a href="javascript:alert(1)">x</a>{{7*7}}{% raw %}</textarea></title></style>'
     "\u061c\u202e\u2066gnp.exe\u2069\u200f <!-- ]]> &lt; \u0001\u0085\u2028"
 )
-LINE = EVIL + "x" * 1_000_000
+LINE = EVIL + "x" * 200_000
 CHECKED = ("position", "verbosity", "self_enhancement", "formatting", "authority")
 RUBRIC = f"""---
 id: hostile

@@ -401,24 +401,17 @@ def test_any_text_has_the_same_number_each_time_and_quotes_what_stands_there(
         assert texts[quote.text][quote.start :].startswith(quote.words)
 
 
-@pytest.mark.parametrize("name", NUMERIC)
-@pytest.mark.parametrize(
-    "text",
-    [
-        "how sad? you mentioned a dog. ",
-        "a",
-        "a ",
-        "'",
-        "? ",
-        "you mentioned ",
-        "bcd",
-        "9",
-        "the the",
-    ],
-)
-def test_a_long_text_takes_time_that_grows_with_its_length_alone(name: str, text: str) -> None:
-    def work(size: int) -> None:
-        long = text * (size // len(text))
-        see(name, long, long, (says("user", long), says("assistant", long)))
+REPEATED = (
+    "how sad? you mentioned a dog. ", "a", "a ", "'", "? ", "you mentioned ", "bcd", "9", "the the",
+)  # fmt: skip
 
-    assert growth.grows_with_size_alone(work, 200_000)
+
+@pytest.mark.parametrize("name", NUMERIC)
+def test_a_long_text_takes_time_that_grows_with_its_length_alone(name: str) -> None:
+    def work(size: int) -> None:
+        # Together: a text whose time is a square of its length makes a square of all of them.
+        for text in REPEATED:
+            long = text * (size // len(text))
+            see(name, long, long, (says("user", long), says("assistant", long)))
+
+    assert growth.grows_with_size_alone(work, 20_000)

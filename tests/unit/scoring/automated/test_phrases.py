@@ -246,7 +246,7 @@ def test_a_group_is_looked_for_in_its_own_text_only() -> None:
 
 def test_many_parts_of_patterns_take_time_that_grows_with_the_length_alone() -> None:
     patterns = Phrases([PhraseGroup(FACT, "response", ("a ... a", "a ... b ... c"), "pattern")])
-    assert len(patterns.find("a " * 200_000, "response")[FACT]) == 199_999
+    assert len(patterns.find("a " * 50_000, "response")[FACT]) == 49_999
 
 
 def matches(text: str, *patterns: str) -> list[str]:
