@@ -1,14 +1,15 @@
 """A judge's metrics corrected by labels of people: a mean (PPI++), a rate (Rogan and Gladen)."""
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
 
-from jurybox.statistics.distributions import normal_quantile, t_quantile
+from jurybox.statistics.distributions import normal_cdf, normal_quantile, t_quantile
 from jurybox.statistics.estimates import Estimate, Interval
-from jurybox.statistics.intervals import Values, codes_of, mean_of, proportion, wilson
+from jurybox.statistics.intervals import Values, codes_of, jeffreys, mean_of, proportion, wilson
 
 FEWEST_LABELS: Final = 10
 """With fewer (or fewer independent) labels, the judge's errors are unknown."""
@@ -139,13 +140,14 @@ def corrected_mean(data: LabeledScores, *, level: float = 0.95) -> CorrectedMean
 
     With n labeled samples (people's ``y``, the judge's ``f``) and N others (``g``), it is
     ``mean(y) + t (mean(g) - mean(f))`` with ``t = cov(y, f) / ((1 + n/N) var(f and g))`` between
-    0 and 1: unbiased whatever the judge does, and never less precise than labels alone but by
-    chance. Its variance is ``var(y - t f) / n + t^2 var(g) / N``; with clusters, the sum of squares
-    of each cluster's part in it. The interval takes Student's t on the labels (or their clusters)
-    less one. Where the judge was wrong on fewer than five labels, and for yes or no always, one
-    more of either error, as large as the values go, is imagined in that variance, so that a judge
-    who was right on every label isn't taken for infallible. Labels must be drawn at random from all
-    samples.
+    0 and 1: unbiased whatever the judge does. Its variance is
+    ``var(y - t f) / n + t^2 var(g) / N``; with clusters, the sum of squares of each cluster's part
+    in it. The interval takes Student's t on the labels (or their clusters) less one. Where the
+    judge was wrong on fewer than five labels, one more of either error, as large as the values go,
+    is imagined in that variance, so that a judge who was right on every label isn't taken for
+    infallible. Yes and no without clusters have an interval of their own, see ``_by_verdict``.
+    Where the interval of the labels alone is no wider, the judge is left out: ``t`` is 0, and value
+    and interval are those of the labels. Labels must be drawn at random from all samples.
 
     Reference: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), "PPI++: efficient
     prediction-powered inference"; A. N. Angelopoulos and others (2023), "Prediction-powered
@@ -165,27 +167,87 @@ def corrected_mean(data: LabeledScores, *, level: float = 0.95) -> CorrectedMean
     reason = _refusal(data)
     if reason is not None:
         return _with_sentence(msgspec.structs.replace(known, reason=reason))
+    plain_rate = data.binary and data.clusters is None
+    tuning, corrected = _by_verdict(data, level) if plain_rate else _tuned(data, level)
+    alone, around = known.human.interval, corrected.interval
+    if alone is not None and (around is None or _width(around) >= _width(alone)):
+        tuning, corrected, around = 0.0, msgspec.structs.replace(known.human, n=n + more), alone
+    if around is None:
+        reason = "people and the judge gave all samples the same value: there is no spread"
+        return _with_sentence(msgspec.structs.replace(known, reason=reason))
+    made = msgspec.structs.replace(
+        known,
+        corrected=corrected,
+        tuning=tuning,
+        effective_labels=None if alone is None else n * (_width(alone) / _width(around)) ** 2,
+        labels_to_halve=_to_halve(data) if data.clusters is None else None,
+    )
+    return _with_sentence(made)
+
+
+def _width(interval: Interval) -> float:
+    return interval.high - interval.low
+
+
+def _by_verdict(data: LabeledScores, level: float) -> tuple[float, Estimate]:
+    """Return the judge's weight, and the rate by how often people say yes to either verdict.
+
+    With the judge's rate ``q`` on all samples, and people's rates ``a`` and ``b`` on the labels to
+    which the judge says yes and no, it is ``q a + (1 - q) b``: the prediction-powered mean with
+    ``t = (a - b) / (1 + n/N)``. The interval combines those of the three rates (Jeffreys' for a
+    and b, Wilson's for q), so that errors which few labels show are never ruled out: the distance
+    to an end is the root of the summed squares of ``q (a - end)``, ``(1 - q) (b - end)`` and
+    ``(a - b) (q - end)``.
+
+    Reference: A. Tenenbein (1970), "A double sampling scheme for estimating from binomial data with
+    misclassifications", Journal of the American Statistical Association 65, 1350-1361; G. Y. Zou
+    and A. Donner (2008), "Construction of confidence limits about effect measures: a general
+    approach", Statistics in Medicine 27, 1693-1702.
+    """
+    n, more = len(data.human), len(data.rest)
+    yes = data.judge > 0
+    if yes.all() or not yes.any():
+        return 0.0, Estimate(value=None, n=n + more)
+    a, b = float(data.human[yes].mean()), float(data.human[~yes].mean())
+    if a <= b:
+        return 0.0, Estimate(value=None, n=n + more)
+    count = float(yes.sum() + data.rest.sum())
+    q = count / (n + more)
+    # A convention: simulated coverage hardly differs between n - 1 and n/2 - 1 degrees.
+    t = t_quantile((1 + level) / 2, 2 * n / 3 - 1)
+    own = 2 * normal_cdf(t) - 1
+    of_a = jeffreys(float(data.human[yes].sum()), int(yes.sum()), own)
+    of_b = jeffreys(float(data.human[~yes].sum()), int((~yes).sum()), own)
+    of_q = wilson(count, n + more, level, z=t)
+    value = q * a + (1 - q) * b
+
+    def distance(end_a: float, end_b: float, end_q: float) -> float:
+        return math.hypot(q * (a - end_a), (1 - q) * (b - end_b), (a - b) * (q - end_q))
+
+    low = max(0.0, value - distance(of_a.low, of_b.low, of_q.low))
+    high = min(1.0, value + distance(of_a.high, of_b.high, of_q.high))
+    method = "prediction-powered, by the judge's verdict"
+    interval = Interval(low=low, high=high, level=level, method=method)
+    tuning = (a - b) / (1 + n / more)
+    return tuning, Estimate(value=value, interval=interval, n=n + more)
+
+
+def _tuned(data: LabeledScores, level: float) -> tuple[float, Estimate]:
+    """Return the tuning, and the mean with Student's interval."""
+    n, more = len(data.human), len(data.rest)
     tuning = _tuning(data)
     value = float(data.human.mean() + tuning * (data.rest.mean() - data.judge.mean()))
     variance = _variance(data, tuning)
     if variance <= 0:
-        reason = "people and the judge gave all samples the same value: there is no spread"
-        return _with_sentence(msgspec.structs.replace(known, reason=reason))
+        return tuning, Estimate(value=value, n=n + more)
     degrees = (n if data.clusters is None else len(set(data.clusters))) - 1
     half = t_quantile((1 + level) / 2, degrees) * float(np.sqrt(variance))
     low, high = value - half, value + half
     if data.binary:
         low, high = max(0.0, low), min(1.0, high)
-    method = "prediction-powered (PPI++)" + ("" if joined is None else ", clustered")
+    method = "prediction-powered (PPI++)" + ("" if data.clusters is None else ", clustered")
     interval = Interval(low=low, high=high, level=level, method=method)
-    made = msgspec.structs.replace(
-        known,
-        corrected=Estimate(value=value, interval=interval, n=n + more),
-        tuning=tuning,
-        effective_labels=n * _variance(data, 0.0) / variance,
-        labels_to_halve=_to_halve(data) if data.clusters is None else None,
-    )
-    return _with_sentence(made)
+    return tuning, Estimate(value=value, interval=interval, n=n + more)
 
 
 def _refusal(data: LabeledScores) -> str | None:

@@ -14,13 +14,14 @@ surveys", Journal of Survey Statistics and Methodology 3, 484-503, recommend.
 """
 
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jurybox.statistics.distributions import normal_quantile, t_quantile
+from jurybox.statistics.distributions import beta_quantile, normal_quantile, t_quantile
 from jurybox.statistics.estimates import Estimate, Interval
 
 Values = NDArray[np.float64]
@@ -93,6 +94,22 @@ def wilson(successes: float, n: float, level: float = 0.95, *, z: float | None =
     low = 0.0 if successes == 0 else max(0.0, (center - half) / below)
     high = 1.0 if successes == n else min(1.0, (center + half) / below)
     return Interval(low=low, high=high, level=level, method="Wilson")
+
+
+@lru_cache(maxsize=1024)
+def jeffreys(successes: float, n: float, level: float = 0.95) -> Interval:
+    """Return Jeffreys' interval of a share, for rates that enter another interval.
+
+    Its ends are quantiles of the beta distribution with ``successes + 1/2`` and
+    ``n - successes + 1/2``; 0 and 1 where there is no success or nothing else.
+
+    Reference: L. D. Brown, T. T. Cai and A. DasGupta (2001), "Interval estimation for a binomial
+    proportion", Statistical Science 16, 101-133.
+    """
+    a, b = successes + 0.5, n - successes + 0.5
+    low = beta_quantile((1 - level) / 2, a, b) if successes else 0.0
+    high = beta_quantile((1 + level) / 2, a, b) if successes < n else 1.0
+    return Interval(low=low, high=high, level=level, method="Jeffreys")
 
 
 def proportion(

@@ -171,6 +171,34 @@ def test_intervals_of_rates_cover_at_their_level(
 
 
 @pytest.mark.parametrize(
+    ("rate", "n"), [(0.02, 100), (0.05, 50), (0.1, 20), (0.1, 50), (0.3, 20), (0.3, 50)]
+)
+def test_small_rates_are_covered_and_no_interval_is_wider_than_that_of_the_labels(
+    rate: float, n: int
+) -> None:
+    """At 0.02 with 100 labels and at 0.1 with 20, Student's interval covered 87% and 88%."""
+    rng = np.random.default_rng(50 + n)
+    covered = 0
+    for _ in range(300):
+        made = corrected_mean(judged(rng, n, 1000, rate, (0.8, 0.85)))
+        interval, alone = made.corrected.interval, made.human.interval
+        covered += interval.low <= rate <= interval.high
+        assert interval.high - interval.low <= alone.high - alone.low
+        assert interval.low <= made.corrected.value <= interval.high
+    assert covered / 300 >= 0.925
+
+
+def test_a_good_judge_of_scores_never_widens_the_interval() -> None:
+    rng = np.random.default_rng(14)
+    for _ in range(200):
+        people = rng.integers(1, 6, 530).astype(float)
+        judge = np.where(rng.random(530) < 0.15, np.clip(people + 1, 1, 5), people)
+        made = corrected_mean(labeled_scores(people[:20], judge[:20], judge[20:]))
+        interval, alone = made.corrected.interval, made.human.interval
+        assert interval.high - interval.low <= alone.high - alone.low
+
+
+@pytest.mark.parametrize(
     ("points", "n", "wrong"), [((1, 5), 10, 0.1), ((1, 5), 30, 0.05), ((0, 2), 20, 0.1)]
 )
 def test_errors_that_few_labels_show_are_not_forgotten(
