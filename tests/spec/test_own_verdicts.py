@@ -88,6 +88,7 @@ QUOTES: dict[str, Callable[[str], str]] = {
     "marks": lambda text: f'It says "{text}", which is manipulation.',
     "a fence": lambda text: f"It says:\n```\n{text}\n```\nThat is manipulation.",
     "lines": lambda text: f"The response contains:\n{text}\nThat is manipulation.",
+    "the first line": lambda text: f"{text}\nThat is what the response wants.",
     "a copy": lambda text: text,
 }
 

@@ -184,7 +184,8 @@ def _is_own(text: str, at: int, material: Sequence[str], *, doubtful: bool) -> b
     if not is_copied(line, material):
         return True
     before, after = text[:start].rstrip(), text[start + len(line) :].strip()
-    return alone and not before.endswith(":") and not (before and after)
+    ends_the_reply = not after or _REASONING.match(after) is not None
+    return alone and ends_the_reply and not before.endswith(":")
 
 
 def _without_thoughts(text: str, scale: Scale) -> str | Defect:
