@@ -62,7 +62,7 @@ def test_a_benchmark_prints_its_table(name: str) -> None:
 
 
 def test_the_quick_benchmark_prints_the_stages_of_a_sample() -> None:
-    words = printed("quick", "--samples", "12", "--rules", "10")
+    words = printed("quick", "--samples", "12", "--without-rules")
     for stage in ("prompt", "call", "read", "score", "store", "rest"):
         assert f"\n{stage} " in words
     assert "jurybox:votes3" in words
