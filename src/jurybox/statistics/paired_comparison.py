@@ -33,8 +33,8 @@ Direction = Literal["higher", "lower", "undecided"]
 POWER: Final = 0.8
 """With which probability the minimal detectable difference would be found."""
 
-# Fewer units give draws that are too much alike, and cover less than Student's t does.
-_FEWEST_DRAWN: Final = 50
+# With fewer units BCa covers less often than Student's t: 91% of the time for 50 scores of 1 to 5.
+_FEWEST_DRAWN: Final = 300
 _PIECE: Final = 2_000_000
 # A p value near 5% must be known better than the ends of an interval: 10,000 flips by default.
 _FLIPS_PER_RESAMPLE: Final = 5
@@ -108,7 +108,7 @@ def gather(differences: Values, clusters: Sequence[Hashable] | None) -> Units:
 def mean_interval(units: Units, resampling: Resampling) -> Interval | str:
     """Return the interval of the mean difference, or why there is none.
 
-    From 50 units on by resampling (BCa), below that by Student's t with the units' standard
+    From 300 units on by resampling (BCa), below that by Student's t with the units' standard
     error. Where all units have the same mean difference there is no spread, and two more units are
     imagined: one that doesn't differ, and one that moved as far the other way. There is none where
     nothing differs: from zero to zero would promise that nothing ever will.
