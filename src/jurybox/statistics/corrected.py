@@ -213,7 +213,7 @@ def _by_verdict(data: LabeledScores, level: float) -> tuple[float, Estimate]:
         return 0.0, Estimate(value=None, n=n + more)
     count = float(yes.sum() + data.rest.sum())
     q = count / (n + more)
-    # Chosen between n/2 - 1 and n - 1 degrees, for which simulated coverage differs by about a point.
+    # Between n/2 - 1 and n - 1 degrees, whose simulated coverage differs by about a point.
     t = t_quantile((1 + level) / 2, 2 * n / 3 - 1)
     own = 2 * normal_cdf(t) - 1
     of_a = jeffreys(float(data.human[yes].sum()), int(yes.sum()), own)
