@@ -125,7 +125,7 @@ def test_two_responses_are_corrected_by_who_wins(make_run: Callable, row: Callab
         return json.dumps(
             {
                 "reasoning": {"right": "Because."},
-                "bias_checklist": dict.fromkeys(biases, "None."),
+                "bias_checklist": dict.fromkeys(biases, "It had no effect."),
                 "safety_concerns": [],
                 "preferences": {"right": side},
                 "winner": side,

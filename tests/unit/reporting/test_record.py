@@ -199,7 +199,8 @@ base: 0.7
     reply = {
         "reasoning": said,
         "bias_checklist": dict.fromkeys(
-            ("position", "verbosity", "self_enhancement", "formatting", "authority"), "No."
+            ("position", "verbosity", "self_enhancement", "formatting", "authority"),
+            "It had no effect.",
         ),
         "safety_concerns": [],
         "scores": {"warmth": 0.25, "wit": 1.0},

@@ -32,7 +32,7 @@ REMARKS = (
 SAID = REMARKS + '"scores": {"facts": 4, "tone": 3}}'
 PAIR = REMARKS + '"preferences": {"facts": "A", "tone": "tie"}, "winner": "A"}'
 KINDS = ("authority", "formatting", "position", "self_enhancement", "verbosity")
-LISTED = ", ".join(f'"{kind}": "none"' for kind in KINDS)
+LISTED = ", ".join(f'"{kind}": "had no effect"' for kind in KINDS)
 DESK = "/runs/run-a/review"
 SCORES = {"score.facts": "2", "score.tone": "5"}
 
