@@ -192,8 +192,6 @@ def _given(field: str, record: Record) -> list[str]:
 
 
 def _part(values: Values, part: Part) -> Values:
-    if MEASURED_FIELDS.isdisjoint(values):  # most rows have no measurements
-        return dict(values) if part == "row" else {}
     return {name: value for name, value in values.items() if FIELDS[name].part == part}
 
 

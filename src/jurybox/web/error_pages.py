@@ -60,8 +60,8 @@ def answer_to(request: Request, error: Exception) -> Response:
         return Response(status_code=error.status_code, headers=error.headers)
     refusal = _refusal(request, error)
     if is_api(request.scope):
-        reported = {"problem": refusal.problem, "hint": refusal.hint, "where": refusal.where}
-        response = json_response({"error": reported}, refusal.status)
+        body = {"problem": refusal.problem, "hint": refusal.hint, "where": refusal.where}
+        response = json_response({"error": body}, refusal.status)
     else:
         data = {"refusal": refusal, "title": HTTPStatus(refusal.status).phrase}
         response = page_response(request, "error.html", data, refusal.status)

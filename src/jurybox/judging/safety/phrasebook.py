@@ -154,8 +154,6 @@ class Prefilter:
     def possible(self, text: str) -> set[Entries]:
         """Return the entries that a text in small letters may match."""
         hits = self._automaton.find_matches_as_indexes(_plain(text), overlapping=True)
-        if not hits:
-            return self._always
         found = {self._words[number] for number, _, _ in hits}
         return self._always | {
             entries

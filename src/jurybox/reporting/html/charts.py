@@ -122,9 +122,9 @@ def shares(title: str, parts: Sequence[CountShare]) -> Markup:
     for part in parts:
         drawn.append(box(at, 0, part.share * width, height, f"part {part.kind}"))
         at += part.share * width
-    reported = ", ".join(f"{part.label} {part.count}" for part in parts)
+    counts = ", ".join(f"{part.label} {part.count}" for part in parts)
     n = parts[0].n if parts else 0
-    return picture(title, f"Of {shown(n)}: {reported}.", _WHOLE, *drawn, kind="shares")
+    return picture(title, f"Of {shown(n)}: {counts}.", _WHOLE, *drawn, kind="shares")
 
 
 _GAUGE_WIDTH: Final = 240.0
@@ -257,11 +257,11 @@ class _Histogram:
     def _counts(self) -> Iterator[Markup]:
         counts = [count for _, _, count in self._bins]
         if max(map(room_for, map(_end, counts)), default=0.0) <= self._wide - 2:
-            reported = range(len(counts))
+            labeled = range(len(counts))
         else:
             # Without room for all, the highest one says how high high is.
-            reported = (counts.index(self._most),)
-        for at in reported:
+            labeled = (counts.index(self._most),)
+        for at in labeled:
             if counts[at]:
                 text = _end(counts[at])
                 place, anchor = within(
@@ -320,16 +320,16 @@ def labels(bins: Sequence[Bin], wide: float) -> list[tuple[str, float, str]]:
     gaps = len(every) - 1
     step = next((each for each in range(least, 2 * least) if not gaps % each), least)
     last = _placed(*every[-1])
-    reported: list[tuple[str, float, str]] = []
+    ticks: list[tuple[str, float, str]] = []
     free = -math.inf
     for text, x in every[:-1:step]:
         placed = _placed(text, x)
         left, right = _reach(placed)
         # The last one says where the axis ends; it counts more than its neighbours.
         if left >= free and right + _HISTOGRAM_GAP <= _reach(last)[0]:
-            reported.append(placed)
+            ticks.append(placed)
             free = right + _HISTOGRAM_GAP
-    return [*reported, last]
+    return [*ticks, last]
 
 
 def _placed(text: str, x: float) -> tuple[str, float, str]:
@@ -399,8 +399,8 @@ def whisker(estimate: PlottedMetric) -> Markup:
 
 def _describe_whisker(estimate: PlottedMetric) -> str:
     low, high = shown(estimate.axis.low), shown(estimate.axis.high)
-    reported = f"{shown(estimate.value)} on an axis from {low} to {high}"
+    text = f"{shown(estimate.value)} on an axis from {low} to {high}"
     if estimate.interval is not None:
         low, high = shown(estimate.interval.low), shown(estimate.interval.high)
-        reported += f", 95% interval {low} to {high}"
-    return f"{reported}, n {shown(estimate.n)}."
+        text += f", 95% interval {low} to {high}"
+    return f"{text}, n {shown(estimate.n)}."

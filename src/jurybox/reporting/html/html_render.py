@@ -158,13 +158,13 @@ def html_report(
 
 def _calibrated(said: object, people: People | None) -> Calibrated:
     """Return what ``show --json`` says of the calibration as a line."""
-    reported = cast("Mapping[str, Any] | None", said)
-    if reported is None:
+    status = cast("Mapping[str, Any] | None", said)
+    if status is None:
         known = people is not None and bool(people.against)
         return Calibrated(line=_REVIEWED if known else _NEVER, holds=False)
-    if "trouble" in reported:
-        return Calibrated(line=str(reported["trouble"]), holds=False)
-    return Calibrated(line=str(reported["text"]), holds=not reported["stale"])
+    if "trouble" in status:
+        return Calibrated(line=str(status["trouble"]), holds=False)
+    return Calibrated(line=str(status["text"]), holds=not status["stale"])
 
 
 def jury_agreement(store: Store, run: RunRow) -> JuryAgreement | None:
@@ -187,5 +187,5 @@ def jury_agreement(store: Store, run: RunRow) -> JuryAgreement | None:
 
 
 def _people(said: object) -> People | None:
-    reported = cast("Mapping[str, Any] | None", said)
-    return None if reported is None else people_of(reported)
+    status = cast("Mapping[str, Any] | None", said)
+    return None if status is None else people_of(status)

@@ -336,16 +336,16 @@ def _claims(text: str, span: Span) -> Iterator[tuple[str, ...]]:
 
 
 def _was_said(
-    shown_parts: Sequence[AbstractSet[str]], before: AbstractSet[str], message: AbstractSet[str]
+    contents: Sequence[AbstractSet[str]], before: AbstractSet[str], message: AbstractSet[str]
 ) -> bool | None:
     """Whether what a claim is about was said before: half of its content words, at least.
 
     It is made up where most of its words are new. None where it is the message that says it: that
     is neither a memory nor an invention.
     """
-    if any(2 * len(each & before) >= len(each) for each in shown_parts):
+    if any(2 * len(each & before) >= len(each) for each in contents):
         return True
-    known = any(2 * len(each & (before | message)) >= len(each) for each in shown_parts)
+    known = any(2 * len(each & (before | message)) >= len(each) for each in contents)
     return None if known else False
 
 
@@ -368,12 +368,12 @@ def _memories(reading: Conversation, lists: Lists, *, kept: bool) -> Amount:
         span = hit[1:]
         said: bool | None = bool(reading.messages)  # about nothing: "as we discussed."
         for texts in _claims(text, span):
-            shown_parts = [
+            contents = [
                 each for one in texts if (each := _heads(Passage(fold(one), "response"), lists))
             ]
-            if shown_parts:
+            if contents:
                 before = user if _YOU in text[span[0] : span[1]] else anybody
-                said = _was_said(shown_parts, before, message)
+                said = _was_said(contents, before, message)
                 break
         if said is kept:
             found.append(span)

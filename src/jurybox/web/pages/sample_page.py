@@ -109,18 +109,18 @@ def _responses(record: SampleRecord) -> list[dict[str, Any]]:
     """Return the responses, in pieces where two of them were compared."""
     first, second = record.responses.response, record.responses.response_b
     one = cut_text(first.text, part="response")
-    reported: list[dict[str, Any]] = [{"name": "Response", "response": first, "text": one}]
+    shown: list[dict[str, Any]] = [{"name": "Response", "response": first, "text": one}]
     if second is None:
-        return reported
+        return shown
     other = cut_text(second.text, part="response-b")
-    reported[0]["name"] = "Response A"
-    reported.append({"name": "Response B", "response": second, "text": other})
+    shown[0]["name"] = "Response A"
+    shown.append({"name": "Response B", "response": second, "text": other})
     # Of the whole texts: what was cut off shifts nothing, and differences there are shown.
     pieces = word_diff(first.text, second.text)
     if pieces is not None:
-        for each, side in zip(reported, pieces, strict=True):
+        for each, side in zip(shown, pieces, strict=True):
             each["pieces"] = cut_pieces(side, LONG)
-    return reported
+    return shown
 
 
 def _marking(responses: list[dict[str, Any]]) -> str | None:
@@ -260,9 +260,9 @@ def _said(text: str) -> tuple[CriterionReply, ...]:
         return ()
     if not isinstance(reply, dict):
         return ()
-    reported = cast("dict[str, Any]", reply)
-    scores = _object(reported.get("scores")) or _object(reported.get("preferences"))
-    why = _object(reported.get("reasoning"))
+    verdict = cast("dict[str, Any]", reply)
+    scores = _object(verdict.get("scores")) or _object(verdict.get("preferences"))
+    why = _object(verdict.get("reasoning"))
     names = [name for name in dict.fromkeys((*scores, *why)) if _is_said(scores.get(name))]
     return tuple(
         CriterionReply(

@@ -93,8 +93,8 @@ TheVisit = Annotated[Visit, Depends(_visit)]
 
 def address(desk: ReviewDesk, path: str = "", **query: str | int) -> str:
     """Return the address of a page of a desk."""
-    reported = f"?{urlencode(query)}" if query else ""
-    return f"/runs/{segment(desk.run.id)}/review{path}{reported}"
+    search = f"?{urlencode(query)}" if query else ""
+    return f"/runs/{segment(desk.run.id)}/review{path}{search}"
 
 
 def queue_of(request: Request, usual: Queue = "flagged") -> Queue:
