@@ -27,8 +27,7 @@ from jurybox.judging.evidence.questions import (
 )
 from jurybox.judging.evidence.sources import OwnAnswer, own_answer
 from jurybox.judging.evidence.text_overlap import Vocabulary, statements
-from jurybox.judging.exchange import ModelReply, ModelRequest
-from jurybox.judging.flow import Defect
+from jurybox.judging.flow import Defect, ModelReply, ModelRequest
 from jurybox.judging.protocol import Seat
 from jurybox.models.local.files import default_judge
 from jurybox.rubric.rubric_model import Generation

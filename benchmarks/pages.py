@@ -42,7 +42,7 @@ from jurybox.engine.records import (
 )
 from jurybox.engine.runner import sample_row
 from jurybox.engine.transcript import Work
-from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
 from jurybox.rubric_files import RubricFiles
 from jurybox.sample import Response, Row, Timing, Usage
 from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample

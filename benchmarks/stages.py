@@ -30,7 +30,6 @@ STAGES = ("prompt", "call", "read", "score", "store", "rest")
 # By the path inside the package; the first that fits.
 PLACES = (
     ("judging/formats/", "read"),
-    ("judging/verdict", "read"),
     ("judging/safety", "read"),
     ("judging/jury", "score"),
     ("judging/evaluation_report", "score"),

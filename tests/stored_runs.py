@@ -22,7 +22,7 @@ from jurybox.engine.records import (
 )
 from jurybox.engine.runner import Runner, Stop
 from jurybox.engine.transcript import ModelSession, Work
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.reporting.view import RunView, finished_view, unfinished_view
 from jurybox.sample import Response, Row, Timing, Usage
 from jurybox.scoring.sample_result import SampleResult

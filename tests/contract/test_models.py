@@ -13,7 +13,7 @@ import loopback
 import real_models
 from jurybox.engine.caller import Callers
 from jurybox.engine.ports import Model, ModelError
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
+from jurybox.judging.flow import Failure, ModelReply, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
 from jurybox.models.function import FunctionModel
 from jurybox.models.local.files import ModelFile

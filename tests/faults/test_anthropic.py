@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from jurybox.engine.ports import ModelError
-from jurybox.judging.exchange import Frame, ModelReply, ModelRequest
+from jurybox.judging.flow import Frame, ModelReply, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn, Usage

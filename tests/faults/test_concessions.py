@@ -8,7 +8,7 @@ import pytest
 
 import loopback
 from jurybox.engine.ports import ModelError
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.openai import OpenAIModel, openai_client
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn

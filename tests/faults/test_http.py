@@ -13,7 +13,7 @@ import pytest
 import loopback
 from clocks import Clock
 from jurybox.engine.caller import Callers, Limits
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.models.connections import HttpOptions, Proxies
 from jurybox.models.http import HttpCall, HttpClient
 from jurybox.models.model_errors import LARGEST_REFUSAL, StatusError

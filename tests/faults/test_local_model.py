@@ -19,7 +19,7 @@ import pytest
 
 import real_models
 from jurybox.engine.ports import ModelError
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.local.files import ModelFile, runtime
 from jurybox.models.local.local_model import LocalModel
 from jurybox.rubric.rubric_model import Generation
@@ -280,7 +280,7 @@ def test_a_damaged_file_is_one_clear_line_and_the_process_lives(kind: str, tmp_p
 PROGRAM = """
 import asyncio, sys
 from pathlib import Path
-from jurybox.judging.exchange import ModelRequest
+from jurybox.judging.flow import ModelRequest
 from jurybox.models.local.files import ModelFile
 from jurybox.models.local.local_model import LocalModel
 from jurybox.rubric.rubric_model import Generation

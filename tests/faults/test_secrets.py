@@ -11,7 +11,7 @@ import loopback
 from jurybox.engine.caller import Callers, Limits
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
-from jurybox.judging.exchange import Failure, ModelRequest
+from jurybox.judging.flow import Failure, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client
 from jurybox.models.connections import Endpoint, HttpOptions, Proxies
 from jurybox.models.openai import OpenAIModel, openai_client

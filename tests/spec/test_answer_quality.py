@@ -9,7 +9,7 @@ import pytest
 from jurybox import load_rubric
 from jurybox.engine.driver import drive_sync
 from jurybox.engine.plan import Target
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.protocol import Judging
 from jurybox.rubric.metrics import percentile
 from jurybox.rubric.rubric_model import Generation

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from jurybox import load_rubric, parse_rubric
 from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import CONFIDENCES, EvaluationReport
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.judging.flow import Flow
+from jurybox.judging.flow import Failure, Flow, ModelReply, ModelRequest, Outcome
+from jurybox.judging.formats.reply_format import mirror
 from jurybox.judging.jury import jury
 from jurybox.judging.prompts import bias_checklist_prompt
 from jurybox.judging.protocol import Judging
 from jurybox.judging.report_builder import count_scores, count_sides
-from jurybox.judging.verdict import mirror
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Response, Sample, Turn, Usage
 

@@ -17,7 +17,7 @@ from jurybox import load_rubric
 from jurybox.engine.audit import audit
 from jurybox.engine.driver import drive_sync
 from jurybox.judging.evaluation_report import EvaluationReport
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging
 from jurybox.models.scripted import ScriptedModel

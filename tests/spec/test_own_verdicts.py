@@ -9,7 +9,7 @@ import pytest
 import jurybox
 from jurybox import load_rubric
 from jurybox.judging.evaluation_report import EvaluationReport
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging
 from jurybox.sample import Response, Sample

@@ -33,7 +33,7 @@ ROWS = [
     for number in range(1, 5)
 ]
 JUDGE = """
-from jurybox.judging.exchange import ModelReply
+from jurybox.judging.flow import ModelReply
 
 ASKED = []
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from jurybox.calibration.proposals import Proposal
     from jurybox.calibration.splits import GoldRow, Part
     from jurybox.calibration.tuning_loop import ToPropose, Tuned, Unusable
-    from jurybox.judging.exchange import ModelRequest, Outcome
+    from jurybox.judging.flow import ModelRequest, Outcome
 
 _REPORT: Final = msgspec.json.Decoder(EvaluationReport)
 
@@ -340,7 +340,7 @@ class _Calibrator:
         from jurybox.calibration.model_proposals import suggest
         from jurybox.engine.caller import Callers
         from jurybox.engine.driver import drive
-        from jurybox.judging.exchange import ModelReply
+        from jurybox.judging.flow import ModelReply
 
         name = self._options.proposer or ""
         label = f"round {request.round}"

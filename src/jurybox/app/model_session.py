@@ -15,7 +15,7 @@ from jurybox.engine.ports import Model, Store
 from jurybox.engine.records import read_outcome, sealed
 from jurybox.engine.transcript import ModelSession
 from jurybox.errors import InputError
-from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
 from jurybox.models.command import CommandModel
 from jurybox.models.names import ModelName
 from jurybox.models.providers import HTTP_PROVIDERS

@@ -28,7 +28,7 @@ from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text
 from jurybox.engine.ports import Store
 from jurybox.engine.records import ENCODER, RunRow
 from jurybox.errors import IncompleteError, InputError
-from jurybox.judging.verdict import Side, mirror
+from jurybox.judging.formats.reply_format import Side, mirror
 from jurybox.models.names import ModelName
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.stored import SampleRecord, damaged, plan_of

@@ -10,7 +10,7 @@ import msgspec
 
 from jurybox.engine.ports import EVERY, Store
 from jurybox.engine.records import RunRow, read_result
-from jurybox.judging.exchange import Failure, ModelRequest, Outcome
+from jurybox.judging.flow import Failure, ModelRequest, Outcome
 from jurybox.models.prices import Prices, cost
 from jurybox.models.providers import load_prices
 from jurybox.reporting.stored import damaged, plan_of, rubric_of

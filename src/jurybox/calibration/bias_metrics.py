@@ -9,7 +9,7 @@ import msgspec
 from jurybox.calibration.observations import MARKS, Observations, ObservedVote, share_of
 from jurybox.calibration.probes import KINDS
 from jurybox.errors import InputError, Unreadable
-from jurybox.judging.verdict import Side
+from jurybox.judging.formats.reply_format import Side
 from jurybox.rubric.conditions import Comparison
 from jurybox.statistics import pair_bias, position_bias, verbosity_bias
 from jurybox.statistics.bias_metric import BiasMetric, unmeasured

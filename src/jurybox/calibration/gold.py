@@ -15,7 +15,7 @@ import msgspec
 
 from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import EvaluationReport, Method
-from jurybox.judging.verdict import SIDES, Side
+from jurybox.judging.formats.reply_format import SIDES, Side
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import UNIT_SCALE, Scale
 from jurybox.sample import Row

@@ -17,7 +17,7 @@ from jurybox.calibration.calibration_record import (
 from jurybox.calibration.gold import WINNER, GoldCase, distance, gold_scales, losses
 from jurybox.calibration.splits import units_of
 from jurybox.documents.numbers import show_number
-from jurybox.judging.verdict import SIDES, Side
+from jurybox.judging.formats.reply_format import SIDES, Side
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement import PairAgreement, Ratings, agree, agree_all

@@ -11,8 +11,7 @@ from jurybox.calibration.proposals import Proposal
 from jurybox.calibration.rubric_changes import quoted, replaced
 from jurybox.calibration.tuning_loop import ToPropose, Unusable
 from jurybox.documents.numbers import show_number
-from jurybox.judging.exchange import ModelRequest
-from jurybox.judging.flow import Answer, Defect, Flow, ReaskPolicy, ask
+from jurybox.judging.flow import Answer, Defect, Flow, ModelRequest, ReaskPolicy, ask
 from jurybox.judging.prompts import mark, rubric_text
 from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
 from jurybox.sample import Turn

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.judging.verdict import Side
+from jurybox.judging.formats.reply_format import Side
 
 _PATTERNS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     ("lists", re.compile(r"^[ \t]{0,8}(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+\S", re.MULTILINE)),

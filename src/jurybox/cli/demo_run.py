@@ -22,10 +22,9 @@ from jurybox.engine.records import read_result
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.evidence.evidence_votes import compare
 from jurybox.judging.evidence.questions import expit
-from jurybox.judging.exchange import ModelRequest, Outcome
-from jurybox.judging.flow import Unscored
+from jurybox.judging.flow import ModelRequest, Outcome, Unscored
+from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.protocol import Judging
-from jurybox.judging.verdict import Side
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.reports import write_report
 from jurybox.reporting.view import RunView

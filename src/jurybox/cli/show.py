@@ -157,7 +157,7 @@ def _print_report(record: SampleRecord, run: RunRow) -> None:
 
 def _print_exchange(out: Console, name: str, exchange: ExchangeRow, run: RunRow) -> None:
     from jurybox.engine.records import read_outcome, read_request
-    from jurybox.judging.exchange import Failure
+    from jurybox.judging.flow import Failure
     from jurybox.reporting.metric_text import shown
     from jurybox.reporting.stored import damaged, exchange_notes
 

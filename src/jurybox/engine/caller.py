@@ -16,7 +16,7 @@ import msgspec
 
 from jurybox.engine.driver import Call
 from jurybox.engine.ports import Clock, Model, ModelError
-from jurybox.judging.exchange import Failure, FailureKind, ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import Failure, FailureKind, ModelReply, ModelRequest, Outcome
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,8 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
-from jurybox.judging.exchange import ModelRequest, Outcome
-from jurybox.judging.flow import Flow
+from jurybox.judging.flow import Flow, ModelRequest, Outcome
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ import msgspec
 
 from jurybox.engine.records import ENCODER
 from jurybox.errors import InputError
-from jurybox.judging.exchange import ModelRequest
+from jurybox.judging.flow import ModelRequest
 from jurybox.judging.protocol import Judging
 from jurybox.rubric import parse_rubric
 from jurybox.rubric.rubric_model import Generation

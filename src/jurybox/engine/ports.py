@@ -16,7 +16,7 @@ from jurybox.engine.records import (
     SampleRow,
 )
 from jurybox.errors import InputError
-from jurybox.judging.exchange import FailureKind, ModelReply, ModelRequest
+from jurybox.judging.flow import FailureKind, ModelReply, ModelRequest
 from jurybox.scoring.sample_index import FLAGS, Facets
 from jurybox.text_format import nearest
 

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from jurybox.judging.exchange import Failure, Frame, ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import Failure, Frame, ModelReply, ModelRequest, Outcome
 from jurybox.review.reviews import ReviewRow
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import Conclusion

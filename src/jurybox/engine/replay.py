@@ -12,7 +12,7 @@ from jurybox.engine.ports import EVERY, Store
 from jurybox.engine.records import ExchangeRow, SampleRow, framed, read_outcome, read_request
 from jurybox.engine.runner import sample_row
 from jurybox.engine.transcript import Work
-from jurybox.judging.exchange import Failure, ModelRequest, Outcome
+from jurybox.judging.flow import Failure, ModelRequest, Outcome
 from jurybox.sample import Response, Row
 from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
 from jurybox.scoring.sample_result import Role, model_uses

@@ -21,7 +21,7 @@ from jurybox.engine.records import (
     request_key,
     text_hash,
 )
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.sample import Row
 from jurybox.scoring.sample_result import Role
 

@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.safety import SafetyFinding
-from jurybox.judging.verdict import Side
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.sample import Usage

@@ -12,8 +12,106 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.sample import Turn
+from jurybox.rubric.rubric_model import Generation
+from jurybox.sample import Turn, Usage
+
+FailureKind = Literal["timeout", "unreachable", "rate-limit", "refused", "unreadable"]
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """What all prompts of one kind share: the text before the material and the text after it."""
+
+    before: str
+    after: str
+
+    def around(self, material: str) -> str:
+        """Return the whole prompt."""
+        return f"{self.before}{material}{self.after}"
+
+
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One question to one model.
+
+    ``schema`` is the JSON schema of the reply, as text; a model that can't be held to one ignores
+    it, since every reply is validated anyway. ``vote`` keeps the requests of two votes apart in a
+    cache, even where nothing else differs. ``logprobs`` is how many alternatives to every token
+    are wanted, with their probabilities.
+
+    ``frame`` is what the only message shares with those of other samples. Where there is none,
+    ``shared`` may say after which characters of the last message other requests differ. Neither
+    changes what is asked, only what it costs to send and to store it.
+    """
+
+    model: str
+    generation: Generation
+    schema: str | None = None
+    vote: int = 0
+    logprobs: int = 0
+    frame: Frame | None = None
+    shared: tuple[int, ...] = ()
+    messages: tuple[Turn, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse a frame that isn't around the only message."""
+        if self.frame is not None and not _is_around(self.frame, self.messages):
+            raise ValueError("the frame of a request is around its only message")
+
+    @property
+    def shared_ends(self) -> tuple[int, ...]:
+        """After which characters of the last message other requests may differ.
+
+        A model that reads slowly, or a provider that caches prompts, can read up to there once.
+        """
+        return self.shared if self.frame is None else (len(self.frame.before),)
+
+
+def _is_around(frame: Frame, messages: tuple[Turn, ...]) -> bool:
+    if len(messages) != 1:
+        return False
+    text = messages[0].content
+    fits = len(text) >= len(frame.before) + len(frame.after)
+    return fits and text.startswith(frame.before) and text.endswith(frame.after)
+
+
+class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model answered, word for word, and what is known of how.
+
+    ``sent`` are the parameters that really went out: some models take no temperature or no seed.
+    ``latency_ms`` is from the request to the last byte of the answer, ``latency_model_ms`` what
+    the provider says that the model itself took. A ``cached`` reply was made for an earlier run.
+    ``logprobs`` is JSON as OpenAI's chat completions have it. ``reference`` is where the provider
+    keeps the reply, for a model that can be asked for it again.
+    """
+
+    text: str
+    usage: Usage = Usage()
+    sent: Generation | None = None
+    seed_sent: bool = True
+    model: str | None = None
+    fingerprint: str | None = None
+    finish_reason: str | None = None
+    latency_ms: float | None = None
+    latency_model_ms: float | None = None
+    logprobs: str | None = None
+    cached: bool = False
+    reference: str | None = None
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that got no reply after all retries; it takes the reply's place.
+
+    ``fatal`` says that no request of the run can fare better: the endpoint is out of reach, or
+    it refuses the key or the model. ``latency_ms`` is how long the last attempt took.
+    """
+
+    kind: FailureKind
+    message: str
+    fatal: bool = False
+    latency_ms: float | None = None
+
+
+Outcome = ModelReply | Failure
+
 
 T = TypeVar("T")
 

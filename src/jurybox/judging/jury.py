@@ -12,10 +12,10 @@ from typing import TypeVar
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.evidence.evidence_votes import compare, examine
 from jurybox.judging.flow import Answer, Flow, Unscored, ask, together
+from jurybox.judging.formats.reply_format import Scores
 from jurybox.judging.pairwise import PairVote, pairwise
 from jurybox.judging.protocol import Judging, Panel, Question, Seat
 from jurybox.judging.report_builder import Ballot, report_on_one, report_on_pair, report_on_two
-from jurybox.judging.verdict import Scores
 from jurybox.sample import Sample
 
 B = TypeVar("B")

@@ -2,10 +2,9 @@
 
 import msgspec
 
-from jurybox.judging.exchange import ModelReply
-from jurybox.judging.flow import Answer, Defect, Flow, Unscored, ask, together
+from jurybox.judging.flow import Answer, Defect, Flow, ModelReply, Unscored, ask, together
+from jurybox.judging.formats.reply_format import Preference, Side
 from jurybox.judging.protocol import Judging, Seat
-from jurybox.judging.verdict import Preference, Side
 from jurybox.sample import Sample
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from jurybox.documents.numbers import show_number
 from jurybox.errors import InputError
-from jurybox.judging.exchange import Frame
+from jurybox.judging.flow import Frame
 from jurybox.judging.formats import ReplyForm, reply_format
 from jurybox.judging.formats.json_format import CHECKLIST
-from jurybox.judging.verdict import Preference
+from jurybox.judging.formats.reply_format import Preference
 from jurybox.rubric import parse_rubric
 from jurybox.rubric.rubric_model import Criterion, Indicators, Rubric
 from jurybox.rubric.template import PLACEHOLDERS

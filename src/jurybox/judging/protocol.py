@@ -9,9 +9,9 @@ import msgspec
 
 from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import RubricName
-from jurybox.judging.exchange import Frame, ModelReply, ModelRequest
-from jurybox.judging.flow import ReaskPolicy
+from jurybox.judging.flow import Frame, ModelReply, ModelRequest, ReaskPolicy
 from jurybox.judging.formats import ReplyForm, ReplyFormat, reply_format
+from jurybox.judging.formats.reply_format import Preference, Scores
 from jurybox.judging.prompts import (
     filled_template,
     material,
@@ -20,7 +20,6 @@ from jurybox.judging.prompts import (
     reference_frame,
     rubric_frame,
 )
-from jurybox.judging.verdict import Preference, Scores
 from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
 from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.sample import Sample, Turn

@@ -17,13 +17,12 @@ from jurybox.judging.evaluation_report import (
     ReviewReason,
     SideReport,
 )
-from jurybox.judging.exchange import ModelReply
-from jurybox.judging.flow import Answer, Unscored
-from jurybox.judging.formats.json_objects import spoken
+from jurybox.judging.flow import Answer, ModelReply, Unscored
+from jurybox.judging.formats.reply_format import Remarks, Scores, Side
+from jurybox.judging.formats.reply_text import spoken
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.protocol import Judging, Panel, Seat, independent
 from jurybox.judging.safety import LONGEST_QUOTE, SafetyFinding, concerns, scan
-from jurybox.judging.verdict import Remarks, Scores, Side
 from jurybox.rubric.rubric_model import Criterion, weighted_mean
 from jurybox.sample import Response, Sample, added_usage
 

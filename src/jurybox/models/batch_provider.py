@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from jurybox.engine.ports import ModelError
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.http import HttpAnswer, HttpCall, HttpClient, decode
 from jurybox.models.negotiation import Accepted, Negotiation
 

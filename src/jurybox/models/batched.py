@@ -20,7 +20,7 @@ import msgspec
 from jurybox.engine.caller import Limits, delay
 from jurybox.engine.ports import ModelError, Store
 from jurybox.engine.records import ENCODER, BatchRow, sealed
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.batch_provider import BatchableModel, BatchStatus, Pace
 from jurybox.models.http import HttpAnswer, HttpCall, read_json
 from jurybox.models.model_errors import StatusError

@@ -19,7 +19,7 @@ import msgspec
 
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.function import prompt_of
 from jurybox.models.model_errors import quoted
 from jurybox.sample import Usage

@@ -14,7 +14,7 @@ import msgspec
 
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.text_format import nearest
 
 Function = Callable[..., Any]

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from jurybox.engine.ports import ModelError
-from jurybox.judging.exchange import FailureKind
+from jurybox.judging.flow import FailureKind
 
 LONGEST_QUOTE: Final = 300
 # Of what an endpoint says against a request; to look through more of it would hold up all others.

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from jurybox.engine.ports import ModelError
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.batch_provider import BatchStatus, listed_batches
 from jurybox.models.http import (
     HttpAnswer,

@@ -17,7 +17,7 @@ import msgspec
 
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 

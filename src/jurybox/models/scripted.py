@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from jurybox.engine.ports import ModelError
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.flow import ModelReply, ModelRequest
 
 Line = str | ModelReply | ModelError
 

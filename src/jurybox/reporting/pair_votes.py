@@ -11,9 +11,9 @@ from jurybox.engine.records import ExchangeRow, in_order
 from jurybox.engine.replay import ByThread, role_of
 from jurybox.judging.evidence.evidence_votes import compare
 from jurybox.judging.flow import together
+from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.pairwise import PairVote, pairwise
 from jurybox.judging.protocol import Seat
-from jurybox.judging.verdict import Side
 from jurybox.reporting.stored import SampleRecord
 from jurybox.sample import Sample
 from jurybox.scoring.evaluate_sample import Procedure

@@ -4,7 +4,7 @@ import msgspec
 
 from jurybox.calibration.gold import JudgeVerdict
 from jurybox.judging.evaluation_report import Confidence
-from jurybox.judging.verdict import Side
+from jurybox.judging.formats.reply_format import Side
 from jurybox.review.reviews import Circumstances, HumanVerdict, Order, Queue, Review
 from jurybox.rubric.rubric_model import Criterion
 from jurybox.sample import Response, Turn

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from jurybox.documents.document_text import CONTROL
 from jurybox.errors import InputError
-from jurybox.judging.verdict import SIDES, Side
+from jurybox.judging.formats.reply_format import SIDES, Side
 from jurybox.review.reviews import ORDERS, QUEUES, HumanVerdict, Order, Queue, Score
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale

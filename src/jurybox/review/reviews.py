@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from jurybox.calibration.gold import Gold
-from jurybox.judging.verdict import Side, mirror
+from jurybox.judging.formats.reply_format import Side, mirror
 
 Queue = Literal["flagged", "random", "picked"]
 QUEUES: Final[tuple[Queue, ...]] = ("flagged", "random", "picked")

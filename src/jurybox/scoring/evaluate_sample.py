@@ -9,8 +9,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from jurybox.judging.evaluation_report import EvaluationReport
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.judging.flow import Flow
+from jurybox.judging.flow import Failure, Flow, ModelReply, ModelRequest, Outcome
 from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging
 from jurybox.sample import Response, Row, Timing

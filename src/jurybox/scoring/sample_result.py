@@ -13,9 +13,9 @@ from jurybox.judging.evaluation_report import (
     EvaluationReport,
     ReviewReason,
 )
-from jurybox.judging.exchange import ModelReply, Outcome
+from jurybox.judging.flow import ModelReply, Outcome
+from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.report_builder import reported_versions
-from jurybox.judging.verdict import Side
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import MEASURES, SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.rubric_model import Component, Decision, Rubric

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
-from jurybox.judging.verdict import Side
+from jurybox.judging.formats.reply_format import Side
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import wilson

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from jurybox.engine.records import ExchangeRow, read_outcome, read_request
-from jurybox.judging.exchange import Failure
+from jurybox.judging.flow import Failure
 from jurybox.reporting.stored import SampleRecord, exchange_notes
 
 LONG: Final = 6000

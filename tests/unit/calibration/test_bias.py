@@ -7,7 +7,7 @@ from jurybox.calibration.observations import (
     ObservedVote,
     ScoredResponse,
 )
-from jurybox.judging.verdict import Side
+from jurybox.judging.formats.reply_format import Side
 from jurybox.statistics.bias_metric import BiasMetric
 from jurybox.statistics.bootstrap import Resampling
 

@@ -12,8 +12,7 @@ from jurybox.calibration.model_proposals import prompt_of, read_change, suggest
 from jurybox.calibration.proposals import Proposal
 from jurybox.calibration.tuning_loop import ToPropose, Unusable
 from jurybox.engine.driver import drive_sync
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.judging.flow import Defect
+from jurybox.judging.flow import Defect, Failure, ModelReply, ModelRequest, Outcome
 from jurybox.rubric.rubric_model import Rubric
 
 RUBRIC = rubric()

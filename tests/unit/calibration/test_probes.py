@@ -17,8 +17,8 @@ from jurybox.calibration.probes import (
     tried_side,
 )
 from jurybox.judging.flow import Defect
+from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.protocol import Judging
-from jurybox.judging.verdict import Side
 from jurybox.rubric import Rubric, parse_rubric, render_rubric
 from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.sample import Response, Sample

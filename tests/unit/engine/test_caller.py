@@ -8,7 +8,7 @@ import pytest
 from clocks import Clock
 from jurybox.engine.caller import Callers, Limits, SystemClock
 from jurybox.engine.ports import ModelError
-from jurybox.judging.exchange import Failure, FailureKind, ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import Failure, FailureKind, ModelReply, ModelRequest, Outcome
 from jurybox.models.scripted import Line, ScriptedModel
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn

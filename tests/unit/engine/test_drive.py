@@ -7,8 +7,18 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from jurybox.engine.driver import drive, drive_sync
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.judging.flow import Defect, Flow, ReaskPolicy, Unscored, ask, together
+from jurybox.judging.flow import (
+    Defect,
+    Failure,
+    Flow,
+    ModelReply,
+    ModelRequest,
+    Outcome,
+    ReaskPolicy,
+    Unscored,
+    ask,
+    together,
+)
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.engine.records import ENCODER, columns_hash, framed, request_hash, text_hash
-from jurybox.judging.exchange import Frame, ModelRequest
+from jurybox.judging.flow import Frame, ModelRequest
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn
 

@@ -5,7 +5,7 @@ import msgspec
 import stores
 from jurybox.engine.records import ENCODER, outcome_text
 from jurybox.engine.replay import ByThread
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
+from jurybox.judging.flow import Failure, ModelReply, ModelRequest
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn
 

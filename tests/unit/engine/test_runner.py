@@ -13,7 +13,7 @@ from jurybox.engine.records import ExchangeRow, SampleRow, read_outcome, seal_of
 from jurybox.engine.runner import Runner, RunObserver, Stop
 from jurybox.engine.transcript import ModelSession, Work
 from jurybox.errors import IncompleteError
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.protocol import Judging
 from jurybox.sample import Response, Row
 from jurybox.scoring.evaluate_sample import Procedure

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from jurybox.errors import InputError
 from jurybox.judging.flow import Defect, ReaskPolicy
+from jurybox.judging.formats.reply_format import Preference, Scores
 from jurybox.judging.prompts import (
     pairwise_eval_prompt,
     reference_eval_prompt,
     rubric_eval_prompt,
 )
 from jurybox.judging.protocol import Judging
-from jurybox.judging.verdict import Preference, Scores
 from jurybox.rubric import Rubric, parse_rubric
 from jurybox.sample import Response, Sample, Turn
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jurybox import load_rubric, parse_rubric
 from jurybox.engine.driver import drive_sync
 from jurybox.judging.evaluation_report import EvaluationReport
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging
 from jurybox.judging.safety import SafetyFinding, concerns, scan

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from jurybox import load_rubric, parse_rubric
 from jurybox.engine.driver import drive_sync
 from jurybox.judging.evaluation_report import EvaluationReport
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.judging.flow import Flow
+from jurybox.judging.flow import Failure, Flow, ModelReply, ModelRequest, Outcome
 from jurybox.judging.jury import all_at_once, jury, run_until_decided
 from jurybox.judging.protocol import Judging
 from jurybox.sample import Response, Sample

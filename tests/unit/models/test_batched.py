@@ -9,7 +9,7 @@ import pytest
 from jurybox.engine.ports import ModelError
 from jurybox.engine.records import BatchRow, ExchangeRow
 from jurybox.errors import IncompleteError
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.batch_provider import BatchStatus, Pace
 from jurybox.models.batched import BatchedModel, BatchLog
 from jurybox.models.http import HttpAnswer, HttpCall

@@ -18,7 +18,7 @@ import pytest
 from jurybox.engine.caller import Callers
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
+from jurybox.judging.flow import Failure, ModelReply, ModelRequest
 from jurybox.models import command as command_module
 from jurybox.models.command import CommandModel
 from jurybox.rubric.rubric_model import Generation

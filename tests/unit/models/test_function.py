@@ -13,7 +13,7 @@ import pytest
 from jurybox.engine.caller import Callers
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
+from jurybox.judging.flow import Failure, ModelReply, ModelRequest
 from jurybox.models.function import FunctionModel, load_function
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn, Usage

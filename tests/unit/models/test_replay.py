@@ -10,7 +10,7 @@ import pytest
 
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.models.recorded import Recorder, ReplayModel, request_key
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn, Usage

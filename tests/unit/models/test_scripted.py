@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from jurybox.engine.ports import ModelError
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.scripted import ScriptedModel
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn

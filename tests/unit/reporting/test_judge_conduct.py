@@ -9,8 +9,8 @@ import pytest
 from jurybox.app.bias_report import observe
 from jurybox.calibration.gold import Gold
 from jurybox.errors import IncompleteError, InputError
-from jurybox.judging.exchange import Failure
-from jurybox.judging.verdict import Side
+from jurybox.judging.flow import Failure
+from jurybox.judging.formats.reply_format import Side
 from jurybox.sample import Response
 
 RUBRIC = """---

@@ -9,7 +9,7 @@ import pytest
 
 from jurybox.engine.driver import drive_sync
 from jurybox.engine.records import ExchangeRow, framed, outcome_text
-from jurybox.judging.exchange import ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
 from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging
 from jurybox.reporting.pair_votes import pair_votes

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from jurybox.engine.plan import read_plan
-from jurybox.judging.exchange import Failure
+from jurybox.judging.flow import Failure
 from jurybox.reporting.export_rows import ExportShape, export_run, write_json_lines
 
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Right; one guess."}'

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from jurybox.judging.exchange import Failure
+from jurybox.judging.flow import Failure
 from jurybox.sample import Response, Turn
 from pages_client import PagesClient
 from stored_runs import MakeRun, answered

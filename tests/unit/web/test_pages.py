@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from jurybox.engine.ports import SamplePage, SampleQuery
-from jurybox.judging.exchange import Failure
+from jurybox.judging.flow import Failure
 from jurybox.reporting import view
 from jurybox.sample import Response
 from pages_client import PagesClient

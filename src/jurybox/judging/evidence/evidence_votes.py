@@ -18,9 +18,9 @@ from jurybox.judging.evidence.questions import (
 )
 from jurybox.judging.evidence.sources import OwnAnswer, inquiry_for, own_answer, source_for
 from jurybox.judging.flow import Answer, Flow, Unscored
+from jurybox.judging.formats.reply_format import Preference, Remarks, Scores, Side
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.protocol import Judging, Seat
-from jurybox.judging.verdict import Preference, Remarks, Scores, Side
 from jurybox.rubric.rubric_model import Criterion, Rubric, weighted_mean
 from jurybox.sample import Sample
 

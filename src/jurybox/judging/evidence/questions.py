@@ -7,8 +7,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
-from jurybox.judging.flow import Defect, Flow, Unscored
+from jurybox.judging.flow import Defect, Failure, Flow, ModelReply, ModelRequest, Unscored
 from jurybox.judging.protocol import Seat
 from jurybox.sample import Sample, Turn
 

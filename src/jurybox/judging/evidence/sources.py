@@ -24,8 +24,7 @@ from jurybox.judging.evidence.questions import (
     text_part,
 )
 from jurybox.judging.evidence.text_overlap import Vocabulary, statements
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest
-from jurybox.judging.flow import Flow, Unscored
+from jurybox.judging.flow import Failure, Flow, ModelReply, ModelRequest, Unscored
 from jurybox.judging.protocol import Seat
 from jurybox.rubric.rubric_model import Criterion
 from jurybox.sample import Sample, Turn

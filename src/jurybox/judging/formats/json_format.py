@@ -6,17 +6,26 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from jurybox.judging.flow import Defect
-from jurybox.judging.formats.json_objects import FoundObject, find_objects
-from jurybox.judging.formats.prose_scores import is_copied, states_a_score, states_a_winner
 from jurybox.judging.formats.reply_format import (
     COPIED,
+    SIDES,
     TEXT_SCHEMA,
+    Preference,
+    Remarks,
     ReplyForm,
     ReplyFormat,
+    Scores,
+    Side,
     as_defect,
     object_schema,
 )
-from jurybox.judging.verdict import SIDES, Preference, Remarks, Scores, Side
+from jurybox.judging.formats.reply_text import (
+    FoundObject,
+    find_objects,
+    is_copied,
+    states_a_score,
+    states_a_winner,
+)
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 

@@ -1,14 +1,61 @@
-"""What a reply format is: it asks for a reply, constrains it, reads it and can forge one."""
+"""What a reply format is, and what a valid reply says."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
 from jurybox.judging.flow import Defect, ReaskPolicy
-from jurybox.judging.verdict import Preference, Scores, Side
 from jurybox.rubric.rubric_model import Criterion, Rubric
+
+Side = Literal["A", "B", "tie"]
+SIDES: tuple[Side, ...] = ("A", "B", "tie")
+
+
+class Remarks(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reply says next to its verdict."""
+
+    reasoning: dict[str, str]
+    bias_checklist: dict[str, str]
+    safety_concerns: tuple[str, ...] = ()
+    extra: dict[str, Any] = {}
+    fallback: bool = False
+
+
+class Scores(msgspec.Struct, frozen=True, kw_only=True):
+    """A score for each criterion of one response."""
+
+    scores: dict[str, float]
+    remarks: Remarks
+
+
+class Preference(msgspec.Struct, frozen=True, kw_only=True):
+    """Which of two responses is better, as a whole and by criterion."""
+
+    winner: Side
+    preferences: dict[str, Side]
+    remarks: Remarks
+
+    def mirrored(self) -> "Preference":
+        """Return the same verdict with the two responses exchanged."""
+        return msgspec.structs.replace(
+            self,
+            winner=mirror(self.winner),
+            preferences={name: mirror(side) for name, side in self.preferences.items()},
+        )
+
+
+def mirror(side: Side) -> Side:
+    """Exchange A and B."""
+    match side:
+        case "A":
+            return "B"
+        case "B":
+            return "A"
+        case "tie":
+            return "tie"
+
 
 V = TypeVar("V")
 

@@ -5,17 +5,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from jurybox.judging.flow import Defect
-from jurybox.judging.formats.json_objects import read_object
-from jurybox.judging.formats.prose_scores import is_copied
 from jurybox.judging.formats.reply_format import (
     COPIED,
     TEXT_SCHEMA,
+    Remarks,
     ReplyForm,
     ReplyFormat,
+    Scores,
+    Side,
     as_defect,
     object_schema,
 )
-from jurybox.judging.verdict import Remarks, Scores, Side
+from jurybox.judging.formats.reply_text import is_copied, read_object
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.judging.exchange import ModelRequest
+from jurybox.judging.flow import ModelRequest
 from jurybox.models.local.files import PACKAGE, cores
 from jurybox.models.local.prompt_cache import (
     CacheState,

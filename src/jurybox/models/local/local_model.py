@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from jurybox.engine.ports import ModelError
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.local.files import ModelFile, locate, runtime
 from jurybox.models.local.llama import (
     Completion,

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from jurybox.engine.ports import Store
 from jurybox.engine.records import ExchangeRow, RunRow, read_outcome, read_request
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
-from jurybox.judging.exchange import Failure
+from jurybox.judging.flow import Failure
 from jurybox.reporting.html.html_text import cut_pieces, word_diff
 from jurybox.reporting.metric_text import shown
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of

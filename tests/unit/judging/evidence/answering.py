@@ -8,7 +8,7 @@ from typing import Any
 
 from jurybox import load_rubric
 from jurybox.judging.evidence.questions import Evidence, Inquiry
-from jurybox.judging.exchange import ModelReply, ModelRequest
+from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.judging.protocol import Judging, Seat
 from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
 from jurybox.rubric.scale import Scale

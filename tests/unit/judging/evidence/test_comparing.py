@@ -11,10 +11,9 @@ from answering import CHECKLIST, answering, judging, sample, seat, text_of
 from jurybox import load_rubric
 from jurybox.engine.driver import drive_sync
 from jurybox.judging.evidence.evidence_votes import Compared, compare
-from jurybox.judging.exchange import Failure, ModelRequest, Outcome
-from jurybox.judging.flow import Unscored
+from jurybox.judging.flow import Failure, ModelRequest, Outcome, Unscored
+from jurybox.judging.formats.reply_format import mirror
 from jurybox.judging.pairwise import PairVote
-from jurybox.judging.verdict import mirror
 
 GENERAL = judging(load_rubric("general"))
 ONE, OTHER = "Paris it is.", "Lyon it is."

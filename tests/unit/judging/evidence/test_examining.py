@@ -6,9 +6,8 @@ from answering import CHECKLIST, JUDGE, OWN, answering, judging, sample, seat, t
 from jurybox import load_rubric
 from jurybox.engine.driver import drive_sync
 from jurybox.judging.evidence.evidence_votes import examine
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.judging.flow import Answer, Unscored
-from jurybox.judging.verdict import Scores
+from jurybox.judging.flow import Answer, Failure, ModelReply, ModelRequest, Outcome, Unscored
+from jurybox.judging.formats.reply_format import Scores
 
 QUALITY = judging(load_rubric("answer-quality"))
 GENERAL = judging(load_rubric("general"))

@@ -17,7 +17,7 @@ from jurybox.judging.evidence.sources import (
     inquiry_for,
     source_for,
 )
-from jurybox.judging.exchange import ModelReply
+from jurybox.judging.flow import ModelReply
 from jurybox.rubric.rubric_model import Criterion, Indicators, Level
 from jurybox.rubric.scale import Scale
 from jurybox.sample import Sample

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from answering import logprobs, reply
 from jurybox.judging.evidence.questions import probabilities
-from jurybox.judging.exchange import ModelReply
-from jurybox.judging.flow import Defect
+from jurybox.judging.flow import Defect, ModelReply
 
 WORDS = ("yes", "no")
 

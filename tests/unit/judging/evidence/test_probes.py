@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from answering import JUDGE, answering, reply, seat, text_of
 from jurybox.engine.driver import drive_sync
 from jurybox.judging.evidence.questions import ALTERNATIVES, Probe, Readings, inquire
-from jurybox.judging.exchange import Failure, ModelReply, ModelRequest, Outcome
-from jurybox.judging.flow import Unscored
+from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome, Unscored
 
 PROBE = Probe(role="You judge.", head="Question: q\n", body="Answer: a\n", question="Is it so?")
 OTHER = Probe(role="You judge.", head="Question: q\n", body="Answer: b\n", question="Is it so?")

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from jurybox.judging.flow import Defect
 from jurybox.judging.formats.json_format import read_preference, read_scores
+from jurybox.judging.formats.reply_format import Preference, Scores
 from jurybox.judging.formats.score_line_format import read_score_line
 from jurybox.judging.formats.strict_json_format import read_strict_scores
-from jurybox.judging.verdict import Preference, Scores
 from jurybox.rubric.scale import Scale
 
 CRITERIA: Final = {"correctness": Scale(low=1, high=5), "clarity": Scale(low=1, high=5)}

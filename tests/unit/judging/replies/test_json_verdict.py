@@ -7,7 +7,7 @@ import pytest
 
 from jurybox.judging.flow import Defect
 from jurybox.judging.formats.json_format import read_scores
-from jurybox.judging.verdict import Preference, Scores
+from jurybox.judging.formats.reply_format import Preference, Scores
 from readers import (
     CHECKLIST,
     COMPLETED,

@@ -7,12 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.judging.flow import Defect
-from jurybox.judging.formats.json_objects import (
-    FoundObject,
-    find_objects,
-    plain_object,
-    read_object,
-)
+from jurybox.judging.formats.reply_text import FoundObject, find_objects, plain_object, read_object
 
 TEXTS = st.text(st.sampled_from('ab:,{}[]" \\\n\x01é\u2028\U0001f600\ud83d'), max_size=6)
 NUMBERS = st.integers(-(2**70), 2**70) | st.floats() | st.sampled_from([True, None])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurybox.judging.flow import Defect
-from jurybox.judging.verdict import Preference, Scores, mirror
+from jurybox.judging.formats.reply_format import Preference, Scores, mirror
 from readers import CHECKLIST, CRITERIA, READERS, STRICT, golden, read
 
 GIVEN = [row for name in ("malformed", "valid") for row in golden(name)]

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from jurybox.judging.flow import Defect
+from jurybox.judging.formats.reply_format import Scores
 from jurybox.judging.formats.score_line_format import read_score_line
-from jurybox.judging.verdict import Scores
 from jurybox.rubric.scale import Scale
 from readers import TEN, UNIT, problem, read, score_of
 

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from jurybox.judging.flow import Defect
+from jurybox.judging.formats.reply_format import Scores
 from jurybox.judging.formats.strict_json_format import read_strict_scores
-from jurybox.judging.verdict import Scores
 from readers import STRICT, problem, read
 
 GIVEN = {"accuracy_score": 2, "faithfulness_score": 1, "rationale": "One claim has no source."}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jurybox.judging.verdict import Preference, Scores
+from jurybox.judging.formats.reply_format import Preference, Scores
 from readers import golden, read, title
 
 VALID = golden("valid")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jurybox.judging.exchange import ModelRequest
+from jurybox.judging.flow import ModelRequest
 from jurybox.models.local.llama import Completion, RequestCancelledError
 from jurybox.models.local.local_model import QueuedRequest, Worker, unload, worker_for
 from jurybox.rubric.rubric_model import Generation

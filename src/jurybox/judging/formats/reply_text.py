@@ -1,4 +1,4 @@
-"""Finding JSON objects in a reply, strictly.
+"""The text of a reply: its JSON objects, read strictly, and the verdicts stated in its prose.
 
 Python's reader lets things through that a verdict must not have: a key given twice, NaN, a number
 that would be rounded, half a character. Here they are defects, like any other fault of an object.
@@ -193,3 +193,113 @@ def _add_strings(value: dict[str, Any], texts: list[str]) -> None:
                 break
         else:
             within.pop()
+
+
+NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{1,15})?|\.[0-9]{1,15})"
+
+# Between the verb and the number only words that don't change what is scored.
+_BETWEEN = (
+    r"(?:[ \t]+(?:an?|the|this|that|it|its|my|one|overall|total|final|solid|strong|firm|clear|full"
+    r"|perfect|score|rating|grade|mark|quality|response|answer|reply|message|assistant(?:['\u2019]s)?"
+    r"|of|is|as|at|be|to|would|with|on)){0,7}"
+)
+SENTENCE = re.compile(
+    r"\b(?:give|giving|rate[sd]?|rating|scor(?:e[sd]?|ing)|graded?|assign(?:ed)?|award(?:ed)?"
+    r"|deserves?|earns?|merits?|receives?|say|call|settle|land|go|overall)"
+    rf"{_BETWEEN},?[ \t]+[*_`]*(?={NUMBER})",
+    re.IGNORECASE,
+)
+# A condition or a report may be a comma away from the number; a denial belongs to its clause.
+_REPORTED = re.compile(
+    r"\b(?:if|unless|whether|ask(?:s|ed|ing)?|claim(?:s|ed|ing)?|says|said|tells|told|telling"
+    r"|demand(?:s|ed|ing)?|instruct(?:s|ed|ing)?|insist(?:s|ed|ing)?|request(?:s|ed|ing)?)\b",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(
+    r"\b(?:not|never|no|cannot|nor|could|might|may|tempted)\b|n['\u2019]t\b", re.IGNORECASE
+)
+_CONDITION = re.compile(r"[^.!?\n]*\b(?:if|unless)\b", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?;](?=\s)|\n")
+_LONGEST_SENTENCE = 300
+
+_QUOTATIONS = re.compile(
+    r"^[ \t]*>[^\n]*"
+    r"|```.*?```|~~~.*?~~~|`[^`\n]*`"
+    r"|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d|\u00ab[^\u00bb]{0,2000}\u00bb"
+    r"|\u2018[^\u2019\n]*\u2019(?!\w)|(?<!\w)'[^'\n]*'(?!\w)",
+    re.MULTILINE | re.DOTALL,
+)
+_LAYOUT = re.compile(r"[\s\\*_`]+")
+
+
+@lru_cache(maxsize=4)
+def _quotations(text: str) -> tuple[tuple[int, int], ...]:
+    return tuple(match.span() for match in _QUOTATIONS.finditer(text))
+
+
+def is_quoted(text: str, at: int) -> bool:
+    """Tell whether a place in a text is inside a quotation."""
+    return any(start <= at < end for start, end in _quotations(text))
+
+
+def is_copied(piece: str, material: Iterable[str]) -> bool:
+    """Tell whether a piece of a reply occurs in the material, but for its layout."""
+    wanted = _LAYOUT.sub("", piece).casefold()
+    return any(wanted in _LAYOUT.sub("", text).casefold() for text in material)
+
+
+def own_sentences(text: str) -> Iterator[re.Match[str]]:
+    """Yield where a sentence gives a score, up to its number.
+
+    Neither one that is quoted or reported, nor one that is denied or would hold on a condition.
+    """
+    for match in SENTENCE.finditer(text):
+        start = max(0, match.start() - _LONGEST_SENTENCE)
+        before = _SENTENCE_END.split(text[start : match.start()])[-1]
+        clause = before.rpartition(",")[2]
+        after = text[match.end() : match.end() + _LONGEST_SENTENCE]
+        if not (
+            _REPORTED.search(before)
+            or _DENIED.search(clause)
+            or _CONDITION.match(re.sub(NUMBER, "", after, count=1))
+            or is_quoted(text, match.start())
+        ):
+            yield match
+
+
+_GIVEN = (
+    r"[*_`]*(?:\s*(?:/|out\s+of)\s*[0-9]+)?[*_`]*"
+    r"(?=\s*(?:\Z|\n|[.,;:!?)|])|\s+(?:overall|for|on|because|since|as|points?)\b)"
+)
+_WINNER = re.compile(
+    r"\b(?:winner|verdict|preference)\b[*_` ]*(?:[:=]|\bis\b)[*_` ]*(?:response\s+)?(?:[AB]|tie)\b"
+    r"|\bresponse\s+[AB]\s+(?:wins|is\s+(?:clearly\s+|much\s+|slightly\s+)?better)\b"
+    r"|\bI\s+(?:clearly\s+)?(?:prefer|choose|pick)\s+(?:response\s+)?[AB]\b",
+    re.IGNORECASE,
+)
+
+
+def states_a_score(text: str, names: Iterable[str]) -> bool:
+    """Tell whether prose gives a score, as a whole or for one of the named criteria."""
+    found = [*_labeled(tuple(names)).finditer(text)]
+    for match in own_sentences(text):
+        if re.compile(NUMBER + _GIVEN).match(text, match.end()):
+            return True
+    return any(not is_quoted(text, match.start()) for match in found)
+
+
+def states_a_winner(text: str) -> bool:
+    """Tell whether prose says which of two responses is better."""
+    return any(not is_quoted(text, match.start()) for match in _WINNER.finditer(text))
+
+
+@lru_cache(maxsize=32)
+def _labeled(names: tuple[str, ...]) -> re.Pattern[str]:
+    words = [re.escape(name).replace("_", "[_ ]") for name in names]
+    what = "|".join(["scores?", "rating", "grade", *words])
+    return re.compile(
+        rf"(?<![\w./])[0-9.]+\s*(?:/|out\s+of)\s*(?:[2-57]|10|100){_GIVEN}"
+        rf"|\b(?:{what})\b[ \t*_`\"']*(?:\([^()\n]{{0,40}}\)[ \t*_`]*)?"
+        rf"(?:[:=]|\bis\b|\bof\b|[-\u2013\u2014](?=\s))[ \t*_`]*{NUMBER}{_GIVEN}",
+        re.IGNORECASE,
+    )
