@@ -1,8 +1,4 @@
-"""A command as a model: the prompt on its standard input, the reply on its standard output.
-
-Not with asyncio's own processes: until Python 3.12 they get a socket for their standard input,
-which ``/dev/stdin`` can't open, and don't report an end before all that share the output ended.
-"""
+"""A command as a model: the prompt on its standard input, the reply on its standard output."""
 
 import asyncio
 import contextlib
@@ -10,17 +6,17 @@ import errno
 import os
 import signal
 import subprocess
-import threading
-from collections.abc import Callable
+import tempfile
+import time
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import IO, Annotated, Final, Literal
 
 import msgspec
 
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.flow import ModelReply, ModelRequest
-from jurybox.models.function import prompt_of
+from jurybox.models.function import in_a_thread, prompt_of
 from jurybox.models.model_errors import quoted
 from jurybox.sample import Usage
 
@@ -29,58 +25,33 @@ _MEGABYTE: Final = 1_000_000
 # Too much at once for this machine: fewer commands side by side will do.
 _TOO_MUCH: Final = {errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
-
 LARGEST: Final = 16_000_000
 """The most bytes that a command may print."""
 
 _STDERR_BYTES: Final = 4096
-# What its children print after the process has ended counts too, for this many seconds.
-_PATIENCE: Final = 1.0
+# Seconds between two looks at how much a command has printed.
+_LOOK_EVERY: Final = 0.1
 
 
 class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process printed, the end of its standard error, its code (negative: a signal).
-
-    ``elapsed_ms`` is from before its start to its end, or to the last output. ``complete`` is False
-    where it printed more than `LARGEST` bytes and was killed for it.
-    """
+    """What a process printed, the end of its standard error, its code (negative: a signal)."""
 
     stdout: bytes
-    complete: bool
     stderr: bytes
     code: int
     elapsed_ms: float
 
 
-async def run_process(
-    start: "Callable[[], subprocess.Popen[bytes]]", given: bytes
-) -> ProcessResult:
-    """Start a process in a group of its own, write ``given`` to it, and return its output.
+def _write(to_process: tuple[IO[bytes], bytes]) -> None:
+    stdin, given = to_process
+    # A command that doesn't read to the end breaks the pipe; that is no error.
+    with contextlib.suppress(BrokenPipeError), stdin:
+        stdin.write(given)
 
-    However this ends, the whole group is killed and the process is reaped.
-    """
-    loop = asyncio.get_running_loop()
-    started = loop.time()
-    process = start()
-    output = _Output(process)
-    try:
-        await output.read(given)
-    finally:
-        output.close()
-        # The process, ended or not, hasn't been reaped: its number can't have been reused yet.
-        if _kill_group(process.pid) or output.ended.done():
-            try:
-                await output.ended
-            finally:
-                # A second cancellation must not keep the process from being reaped.
-                process.wait()
-    return ProcessResult(
-        stdout=bytes(output.stdout),
-        complete=len(output.stdout) <= LARGEST,
-        stderr=output.stderr,
-        code=process.returncode,
-        elapsed_ms=(output.last - started) * 1000,
-    )
+
+def _wait(process: "subprocess.Popen[bytes]") -> None:
+    # Without reaping it, so that its number stays its own until its group is killed.
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
 
 def _kill_group(number: int) -> bool:
@@ -94,112 +65,8 @@ def _kill_group(number: int) -> bool:
     return True
 
 
-class _Output:
-    """Reads until the process has ended and its pipes are closed, or silent for too long."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        self._loop = asyncio.get_running_loop()
-        self._process = process
-        self._unconnected = [process.stdin, process.stdout, process.stderr]
-        self._readers: list[asyncio.ReadTransport] = []
-        self._stdin: asyncio.WriteTransport | None = None
-        self._open = 2
-        self._patience: asyncio.TimerHandle | None = None
-        self._done: asyncio.Future[None] = self._loop.create_future()
-        self.ended: asyncio.Future[None] = self._loop.create_future()
-        self.stdout = bytearray()
-        self.stderr = b""
-        self.last = self._loop.time()
-
-    async def read(self, given: bytes) -> None:
-        """Write ``given``, and wait until all is read."""
-        try:
-            threading.Thread(target=self._watch, daemon=True).start()
-        except RuntimeError as error:
-            self.ended.set_result(None)
-            raise ModelError("rate-limit", str(error), retry=True) from None
-        self._stdin, _ = await self._loop.connect_write_pipe(
-            asyncio.BaseProtocol, self._unconnected.pop(0)
-        )
-        # A command that doesn't read to the end breaks the pipe; that is no error.
-        self._stdin.write(given)
-        self._stdin.write_eof()
-        for receive in (self._on_stdout, self._on_stderr):
-            reader, _ = await self._loop.connect_read_pipe(
-                lambda receive=receive: _Reader(receive, self._closed), self._unconnected.pop(0)
-            )
-            self._readers.append(reader)
-        await self._done
-
-    def close(self) -> None:
-        """Close everything but the process."""
-        self._stop()
-        for pipe in self._unconnected:
-            if pipe is not None:
-                pipe.close()
-        for reader in self._readers:
-            reader.close()
-        # It closes by itself when everything is written, which may be never.
-        if self._stdin is not None and self._stdin.get_write_buffer_size():
-            self._stdin.abort()
-
-    def _watch(self) -> None:
-        # Without reaping it, so that its number stays its own until its group is killed.
-        with contextlib.suppress(ChildProcessError):
-            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
-        # The loop may be closed already.
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._on_exit)
-
-    def _on_exit(self) -> None:
-        self.last = self._loop.time()
-        if not self.ended.done():
-            self.ended.set_result(None)
-        self._check_done()
-
-    def _on_stdout(self, data: bytes) -> None:
-        self.last = self._loop.time()
-        self.stdout += data
-        if len(self.stdout) > LARGEST:
-            self._stop()
-        self._check_done()
-
-    def _on_stderr(self, data: bytes) -> None:
-        self.stderr = (self.stderr + data)[-_STDERR_BYTES:]
-        self._check_done()
-
-    def _closed(self) -> None:
-        self._open -= 1
-        self._check_done()
-
-    def _check_done(self) -> None:
-        """Stop when there is nothing more to read."""
-        if self._patience is not None:
-            self._patience.cancel()
-        if self._done.done() or not self.ended.done():
-            return
-        if self._open:
-            self._patience = self._loop.call_later(_PATIENCE, self._stop)
-        else:
-            self._stop()
-
-    def _stop(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-        if not self._done.done():
-            self._done.set_result(None)
-
-
-class _Reader(asyncio.Protocol):
-    def __init__(self, receive: Callable[[bytes], None], closed: Callable[[], None]) -> None:
-        self._receive = receive
-        self._closed = closed
-
-    def data_received(self, data: bytes) -> None:
-        self._receive(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - so it is called
-        self._closed()
+def _size(file: IO[bytes]) -> int:
+    return os.fstat(file.fileno()).st_size
 
 
 class CommandModel:
@@ -230,7 +97,7 @@ class CommandModel:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Run the command."""
-        result = await run_process(self._start, self._input(request))
+        result = await self._run(self._input(request))
         _check_end(result)
         reply = _read_json(result.stdout) if self._json else _read_text(result.stdout)
         return msgspec.structs.replace(
@@ -256,14 +123,43 @@ class CommandModel:
             what = "the request holds half a character, which can't be sent"
             raise ModelError("refused", what, retry=False) from None
 
-    def _start(self) -> "subprocess.Popen[bytes]":
+    async def _run(self, given: bytes) -> ProcessResult:
+        """Run the command in a session of its own; whatever is left of that is killed at the end.
+
+        The output goes to files: a child that the command left behind may keep a pipe open.
+        """
+        with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+            started = time.monotonic()
+            process = self._start(stdout, stderr)
+            ended = asyncio.ensure_future(in_a_thread(_wait, process))
+            written = asyncio.ensure_future(in_a_thread(_write, (process.stdin, given)))
+            try:
+                while not ended.done() and _size(stdout) <= LARGEST:
+                    await asyncio.wait([ended], timeout=_LOOK_EVERY)
+                elapsed = time.monotonic() - started
+            finally:
+                if _kill_group(process.pid) or ended.done():
+                    process.wait()
+                ended.cancel()
+                written.cancel()
+                await asyncio.gather(ended, written, return_exceptions=True)
+            stdout.seek(0)
+            stderr.seek(max(0, _size(stderr) - _STDERR_BYTES))
+            return ProcessResult(
+                stdout=stdout.read(LARGEST + 1),
+                stderr=stderr.read(),
+                code=process.returncode,
+                elapsed_ms=elapsed * 1000,
+            )
+
+    def _start(self, stdout: IO[bytes], stderr: IO[bytes]) -> "subprocess.Popen[bytes]":
         try:
             return subprocess.Popen(  # noqa: S603 - the user's own command, and no shell
                 self._argv,
                 cwd=self._cwd,
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stdout=stdout,
+                stderr=stderr,
                 bufsize=0,
                 start_new_session=True,
             )
@@ -278,7 +174,7 @@ class CommandModel:
 
 
 def _check_end(result: ProcessResult) -> None:
-    if not result.complete:
+    if len(result.stdout) > LARGEST:
         what = f"the command printed more than {LARGEST / _MEGABYTE:.0f} MB"
         raise ModelError("unreadable", what, retry=False)
     if result.code == 0:

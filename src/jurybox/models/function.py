@@ -71,7 +71,7 @@ class FunctionModel:
         if inspect.iscoroutinefunction(self._function):
             returned = self._function(argument)
         else:
-            returned = await _in_a_thread(self._function, argument)
+            returned = await in_a_thread(self._function, argument)
         try:
             return await returned if inspect.isawaitable(returned) else returned
         except asyncio.CancelledError as error:
@@ -84,8 +84,8 @@ class FunctionModel:
             raise _trouble(error) from error
 
 
-async def _in_a_thread(function: Function, argument: object) -> object:
-    """Run a function in a daemon thread of its own.
+async def in_a_thread(function: Function, argument: object) -> object:
+    """Run a function in a daemon thread of its own; return its result, or a `ModelError`.
 
     The event loop's own threads would keep a stopped program alive until the function returns.
     """
@@ -103,7 +103,10 @@ async def _in_a_thread(function: Function, argument: object) -> object:
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, result)
 
-    threading.Thread(target=work, daemon=True).start()
+    try:
+        threading.Thread(target=work, daemon=True).start()
+    except RuntimeError as error:
+        raise ModelError("rate-limit", str(error), retry=True) from None
     return await future
 
 

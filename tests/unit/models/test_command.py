@@ -394,27 +394,13 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_what_a_command_leaves_behind_ends_with_the_reply(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its child holds the output open; that is waited for a while, and isn't measured."""
-    monkeypatch.setattr(command_module, "_PATIENCE", 0.5)
-    started = time.monotonic()
-    reply = ask(python(f"{FORK}print('fine')"))
-    took = time.monotonic() - started
-    assert reply.text == "fine"
-    assert reply.latency_ms is not None
-    assert reply.latency_ms / 1000 <= took - 0.5
+def test_what_a_command_leaves_behind_ends_with_the_reply() -> None:
+    """Its child holds the output open, and nothing waits for it."""
+    assert ask(python(f"{FORK}print('fine')")).text == "fine"
     wait_until_gone(read_numbers())
 
 
-def test_what_a_child_prints_after_the_command_has_ended_belongs_to_the_reply() -> None:
-    code = "child = os.fork()\nif not child:\n    time.sleep(0.2)\nprint(bool(child), flush=True)"
-    assert ask(python(code)).text == "True\nFalse"
-
-
-def test_a_child_that_left_the_session_does_not_hold_up_the_reply(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(command_module, "_PATIENCE", 0.2)
+def test_a_child_that_left_the_session_does_not_hold_up_the_reply() -> None:
     code = f"{FORK.replace('child = os.fork()', 'child = os.fork() or os.setsid()')}print('fine')"
     started = time.monotonic()
     assert ask(python(code)).text == "fine"
@@ -430,8 +416,10 @@ def test_every_reply_leaves_no_child_and_no_open_file() -> None:
         for code in ("print(1)", "sys.exit(3)", "os.close(1); os.close(2)"):
             with contextlib.suppress(ModelError):
                 await python(code).complete(saying("x" * 1_000_000))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        # What writes the prompt notices a moment later that no one reads it any more.
+        until = time.monotonic() + 20
+        while open_files() > before and time.monotonic() < until:
+            await asyncio.sleep(0.01)
         assert open_files() == before
 
     before = children()
