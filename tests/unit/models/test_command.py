@@ -394,6 +394,13 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+def wait_for_closed_files(count: int) -> None:
+    """Wait for what writes the prompt to notice that no one reads it any more."""
+    until = time.monotonic() + 20
+    while open_files() > count and time.monotonic() < until:
+        time.sleep(0.01)
+
+
 def test_what_a_command_leaves_behind_ends_with_the_reply() -> None:
     """Its child holds the output open, and nothing waits for it."""
     assert ask(python(f"{FORK}print('fine')")).text == "fine"
@@ -416,10 +423,7 @@ def test_every_reply_leaves_no_child_and_no_open_file() -> None:
         for code in ("print(1)", "sys.exit(3)", "os.close(1); os.close(2)"):
             with contextlib.suppress(ModelError):
                 await python(code).complete(saying("x" * 1_000_000))
-        # What writes the prompt notices a moment later that no one reads it any more.
-        until = time.monotonic() + 20
-        while open_files() > before and time.monotonic() < until:
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(wait_for_closed_files, before)
         assert open_files() == before
 
     before = children()
