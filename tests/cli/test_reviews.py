@@ -194,19 +194,6 @@ def test_exported_gold_keeps_what_people_left_out_in_mind(call: Call) -> None:
     assert f"left out: clarity, since {without} of the 24 samples" in done.err
 
 
-@pytest.mark.usefixtures("judged")
-def test_gold_of_an_older_jurybox_goes_by_the_queues_that_it_tells(call: Call) -> None:
-    def row(number: int, queue: str) -> str:
-        told = {"reviews": [{"reviewer": "anna", "queue": queue}]}
-        return json.dumps({"id": f"s{number}", "gold": {"clarity": 2}, "metadata": told})
-
-    rows = [row(number, "random" if number else "flagged") for number in range(12)]
-    Path("gold.jsonl").write_text("\n".join(rows))
-    done = call("estimate", "last", "--gold", "gold.jsonl", "--json")
-    assert done.json["labelled"] == 11
-    assert "left out: 1 row of flagged or picked samples" in done.err
-
-
 def test_gold_of_the_rows_counts_until_there_are_enough_reviews(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -162,16 +162,12 @@ def _origins(path: Path) -> Iterator[tuple[str, int]]:
             metadata = _unpacked(record.get("metadata"))
             reviews = metadata.get(REVIEWS)
             if isinstance(reviews, list):
-                yield str(record.get("id")), _drawn(metadata, cast("list[object]", reviews))
+                yield str(record.get("id")), _drawn(metadata)
 
 
-def _drawn(metadata: Mapping[str, Any], reviews: list[object]) -> int:
+def _drawn(metadata: Mapping[str, Any]) -> int:
     size = metadata.get(RANDOM_PART)
-    if isinstance(size, int):
-        return size
-    # Older files only name the queues.
-    queues = (cast("dict[str, Any]", each) for each in reviews if isinstance(each, dict))
-    return int(any(each.get("queue") == "random" for each in queues))
+    return size if isinstance(size, int) else 0
 
 
 def _unpacked(value: object) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ from jurybox.engine.records import (
     read_result,
     sealed,
 )
-from jurybox.engine.replay import derive, grouped
+from jurybox.engine.replay import derive, stored_rows
 from jurybox.errors import InputError
 from jurybox.models.providers import load_prices
 from jurybox.reporting.stored import plan_of
@@ -92,11 +92,13 @@ def _copy(store: Store, old: str, new: str, plan: Plan, procedure: Procedure) ->
     tally = RunTally(procedure.judging.rubric, plan.repeats)
     samples: list[SampleRow] = []
     exchanges: list[ExchangeRow] = []
-    for sample, replies in grouped(store, old):
-        if sample is None:
+    for stored in stored_rows(store, old):
+        if stored.sample is None:
             continue
-        copies = [sealed(msgspec.structs.replace(each, run_id=new, key="")) for each in replies]
-        renamed = msgspec.structs.replace(sample, run_id=new)
+        copies = [
+            sealed(msgspec.structs.replace(each, run_id=new, key="")) for each in stored.exchanges
+        ]
+        renamed = msgspec.structs.replace(stored.sample, run_id=new)
         answers = in_order(renamed, copies)
         scored = hashed_sample(derive(plan, procedure, renamed, answers), map(hashes_of, answers))
         samples.append(scored)

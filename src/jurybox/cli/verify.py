@@ -38,15 +38,15 @@ def command(run: str, digest: str | None, store_url: str | None, as_json: bool) 
       jurybox verify 20260301-0914 --digest 5a1f...
       jurybox verify last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.verify_run import verify_run
     from jurybox.cli.progress import sample_bar
+    from jurybox.engine.audit import audit
     from jurybox.wiring import find_run
 
     noted = None if digest is None else _read(digest)
     with opened(store_url) as store:
         row = find_run(store, run)
         with sample_bar(_planned(row)) as draw:
-            found = verify_run(store, store_url, row, draw)
+            found = audit(store, row, draw)
     trouble = _trouble(found, row, noted)
     if as_json:
         print_json(_as_data(found, trouble))

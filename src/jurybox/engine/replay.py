@@ -2,19 +2,22 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
 from itertools import groupby
+from operator import attrgetter
 
 import msgspec
 
 from jurybox.engine.driver import drive_sync
 from jurybox.engine.plan import Plan
-from jurybox.engine.ports import EVERY, Store
+from jurybox.engine.ports import Store
 from jurybox.engine.records import ExchangeRow, SampleRow, framed, read_outcome, read_request
 from jurybox.engine.runner import sample_row
 from jurybox.engine.transcript import Work
 from jurybox.judging.flow import Failure, ModelRequest, Outcome
 from jurybox.sample import Response, Row
 from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
+from jurybox.scoring.sample_index import Facets
 from jurybox.scoring.sample_result import Role, model_uses
 
 
@@ -114,29 +117,35 @@ _RESPONSES = msgspec.json.Decoder(StoredResponses)
 _INPUTS = msgspec.json.Decoder(Row)
 
 
-def named(sample: SampleRow) -> str:
-    """Return what a person calls a record."""
-    return f"record {sample.number}, sample {sample.sample_id}, repeat {sample.repeat}"
+class StoredRows(msgspec.Struct, frozen=True, kw_only=True):
+    """All rows of one sample; a sample that isn't finished has no row of its own."""
+
+    number: int
+    sample: SampleRow | None
+    facets: Facets | None
+    exchanges: list[ExchangeRow]
+
+    @property
+    def name(self) -> str:
+        """What a person calls the record."""
+        if self.sample is None:
+            return f"record {self.number}"
+        return f"record {self.number}, sample {self.sample.sample_id}, repeat {self.sample.repeat}"
 
 
-def grouped(
-    store: Store, run_id: str, numbers: range = EVERY
-) -> Iterator[tuple[SampleRow | None, list[ExchangeRow]]]:
-    """Yield every sample with its exchanges; exchanges of unfinished samples come without one."""
-    samples = store.samples(run_id, numbers)
-    asked = groupby(store.exchanges(run_id, numbers), key=lambda exchange: exchange.number)
-    groups = ((number, list(rows)) for number, rows in asked)
-    sample, group = next(samples, None), next(groups, None)
-    while sample is not None or group is not None:
-        if group is None or (sample is not None and sample.number < group[0]):
-            yield sample, []
-            sample = next(samples, None)
-        elif sample is None or group[0] < sample.number:
-            yield None, group[1]
-            group = next(groups, None)
-        else:
-            yield sample, group[1]
-            sample, group = next(samples, None), next(groups, None)
+def stored_rows(store: Store, run_id: str) -> Iterator[StoredRows]:
+    """Yield the rows of every sample of a run, in order."""
+    number = attrgetter("number")
+    # The samples first: a run in progress then has stored all that belongs to those read.
+    rows = merge(store.samples(run_id), store.facets(run_id), store.exchanges(run_id), key=number)
+    for key, several in groupby(rows, key=number):
+        group = list(several)
+        yield StoredRows(
+            number=key,
+            sample=next((row for row in group if isinstance(row, SampleRow)), None),
+            facets=next((row for row in group if isinstance(row, Facets)), None),
+            exchanges=[row for row in group if isinstance(row, ExchangeRow)],
+        )
 
 
 def derive(

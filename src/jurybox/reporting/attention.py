@@ -11,7 +11,7 @@ from jurybox.engine.records import RunRow, SampleRow, read_result
 from jurybox.reporting.metric_text import cut
 from jurybox.reporting.reasons import reasoning
 from jurybox.reporting.stored import SampleRecord, damaged, reading
-from jurybox.scoring.review_reasons import FIRST, KINDS, Noted, Notice
+from jurybox.scoring.review_reasons import KINDS, Noted, Notice
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import Conclusion
 
@@ -103,14 +103,10 @@ def gather(
 def concerns_of(store: Store, run: RunRow, conclusion: Conclusion) -> tuple[Concern, ...]:
     """Return the reasons to look at a run's samples, each with the first few of them.
 
-    They are stored with the run; a run by an older jurybox is looked through again.
-
     Raises:
         IncompleteError: what is stored can't be read.
 
     """
-    if conclusion.attention is None:
-        return gather(store, run, "", listed=FIRST, ranked=0).concerns
     return _concerns(store, run, conclusion.attention)
 
 

@@ -21,7 +21,7 @@ from jurybox.engine.records import (
     read_result,
     request_hash,
 )
-from jurybox.engine.replay import grouped
+from jurybox.engine.replay import stored_rows
 from jurybox.errors import InputError
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
@@ -287,9 +287,9 @@ def export_run(
 def _rows(store: Store, run: RunRow, shape: ExportShape) -> Iterator[ExportedRow]:
     with reading(run):
         if shape.raw:
-            for sample, exchanges in grouped(store, run.id):
-                if sample is not None:
-                    yield shape.row(sample, exchanges)
+            for each in stored_rows(store, run.id):
+                if each.sample is not None:
+                    yield shape.row(each.sample, each.exchanges)
         else:
             for sample in store.samples(run.id):
                 yield shape.row(sample)

@@ -55,8 +55,7 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
 
     ``quality_level`` is the band of the average overall score, where the rubric has bands (C11).
     ``versions_changed`` says that one model answered under several versions during the run.
-    ``attention`` are reasons to look at samples, and ``spreads`` how figures are spread over them;
-    None where an older jurybox made the run.
+    ``attention`` are reasons to look at samples, and ``spreads`` how their values vary.
     """
 
     summary: dict[str, Any]
@@ -68,9 +67,9 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     uses: tuple[ModelUse, ...]
     reported: dict[str, tuple[Reported, ...]]
     versions_changed: bool
-    quality_level: str | None = None
-    attention: tuple[Noted, ...] | None = None
-    spreads: RunSpreads | None = None
+    quality_level: str | None
+    attention: tuple[Noted, ...]
+    spreads: RunSpreads
 
 
 class _Groups:

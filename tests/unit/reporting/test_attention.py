@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import msgspec
 import pytest
 
 from jurybox.engine.plan import read_plan
@@ -63,8 +62,6 @@ def test_what_is_noted_with_a_run_is_what_its_samples_say(
     told = concerns_of(made.store, made.row, conclusion)
     assert told == gathered(made, listed=5).concerns
     assert [place.id for place in told[0].samples] == [f"q{place}" for place in range(5)]
-    older = msgspec.structs.replace(conclusion, attention=None)
-    assert concerns_of(made.store, made.row, older) == told
 
 
 def test_many_samples_are_counted_and_the_first_are_named(

@@ -21,6 +21,7 @@ from jurybox.reporting.export_rows import (
     write_json_lines,
     write_parquet,
 )
+from jurybox.scoring.sample_index import Facets
 
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Right; one guess."}'
 
@@ -37,11 +38,14 @@ class _Without:
     def __init__(self, store: object) -> None:
         self._store = store
 
-    def samples(self, run_id: str, numbers: range) -> Iterator[SampleRow]:
-        return self._store.samples(run_id, numbers)
+    def samples(self, run_id: str) -> Iterator[SampleRow]:
+        return self._store.samples(run_id)
 
-    def exchanges(self, run_id: str, numbers: range) -> Iterator[ExchangeRow]:
-        del run_id, numbers
+    def facets(self, run_id: str) -> Iterator[Facets]:
+        return self._store.facets(run_id)
+
+    def exchanges(self, run_id: str) -> Iterator[ExchangeRow]:
+        del run_id
         return iter(())
 
 

@@ -100,7 +100,6 @@ def above(value: float) -> float:
 
 
 LEVEL: Final = 0.95
-OLDER: Final = "an older jurybox made the run and didn't keep how values vary"
 
 _MEAN: Final = "_mean"
 _TWO: Final = 2
@@ -150,7 +149,7 @@ class RunMetrics:
 
     def spread(self, figure: str) -> FigureSpread | None:
         """Return how a figure of the samples is spread over them."""
-        return None if self._spreads is None else self._spreads.figures.get(figure)
+        return self._spreads.figures.get(figure)
 
     def _interval(
         self, name: str, value: float | None, n: int | None, axis: Axis
@@ -171,8 +170,6 @@ class RunMetrics:
         return self._of_mean(source, axis)
 
     def _of_mean(self, source: str, axis: Axis) -> tuple[Interval | None, str | None]:
-        if self._spreads is None:
-            return None, OLDER
         spread = self._spreads.figures.get(source)
         if spread is None:
             return None, f"the spread of {source} isn't kept"

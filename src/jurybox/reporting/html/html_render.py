@@ -142,7 +142,7 @@ def html_report(
     people = _people(more.get("people"))
     position = position_of(view, rubric)
     # Responses that were scored one by one have no order.
-    ordered = position is not None and (position.stable is not None or not view.conclusion.spreads)
+    ordered = position is not None and position.stable is not None
     extras = Extras(
         worst=cards(store, run, attention.worst),
         slowest=cards(store, run, attention.slowest),

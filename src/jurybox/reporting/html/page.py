@@ -123,7 +123,6 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     gates: tuple[Gauge, ...]
     criteria: tuple[CriterionFigure, ...]
     figures: tuple[PlottedMetric, ...]
-    older: bool
     scores: tuple[Distribution, ...]
     groupings: tuple[Grouping, ...]
     jury: Jury | None
@@ -166,7 +165,7 @@ def run_page(
     criteria = _criteria(rubric, estimates)
     position = position_of(view, rubric)
     reported = {each.mean.name for each in criteria} | {SAMPLES}
-    if position is None or (position.stable is None and view.conclusion.spreads):
+    if position is None or position.stable is None:
         # Where nothing was compared in two orders, a zero would look like praise.
         reported.add(UNSTABLE_RATE)
     repeats: Mapping[str, Any] = summary.get("repeats") or {}
@@ -194,7 +193,6 @@ def run_page(
             for figure in metrics_of(summary, rubric)
             if figure.name not in reported
         ),
-        older=view.conclusion.spreads is None,
         scores=score_distributions(rubric, estimates),
         groupings=groupings(summary, rubric),
         jury=jury_of(view),

@@ -229,7 +229,7 @@ def jury_of(view: RunView) -> Jury | None:
     if not judges:
         return None
     spreads = view.conclusion.spreads
-    confidence = {} if spreads is None else spreads.confidence
+    confidence = spreads.confidence
     n = sum(confidence.values())
     return Jury(
         judges=judges,
@@ -239,7 +239,7 @@ def jury_of(view: RunView) -> Jury | None:
             for kind in ("high", "moderate", "low")
             if n
         ),
-        votes={} if spreads is None else spreads.votes,
+        votes=spreads.votes,
         lost=view.summary["unscored_votes"],
     )
 
@@ -247,8 +247,7 @@ def jury_of(view: RunView) -> Jury | None:
 def position_of(view: RunView, rubric: Rubric) -> Position | None:
     """Return whether the order decides; None where no pairs were compared."""
     winners: dict[str, Any] = view.summary.get("winners") or {}
-    spreads = view.conclusion.spreads
-    stable = {} if spreads is None else spreads.stable
+    stable = view.conclusion.spreads.stable
     reported = sum(stable.values())
     if not winners and not reported:
         return None

@@ -3,15 +3,12 @@
 from collections.abc import Callable
 from statistics import fmean, stdev
 
-import msgspec
 import pytest
 from scipy import stats
 
 from jurybox.reporting.attention import gather
-from jurybox.reporting.html.histograms import OLDER, WHOLE, Axis, mean_interval
-from jurybox.reporting.html.page import run_page
+from jurybox.reporting.html.histograms import WHOLE, Axis, mean_interval
 from jurybox.reporting.html.sample_panels import cards, independence
-from jurybox.reporting.stored import rubric_of
 from jurybox.scoring.spread import FigureSpread
 from jurybox.statistics.intervals import wilson
 
@@ -179,17 +176,6 @@ def test_a_jury_tells_how_sure_it_is(made: Callable, page: Callable) -> None:
 
 def test_rules_alone_have_no_jury(made: Callable, page: Callable) -> None:
     assert page(made("rules")).jury is None
-
-
-def test_a_run_of_an_older_version_has_no_intervals_of_means(made: Callable) -> None:
-    run = made("judged")
-    conclusion = msgspec.structs.replace(run.view.conclusion, spreads=None)
-    view = msgspec.structs.replace(run.view, conclusion=conclusion)
-    shown = run_page(view, rubric_of(run.row), ())
-    assert shown.older
-    assert (shown.scores, shown.measures, shown.jury.confidence) == ((), (), ())
-    assert {row.mean.reason for row in shown.criteria} == {OLDER}
-    assert next(each for each in shown.figures if each.name == "pass_rate").interval is not None
 
 
 def test_cards_have_the_task_the_response_and_the_reasoning(made: Callable) -> None:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
-from jurybox.reporting.html.html_render import environment, html_report, report_html
+from jurybox.reporting.html.html_render import environment, report_html
 from jurybox.reporting.html.page import Calibrated, Extras, RunPage
 from jurybox.reporting.html.people import Against, Among, Known, People
 from jurybox.reporting.html.sample_panels import (
@@ -276,19 +276,6 @@ def test_an_unfinished_run_says_so(made: Callable, report: Callable) -> None:
     )
 
 
-def test_an_older_run_says_what_it_lacks(made: Callable) -> None:
-    from jurybox.reporting.attention import gather
-    from jurybox.reporting.stored import rubric_of
-
-    run = made("judged")
-    conclusion = msgspec.structs.replace(run.view.conclusion, spreads=None, attention=None)
-    view = msgspec.structs.replace(run.view, conclusion=conclusion)
-    attention = gather(run.store, run.row, "overall")
-    text = html_report(view, rubric_of(run.row), attention, run.row, run.store, {})
-    outline(text)
-    assert "An older jurybox made this run" in text
-
-
 @pytest.mark.parametrize(
     ("told", "said"),
     [
@@ -346,18 +333,6 @@ def test_where_nothing_is_decided_either_nothing_needs_attention(
     made: Callable, report: Callable
 ) -> None:
     assert "Nothing does." in report(made("calm"))
-
-
-def test_a_run_without_intervals_doesnt_say_how_they_are_made(
-    made: Callable, report: Callable
-) -> None:
-    run = made("judged")
-    assert "Student" in report(run)
-    conclusion = msgspec.structs.replace(run.view.conclusion, spreads=None)
-    older = msgspec.structs.replace(run.view, conclusion=conclusion)
-    text = report(msgspec.structs.replace(run, view=older))
-    assert "Wilson" in text
-    assert "Student" not in text
 
 
 def test_a_rate_of_unstable_pairs_needs_pairs(made: Callable, report: Callable) -> None:
