@@ -105,18 +105,7 @@ def calibration_row(name: str = "cal-1", **changes: object) -> CalibrationRow:
         "id": name,
         "rubric_id": "answers",
         "created_at": "2026-01-02T03:04:05Z",
-        "rubric_version": "1.0.0",
-        "rubric_sha256": "0" * 64,
-        "judges": '["openai/m@1"]',
-        "judge_version": None,
-        "prompt_sha256": "1" * 64,
-        "votes": 3,
-        "seed": 0,
-        "n": 120,
-        "gold": "{}",
-        "runs": "[]",
-        "figures": "{}",
-        "tuning": None,
+        "record": "{}",
     }
     return sealed(CalibrationRow(**{**columns, **changes}))
 

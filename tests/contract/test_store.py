@@ -93,8 +93,8 @@ def test_batches_come_back_in_order_and_as_they_were_noted_last(store: Store, ru
 
 
 def test_calibrations_come_back_by_rubric_and_the_newest_first(store: Store) -> None:
-    old = calibration_row("cal-1", created_at="2026-01-01T00:00:00Z", tuning='{"rounds": []}')
-    new = calibration_row("cal-0", created_at="2026-02-01T00:00:00Z", judge_version="1")
+    old = calibration_row("cal-1", created_at="2026-01-01T00:00:00Z", record='{"rounds": []}')
+    new = calibration_row("cal-0", created_at="2026-02-01T00:00:00Z")
     other = calibration_row("cal-2", created_at="2026-01-15T00:00:00Z", rubric_id="other")
     for row in (old, new, other):
         store.add_calibration(row)
@@ -107,7 +107,7 @@ def test_calibrations_come_back_by_rubric_and_the_newest_first(store: Store) -> 
 def test_a_calibration_is_added_once(store: Store) -> None:
     store.add_calibration(calibration_row())
     with pytest.raises(IncompleteError):
-        store.add_calibration(calibration_row(n=7))
+        store.add_calibration(calibration_row(record='{"n": 7}'))
     assert store.calibrations("answers") == [calibration_row()]
 
 

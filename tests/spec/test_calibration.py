@@ -350,10 +350,7 @@ def test_without_a_calibration_a_run_says_nothing(
     assert "calibrat" not in capfd.readouterr().out.replace("calibrate-", "")
 
 
-COLUMNS = [
-    *("id", "rubric_version", "rubric_sha256", "created_at", "judges", "judge_version"),
-    *("prompt_sha256", "votes", "seed", "n", "gold", "runs", "figures", "seal"),
-]
+COLUMNS = ["id", "created_at", "record", "seal"]
 
 
 def replace_in(connection: sqlite3.Connection, column: str, value: object) -> None:
@@ -369,14 +366,13 @@ def test_a_record_that_was_changed_is_told(
     path = Path(".jurybox/jurybox.db")
     with closing(sqlite3.connect(path)) as connection:
         names = [each[1] for each in connection.execute("pragma table_info(calibrations)")]
-        assert sorted(names) == sorted([*COLUMNS, "rubric_id", "tuning"])
+        assert sorted(names) == sorted([*COLUMNS, "rubric_id"])
     for column in COLUMNS:
         with closing(sqlite3.connect(path)) as connection:
             (before,) = connection.execute(
                 f"select {column} from calibrations"  # noqa: S608 - a column of ours
             ).fetchone()
-            other = before + 1 if isinstance(before, int) else f"{before} "
-            replace_in(connection, column, other)
+            replace_in(connection, column, f"{before} ")
         assert run(["calibrate", "--show", "last"]) == 3, column
         assert "was changed after it was stored" in capfd.readouterr().err
         trouble = shown(capfd, "show", "last")["calibration"]["trouble"]

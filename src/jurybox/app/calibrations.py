@@ -9,13 +9,9 @@ import msgspec
 
 from jurybox.app.ids import new_id
 from jurybox.calibration.calibration_record import (
-    Agreement,
     Calibration,
     CalibrationStatus,
-    GoldSource,
-    JudgedRun,
     Setting,
-    Tuning,
     calibration_status,
 )
 from jurybox.engine.records import ENCODER, CalibrationRow, seal_of, sealed
@@ -41,23 +37,10 @@ _METHOD = msgspec.json.Decoder(_ReportMethod)
 
 def calibration_row(made: Calibration) -> CalibrationRow:
     """Return the row of a calibration."""
+    record = ENCODER.encode(made).decode()
     return sealed(
         CalibrationRow(
-            id=made.id,
-            rubric_id=made.rubric_id,
-            created_at=made.created_at,
-            rubric_version=made.rubric_version,
-            rubric_sha256=made.rubric_sha256,
-            judges=_text(made.judges),
-            judge_version=made.judge_version,
-            prompt_sha256=made.prompt_sha256,
-            votes=made.votes,
-            seed=made.seed,
-            n=made.figures.n,
-            gold=_text(made.gold),
-            runs=_text(made.runs),
-            figures=_text(made.figures),
-            tuning=None if made.tuning is None else _text(made.tuning),
+            id=made.id, rubric_id=made.rubric_id, created_at=made.created_at, record=record
         )
     )
 
@@ -73,22 +56,7 @@ def read_calibration(row: CalibrationRow) -> Calibration:
         what = f"calibration {row.id} was changed after it was stored"
         raise IncompleteError(f"{what}; calibrate again")
     try:
-        return Calibration(
-            id=row.id,
-            created_at=row.created_at,
-            rubric_id=row.rubric_id,
-            rubric_version=row.rubric_version,
-            rubric_sha256=row.rubric_sha256,
-            judges=msgspec.json.decode(row.judges, type=tuple[str, ...]),
-            judge_version=row.judge_version,
-            prompt_sha256=row.prompt_sha256,
-            votes=row.votes,
-            gold=msgspec.json.decode(row.gold, type=GoldSource),
-            seed=row.seed,
-            figures=msgspec.json.decode(row.figures, type=Agreement),
-            runs=msgspec.json.decode(row.runs, type=tuple[JudgedRun, ...]),
-            tuning=None if row.tuning is None else msgspec.json.decode(row.tuning, type=Tuning),
-        )
+        return msgspec.json.decode(row.record, type=Calibration)
     except msgspec.DecodeError as error:
         what = f"calibration {row.id} can't be read ({error}); calibrate again"
         raise IncompleteError(what) from None
@@ -188,10 +156,6 @@ def calibration_status_as_data(found: CalibrationStatus | str | None) -> dict[st
     if isinstance(found, str):
         return {"trouble": found}
     return {**msgspec.to_builtins(found), "text": found.line}
-
-
-def _text(value: object) -> str:
-    return ENCODER.encode(value).decode()
 
 
 def as_data(made: Calibration) -> dict[str, Any]:

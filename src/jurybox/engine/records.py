@@ -176,28 +176,12 @@ class BatchRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class CalibrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """How far judges agree with people under a rubric, and all that this depends on.
-
-    ``judges``, ``gold``, ``figures``, ``tuning`` and ``runs`` are JSON. ``judge_version`` is what
-    names and providers report of the judges' versions, ``prompt_sha256`` is the hash of the judges'
-    prompts, and ``n`` counts the samples.
-    """
+    """How far judges agree with people under a rubric; ``record`` is all of it, as JSON."""
 
     id: str
     rubric_id: str
     created_at: str
-    rubric_version: str
-    rubric_sha256: str
-    judges: str
-    judge_version: str | None
-    prompt_sha256: str
-    votes: int
-    seed: int
-    n: int
-    gold: str
-    runs: str
-    figures: str
-    tuning: str | None
+    record: str
     seal: str = ""
 
 

@@ -23,7 +23,7 @@ from jurybox.scoring.sample_index import Facets
 from jurybox.storage.database import Database, DatabaseSession, reading, writing
 from jurybox.storage.store_errors import Trouble, error_of
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the tables below; a store of another version is refused."""
 
 RUNS: Final = "runs"
@@ -135,19 +135,8 @@ _TABLES: Final = (
         id {text} NOT NULL PRIMARY KEY,
         rubric_id {text} NOT NULL,
         created_at {text} NOT NULL,
-        rubric_version {text} NOT NULL,
-        rubric_sha256 {text} NOT NULL,
-        judges {text} NOT NULL,
-        judge_version {text},
-        prompt_sha256 {text} NOT NULL,
-        votes BIGINT NOT NULL,
-        seed BIGINT NOT NULL,
-        n BIGINT NOT NULL,
         seal {text} NOT NULL,
-        gold {text} NOT NULL,
-        runs {text} NOT NULL,
-        figures {text} NOT NULL,
-        tuning {text}
+        record {text} NOT NULL
     )
     """,
     "CREATE INDEX calibrations_by_rubric ON calibrations (rubric_id, created_at, id)",
