@@ -32,7 +32,8 @@ from jurybox.judging.protocol import Seat
 from jurybox.models.local.files import default_judge
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Response, Sample
-from jurybox.wiring import build_models, read_settings
+from jurybox.suite.model_spec import ModelSpec
+from jurybox.wiring import ModelBuilder, read_settings
 
 CHECKER = "You are a careful checker of facts."
 IS_CORRECT = "Is the student's answer correct?"
@@ -218,7 +219,7 @@ def main() -> None:
     parser.add_argument("--cases", type=Path, default=CASES)
     args = parser.parse_args()
     heads = "".join(f"{each:>10}" for each in ("AUC", *DIFFICULTIES, "best"))
-    oracle = Oracle(args.judge, build_models([args.judge], read_settings())[args.judge])
+    oracle = Oracle(args.judge, ModelBuilder(read_settings()).build(ModelSpec(model=args.judge)))
     sys.stdout.write(f"{args.judge}\n{'':46}{heads}\n")
     for kind, (variants, good, bad) in KINDS.items():
         rows = cases(args.cases, kind, args.limit)

@@ -165,7 +165,7 @@ async def _run(
     runner = Runner(
         run_id=run_id,
         procedure=plan.procedure(),
-        session=ModelSession(call=ask, endpoint=lambda model: model),
+        session=ModelSession(call=ask, endpoint=lambda _, model: model),
         store=store,
         observer=_Observer(),
         stop=Stop(),

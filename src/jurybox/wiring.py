@@ -4,7 +4,6 @@ Functions import what they build, so that a command loads only the parts that it
 """
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from jurybox.models.local.files import ModelFile
     from jurybox.rubric import Rubric
     from jurybox.rubric_files import RubricFiles
+    from jurybox.suite.model_spec import ModelSpec
 
 _FOLDER = Path("rubrics")
 
@@ -101,25 +101,6 @@ def _folder() -> Path:
 _LONGEST_TIMEOUT: Final = 86_400
 
 
-def build_models(
-    names: Sequence[str],
-    settings: Settings,
-    base_url: str | None = None,
-    folder: str | None = None,
-) -> dict[str, "Model"]:
-    """Return the models by name; those at one endpoint share its connections.
-
-    Functions, recordings and files of models are looked for in ``folder``, which is the current
-    one unless it is named.
-
-    Raises:
-        InputError: a name is no model's, or something it needs is missing.
-
-    """
-    builder = _Builder(settings, base_url, folder or os.getcwd())  # noqa: PTH109 - for sys.path
-    return {name: builder.build(ModelName.parse(name)) for name in dict.fromkeys(names)}
-
-
 def local_file(name: str, folder: str, settings: Settings | None = None) -> "ModelFile":
     """Return the file of an embedded model; a relative path begins at ``folder``.
 
@@ -133,37 +114,72 @@ def local_file(name: str, folder: str, settings: Settings | None = None) -> "Mod
     return locate(name, models, Path(folder))
 
 
-class _Builder:
-    def __init__(self, settings: Settings, base_url: str | None, folder: str) -> None:
+class ModelBuilder:
+    """Builds models; those with the same endpoint, key and timeout share their connections.
+
+    ``base_url`` is the endpoint of models that name none. Functions, recordings and files of models
+    are looked for in ``folder``, which is the current one unless it is named.
+    """
+
+    def __init__(
+        self, settings: Settings, base_url: str | None = None, folder: str | None = None
+    ) -> None:
         self._settings = settings
         self._base_url = base_url
-        self._folder = folder
-        self._clients: dict[str, HttpClient] = {}
+        self._folder = folder or os.getcwd()  # noqa: PTH109 - for sys.path
+        self._clients: dict[object, HttpClient] = {}
 
-    def build(self, name: ModelName) -> "Model":
+    def build(self, spec: "ModelSpec") -> "Model":
+        """Return a model; it connects with its first request.
+
+        Raises:
+            InputError: the name is no model's, or something it needs is missing, such as its key.
+
+        """
+        name = ModelName.parse(spec.model)
         provider = PROVIDERS[name.provider]
         if isinstance(provider, OwnProvider):
+            if spec.base_url is not None or spec.api_key_env is not None:
+                problem = f"`{name.provider}` models have no endpoint"
+                raise InputError(problem, "leave out `base_url` and `api_key_env`", spec.model)
             models = files.models_folder(self._settings.models, os.environ)
             return provider.build(name.name, self._folder, models)
-        if name.provider not in self._clients:
-            self._clients[name.provider] = self._client(provider, name.provider)
-        return provider.model(name.name, self._clients[name.provider])
+        shared = (name.provider, spec.base_url, spec.api_key_env, spec.timeout)
+        if shared not in self._clients:
+            self._clients[shared] = self._client(provider, spec)
+        return provider.model(name.name, self._clients[shared])
 
-    def _client(self, provider: HttpProvider, name: str) -> "HttpClient":
-        address = os.environ.get(provider.base_url) or provider.address
+    def _client(self, provider: HttpProvider, spec: "ModelSpec") -> "HttpClient":
+        usual = os.environ.get(provider.base_url) or provider.address
         if provider.base_url_option:
-            address = self._base_url or address
-        key = os.environ.get(provider.api_key) or None
-        if key is None and provider.needs_key:
-            raise InputError(f"{provider.api_key} is not set", "set it to your key", name)
-        if key is not None and not provider.needs_key and urlsplit(address).username is not None:
-            problem = f"the address holds a user name, and {provider.api_key} is set too"
-            raise InputError(problem, "use one of the two", name)
-        return provider.client(address, key, http_options(self._settings))
+            usual = self._base_url or usual
+        address = spec.base_url or usual
+        official = _host(address) == _host(provider.address)
+        variable = spec.api_key_env
+        # A provider's own key goes to no other host than it was set for.
+        if variable is None and (official or _host(address) == _host(usual)):
+            variable = provider.api_key
+        key = None if variable is None else os.environ.get(variable) or None
+        if key is None and (official or spec.api_key_env is not None):
+            hint = "set it to your key, or name another endpoint as `base_url`"
+            raise InputError(f"{variable} is not set", hint, spec.model)
+        options = http_options(self._settings, spec.timeout)
+        options = msgspec.structs.replace(options, key_variable=variable if key else None)
+        return provider.client(address, key, options)
 
 
-def http_options(settings: Settings) -> "HttpOptions":
+def _host(address: str) -> str:
+    """Return the host and port of an address, whose mistakes are reported by its client."""
+    try:
+        return urlsplit(address).netloc.rpartition("@")[2].lower()
+    except ValueError:
+        return ""
+
+
+def http_options(settings: Settings, timeout: float | None = None) -> "HttpOptions":
     """Return proxies, certificates and timeouts as the environment has them.
+
+    A request with a ``timeout`` of its own may take at least that long.
 
     Raises:
         InputError: a file can't be read, or the timeout is no number of seconds.
@@ -182,10 +198,14 @@ def http_options(settings: Settings) -> "HttpOptions":
         key=_read(CLIENT_KEY, settings.client_key or settings.client_cert),
     )
     options = HttpOptions(proxies=Proxies.from_environment(os.environ), tls=tls)
-    if settings.timeout is None:
+    if settings.timeout is not None:
+        seconds = _seconds(settings.timeout)
+        options = msgspec.structs.replace(options, read=seconds, total=seconds)
+    if timeout is None:
         return options
-    seconds = _seconds(settings.timeout)
-    return msgspec.structs.replace(options, read=seconds, total=seconds)
+    # One second more: the caller of the model measures the timeout itself.
+    read, total = max(options.read, timeout + 1), max(options.total, timeout + 1)
+    return msgspec.structs.replace(options, read=read, total=total)
 
 
 def _read(variable: str, path: str | None) -> bytes | None:

@@ -24,6 +24,7 @@ from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.settings import VARIABLES
 from jurybox.storage import schema
 from jurybox.suite import JUDGE_KEYS, SUITE_KEYS, TARGET_KEYS
+from jurybox.suite.model_spec import MODEL_KEYS
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -189,7 +190,13 @@ def test_every_finding_of_a_dataset_is_documented_and_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("title", "keys"), [("Keys", SUITE_KEYS), ("Target", TARGET_KEYS), ("Judge", JUDGE_KEYS)]
+    ("title", "keys"),
+    [
+        ("Keys", SUITE_KEYS),
+        ("Target", TARGET_KEYS),
+        ("Judge", JUDGE_KEYS),
+        ("Endpoints and keys", MODEL_KEYS),
+    ],
 )
 def test_the_tables_of_suite_keys_are_the_lists_in_the_code(
     title: str, keys: tuple[str, ...]

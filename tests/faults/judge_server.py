@@ -31,6 +31,7 @@ class JudgeServer:
         self.requests = 0
         self.refuse_after: int | None = None
         self.echo = ""
+        self.keys: set[str | None] = set()
         self._reply = reply
         self._lock = threading.Lock()
         self.latency = latency
@@ -78,7 +79,7 @@ class JudgeServer:
         return 200, answer.encode()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        answer, connections = self.answer, self._connections
+        answer, connections, keys = self.answer, self._connections, self.keys
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -94,6 +95,7 @@ class JudgeServer:
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                keys.add(self.headers["Authorization"])
                 status, data = answer(body)
                 head = (
                     f"HTTP/1.1 {status} Whatever\r\nContent-Type: application/json\r\n"

@@ -34,9 +34,10 @@ from jurybox.reporting.view import RunView, finished_view
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.suite import JudgeSpec, Suite
+from jurybox.suite.model_spec import ModelSpec
 from jurybox.wiring import (
     DEFAULT_JUDGE_NOTICE,
-    build_models,
+    ModelBuilder,
     embedded_judge,
     no_judge_error,
     read_settings,
@@ -76,14 +77,14 @@ class CalibrateOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     rubric: str
     gold: str
-    judges: tuple[str, ...] = ()
+    judges: tuple[ModelSpec, ...] = ()
     votes: int | None = None
     rounds: int = 0
     limit: int | None = None
     cluster: str | None = None
     seed: int = 0
     level: float = 0.95
-    proposer: str | None = None
+    proposer: ModelSpec | None = None
     output: str | None = None
     base_url: str | None = None
     concurrency: int | None = None
@@ -119,7 +120,7 @@ def ready(options: CalibrateOptions) -> Readied:
         name = embedded_judge()
         if name is None:
             raise no_judge_error("no judge was given", "name one with --judge")
-        options = msgspec.structs.replace(options, judges=(name,))
+        options = msgspec.structs.replace(options, judges=(ModelSpec(model=name),))
         warnings = (*warnings, DEFAULT_JUDGE_NOTICE.format(name=name))
     if options.proposer is not None and not options.rounds:
         raise InputError("a model proposes changes in rounds", "ask for some", "--rounds")
@@ -129,15 +130,16 @@ def ready(options: CalibrateOptions) -> Readied:
     if uneven_parts is not None:
         warnings = (*warnings, f"{options.gold}: {uneven_parts}")
     # Reports a missing key now instead of after the first round.
-    models = [*options.judges, *filter(None, [options.proposer])]
-    build_models(models, read_settings(), options.base_url)
+    builder = ModelBuilder(read_settings(), options.base_url)
+    for spec in (*options.judges, *filter(None, [options.proposer])):
+        builder.build(spec)
     here = str(Path.cwd())
     return Readied(
         options=options,
         document=document,
         gold=gold,
         parts=parts,
-        versions=tuple(version_of(judge, here) for judge in options.judges),
+        versions=tuple(version_of(judge.model, here) for judge in options.judges),
         warnings=(*warnings, *gold.warnings),
     )
 
@@ -228,7 +230,7 @@ class _Calibrator:
                 level=options.level,
                 seed=options.seed,
                 model=options.proposer is not None,
-                narrow=all(way_of(judge, None) != "verdict" for judge in options.judges),
+                narrow=all(way_of(judge.model, None) != "verdict" for judge in options.judges),
             ),
         )
         request = next(loop)
@@ -342,11 +344,11 @@ class _Calibrator:
         from jurybox.engine.driver import drive
         from jurybox.judging.flow import ModelReply
 
-        name = self._options.proposer or ""
         label = f"round {request.round}"
         known = list(self._folder.state.replies.get(label, []))
-        models = build_models([name], read_settings(), self._options.base_url)
-        route = Callers().route(models)
+        spec = self._options.proposer or ModelSpec(model="")
+        model = ModelBuilder(read_settings(), self._options.base_url).build(spec)
+        route = Callers().route({spec.model: model}, [spec])
 
         async def call(asked: "ModelRequest") -> "Outcome":
             if known:
@@ -360,10 +362,9 @@ class _Calibrator:
             return outcome
 
         try:
-            return await drive(suggest(name, request), call)
+            return await drive(suggest(spec.model, request), call)
         finally:
-            for model in models.values():
-                await model.aclose()
+            await model.aclose()
 
     def _output_exists(self) -> InputError:
         return InputError("the file exists already", "name another with -o", str(self._output))

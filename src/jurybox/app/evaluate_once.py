@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from jurybox.errors import InputError
 from jurybox.text_format import listed
 from jurybox.wiring import (
-    build_models,
+    ModelBuilder,
     embedded_judge,
     load_rubric,
     no_judge_error,
@@ -62,10 +62,12 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
         reference: the correct answer; every response is then scored against it.
         context: the material that the system under test was given.
         messages: the conversation before the task.
-        judges: models such as ``openai/gpt-4.1-2025-04-14``; several share the votes. Without any,
-            the rubric's rules score if they can, else the embedded judge if it is installed.
+        judges: models such as ``openai/gpt-4.1-2025-04-14``, or with an endpoint of their own
+            ``{model: openai/NAME, base_url: http://localhost:8000/v1}``; several share the votes.
+            Without any, the rubric's rules score if they can, else the embedded judge if it is
+            installed.
         votes: the number of votes; the rubric's by default.
-        base_url: the address of an OpenAI-compatible endpoint.
+        base_url: the address of an OpenAI-compatible endpoint, for judges that name none.
         on_exchange: is called with every request and its outcome.
         on_default_judge: is called with the embedded judge's name where no judge was named.
 
@@ -137,8 +139,11 @@ async def aevaluate(  # noqa: PLR0913 - the same as evaluate
     from jurybox.rubric import Rubric
     from jurybox.sample import Response, Sample
     from jurybox.scoring.by_rules import report_by_rules
+    from jurybox.suite.model_spec import ModelSpec, model_option
 
-    names = [judges] if isinstance(judges, str) else list(judges)
+    named = [judges] if isinstance(judges, str) else list(judges)
+    specs = [model_option(each) for each in named]
+    names = [spec.model for spec in specs]
     used = rubric if isinstance(rubric, Rubric) else load_rubric(rubric)
     count = used.protocol.votes if votes is None else votes
     if count < len(set(names)):
@@ -158,16 +163,19 @@ async def aevaluate(  # noqa: PLR0913 - the same as evaluate
     if not names and scored is not None:
         return report_by_rules(used, *scored)
     announce = None if names else on_default_judge
-    names = names or _default_judge(used, sample)
+    if not names:
+        names = [_default_judge(used, sample)]
+        specs = [ModelSpec(model=names[0])]
     checklist = load_rubric(CHECKLIST)
     stop = used.protocol.stop_when_decided
     judging = Judging(rubric=used, checklist=checklist, stop_when_decided=stop)
-    models = build_models(names, read_settings(), base_url)
+    builder = ModelBuilder(read_settings(), base_url)
+    models = {spec.model: builder.build(spec) for spec in specs}
     if announce is not None:
         announce(names[0])
     try:
         flow = jury(judging, sample, names, count)
-        report = await drive(flow, Callers().route(models), on_exchange=on_exchange)
+        report = await drive(flow, Callers().route(models, specs), on_exchange=on_exchange)
     finally:
         for model in models.values():
             await model.aclose()
@@ -192,11 +200,11 @@ def _score(
     return None if automated.overall is None else (automated, findings)
 
 
-def _default_judge(rubric: "Rubric", sample: "Sample") -> list[str]:
+def _default_judge(rubric: "Rubric", sample: "Sample") -> str:
     """Return the embedded judge; refuse where it isn't installed."""
     name = embedded_judge()
     if name is not None:
-        return [name]
+        return name
     problem, hint = "no judge was given", "name a model, such as `openai/gpt-4.1-2025-04-14`"
     if any(criterion.rules is not None for criterion in rubric.criteria):
         why = missing_rules(rubric)

@@ -21,8 +21,9 @@ from jurybox.models.names import ModelName
 from jurybox.models.providers import HTTP_PROVIDERS
 from jurybox.scoring.sample_result import Role
 from jurybox.settings import Settings
+from jurybox.suite.model_spec import ModelSpec
 from jurybox.text_format import listed
-from jurybox.wiring import build_models
+from jurybox.wiring import ModelBuilder
 
 if TYPE_CHECKING:
     from jurybox.models.batched import BatchedModel, OpenBatch
@@ -46,22 +47,34 @@ _BATCH_PROVIDERS: Final = tuple(name for name, each in HTTP_PROVIDERS.items() if
 _NO_BATCH: Final = "ask directly with --no-batch"
 
 
-def plan_models(plan: Plan, settings: Settings, base_url: str | None) -> dict[str, Model]:
+class PlanModels(msgspec.Struct, frozen=True, kw_only=True):
+    """The models of a plan; the target may have a judge's name and another endpoint."""
+
+    judges: dict[str, Model]
+    target: Model | None = None
+
+    def of(self, role: Role, name: str) -> Model:
+        """Return the model that answers a role's requests."""
+        return self.target if role == "target" and self.target else self.judges[name]
+
+
+def plan_models(plan: Plan, settings: Settings, base_url: str | None) -> PlanModels:
     """Build the models of a plan; none connects before its first request.
 
     Raises:
         InputError: a model can't be built.
 
     """
-    names = list(plan.judges)
+    builder = ModelBuilder(settings, base_url or plan.base_url, plan.folder or None)
+    judges = {name: builder.build(spec) for name, spec in plan.judge_specs().items()}
     target = plan.target
-    if target is not None and not target.command:
-        names.append(target.model)
-    models = build_models(names, settings, base_url or plan.base_url, plan.folder or None)
-    if target is not None and target.command:
-        folder = Path(plan.folder)
-        models[target.model] = CommandModel(target.command, stdin=target.stdin, cwd=folder)
-    return models
+    if target is None:
+        return PlanModels(judges=judges)
+    if target.command:
+        command = CommandModel(target.command, stdin=target.stdin, cwd=Path(plan.folder))
+        return PlanModels(judges=judges, target=command)
+    spec = target.endpoint or ModelSpec(model=target.model)
+    return PlanModels(judges=judges, target=builder.build(spec))
 
 
 @asynccontextmanager
@@ -80,23 +93,22 @@ async def open_session(
 
     """
     models = plan_models(plan, settings, base_url)
-    judges: Mapping[str, Model] = {name: models[name] for name in plan.judges}
-    if plan.batch:
-        judges = batches.wrap(judges)
+    judges: Mapping[str, Model] = batches.wrap(models.judges) if plan.batch else models.judges
     try:
         yield ModelSession(
-            call=_router(plan, models, judges),
-            endpoint=lambda model: models[model].endpoint,
+            call=_router(plan, models.target, judges),
+            endpoint=lambda role, name: models.of(role, name).endpoint,
             window=_window(plan),
             lookup=_finder(store) if plan.cache else None,
         )
     finally:
-        for model in (*judges.values(), *models.values()):
-            await model.aclose()
+        for model in (*judges.values(), *models.judges.values(), models.target):
+            if model is not None:
+                await model.aclose()
 
 
 def _router(
-    plan: Plan, models: Mapping[str, Model], judges: Mapping[str, Model]
+    plan: Plan, target_model: Model | None, judges: Mapping[str, Model]
 ) -> Callable[[Role, ModelRequest, SampleState], Awaitable[Outcome]]:
     """Return the function that sends a request to its model.
 
@@ -107,12 +119,13 @@ def _router(
     callers = Callers(Limits() if limit is None else Limits(concurrency=limit, start=limit))
     batched = Callers(_BATCH_LIMITS) if plan.batch else callers
     by_judge = {
-        name: batched.caller(model, timeout=plan.judge_timeout) for name, model in judges.items()
+        name: batched.caller(judges[name], timeout=spec.timeout)
+        for name, spec in plan.judge_specs().items()
     }
     target = None
-    if plan.target is not None:
-        model, timeout = models[plan.target.model], plan.target.timeout
-        target = callers.caller(model, retry_timeouts=False, timeout=timeout)
+    if plan.target is not None and target_model is not None:
+        timeout = plan.target.timeout
+        target = callers.caller(target_model, retry_timeouts=False, timeout=timeout)
 
     def call(role: Role, request: ModelRequest, state: SampleState) -> Awaitable[Outcome]:
         if role == "target" and target is not None:

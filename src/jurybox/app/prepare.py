@@ -1,5 +1,6 @@
 """Prepare a run: read the suite, open the dataset and build the plan."""
 
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,6 +25,7 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric_files import read_path, shown
 from jurybox.sample import Response, Row
 from jurybox.suite import JudgeSpec, Suite, TargetSpec, parse_suite
+from jurybox.suite.model_spec import ModelSpec, chosen_models
 from jurybox.text_format import listed, nearest
 from jurybox.wiring import (
     DEFAULT_JUDGE_NOTICE,
@@ -211,9 +213,12 @@ def _with_target(suite: Suite, options: RunOptions, origin: str) -> Suite:
         return suite
     spec = suite.target
     if options.target is not None:
-        ModelName.parse(options.target)
+        known = () if spec is None or spec.model is None else (spec.model,)
+        (model,) = chosen_models([options.target], known)
+        ModelName.parse(model.model)
+        spec = spec or TargetSpec()
         spec = msgspec.structs.replace(
-            spec or TargetSpec(), model=options.target, command=None, input="text"
+            spec, model=model, command=None, input="text", timeout=model.timeout or spec.timeout
         )
     if spec is None:
         raise InputError(f"{named[0]} is for a target", "name one with --target", origin)
@@ -265,13 +270,14 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
     suite = chosen.suite
     rubric = parse_rubric(document.text, document.origin)
     judge = suite.judge or JudgeSpec(models=())
-    judges = _judges(options.judges or judge.models, rubric, chosen.origin)
+    specs = _judges(chosen_models(options.judges, judge.models), rubric, chosen.origin)
+    judges = tuple(spec.model for spec in specs)
     votes = rubric.protocol.votes if judge.votes is None else judge.votes
     if votes < len(judges):
         problem = f"{len(judges)} judges can't share {votes} votes"
         raise InputError(problem, "ask for at least one vote per judge", chosen.origin)
     batch = judge.batch if options.batch is None else options.batch
-    if batch and judge.timeout is not None:
+    if batch and any(spec.timeout is not None for spec in specs):
         problem = "judges have a `timeout`, but a batch takes as long as its provider needs"
         raise InputError(problem, "leave out `timeout`, or ask directly with --no-batch", "judge")
     target = None if suite.target is None else _target(suite.target, rubric, chosen, options)
@@ -290,7 +296,7 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
         judges=judges,
         votes=votes,
         stop_when_decided=rubric.protocol.stop_when_decided if stop is None else stop,
-        judge_timeout=judge.timeout,
+        judge_models=tuple(spec for spec in specs if spec != ModelSpec(model=spec.model)),
         repeats=options.repeats or suite.repeats or usual,
         folder=str(chosen.home.resolve()),
         target=target,
@@ -302,16 +308,16 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
     )
 
 
-def _judges(named: tuple[str, ...], rubric: Rubric, origin: str) -> tuple[str, ...]:
+def _judges(named: Sequence[ModelSpec], rubric: Rubric, origin: str) -> tuple[ModelSpec, ...]:
     """Return the named judges; none where the rules score everything, else the embedded one."""
     missing = missing_rules(rubric)
     if named or missing is None:
-        return tuple(dict.fromkeys(named))
+        return tuple(named)
     embedded = embedded_judge()
     if embedded is None:
         hint = "name one under `judge: models:`, or with --judge"
         raise no_judge_error(f"no judge was given, and {missing}", hint, origin)
-    return (embedded,)
+    return (ModelSpec(model=embedded),)
 
 
 def _target(
@@ -323,12 +329,15 @@ def _target(
         read_prompt(prompt, str(spec.prompt))
     command = spec.command or ()
     target = TargetPlan(
-        model=spec.model or f"command/{Path(command[0] if command else '').name}",
+        model=spec.model.model
+        if spec.model
+        else f"command/{Path(command[0] if command else '').name}",
         generation=overridden(rubric.generation, spec.generation),
         overrides=spec.generation,
         timeout=spec.timeout,
         command=command,
         stdin=spec.input,
+        endpoint=spec.model,
         prompt_id=spec.prompt,
         prompt=prompt,
         system_id=spec.system,

@@ -34,6 +34,7 @@ from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.stored import SampleRecord, damaged, plan_of
 from jurybox.rubric import render_rubric
 from jurybox.sample import Sample
+from jurybox.suite.model_spec import ModelSpec, chosen_models
 from jurybox.wiring import read_settings, store_folder
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
 
     """
     plan = plan_of(row)
-    judges = _judges(plan, options, row.id)
+    specs = _judges(plan, options, row.id)
+    judges = tuple(spec.model for spec in specs)
     try:
         picked = tuple(_pick(store, row.id, options))
     except msgspec.DecodeError as error:
@@ -109,6 +111,7 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
         plan,
         suite=f"{plan.suite}{PROBE}",
         judges=judges,
+        judge_models=specs,
         votes=max(plan.votes, len(judges)),
         repeats=1,
         target=None,
@@ -153,16 +156,16 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
     )
 
 
-def _judges(plan: Plan, options: ProbeOptions, run_id: str) -> tuple[str, ...]:
-    judges = tuple(dict.fromkeys(options.judges)) or plan.judges
-    if not judges:
+def _judges(plan: Plan, options: ProbeOptions, run_id: str) -> tuple[ModelSpec, ...]:
+    specs = tuple(chosen_models(options.judges, tuple(plan.judge_specs().values())))
+    if not specs:
         raise InputError("no judge scored the run", "name one with --judge", run_id)
-    for name in judges:
+    for name in (spec.model for spec in specs):
         known = name in plan.judges or plan.allow_unpinned
         if not ModelName.parse(name).is_pinned and not known:
             problem = "the name doesn't say which version is meant"
             raise InputError(problem, "name one with a date, or as `provider/name@version`", name)
-    return judges
+    return specs
 
 
 def _pick(store: Store, run_id: str, options: ProbeOptions) -> list[Picked]:

@@ -148,19 +148,20 @@ def command(  # noqa: PLR0917 - click passes them by name
             raise click.UsageError(f"missing option '{missing}'")
         from jurybox.app.calibrate_judge import CalibrateOptions, calibrate, ready
         from jurybox.cli.run import run_with_progress
+        from jurybox.suite.model_spec import model_option
 
         readied = ready(
             CalibrateOptions(
                 rubric=rubric,
                 gold=gold,
-                judges=tuple(dict.fromkeys(judges)),
+                judges=tuple(model_option(each) for each in dict.fromkeys(judges)),
                 votes=votes,
                 rounds=rounds,
                 limit=limit,
                 cluster=cluster,
                 seed=seed,
                 level=level,
-                proposer=proposer,
+                proposer=None if proposer is None else model_option(proposer),
                 output=output,
                 base_url=base_url,
                 concurrency=concurrency,

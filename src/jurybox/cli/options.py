@@ -26,7 +26,9 @@ store_option = click.option(
     " .jurybox/jurybox.db.",
 )
 base_url_option = click.option(
-    "--base-url", metavar="URL", help="The address of an OpenAI-compatible endpoint."
+    "--base-url",
+    metavar="URL",
+    help="The address of an OpenAI-compatible endpoint, for models that name none.",
 )
 concurrency_option = click.option(
     "--concurrency",

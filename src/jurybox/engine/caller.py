@@ -1,15 +1,11 @@
-"""Calling a model: how hard an endpoint may be pressed, when to retry, when to give up.
-
-Three rules without I/O, each small enough to test by hand: how many calls at once (`Concurrency`),
-how long to wait before a retry (`delay`), and whether a retry is worth it at all (`RetryBudget`).
-"""
+"""Calling a model: how hard an endpoint may be pressed, when to retry, when to give up."""
 
 import asyncio
 import math
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 import msgspec
@@ -17,6 +13,7 @@ import msgspec
 from jurybox.engine.driver import Call
 from jurybox.engine.ports import Clock, Model, ModelError
 from jurybox.judging.flow import Failure, FailureKind, ModelReply, ModelRequest, Outcome
+from jurybox.suite.model_spec import ModelSpec
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -490,9 +487,12 @@ class Callers:
         endpoint = self._endpoints[name]
         return Caller(model, endpoint, retry_timeouts=retry_timeouts, timeout=timeout)
 
-    def route(self, models: Mapping[str, Model]) -> Call:
+    def route(self, models: Mapping[str, Model], specs: Iterable[ModelSpec] = ()) -> Call:
         """Return one call for several models; the request names the model."""
-        callers = {name: self.caller(model) for name, model in models.items()}
+        limit = {spec.model: spec.timeout for spec in specs}
+        callers = {
+            name: self.caller(each, timeout=limit.get(name)) for name, each in models.items()
+        }
 
         async def call(request: ModelRequest) -> Outcome:
             return await callers[request.model](request)

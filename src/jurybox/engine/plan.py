@@ -20,6 +20,7 @@ from jurybox.rubric.template import PLACEHOLDERS, Template
 from jurybox.sample import Response, Row, Turn
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.scoring.rules import compile_rules
+from jurybox.suite.model_spec import ModelSpec
 
 FORMAT: Final = 1
 
@@ -114,7 +115,7 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TargetPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The system under test, with the words it is asked in."""
+    """The system under test, with the words it is asked in; ``endpoint`` where it has its own."""
 
     model: str
     generation: Generation
@@ -126,6 +127,7 @@ class TargetPlan(msgspec.Struct, frozen=True, kw_only=True):
     system_id: str | None = None
     system: str | None = None
     overrides: dict[str, float] = {}
+    endpoint: ModelSpec | None = None
 
 
 class DocumentPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,8 +140,8 @@ class DocumentPlan(msgspec.Struct, frozen=True, kw_only=True):
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """All that decides what a run does.
 
-    ``batch`` says that judges are asked in batches. ``judge_timeout`` is the seconds that one
-    request to a judge may take. ``derived_from`` is the run whose replies a re-scored run reads
+    ``judge_models`` are the judges with an endpoint or limits of their own. ``batch`` says that
+    judges are asked in batches. ``derived_from`` is the run whose replies a re-scored run reads
     under another rubric.
     """
 
@@ -151,7 +153,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     votes: int
     repeats: int
     stop_when_decided: bool = False
-    judge_timeout: float | None = None
+    judge_models: tuple[ModelSpec, ...] = ()
     folder: str = ""
     target: TargetPlan | None = None
     base_url: str | None = None
@@ -166,6 +168,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def samples(self) -> int:
         """How many records the run will have."""
         return self.dataset.used * self.repeats
+
+    def judge_specs(self) -> dict[str, ModelSpec]:
+        """Return every judge by name, with what it has of its own."""
+        own = {each.model: each for each in self.judge_models}
+        return {name: own.get(name) or ModelSpec(model=name) for name in self.judges}
 
     def procedure(self) -> Procedure:
         """Return how each sample is treated."""

@@ -39,7 +39,7 @@ class ModelSession(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         call: calls a model and waits for its reply.
-        endpoint: returns the address of a model; equal names elsewhere are other models.
+        endpoint: returns the address of a role's model; equal names elsewhere are other models.
         lookup: returns a model's reply to an equal request of an earlier run; None where the run
             uses no cache.
         window: how many samples may be in flight at once.
@@ -47,7 +47,7 @@ class ModelSession(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     call: Callable[[Role, ModelRequest, SampleState], Awaitable[Outcome]]
-    endpoint: Callable[[str], str]
+    endpoint: Callable[[Role, str], str]
     lookup: Callable[[str, str], Awaitable[ModelReply | None]] | None = None
     window: int = 1
 
@@ -104,7 +104,7 @@ class Transcript:
         role: Role = "target" if self._target and position == 0 else "judge"
         frame, material = framed(request)
         sha256 = request_hash(frame, material)
-        key = request_key(sha256, self._session.endpoint(request.model), self._work.repeat)
+        key = request_key(sha256, self._session.endpoint(role, request.model), self._work.repeat)
         stored = self._known.get(key)
         if stored:
             row = stored.popleft()

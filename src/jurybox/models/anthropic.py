@@ -66,12 +66,14 @@ _MOST_BEGUN: Final = 100
 def anthropic_client(
     base_url: str, api_key: str | None, options: HttpOptions | None = None
 ) -> HttpClient:
-    """Return a client for the endpoint; the models there share it."""
-    key = secret_header(api_key or "", "the API key")
-    headers = {"x-api-key": key, "anthropic-version": VERSION}
+    """Return a client for one endpoint; the models there share it. A local one may need no key."""
+    headers, secrets = {"anthropic-version": VERSION}, ()
+    if api_key is not None:
+        key = secret_header(api_key, "the API key")
+        headers, secrets = {**headers, "x-api-key": key}, (key,)
     # With and without the version, because the two habits of writing an address differ in it.
     address = base_url.strip().rstrip("/").removesuffix(_PATH).removesuffix("/v1")
-    return HttpClient(address, headers, secrets=(key,), options=options)
+    return HttpClient(address, headers, secrets=secrets, options=options)
 
 
 class AnthropicModel:

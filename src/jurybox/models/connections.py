@@ -117,6 +117,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
         largest_file: the same for one that goes into a file.
         proxies: none by default.
         tls: certificates; those of the system by default.
+        key_variable: the variable that the API key was read from; None where no key is sent.
 
     """
 
@@ -127,6 +128,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     largest_file: int = 1000 * _MEGABYTE
     proxies: Proxies = Proxies()
     tls: Tls = Tls()
+    key_variable: str | None = None
 
 
 class Endpoint:

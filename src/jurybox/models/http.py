@@ -191,6 +191,7 @@ class HttpClient:
             status,
             read_refusal(answer.body, answer.content_type, self._secrets),
             retry_after=read_retry_after(answer.headers, self._today()),
+            key_variable=self._options.key_variable,
         )
 
     def _trouble(self, error: Exception, elapsed: float) -> ModelError:

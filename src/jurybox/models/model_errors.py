@@ -33,9 +33,9 @@ _RETRY: Final[Mapping[int, FailureKind]] = {
     504: "timeout",
     529: "rate-limit",  # Anthropic: overloaded
 }
-_MEND: Final[Mapping[int, str]] = {
-    401: "check the API key",
-    403: "check what the API key may do",
+_HINTS: Final[Mapping[int, str]] = {
+    401: "check the API key{origin}",
+    403: "check what the API key{origin} may do",
     404: "check the address and the model's name",
 }
 # The key, the model or the account is refused, whatever the request says.
@@ -112,7 +112,13 @@ def _reason(text: str, content_type: str) -> Refusal:
             return Refusal(message=text)
 
 
-def status_error(status: int, refusal: Refusal, *, retry_after: float | None = None) -> StatusError:
+def status_error(
+    status: int,
+    refusal: Refusal,
+    *,
+    retry_after: float | None = None,
+    key_variable: str | None = None,
+) -> StatusError:
     """Return what a status that isn't a success means."""
     words = quoted(refusal.message)
     said = f"HTTP {status}: {words}" if words else f"HTTP {status}"
@@ -122,8 +128,9 @@ def status_error(status: int, refusal: Refusal, *, retry_after: float | None = N
     retry = kind != "refused" and not spent
     if not retry and kind == "rate-limit":
         kind, said = "refused", f"{said}; check the plan and its billing"
-    if kind == "refused" and status in _MEND:
-        said = f"{said}; {_MEND[status]}"
+    if kind == "refused" and status in _HINTS:
+        origin = "" if key_variable is None else f" in {key_variable}"
+        said = f"{said}; {_HINTS[status].format(origin=origin)}"
     trouble = ModelError(
         kind,
         said,

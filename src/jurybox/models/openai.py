@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Annotated, Any, Final, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
 from jurybox.engine.ports import ModelError
+from jurybox.errors import InputError
 from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.batch_provider import BatchStatus, listed_batches
 from jurybox.models.http import (
@@ -50,6 +51,9 @@ def openai_client(
     headers: dict[str, str] = {}
     secrets: tuple[str, ...] = ()
     if api_key is not None:
+        if "@" in urlsplit(base_url).netloc:
+            problem = "the address holds a user name, and there is an API key too"
+            raise InputError(problem, "use one of the two")
         key = secret_header(api_key, "the API key")
         headers, secrets = {"Authorization": f"Bearer {key}"}, (key,)
     # The full address is what people copy from a page about it.

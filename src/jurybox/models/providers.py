@@ -28,8 +28,7 @@ class HttpProvider(msgspec.Struct, frozen=True, kw_only=True):
         model: returns a model by its name at that endpoint.
         api_key: the variable that holds the key.
         base_url: the variable that holds another address.
-        address: the default address.
-        needs_key: whether every endpoint needs a key; servers of one's own may need none.
+        address: the default address; it needs a key, servers of one's own may need none.
         base_url_option: whether ``--base-url`` names an endpoint of this provider.
         batches: whether it has batches.
         prices: the bundled prices by the name of the model.
@@ -41,7 +40,6 @@ class HttpProvider(msgspec.Struct, frozen=True, kw_only=True):
     api_key: str
     base_url: str
     address: str
-    needs_key: bool = True
     base_url_option: bool = False
     batches: bool = False
     prices: Prices = {}
@@ -107,7 +105,6 @@ PROVIDERS: Final[Mapping[str, HttpProvider | OwnProvider]] = {
         api_key="OPENAI_API_KEY",
         base_url="OPENAI_BASE_URL",
         address="https://api.openai.com/v1",
-        needs_key=False,
         base_url_option=True,
         batches=True,
         prices={

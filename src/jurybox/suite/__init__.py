@@ -13,6 +13,14 @@ from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
 from jurybox.errors import DocumentError, Unreadable
 from jurybox.rubric.document.front_matter import GENERATION_KEYS
+from jurybox.suite.model_spec import (
+    ENDPOINT_KEYS,
+    ModelSpec,
+    read_endpoint,
+    read_model,
+    read_models,
+    read_timeout,
+)
 
 TargetInput = Literal["text", "json"]
 
@@ -30,7 +38,7 @@ class TargetSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     """
 
-    model: str | None = None
+    model: ModelSpec | None = None
     command: tuple[str, ...] | None = None
     prompt: str | None = None
     system: str | None = None
@@ -42,15 +50,13 @@ class TargetSpec(msgspec.Struct, frozen=True, kw_only=True):
 class JudgeSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Who judges; where `votes` or `stop_when_decided` is None, the rubric decides.
 
-    ``batch``: judges are asked in their providers' batches, later and for less. ``timeout``: the
-    seconds that one request to a judge may take.
+    ``batch``: judges are asked in their providers' batches, later and for less.
     """
 
-    models: tuple[str, ...]
+    models: tuple[ModelSpec, ...]
     votes: int | None = None
     stop_when_decided: bool | None = None
     batch: bool = False
-    timeout: float | None = None
 
 
 class Suite(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,9 +87,6 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 LANGFUSE: Final = "langfuse:"
-
-# What is behind the slash is the provider's affair, and checked where providers are known.
-_MODEL = re.compile(r"[A-Za-z0-9_-]+/\S(?:.*\S)?")
 
 
 def parse_path(text: str) -> str:
@@ -128,47 +131,40 @@ def parse_prompt(text: str) -> str:
     return parse_path(text)
 
 
-def parse_model(text: str) -> str:
-    """Read what looks like ``provider/name``.
-
-    Raises:
-        Unreadable: it doesn't.
-
-    """
-    if _MODEL.fullmatch(text) is None:
-        hint = "write `provider/name`, such as `openai/gpt-4.1-2025-04-14`"
-        raise Unreadable(f"`{text}` isn't the name of a model", hint)
-    return text
-
-
 TARGET_KEYS: Final = (
     "model",
     "command",
     "prompt",
     "system",
     "generation",
-    "timeout",
     "input",
+    *ENDPOINT_KEYS,
 )
 """Every key of `target`."""
 
-_FOR_MODELS: Final = ("system", "generation")
+_FOR_MODELS: Final = ("system", "generation", *(key for key in ENDPOINT_KEYS if key != "timeout"))
 _FOR_COMMANDS: Final = ("input",)
-_LONGEST_TIMEOUT = 86_400
 _COMMAND = "a command such as `python answer.py`, or a list such as `[python, answer.py]`"
 # Words that mean something to a shell alone; a program would get them as arguments.
 _SHELL = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2>&1"})
 
 
 def read_target(fields: Fields) -> TargetSpec | None:
-    """Read `target`; None where there is none."""
+    """Read `target`, a model's name or a mapping; None where there is none."""
+    node = fields.node("target")
+    if isinstance(node, Scalar):
+        model = read_model(node, fields.findings)
+        return None if model is None else TargetSpec(model=model)
     inner = fields.mapping("target", TARGET_KEYS)
     if inner is None:
         return None
     _check_kind(inner)
-    timeout = _read_timeout(inner)
+    shared = read_endpoint(inner) if "model" in inner else {}
+    named = inner.node("model")
+    model = None if named is None else read_model(named, inner.findings, shared)
+    timeout = read_timeout(inner) if model is None else model.timeout
     return TargetSpec(
-        model=inner.parsed("model", "bad-model", parse_model),
+        model=model,
         command=_read_command(inner),
         prompt=inner.parsed("prompt", "bad-path", parse_prompt),
         system=inner.parsed("system", "bad-path", parse_path),
@@ -176,14 +172,6 @@ def read_target(fields: Fields) -> TargetSpec | None:
         timeout=60.0 if timeout is None else timeout,
         input=_read_input(inner),
     )
-
-
-def _read_timeout(inner: Fields) -> float | None:
-    timeout = inner.number("timeout", 0, _LONGEST_TIMEOUT)
-    if timeout == 0:
-        problem = "`timeout` is 0, which leaves no time to answer"
-        inner.findings.add(inner.value_place("timeout"), "out-of-range", problem, "use more than 0")
-    return None if timeout is None else float(timeout)
 
 
 def _check_kind(inner: Fields) -> None:
@@ -291,7 +279,7 @@ SUITE_KEYS: Final = (
 )
 """Every key of a suite file, in the order to write them in."""
 
-JUDGE_KEYS: Final = ("models", "votes", "stop_when_decided", "batch", "timeout")
+JUDGE_KEYS: Final = ("models", "model", "votes", "stop_when_decided", "batch", *ENDPOINT_KEYS)
 """Every key of `judge`."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -370,38 +358,24 @@ def _parse_name(text: str) -> str:
 
 
 def _read_judge(fields: Fields) -> JudgeSpec | None:
-    inner = fields.mapping("judge", JUDGE_KEYS)
-    if inner is None:
+    """Read `judge`: a model, a list of models, or a mapping; None where there is none."""
+    node = fields.node("judge")
+    if node is None:
         return None
-    inner.require("models", "add a line such as `models: [openai/gpt-4.1-2025-04-14]`")
+    if not isinstance(node, Pairs):
+        return JudgeSpec(models=read_models(node, fields.findings, {}))
+    inner = Fields(node, "`judge`", JUDGE_KEYS, fields.findings)
+    if "model" not in inner:
+        inner.require("models", "add a line such as `models: [openai/gpt-4.1-2025-04-14]`")
+    elif "models" in inner:
+        place = inner.key_place("model")
+        problem = "`judge` has both `model` and `models`"
+        inner.findings.add(place, "two-names", problem, "keep one of them")
+    named = inner.node("models") or inner.node("model")
+    shared = read_endpoint(inner)
     return JudgeSpec(
-        models=_read_models(inner),
+        models=() if named is None else read_models(named, inner.findings, shared),
         votes=inner.whole("votes", 1, _MOST_VOTES),
         stop_when_decided=inner.flag("stop_when_decided"),
         batch=inner.flag("batch") or False,
-        timeout=_read_timeout(inner),
     )
-
-
-def _read_models(inner: Fields) -> tuple[str, ...]:
-    models: list[str] = []
-    for node in inner.items("models", "a list such as `[openai/gpt-4.1-2025-04-14]`"):
-        if not isinstance(node, Scalar):
-            problem = f"a model is {kind_of(node)}"
-            inner.findings.add(node.place, "wrong-type", problem, "write `provider/name`")
-            continue
-        try:
-            model = parse_model(node.text)
-        except Unreadable as error:
-            inner.findings.add_unreadable(node.place, "bad-model", error)
-            continue
-        if model in models:
-            problem = f"the model `{model}` is named twice"
-            hint = "remove one; `votes` says how often it is asked"
-            inner.findings.add(node.place, "duplicate-model", problem, hint)
-        models.append(model)
-    whole = inner.node("models")
-    if isinstance(whole, Items) and not whole.items:
-        hint = "name at least one, or leave `judge` out"
-        inner.findings.add(whole.place, "no-models", "`models` is empty", hint)
-    return tuple(models)

@@ -117,7 +117,9 @@ class Bench:
         return Runner(
             run_id="r",
             procedure=procedure or judged,
-            session=ModelSession(call=self._ask, endpoint=lambda model: model, window=self._window),
+            session=ModelSession(
+                call=self._ask, endpoint=lambda _, model: model, window=self._window
+            ),
             store=self.store,  # type: ignore[arg-type]
             observer=observer or self.seen,
             stop=self.stop,

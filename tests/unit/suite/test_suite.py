@@ -16,6 +16,7 @@ from jurybox.suite import (
     TargetSpec,
     parse_suite,
 )
+from jurybox.suite.model_spec import ENDPOINT_KEYS, ModelSpec
 
 SPEC = """\
 suite: support-bot
@@ -30,6 +31,7 @@ judge:
 repeats: 3
 """
 LEAST = "suite: a\nrubric: general\ndataset: d.jsonl\n"
+A_B = ModelSpec(model="a/b")
 
 
 def read(text: str) -> Suite:
@@ -62,8 +64,10 @@ def test_the_suite_file_of_the_specification_is_read() -> None:
         suite="support-bot",
         rubric="answer-quality",
         dataset="data/questions.jsonl",
-        target=TargetSpec(model="openai/gpt-4.1-2025-04-14", prompt="prompts/support.md"),
-        judge=JudgeSpec(models=("openai/gpt-4.1-2025-04-14",), votes=3),
+        target=TargetSpec(
+            model=ModelSpec(model="openai/gpt-4.1-2025-04-14"), prompt="prompts/support.md"
+        ),
+        judge=JudgeSpec(models=(ModelSpec(model="openai/gpt-4.1-2025-04-14"),), votes=3),
         repeats=3,
     )
 
@@ -85,8 +89,8 @@ def test_every_key_of_a_suite_is_read() -> None:
         description="Two lines.",
         rubric="my/rubric.md",
         dataset="langfuse:questions",
-        target=TargetSpec(model="a/b"),
-        judge=JudgeSpec(models=("a/b", "c/d"), votes=None, batch=True),
+        target=TargetSpec(model=A_B),
+        judge=JudgeSpec(models=(A_B, ModelSpec(model="c/d")), votes=None, batch=True),
         repeats=1000,
         variance_sensitive=True,
         limit=5,
@@ -97,13 +101,32 @@ def test_every_key_of_a_suite_is_read() -> None:
     assert tuple(keys) == SUITE_KEYS
 
 
+@pytest.mark.parametrize(
+    "written",
+    ["a/b", "[a/b]", "{models: a/b}", "{model: a/b}", "{models: [{model: a/b}]}"],
+)
+def test_a_judge_may_be_named_in_short(written: str) -> None:
+    assert read(f"{LEAST}judge: {written}").judge == JudgeSpec(models=(A_B,))
+
+
+@pytest.mark.parametrize("written", ["a/b", "{model: a/b}", "{model: {model: a/b}}"])
+def test_a_target_may_be_named_in_short(written: str) -> None:
+    assert target(written) == TargetSpec(model=A_B)
+
+
+def test_what_stands_at_the_judge_is_for_all_its_models_that_say_nothing_else_d3() -> None:
+    judge = read(f"{LEAST}judge: {{models: [a/b, {{model: c/d, timeout: 2}}], timeout: 9}}").judge
+    assert judge is not None
+    assert [(each.model, each.timeout) for each in judge.models] == [("a/b", 9), ("c/d", 2)]
+
+
 def test_every_key_of_a_model_target_is_read() -> None:
     found = target(
         "{model: openai/m@1, prompt: 'langfuse:p@3', system: s.md, timeout: 2.5, generation: "
         "{temperature: 0.5, top_p: 0.9, max_tokens: 10, seed: -1}}"
     )
     assert found == TargetSpec(
-        model="openai/m@1",
+        model=ModelSpec(model="openai/m@1", timeout=2.5),
         prompt="langfuse:p@3",
         system="s.md",
         timeout=2.5,
@@ -168,7 +191,8 @@ def test_a_command_that_can_not_be_started_is_refused(command: str, problem: str
         (b"\xff\xfes\0", ["1:1 encoding"]),
         (b"suite: \xe9", ["1:8 encoding"]),
         (f"{LEAST}rubrics: x", ["4:1 unknown-key"]),
-        (f"{LEAST}target: openai/x", ["4:9 wrong-type"]),
+        (f"{LEAST}target: openai", ["4:9 bad-model"]),
+        (f"{LEAST}target: {{model: [a/b]}}", ["4:17 wrong-type"]),
         (f"{LEAST}target: {{}}", ["4:9 missing-key"]),
         (f"{LEAST}target: {{model: a/b, command: c}}", ["4:22 two-targets"]),
         (f"{LEAST}target: {{command: c, model: a/b}}", ["4:22 two-targets"]),
@@ -189,7 +213,8 @@ def test_a_command_that_can_not_be_started_is_refused(command: str, problem: str
         (f"{LEAST}target: {{model: a/b, generation: {{top_k: 1}}}}", ["4:35 unknown-key"]),
         (f"{LEAST}judge: {{}}", ["4:8 missing-key"]),
         (f"{LEAST}judge: {{models: []}}", ["4:17 no-models"]),
-        (f"{LEAST}judge: {{models: a/b}}", ["4:17 wrong-type"]),
+        (f"{LEAST}judge: {{models: [[a/b]]}}", ["4:18 wrong-type"]),
+        (f"{LEAST}judge: {{models: a/b, model: a/b}}", ["4:22 two-names"]),
         (f"{LEAST}judge: {{models: [a/b, a/b]}}", ["4:23 duplicate-model"]),
         (f"{LEAST}judge: {{models: [a, [b]]}}", ["4:18 bad-model", "4:21 wrong-type"]),
         (f"{LEAST}judge: {{models: [a/b], votes: 0}}", ["4:31 out-of-range"]),
@@ -225,7 +250,7 @@ def test_a_flag_is_what_it_says(word: str, *, flag: bool) -> None:
 
 
 def test_all_findings_come_at_once_in_the_order_of_the_text() -> None:
-    text = "suit: a\nrubric: x\ntarget: {}\njudge: {model: x}\nrepeats: 0\ncache: yes\n"
+    text = "suit: a\nrubric: x\ntarget: {}\njudge: {modle: x}\nrepeats: 0\ncache: yes\n"
     assert findings(text) == [
         "1:1 unknown-key",
         "1:1 missing-key",
@@ -244,7 +269,7 @@ def test_all_findings_come_at_once_in_the_order_of_the_text() -> None:
         ("repeat: 3", "repeats"),
         ("judges: {models: [a/b]}", "judge"),
         ("Target: {}", "target"),
-        ("judge: {model: a/b, models: [a/b]}", "models"),
+        ("judge: {modles: a/b, models: [a/b]}", "models"),
         ("target: {model: a/b, prompts: x}", "prompt"),
     ],
 )
@@ -301,8 +326,8 @@ def test_each_key_is_listed_once() -> None:
     for keys in (SUITE_KEYS, TARGET_KEYS, JUDGE_KEYS):
         assert len(set(keys)) == len(keys)
     assert set(SUITE_KEYS) == set(Suite.__struct_fields__)
-    assert set(TARGET_KEYS) == set(TargetSpec.__struct_fields__)
-    assert set(JUDGE_KEYS) == set(JudgeSpec.__struct_fields__)
+    assert set(TARGET_KEYS) == set(TargetSpec.__struct_fields__) | set(ENDPOINT_KEYS)
+    assert set(JUDGE_KEYS) == set(JudgeSpec.__struct_fields__) | {"model", *ENDPOINT_KEYS}
 
 
 SNIPPETS = [
