@@ -32,6 +32,7 @@ class JudgeServer:
         self.refuse_after: int | None = None
         self.echo = ""
         self.keys: set[str | None] = set()
+        self.model: str | None = "judge-2025-01-01"
         self._reply = reply
         self._lock = threading.Lock()
         self.latency = latency
@@ -70,7 +71,7 @@ class JudgeServer:
         message = {"role": "assistant", "content": self._reply(request, number)}
         answer = json.dumps(
             {
-                "model": "judge-2025-01-01",
+                "model": self.model,
                 "system_fingerprint": "fp_1",
                 "choices": [{"message": message, "finish_reason": "stop"}],
                 "usage": {"prompt_tokens": 100, "completion_tokens": 20},

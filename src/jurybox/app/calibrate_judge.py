@@ -18,6 +18,7 @@ from jurybox.app.gold_sets import GoldSet, read_gold_set, write_rows
 from jurybox.app.ids import now_utc
 from jurybox.app.job import Job, OnProgress, OnStart
 from jurybox.app.metadata import version_of
+from jurybox.app.model_session import checked_route
 from jurybox.app.prepare import ChosenSuite, Prepared, RunOptions, prepare_chosen, read_rubric
 from jurybox.app.run_suite import RunResult, resume_run, start_run
 from jurybox.calibration.calibration_record import Calibration, JudgedRun
@@ -89,6 +90,7 @@ class CalibrateOptions(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str | None = None
     concurrency: int | None = None
     allow_unpinned: bool = False
+    allow_version_drift: bool = False
 
 
 class Readied(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,7 +160,13 @@ def calibrate(
     """
     # Everything that decides what is asked; where to write and how fast decides nothing.
     options = msgspec.structs.replace(
-        readied.options, output=None, concurrency=None, allow_unpinned=False, rubric="", gold=""
+        readied.options,
+        output=None,
+        concurrency=None,
+        allow_unpinned=False,
+        allow_version_drift=False,
+        rubric="",
+        gold="",
     )
     key = key_of([options, readied.document.text, readied.gold.file.sha256, readied.versions])
     # Claimed by key: two processes that start at once would each make a folder.
@@ -282,6 +290,7 @@ class _Calibrator:
                     self._store,
                     base_url=base_url,
                     concurrency=self._options.concurrency,
+                    allow_version_drift=self._options.allow_version_drift,
                     on_progress=on_progress,
                     on_start=on_start,
                 )
@@ -291,7 +300,12 @@ class _Calibrator:
                 on_start(job)
 
             return start_run(
-                prepared, self._store, base_url=base_url, on_progress=on_progress, on_start=note
+                prepared,
+                self._store,
+                base_url=base_url,
+                allow_version_drift=self._options.allow_version_drift,
+                on_progress=on_progress,
+                on_start=note,
             )
 
         if row is None:
@@ -340,7 +354,6 @@ class _Calibrator:
     async def _propose(self, request: "ToPropose") -> "Proposal | Unusable":
         """Ask the proposer; replies that an earlier attempt paid for are used again."""
         from jurybox.calibration.model_proposals import suggest
-        from jurybox.engine.caller import Callers
         from jurybox.engine.driver import drive
         from jurybox.judging.flow import ModelReply
 
@@ -348,7 +361,8 @@ class _Calibrator:
         known = list(self._folder.state.replies.get(label, []))
         spec = self._options.proposer or ModelSpec(model="")
         model = ModelBuilder(read_settings(), self._options.base_url).build(spec)
-        route = Callers().route({spec.model: model}, [spec])
+        allow = self._options.allow_version_drift
+        route = checked_route({spec.model: model}, [spec], allow_version_drift=allow)
 
         async def call(asked: "ModelRequest") -> "Outcome":
             if known:

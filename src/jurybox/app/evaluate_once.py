@@ -40,6 +40,7 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
     judges: str | Sequence[str] = (),
     votes: int | None = None,
     base_url: str | None = None,
+    allow_version_drift: bool = False,
     on_exchange: "OnExchange | None" = None,
     on_default_judge: Callable[[str], object] | None = None,
 ) -> "EvaluationReport":
@@ -68,12 +69,14 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
             installed.
         votes: the number of votes; the rubric's by default.
         base_url: the address of an OpenAI-compatible endpoint, for judges that name none.
+        allow_version_drift: accept another version of a model than its name states.
         on_exchange: is called with every request and its outcome.
         on_default_judge: is called with the embedded judge's name where no judge was named.
 
     Raises:
         InputError: an argument can't be used.
         RubricError: the rubric document has faults.
+        IncompleteError: another version of a judge answered than its name states.
 
     """
     try:
@@ -95,6 +98,7 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
                 judges=judges,
                 votes=votes,
                 base_url=base_url,
+                allow_version_drift=allow_version_drift,
                 on_exchange=on_exchange,
                 on_default_judge=on_default_judge,
             )
@@ -128,11 +132,12 @@ async def aevaluate(  # noqa: PLR0913 - the same as evaluate
     judges: str | Sequence[str] = (),
     votes: int | None = None,
     base_url: str | None = None,
+    allow_version_drift: bool = False,
     on_exchange: "OnExchange | None" = None,
     on_default_judge: Callable[[str], object] | None = None,
 ) -> "EvaluationReport":
     """Do what ``evaluate`` does, inside an event loop."""
-    from jurybox.engine.caller import Callers
+    from jurybox.app.model_session import checked_route
     from jurybox.engine.driver import drive
     from jurybox.judging.jury import jury
     from jurybox.judging.protocol import Judging
@@ -175,7 +180,8 @@ async def aevaluate(  # noqa: PLR0913 - the same as evaluate
         announce(names[0])
     try:
         flow = jury(judging, sample, names, count)
-        report = await drive(flow, Callers().route(models, specs), on_exchange=on_exchange)
+        call = checked_route(models, specs, allow_version_drift=allow_version_drift)
+        report = await drive(flow, call, on_exchange=on_exchange)
     finally:
         for model in models.values():
             await model.aclose()

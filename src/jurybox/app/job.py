@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from jurybox.app.ids import now_utc
+from jurybox.app.metadata import ALLOW_VERSION_DRIFT
 from jurybox.app.model_session import JudgeBatches, close_batches, open_session
 from jurybox.app.view_run import run_cost
 from jurybox.engine.plan import Plan
@@ -162,8 +163,14 @@ class Job:
         """
         try:
             known = self._read_stored()
+            metadata = msgspec.json.decode(self.row.metadata)
             async with open_session(
-                self._plan, read_settings(), self._store, self._batches, base_url
+                self._plan,
+                read_settings(),
+                self._store,
+                self._batches,
+                base_url,
+                allow_version_drift=metadata.get(ALLOW_VERSION_DRIFT) is True,
             ) as session:
                 runner = Runner(
                     run_id=self.row.id,

@@ -21,6 +21,9 @@ from jurybox.models.names import ModelName
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import Procedure
 
+ALLOW_VERSION_DRIFT: Final = "allow_version_drift"
+"""The field of a run's metadata that says that other versions of its models are accepted."""
+
 _REQUIRED: Final = (
     "run_id",
     "timestamp_utc",
@@ -51,6 +54,7 @@ def run_metadata(
         "evaluator_model_version": judge_versions(plan),
         "code_version": code_version(Path(plan.folder or ".")),
         "environment": _environment(region),
+        ALLOW_VERSION_DRIFT: False,
     }
     return {name: found[name] for name in dict.fromkeys((*_REQUIRED, *found))}
 

@@ -10,12 +10,14 @@ import msgspec
 
 from jurybox.app.ids import now_utc
 from jurybox.engine.caller import Callers, Limits, SampleState
+from jurybox.engine.driver import Call
 from jurybox.engine.plan import Plan
 from jurybox.engine.ports import Model, Store
 from jurybox.engine.records import read_outcome, sealed
 from jurybox.engine.transcript import ModelSession
-from jurybox.errors import InputError
+from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
+from jurybox.judging.model_versions import contradiction
 from jurybox.models.command import CommandModel
 from jurybox.models.names import ModelName
 from jurybox.models.providers import HTTP_PROVIDERS
@@ -84,6 +86,8 @@ async def open_session(
     store: Store,
     batches: "JudgeBatches",
     base_url: str | None = None,
+    *,
+    allow_version_drift: bool = False,
 ) -> AsyncGenerator[ModelSession]:
     """Build the models of a plan, and close them at the end.
 
@@ -100,11 +104,32 @@ async def open_session(
             endpoint=lambda role, name: models.of(role, name).endpoint,
             window=_window(plan),
             lookup=_finder(store) if plan.cache else None,
+            allow_version_drift=allow_version_drift,
         )
     finally:
         for model in (*judges.values(), *models.judges.values(), models.target):
             if model is not None:
                 await model.aclose()
+
+
+def checked_route(
+    models: Mapping[str, Model], specs: Sequence[ModelSpec], *, allow_version_drift: bool
+) -> Call:
+    """Return one call for several models that refuses another version than was asked for.
+
+    The call raises `IncompleteError` there.
+    """
+    route = Callers().route(models, specs)
+
+    async def call(request: ModelRequest) -> Outcome:
+        outcome = await route(request)
+        reported = outcome.model if isinstance(outcome, ModelReply) else None
+        what = contradiction(request.model, reported)
+        if what is not None and not allow_version_drift:
+            raise IncompleteError(what)
+        return outcome
+
+    return call
 
 
 def _router(

@@ -51,6 +51,7 @@ class ProbeOptions(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     judges: tuple[str, ...] = ()
     base_url: str | None = None
+    allow_version_drift: bool = False
     store_url: str | None = None
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from jurybox.app.ids import new_id, now_utc
 from jurybox.app.job import Job, OnProgress, OnStart
-from jurybox.app.metadata import describe_change, run_metadata
+from jurybox.app.metadata import ALLOW_VERSION_DRIFT, describe_change, run_metadata
 from jurybox.app.model_session import close_batches
 from jurybox.app.prepare import Prepared, RunOptions, prepare
 from jurybox.app.view_run import view_unfinished
@@ -41,6 +41,7 @@ def run(  # noqa: PLR0913 - overrides of the suite, all by keyword
     concurrency: int | None = None,
     base_url: str | None = None,
     allow_unpinned: bool = False,
+    allow_version_drift: bool = False,
     cache: bool | None = None,
     batch: bool | None = None,
     store: str | None = None,
@@ -68,6 +69,7 @@ def run(  # noqa: PLR0913 - overrides of the suite, all by keyword
         concurrency: the maximum number of concurrent calls per endpoint.
         base_url: the address of an OpenAI-compatible endpoint.
         allow_unpinned: accept models whose names don't state a version.
+        allow_version_drift: accept another version of a model than its name states.
         cache: reuse replies to equal requests of earlier runs in the store.
         batch: ask judges in their providers' batches, later and for less.
         store: a path or a database URL; ``.jurybox/jurybox.db`` by default.
@@ -100,7 +102,13 @@ def run(  # noqa: PLR0913 - overrides of the suite, all by keyword
     prepared = prepare(suite if isinstance(suite, str) else Path(suite), options)
     opened = open_run_store(store, create=True)
     try:
-        result = start_run(prepared, opened, base_url=base_url, on_progress=on_progress)
+        result = start_run(
+            prepared,
+            opened,
+            base_url=base_url,
+            allow_version_drift=allow_version_drift,
+            on_progress=on_progress,
+        )
     finally:
         opened.close()
     if result.stopped is not None:
@@ -146,6 +154,7 @@ def start_run(
     store: Store,
     *,
     base_url: str | None = None,
+    allow_version_drift: bool = False,
     on_progress: OnProgress | None = None,
     on_start: OnStart | None = None,
 ) -> RunResult:
@@ -156,18 +165,21 @@ def start_run(
 
     """
     row = new_run(prepared.plan, prepared.procedure)
+    if allow_version_drift:
+        row = _with_version_drift(row)
     with store.claim(row.id):
         store.create_run(row)
         job = Job(store, row, prepared.plan, prepared.procedure, on_progress)
         return _work(job, store, prepared.dataset, base_url, on_start)
 
 
-def resume_run(
+def resume_run(  # noqa: PLR0913 - a run and what may differ from its beginning, by keyword
     row: RunRow,
     store: Store,
     *,
     base_url: str | None = None,
     concurrency: int | None = None,
+    allow_version_drift: bool = False,
     on_progress: OnProgress | None = None,
     on_start: OnStart | None = None,
 ) -> RunResult:
@@ -206,8 +218,17 @@ def resume_run(
             raise InputError(changed, "restore the file, or start a new run", dataset.origin)
         if concurrency is not None:
             plan = msgspec.structs.replace(plan, concurrency=concurrency)
+        if allow_version_drift:
+            current = _with_version_drift(current)
+            store.update_run(current)
         job = Job(store, current, plan, plan.procedure(), on_progress)
         return _work(job, store, dataset, base_url, on_start)
+
+
+def _with_version_drift(row: RunRow) -> RunRow:
+    """Return a run's row that says that other versions of its models are accepted (A10)."""
+    metadata = {**msgspec.json.decode(row.metadata), ALLOW_VERSION_DRIFT: True}
+    return sealed(msgspec.structs.replace(row, metadata=ENCODER.encode(metadata).decode()))
 
 
 def forget_batches(row: RunRow, store: Store) -> None:

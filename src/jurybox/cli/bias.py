@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -13,6 +14,7 @@ from jurybox.cli.options import (
     opened,
     run_argument,
     store_option,
+    version_drift_option,
 )
 from jurybox.cli.output import add_row, plain, print_json, say, table, wide_console
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     help="A judge for --probe, instead of the run's judges; can be repeated.",
 )
 @base_url_option
+@version_drift_option
 @click.option(
     "--seed",
     type=click.IntRange(0),
@@ -76,6 +79,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     probe: int | None,
     judges: tuple[str, ...],
     base_url: str | None,
+    allow_version_drift: bool,
     seed: int,
     level: float,
     gates: tuple[str, ...],
@@ -106,7 +110,11 @@ def command(  # noqa: PLR0917 - click passes them by name
     from jurybox.statistics.bootstrap import Resampling
 
     wanted = read_gates(gates)
-    for option, given in (("--judge", judges), ("--base-url", base_url)):
+    for option, given in (
+        ("--judge", judges),
+        ("--base-url", base_url),
+        ("--allow-version-drift", allow_version_drift),
+    ):
         if given and probe is None:
             problem = "no judge is called without --probe"
             raise InputError(problem, "add --probe N, or leave it out", option)
@@ -117,7 +125,12 @@ def command(  # noqa: PLR0917 - click passes them by name
         check_gates(wanted, criteria, report.figures())
         if probe is not None:
             options = ProbeOptions(
-                count=probe, seed=seed, judges=judges, base_url=base_url, store_url=store_url
+                count=probe,
+                seed=seed,
+                judges=judges,
+                base_url=base_url,
+                allow_version_drift=allow_version_drift,
+                store_url=store_url,
             )
             found = _probed(store, row, options, level)
             if found is not None:
@@ -176,12 +189,18 @@ def _run(store: Store, trial: ProbeTrial, options: ProbeOptions) -> str | None:
     from jurybox.app.run_suite import resume_run, start_run
     from jurybox.cli.run import run_until_stopped
 
-    known, base_url = trial.known, options.base_url
+    begin = (
+        partial(start_run, trial.prepared)
+        if trial.known is None
+        else partial(resume_run, trial.known)
+    )
     ended = run_until_stopped(
-        lambda show, on_start: (
-            start_run(trial.prepared, store, base_url=base_url, on_progress=show, on_start=on_start)
-            if known is None
-            else resume_run(known, store, base_url=base_url, on_progress=show, on_start=on_start)
+        lambda show, on_start: begin(
+            store,
+            base_url=options.base_url,
+            allow_version_drift=options.allow_version_drift,
+            on_progress=show,
+            on_start=on_start,
         ),
         options.store_url,
     )

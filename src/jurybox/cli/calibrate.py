@@ -15,6 +15,7 @@ from jurybox.cli.options import (
     opened,
     store_option,
     unpinned_option,
+    version_drift_option,
 )
 from jurybox.cli.output import add_row, plain, print_json, say, table, wide_console
 from jurybox.text_format import counted
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
 @base_url_option
 @concurrency_option
 @unpinned_option
+@version_drift_option
 @click.option(
     "--show",
     "shown",
@@ -112,6 +114,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     base_url: str | None,
     concurrency: int | None,
     allow_unpinned: bool,
+    allow_version_drift: bool,
     shown: str | None,
     store_url: str | None,
     as_json: bool,
@@ -166,6 +169,7 @@ def command(  # noqa: PLR0917 - click passes them by name
                 base_url=base_url,
                 concurrency=concurrency,
                 allow_unpinned=allow_unpinned,
+                allow_version_drift=allow_version_drift,
             )
         )
         for warning in readied.warnings:

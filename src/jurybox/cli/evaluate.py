@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jurybox.cli.options import base_url_option, json_option
+from jurybox.cli.options import base_url_option, json_option, version_drift_option
 from jurybox.cli.output import add_row, console, plain, print_json, say, table, wide_console
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
 from jurybox.documents.numbers import show_number
@@ -104,6 +104,7 @@ TEXT = TextValue()
     "--votes", type=click.IntRange(1, 99), help="The number of votes; defaults to the rubric's."
 )
 @base_url_option
+@version_drift_option
 @click.option(
     "--explain",
     is_flag=True,
@@ -120,6 +121,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     judges: tuple[str, ...],
     votes: int | None,
     base_url: str | None,
+    allow_version_drift: bool,
     explain: bool,
     as_json: bool,
 ) -> int:
@@ -162,6 +164,7 @@ def command(  # noqa: PLR0917 - click passes them by name
         judges=judges,
         votes=votes,
         base_url=base_url,
+        allow_version_drift=allow_version_drift,
         on_exchange=spending,
         on_default_judge=lambda name: say(DEFAULT_JUDGE_NOTICE.format(name=name)),
     )

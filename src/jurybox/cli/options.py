@@ -41,6 +41,11 @@ unpinned_option = click.option(
     is_flag=True,
     help="Accept model names that don't name a version.",
 )
+version_drift_option = click.option(
+    "--allow-version-drift",
+    is_flag=True,
+    help="Accept, and record, another version of a model than its name states.",
+)
 level_option = click.option(
     "--level",
     type=click.FloatRange(0.5, 0.999),

@@ -2,7 +2,14 @@
 
 import click
 
-from jurybox.cli.options import concurrency_option, json_option, opened, run_argument, store_option
+from jurybox.cli.options import (
+    concurrency_option,
+    json_option,
+    opened,
+    run_argument,
+    store_option,
+    version_drift_option,
+)
 
 
 @click.command("resume")
@@ -13,6 +20,7 @@ from jurybox.cli.options import concurrency_option, json_option, opened, run_arg
     help="The address of an OpenAI-compatible endpoint, if it has changed.",
 )
 @concurrency_option
+@version_drift_option
 @click.option(
     "--forget-batches",
     "forget",
@@ -22,10 +30,11 @@ from jurybox.cli.options import concurrency_option, json_option, opened, run_arg
 )
 @store_option
 @json_option
-def command(
+def command(  # noqa: PLR0917 - click passes them by name
     run: str,
     base_url: str | None,
     concurrency: int | None,
+    allow_version_drift: bool,
     forget: bool,
     store_url: str | None,
     as_json: bool,
@@ -56,6 +65,7 @@ def command(
                 store,
                 base_url=base_url,
                 concurrency=concurrency,
+                allow_version_drift=allow_version_drift,
                 on_progress=show,
                 on_start=on_start,
             ),

@@ -14,6 +14,7 @@ from jurybox.cli.options import (
     shown_store,
     store_option,
     unpinned_option,
+    version_drift_option,
 )
 from jurybox.cli.output import harmless, print_json, say
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail, stop_on_signals
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 )
 @base_url_option
 @unpinned_option
+@version_drift_option
 @click.option(
     "--cache/--no-cache",
     default=None,
@@ -92,6 +94,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     judges: tuple[str, ...],
     base_url: str | None,
     allow_unpinned: bool,
+    allow_version_drift: bool,
     cache: bool | None,
     batch: bool | None,
     store_url: str | None,
@@ -140,7 +143,12 @@ def command(  # noqa: PLR0917 - click passes them by name
     with opened(store_url, create=True) as store:
         return run_and_print(
             lambda show, on_start: start_run(
-                prepared, store, base_url=base_url, on_progress=show, on_start=on_start
+                prepared,
+                store,
+                base_url=base_url,
+                allow_version_drift=allow_version_drift,
+                on_progress=show,
+                on_start=on_start,
             ),
             store,
             store_url,

@@ -272,6 +272,7 @@ class Runner:
     async def _finish(self, work: Work, transcript: Transcript, writer: Writer) -> None:
         try:
             outcome = await drive(evaluate_sample(self._procedure, work.row), transcript)
+            transcript.check_versions()
             await asyncio.sleep(0)
             exchanges = transcript.exchanges()
             notes = notes_of([each.row for each in exchanges], transcript.unused())

@@ -22,6 +22,7 @@ from jurybox.engine.records import (
     text_hash,
 )
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.judging.model_versions import contradiction
 from jurybox.sample import Row
 from jurybox.scoring.sample_result import Role
 
@@ -43,6 +44,7 @@ class ModelSession(msgspec.Struct, frozen=True, kw_only=True):
         lookup: returns a model's reply to an equal request of an earlier run; None where the run
             uses no cache.
         window: how many samples may be in flight at once.
+        allow_version_drift: whether another version of a model than the plan names may answer.
 
     """
 
@@ -50,6 +52,7 @@ class ModelSession(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: Callable[[Role, str], str]
     lookup: Callable[[str, str], Awaitable[ModelReply | None]] | None = None
     window: int = 1
+    allow_version_drift: bool = False
 
 
 class FinishedExchange(NamedTuple):
@@ -92,10 +95,17 @@ class Transcript:
         self._arrivals = 1 + max([row.position for row in known], default=-1)
         self._on_reply = on_reply
         self._exchanges: list[FinishedExchange | None] = []
+        self._drift: Failure | None = None
         self.started = self.cancelled = False
 
     def __call__(self, request: ModelRequest) -> Awaitable[Outcome]:
-        """Take the next position at once, and return what waits for the answer."""
+        """Take the next position at once, and return what waits for the answer.
+
+        Raises:
+            HaltedError: another version of a model answered than was asked for.
+
+        """
+        self.check_versions()
         position = len(self._exchanges)
         self._exchanges.append(None)
         return self._answer(position, request)
@@ -110,6 +120,7 @@ class Transcript:
             row = stored.popleft()
             outcome = read_outcome(row)
             self._exchanges[position] = FinishedExchange(row, hashes_of(row), is_stored=True)
+            self._check_version(request, outcome)
             return outcome
         await asyncio.sleep(0)  # samples take turns, see `Runner`
         outcome = await self._find_or_call(role, request, key)
@@ -136,8 +147,28 @@ class Transcript:
         self._exchanges[position] = FinishedExchange(row, hashes, is_stored=is_reply)
         if is_reply:
             self._on_reply(row)
+        self._check_version(request, outcome)
         await asyncio.sleep(0)
         return outcome
+
+    def _check_version(self, request: ModelRequest, outcome: Outcome) -> None:
+        if isinstance(outcome, Failure) or self._session.allow_version_drift:
+            return
+        what = contradiction(request.model, outcome.model)
+        if what is not None:
+            self._drift = Failure(kind="refused", message=what, fatal=True)
+
+    def check_versions(self) -> None:
+        """Halt the sample where another version of a model answered than was asked for (A10).
+
+        Not before the replies in flight have come: they are paid for.
+
+        Raises:
+            HaltedError: one did.
+
+        """
+        if self._drift is not None:
+            raise HaltedError(self._drift)
 
     async def _find_or_call(self, role: Role, request: ModelRequest, key: str) -> Outcome:
         """Return the reply of an earlier run, or call the model."""

@@ -97,6 +97,17 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     reference: str | None = None
 
 
+class ReportedModel(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """Which model and which build of it a provider says that it used; empty where it doesn't."""
+
+    model: str = ""
+    fingerprint: str = ""
+
+    def __str__(self) -> str:
+        """Return both in one text."""
+        return " ".join(filter(None, (self.model, self.fingerprint)))
+
+
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """A request that got no reply after all retries; it takes the reply's place.
 

@@ -17,7 +17,7 @@ from jurybox.judging.evaluation_report import (
     ReviewReason,
     SideReport,
 )
-from jurybox.judging.flow import Answer, ModelReply, Unscored
+from jurybox.judging.flow import Answer, ModelReply, ReportedModel, Unscored
 from jurybox.judging.formats.reply_format import Remarks, Scores, Side
 from jurybox.judging.formats.reply_text import spoken
 from jurybox.judging.pairwise import PairVote
@@ -259,7 +259,7 @@ def _report(
         judges=panel.judges,
         lost_votes=tuple([_lost_vote(each.seat, each.lost) for each in outcomes if each.lost]),
         overrides=panel.overrides.copy(),
-        reported_models=reported_versions(replies),
+        reported_models=tuple(filter(None, map(str, reported_models(replies)))),
         judge_fallback=_any_fallback(outcomes) if fallback else None,
         responses=verdict.responses,
     )
@@ -269,14 +269,10 @@ def _lost_vote(seat: Seat, ballot: Unscored) -> LostVote:
     return LostVote(vote=seat.vote, judge=seat.judge, reason=ballot.reason, cause=ballot.cause)
 
 
-def reported_versions(replies: Iterable[ModelReply]) -> tuple[str, ...]:
+def reported_models(replies: Iterable[ModelReply]) -> tuple[ReportedModel, ...]:
     """Return the models and builds that the providers say they used (A10), each once."""
-    versions: dict[str, None] = {}
-    for reply in replies:
-        if reply.model is not None or reply.fingerprint is not None:
-            parts = (reply.model, reply.fingerprint)
-            versions[" ".join(part for part in parts if part is not None)] = None
-    return tuple(versions)
+    found = (ReportedModel(each.model or "", each.fingerprint or "") for each in replies)
+    return tuple(dict.fromkeys(found))
 
 
 def _any_fallback(outcomes: Iterable[_Outcome]) -> bool:

@@ -1,20 +1,11 @@
 """Names of models: ``provider/name[@version]``."""
 
-import re
-
 import msgspec
 
 from jurybox.errors import InputError
+from jurybox.judging.model_versions import PINNED
 from jurybox.models.providers import PROVIDERS, OwnProvider
 from jurybox.text_format import listed, nearest
-
-_DATE = r"20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])"
-# As providers write them: month and day (0613), year and month (2411), a number (001).
-_SHORT = r"(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])|2[2-9](?:0[1-9]|1[0-2])|00\d"
-_DIGEST = r"sha256[:-][0-9a-f]{6,64}|[0-9a-f]{40}|[0-9a-f]{64}"
-_PINNED = re.compile(
-    rf"(?<!\d)(?:{_DATE})(?!\d)|[-:](?:{_SHORT})(?=$|[-:])|(?<![0-9a-f])(?:{_DIGEST})(?![0-9a-f])"
-)
 
 
 class ModelName(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +55,7 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
         """What says which version is meant: what is behind the ``@``, or a date or a digest."""
         if self.version is not None:
             return self.version
-        found = None if self._is_own else _PINNED.search(self.name)
+        found = None if self._is_own else PINNED.search(self.name)
         return None if found is None else found[0].lstrip("-:")
 
     @property

@@ -13,6 +13,7 @@ from jurybox.engine.plan import Metadata, Plan, read_plan
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow, StoredOutcome, read_result
 from jurybox.errors import IncompleteError, JuryboxError
+from jurybox.judging.model_versions import check_version
 from jurybox.reporting.metric_text import key_metric
 from jurybox.reporting.stored import plan_of, reading
 from jurybox.rubric import parse_rubric
@@ -154,7 +155,22 @@ def _with_reported(metadata: Metadata, plan: Plan, conclusion: Conclusion) -> Me
                 for model in models
             ]
             metadata = {**metadata, field: ", ".join(filter(None, versions)) or None}
-    return metadata
+    reported = [(name, each) for name, some in conclusion.reported.items() for each in some]
+    verified = {each.version_verified for _, each in reported} - {None}
+    return {
+        **metadata,
+        "version_verified": all(verified) if verified else None,
+        "reported_models": [
+            {
+                "role": each.role,
+                "model": name,
+                "reported_model": each.model,
+                "system_fingerprint": each.system_fingerprint,
+                "version_verified": each.version_verified,
+            }
+            for name, each in reported
+        ],
+    }
 
 
 def _notes(row: RunRow, plan: Plan, conclusion: Conclusion) -> list[str]:
@@ -164,9 +180,11 @@ def _notes(row: RunRow, plan: Plan, conclusion: Conclusion) -> list[str]:
     if row.status != "finished":
         notes.append(f"not finished: {have} of {plan.samples} samples")
     for model, versions in conclusion.reported.items():
-        if len(versions) > 1:
+        if len({each.version for each in versions}) > 1:
             listed = ", ".join(f"{each.version} ({each.samples} samples)" for each in versions)
             notes.append(f"{model} changed its version during the run: {listed}")
+        unverified = {each.model for each in versions if each.version_verified is False}
+        notes += [_unverified(model, each) for each in sorted(unverified, key=str)]
     if plan.derived_from is not None:
         notes.append(f"re-scored from the replies of run {plan.derived_from}")
     lost = conclusion.summary["unscored_votes"]
@@ -176,6 +194,13 @@ def _notes(row: RunRow, plan: Plan, conclusion: Conclusion) -> list[str]:
     if skipped:
         notes.append(f"{skipped} votes were not requested: the outcome was decided without them")
     return notes
+
+
+def _unverified(model: str, reported: str | None) -> str:
+    if check_version(model, reported) == "contradicted":
+        return f"{model}: `{reported}` answered, another version; --allow-version-drift accepted it"
+    what = "no model" if reported is None else f"`{reported}`"
+    return f"{model}: the version is not verified: the provider reports {what}"
 
 
 _KEPT: Final = 1.0

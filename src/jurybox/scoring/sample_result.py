@@ -13,9 +13,9 @@ from jurybox.judging.evaluation_report import (
     EvaluationReport,
     ReviewReason,
 )
-from jurybox.judging.flow import ModelReply, Outcome
+from jurybox.judging.flow import ModelReply, Outcome, ReportedModel
 from jurybox.judging.formats.reply_format import Side
-from jurybox.judging.report_builder import reported_versions
+from jurybox.judging.report_builder import reported_models
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import MEASURES, SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.rubric_model import Component, Decision, Rubric
@@ -130,7 +130,7 @@ class ModelUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How often a model was asked for one sample, and what it used.
 
     ``unknown`` counts the replies that didn't say what they used, ``cached`` those that were paid
-    for by an earlier run and are not in ``usage``. ``versions`` are what the provider reported.
+    for by an earlier run and are not in ``usage``. ``reported`` is what the provider says it used.
     """
 
     model: str
@@ -140,7 +140,7 @@ class ModelUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failed: int = 0
     unknown: int = 0
     usage: Usage = Usage()
-    versions: tuple[str, ...] = ()
+    reported: tuple[ReportedModel, ...] = ()
 
 
 class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -334,5 +334,5 @@ def _use(role: Role, model: str, outcomes: Sequence[Outcome]) -> ModelUse:
         failed=len(outcomes) - len(replies),
         unknown=len(paid) - len(known),
         usage=added_usage(known),
-        versions=reported_versions(replies),
+        reported=reported_models(replies),
     )

@@ -8,13 +8,15 @@ from typing import Any, Final
 
 import msgspec
 
+from jurybox.judging.flow import ReportedModel
+from jurybox.judging.model_versions import check_version
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import AGGREGATE_SCORE
 from jurybox.rubric.rubric_model import Decision, Rubric
 from jurybox.sample import added_usage
 from jurybox.scoring.decision import decision_reasons
 from jurybox.scoring.review_reasons import Noted, Notice
-from jurybox.scoring.sample_result import ModelUse, SampleResult, decide
+from jurybox.scoring.sample_result import ModelUse, Role, SampleResult, decide
 from jurybox.scoring.spread import RunSpreads, SpreadTally
 from jurybox.scoring.tally import Figures, MetricTally
 
@@ -44,10 +46,21 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reported(msgspec.Struct, frozen=True, kw_only=True):
-    """A version that a provider reported, and for how many samples (A10)."""
+    """Which model a provider says that it used in a role, and for how many samples (A10).
 
-    version: str
+    ``version_verified`` is None where the model's name has no version to compare it with.
+    """
+
+    role: Role
+    model: str | None
+    system_fingerprint: str | None
     samples: int
+    version_verified: bool | None
+
+    @property
+    def version(self) -> str:
+        """Model and build in one text."""
+        return " ".join(filter(None, (self.model, self.system_fingerprint)))
 
 
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,8 +135,8 @@ class RunTally:
         self._lost_votes = self._skipped_votes = 0
         self._notice = Notice()
         self._spread = SpreadTally(rubric)
-        self._uses: dict[tuple[str, str], ModelUse] = {}
-        self._reported: dict[str, Counter[str]] = {}
+        self._uses: dict[tuple[Role, str], ModelUse] = {}
+        self._reported: dict[tuple[Role, str], Counter[ReportedModel]] = {}
         self.samples = 0
         """How many samples have come in."""
         self.queued = 0
@@ -162,26 +175,19 @@ class RunTally:
         key = (use.role, use.model)
         known = self._uses.get(key)
         self._uses[key] = use if known is None else added([known, use])
-        if use.versions:
-            self._reported.setdefault(use.model, Counter()).update(use.versions)
+        self._reported.setdefault(key, Counter()).update(use.reported)
 
     def uses(self) -> tuple[ModelUse, ...]:
         """Return what every model was asked and used so far."""
         ordered = (self._uses[key] for key in sorted(self._uses))
-        return tuple(msgspec.structs.replace(use, versions=()) for use in ordered)
+        return tuple(msgspec.structs.replace(use, reported=()) for use in ordered)
 
     def conclude(self) -> Conclusion:
         """Return what follows from the samples so far."""
         figures, counts = self._whole.figures()
         gates = check_gates(self._rubric.gates, figures)
         decision = decide(self._rubric.decisions, figures) if self._decidable(figures) else None
-        reported = {
-            model: tuple(
-                Reported(version=version, samples=count)
-                for version, count in sorted(versions.items())
-            )
-            for model, versions in sorted(self._reported.items())
-        }
+        reported = self._models_reported()
         return Conclusion(
             summary={
                 **figures,
@@ -196,11 +202,27 @@ class RunTally:
             review={"queued": self.queued, "reasons": dict(sorted(self._reasons.items()))},
             uses=self.uses(),
             reported=reported,
-            versions_changed=any(len(versions) > 1 for versions in reported.values()),
+            versions_changed=any(len(each) > 1 for each in self._reported.values()),
             quality_level=self._quality_level(figures),
             attention=self._notice.describe(),
             spreads=self._spread.describe(),
         )
+
+    def _models_reported(self) -> dict[str, tuple[Reported, ...]]:
+        found: dict[str, tuple[Reported, ...]] = {}
+        for (role, name), counts in sorted(self._reported.items()):
+            found[name] = found.get(name, ()) + tuple(
+                Reported(
+                    role=role,
+                    model=each.model or None,
+                    system_fingerprint=each.fingerprint or None,
+                    samples=count,
+                    version_verified=_is_verified(name, each),
+                )
+                for each, count in sorted(counts.items())
+                if str(each) or check_version(name, None)
+            )
+        return {name: reported for name, reported in found.items() if reported}
 
     def _quality_level(self, figures: Figures) -> str | None:
         overall = figures.get(f"{self._rubric.overall_name}_mean")
@@ -243,6 +265,11 @@ class RunTally:
             if name in each[0]
         }
         return {"n": len(each), **spreads}
+
+
+def _is_verified(name: str, reported: ReportedModel) -> bool | None:
+    check = check_version(name, reported.model)
+    return None if check is None else check == "verified"
 
 
 def added(uses: Sequence[ModelUse]) -> ModelUse:

@@ -1,6 +1,7 @@
 import pytest
 
 from jurybox import parse_rubric
+from jurybox.judging.flow import ReportedModel
 from jurybox.sample import Usage
 from jurybox.scoring.sample_result import ModelUse, SampleResult
 from jurybox.scoring.summary import RunTally, spread
@@ -109,7 +110,7 @@ def test_uses_of_a_model_are_added_up() -> None:
         calls=2,
         cached=1,
         usage=Usage(input_tokens=10, output_tokens=1),
-        versions=("v1",),
+        reported=(ReportedModel("v1"),),
     )
     conclusion = tallied(scored(5, uses=(use,)), scored(5, uses=(use,))).conclude()
     (total,) = conclusion.uses
@@ -118,8 +119,8 @@ def test_uses_of_a_model_are_added_up() -> None:
 
 
 def test_a_version_that_changes_is_noticed() -> None:
-    first = ModelUse(model="m", role="judge", calls=1, versions=("v1",))
-    second = ModelUse(model="m", role="judge", calls=1, versions=("v2",))
+    first = ModelUse(model="m", role="judge", calls=1, reported=(ReportedModel("v1"),))
+    second = ModelUse(model="m", role="judge", calls=1, reported=(ReportedModel("v2"),))
     conclusion = tallied(scored(5, uses=(first,)), scored(5, uses=(second,))).conclude()
     assert conclusion.versions_changed is True
     assert [each.version for each in conclusion.reported["m"]] == ["v1", "v2"]

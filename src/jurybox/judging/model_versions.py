@@ -1,0 +1,98 @@
+"""Whether the model that answered is the version that was asked for (A10)."""
+
+import re
+from functools import lru_cache
+from typing import Final, Literal
+
+from jurybox.text_format import printable
+
+VersionCheck = Literal["verified", "unverified", "contradicted"]
+
+_DATE = r"20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])"
+# As providers write them: month and day (0613), year and month (2411), a number (001).
+_SHORT = r"(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])|2[2-9](?:0[1-9]|1[0-2])|00\d"
+_DIGEST = r"sha256[:-][0-9a-f]{6,64}|[0-9a-f]{40}|[0-9a-f]{64}"
+PINNED: Final = re.compile(
+    rf"(?<!\d)(?:{_DATE})(?!\d)|[-:](?:{_SHORT})(?=$|[-:])|(?<![0-9a-f])(?:{_DIGEST})(?![0-9a-f])"
+)
+_NUMBER: Final = re.compile(r"v?\d+(?:[.-]\d+)*")
+_COMMIT: Final = re.compile(r"(?=.*[a-f])[0-9a-f]{7,39}")
+_FEWEST: Final = 4  # digits of a date, or of a part of one
+_LONGEST: Final = 200
+_OWN: Final = ("command/", "local/", "python/", "replay/")
+"""Files and code of the user's: a run records their versions by itself."""
+
+_Version = tuple[Literal["date", "number", "digest"], str]
+
+
+@lru_cache(maxsize=256)
+def check_version(model: str, reported: str | None) -> VersionCheck | None:
+    """Compare ``provider/name[@version]`` with the name a provider reports; None without a pin.
+
+    A name that merely differs contradicts nothing: gateways and local servers have their own names.
+    """
+    name, version = _parts(model.lower())
+    wanted = _versions(f"-{version or name}") or _plain_version(version)
+    if model.startswith(_OWN) or not (version or wanted):
+        return None
+    # Folders before the name may have dates of their own.
+    last = re.split(r"[/\\]", (reported or "").lower())[-1]
+    rest = last.removeprefix(name.rpartition("/")[2])
+    if version and re.match(rf"[-:@.]{re.escape(version)}(?![0-9a-z]|[.]\d)", rest):
+        return "verified"
+    found = _versions(last) - (_versions(name) if version else set())
+    found = found or _plain_version(rest.lstrip("-:@"))
+    comparable = [(one, other) for one in wanted for other in found if one[0] == other[0]]
+    if any(_same(one[1], other[1]) for one, other in comparable):
+        return "verified" if _is_same_model(name, last) else "unverified"
+    return "contradicted" if comparable else "unverified"
+
+
+def contradiction(model: str, reported: str | None) -> str | None:
+    """Say which model answered in the place of the one that was asked for; None where none did."""
+    if check_version(model, reported) != "contradicted" or reported is None:
+        return None
+    provider, (name, version) = model.partition("/")[0], _parts(model)
+    if re.search(r"20\d{6}", reported):
+        version = version.replace("-", "")
+    full = f"`{provider}/{name}-{version}`, or for " if version else ""
+    answered = printable(" ".join(reported[:_LONGEST].split()))
+    return (
+        f"{model}: the provider answered with `{answered}`, which is another version; ask for "
+        f"{full}`{provider}/{answered}`, or accept it with --allow-version-drift"
+    )
+
+
+def _parts(model: str) -> tuple[str, str]:
+    name, _, version = model.partition("/")[2].rpartition("@")
+    return (name, version) if name else (version, "")
+
+
+def _versions(text: str) -> set[_Version]:
+    """Return the dates, short versions and digests of a name, each as it can be compared."""
+    found: set[_Version] = set()
+    for each in PINNED.findall(text):
+        plain = re.sub(r"^sha256.|-|^:", "", each)
+        is_digest = each.startswith("sha256") or len(plain) > len("20250101")
+        found.add(("digest" if is_digest else "date", plain))
+    return found
+
+
+def _plain_version(text: str) -> set[_Version]:
+    """Return a version that is a number, such as v2, a part of a date, or a commit."""
+    if _NUMBER.fullmatch(text):
+        plain = re.sub(r"[v.-]", "", text)
+        return {("date" if len(plain) >= _FEWEST else "number", plain)}
+    return {("digest", text)} if _COMMIT.fullmatch(text) else set()
+
+
+def _same(one: str, other: str) -> bool:
+    shorter, longer = sorted((one, other), key=len)
+    return one == other or (len(shorter) >= _FEWEST and shorter in longer)
+
+
+def _is_same_model(name: str, reported: str) -> bool:
+    """Return whether two names without versions mean one model: two may have the same date."""
+    asked, answered = (PINNED.sub("", each).strip("-:@.") for each in (name, reported))
+    asked = asked.rpartition("/")[2]
+    return answered in asked or answered.endswith(asked)
