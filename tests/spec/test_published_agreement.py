@@ -86,11 +86,9 @@ def test_an_unparsed_reply_counted_as_zero_changes_a_correlation() -> None:
     zeros = [0.0 if i in lost else score for i, score in enumerate(judge)]
     left = [i for i in range(len(rows)) if i not in lost]
     scale = Scale(low=0.0, high=max(*people, *judge), continuous=True)
-    whole = agree(people, judge, scale, resampling=None)["pearson"].value or 0
-    missing = agree([people[i] for i in left], [judge[i] for i in left], scale, resampling=None)[
-        "pearson"
-    ].value
-    zeroed = agree(people, zeros, scale, resampling=None)["pearson"].value
+    whole = agree(people, judge, scale)["pearson"].value or 0
+    missing = agree([people[i] for i in left], [judge[i] for i in left], scale)["pearson"].value
+    zeroed = agree(people, zeros, scale)["pearson"].value
     assert missing == pytest.approx(whole, abs=0.03)
     assert zeroed is not None
     assert zeroed < whole - 0.08
@@ -115,13 +113,12 @@ def test_all_runs_of_llmbar_have_their_published_accuracy_and_agreement() -> Non
             [codes[each] for each in one],
             [codes[each] for each in two],
             Scale.parse("0-2"),
-            resampling=None,
         )
         assert made.n == run["n"]
         assert made["exact"].value == pytest.approx(_percent(published["equal"]), abs=1e-12)
         # For their kappa, though, they count what can't be parsed as the second answer.
         firsts = [[2.0 - (each == "1") for each in order] for order in (one, two)]
-        kappa = agree(*firsts, Scale.parse("1-2"), resampling=None)["kappa"].value
+        kappa = agree(*firsts, Scale.parse("1-2"))["kappa"].value
         assert kappa == pytest.approx(published["kappa_agreement"], abs=1e-9)
 
 

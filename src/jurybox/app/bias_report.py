@@ -28,7 +28,6 @@ from jurybox.wiring import LAST, find_run
 
 if TYPE_CHECKING:
     from jurybox.calibration.bias_metrics import BiasReport
-    from jurybox.statistics.bootstrap import Resampling
 
 PROBE: Final = "~probe"
 """The suffix of a suite's name in runs of a probe."""
@@ -51,9 +50,11 @@ def find_judged_run(store: Store, name: str) -> RunRow:
 def measure_bias(
     store: Store,
     row: RunRow,
-    resampling: "Resampling",
     gold: str | None = None,
     note: Callable[[str], None] = lambda _: None,
+    *,
+    level: float = 0.95,
+    seed: int = 0,
 ) -> "BiasReport":
     """Return the bias metrics of the stored votes; no model is called.
 
@@ -74,11 +75,11 @@ def measure_bias(
         suite=row.suite,
         status=row.status,
         judges=plan.judges,
-        level=resampling.level,
-        seed=resampling.seed,
+        level=level,
+        seed=seed,
         samples=len({each.sample for each in seen.scored} | {each.sample for each in seen.voted}),
         pairs=len({each.sample for each in seen.voted}),
-        biases=measure(seen, resampling),
+        biases=measure(seen, level),
     )
 
 

@@ -215,12 +215,11 @@ class _Calibrator:
 
     def _measure(self) -> Calibration:
         from jurybox.calibration.judge_comparison import Options, compare
-        from jurybox.statistics.bootstrap import Resampling
 
         write_rows(self._folder.path / "gold.jsonl", self._gold.rows)
         run_id, cases = self._judge(self._base, "gold", 0)
-        resampling = Resampling(seed=self._options.seed, level=self._options.level)
-        figures = compare(cases, self._base, Options(resampling=resampling))
+        chosen = Options(level=self._options.level, seed=self._options.seed)
+        figures = compare(cases, self._base, chosen)
         return self._record(self._base, figures, run_id, None)
 
     def _tune(self) -> Calibration:

@@ -98,8 +98,7 @@ def estimate(store: Store, run: RunRow, request: CorrectionRequest) -> RunCorrec
         labelled=len(values.gold),
         strangers=len((request.gold or request.reviewed or {}).keys() - values.seen),
         estimates=tuple(
-            _described(each, rubric, by_rules=by_rules)
-            for each in _corrections(rubric, values, request)
+            _described(each, by_rules=by_rules) for each in _corrections(rubric, values, request)
         ),
         by_rules=by_rules,
     )
@@ -166,7 +165,11 @@ class _SampleValues:
         return {key: math.fsum(values) / len(values) for key, values in given.items()}
 
     def data(
-        self, people: Mapping[Key, float], judge: Mapping[Key, float], rest: Sequence[Key]
+        self,
+        name: str,
+        people: Mapping[Key, float],
+        judge: Mapping[Key, float],
+        rest: Sequence[Key],
     ) -> LabeledScores:
         both = [key for key in judge if key in people]
         clusters = self.clusters
@@ -174,6 +177,7 @@ class _SampleValues:
             [people[key] for key in both],
             [judge[key] for key in both],
             [judge[key] for key in rest],
+            ends=self._scales.get(name, UNIT_SCALE).ends,
             clusters=None if clusters is None else [clusters[key] for key in both],
             rest_clusters=None if clusters is None else [clusters[key] for key in rest],
         )
@@ -191,13 +195,13 @@ def _corrections(
         rest = [key for key in judge if key not in people]
         drawn = [key for key in request.drawn if key in judge]
         missing = sum(key not in people for key in drawn)
-        data = values.data(people, judge, rest)
+        data = values.data(name, people, judge, rest)
         mean = corrected_mean(data, level=request.level)
         rate = None
         if data.clusters is None and data.binary:
             rate = corrected_rate(data, level=request.level)
         if not rest:
-            mean = _all_labeled(mean, values, people, request)
+            mean = _all_labeled(name, mean, values, people, request)
         elif too_many_missing(missing, len(drawn)):
             mean, rate = _refused(mean, missing, len(drawn)), None
         yield CorrectedMetric(
@@ -210,13 +214,14 @@ def _corrections(
 
 
 def _all_labeled(
+    name: str,
     mean: CorrectedMean,
     values: _SampleValues,
     people: Mapping[Key, float],
     request: CorrectionRequest,
 ) -> CorrectedMean:
     """Return people's own value, which includes samples that the judge gave none."""
-    own = corrected_mean(values.data(people, people, []), level=request.level)
+    own = corrected_mean(values.data(name, people, people, []), level=request.level)
     what = "every sample"
     if any(key not in people for key in values.seen):
         what = "every sample with a value of the judge"
@@ -247,16 +252,9 @@ def _refused(mean: CorrectedMean, missing: int, drawn: int) -> CorrectedMean:
     )
 
 
-def _described(each: CorrectedMetric, rubric: Rubric, *, by_rules: bool) -> CorrectedMetric:
-    """Return it with intervals cut at the ends of the scale, and in words."""
-    scale = gold_scales(rubric).get(each.figure, UNIT_SCALE)
+def _described(each: CorrectedMetric, *, by_rules: bool) -> CorrectedMetric:
+    """Return it in words."""
     mean = each.mean
-    mean = msgspec.structs.replace(
-        mean,
-        judge=within(mean.judge, *scale.ends),
-        human=within(mean.human, *scale.ends),
-        corrected=within(mean.corrected, *scale.ends),
-    )
     text = correction_sentence(mean)
     own = mean.human
     if mean.reason is not None and mean.reason.startswith("every ") and own.value is not None:
@@ -268,21 +266,6 @@ def _described(each: CorrectedMetric, rubric: Rubric, *, by_rules: bool) -> Corr
         text = text.replace("the judge alone says", "the rules alone say")
         text = text.replace("the judge", "the rules")
     return msgspec.structs.replace(each, mean=msgspec.structs.replace(mean, sentence=text))
-
-
-def within(estimate: Estimate, low: float, high: float) -> Estimate:
-    """Return an estimate whose interval ends where the scale does."""
-    made = estimate.interval
-    if made is None or low <= made.low <= made.high <= high:
-        return estimate
-    cut = msgspec.structs.replace(
-        made,
-        low=min(max(made.low, low), high),
-        high=min(max(made.high, low), high),
-        method=f"{made.method}, cut at the ends of the scale",
-    )
-    value = None if estimate.value is None else min(max(estimate.value, low), high)
-    return msgspec.structs.replace(estimate, value=value, interval=cut)
 
 
 def _human_value(rubric: Rubric, gold: Gold, name: str) -> float | None:

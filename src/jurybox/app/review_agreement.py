@@ -1,13 +1,12 @@
 """Measure how far a run's judges agree with its reviewers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
-from jurybox.app.estimate_run import CorrectionRequest, estimate, within
+from jurybox.app.estimate_run import CorrectionRequest, estimate
 from jurybox.app.review_cases import StoredSample
-from jurybox.calibration.calibration_record import Agreement, CriterionAgreement
+from jurybox.calibration.calibration_record import Agreement
 from jurybox.calibration.gold import WHOLE, Gold, GoldCase
 from jurybox.calibration.splits import words_of
 from jurybox.engine.ports import Store
@@ -17,12 +16,9 @@ from jurybox.reporting.stored import damaged, plan_of
 from jurybox.review.reviews import Review, by_number, gold_of
 from jurybox.review.selection import RandomPart
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.statistics.bootstrap import Resampling
 from jurybox.statistics.corrected import CorrectedMetric
-from jurybox.statistics.estimates import Estimate
 
 # Half as many draws as elsewhere: this is computed on request, and intervals hardly change.
-_DRAWN: Final = Resampling(resamples=1000)
 
 
 class ReviewEvidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,24 +106,12 @@ def _part(known: ReviewEvidence, found: Sequence[GoldCase]) -> SubsetAgreement:
 
 
 def _compared(known: ReviewEvidence, found: Sequence[GoldCase]) -> Agreement | None:
-    from jurybox.calibration.judge_comparison import Options, compare
+    from jurybox.calibration.judge_comparison import compare
 
     labeled = [case for case in found if case.gold.scores or case.gold.winners]
     if not labeled:
         return None
-    made = compare(labeled, known.rubric, Options(resampling=_DRAWN))
-    return msgspec.structs.replace(made, criteria=tuple(_bounded(each) for each in made.criteria))
-
-
-def _bounded(each: CriterionAgreement) -> CriterionAgreement:
-    """Return it with a bias whose interval ends where the scale does."""
-    bias, scale = each.bias, each.scale
-    if bias is None or scale is None:
-        return each
-    span = scale[1] - scale[0]
-    cut = within(Estimate(value=bias.value, n=each.n, interval=bias.interval), -span, span)
-    bias = msgspec.structs.replace(bias, interval=cut.interval)
-    return msgspec.structs.replace(each, bias=bias)
+    return compare(labeled, known.rubric)
 
 
 def _cases(known: ReviewEvidence, reviews: Mapping[int, Sequence[Review]]) -> dict[int, GoldCase]:

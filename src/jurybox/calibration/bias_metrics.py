@@ -13,7 +13,6 @@ from jurybox.judging.formats.reply_format import Side
 from jurybox.rubric.conditions import Comparison
 from jurybox.statistics import pair_bias, position_bias, verbosity_bias
 from jurybox.statistics.bias_metric import BiasMetric, unmeasured
-from jurybox.statistics.bootstrap import DEFAULT, Resampling
 from jurybox.statistics.pair_bias import ResponseKind
 from jurybox.statistics.stability import STABILITY_METRICS
 from jurybox.text_format import nearest
@@ -40,12 +39,11 @@ class Bias(msgspec.Struct, frozen=True, kw_only=True):
     figures: tuple[BiasMetric, ...]
 
 
-def measure(seen: Observations, resampling: Resampling = DEFAULT) -> tuple[Bias, ...]:
+def measure(seen: Observations, level: float = 0.95) -> tuple[Bias, ...]:
     """Return all metrics of the stored votes; those that aren't measurable give a reason."""
-    level = resampling.level
     return (
         Bias(bias="position", figures=tuple(_position(seen, level))),
-        Bias(bias="verbosity", figures=tuple(_verbosity(seen, resampling))),
+        Bias(bias="verbosity", figures=tuple(_verbosity(seen, level))),
         Bias(bias="self_preference", figures=tuple(_self_preference(seen, level))),
         Bias(bias="formatting", figures=tuple(_formatting(seen, level))),
     )
@@ -72,12 +70,12 @@ def _position(seen: Observations, level: float) -> Iterator[BiasMetric]:
         yield position_bias.flip_rate(name, stayed, whose[name], level=level)
 
 
-def _verbosity(seen: Observations, resampling: Resampling) -> Iterator[BiasMetric]:
+def _verbosity(seen: Observations, level: float) -> Iterator[BiasMetric]:
     rows = seen.scored
     if rows:
         samples = [each.sample for each in rows]
         scores, words = [each.score for each in rows], [each.words for each in rows]
-        yield from verbosity_bias.score_by_length(scores, words, samples, resampling=resampling)
+        yield from verbosity_bias.score_by_length(scores, words, samples, level=level)
     else:
         yield unmeasured(verbosity_bias.CORRELATION, _NO_SCORES)
         yield unmeasured(verbosity_bias.SLOPE, _NO_SCORES)
@@ -88,14 +86,14 @@ def _verbosity(seen: Observations, resampling: Resampling) -> Iterator[BiasMetri
             [each.words for each, _ in known],
             [gold for _, gold in known],
             [each.sample for each, _ in known],
-            resampling=resampling,
+            level=level,
         )
     else:
         why = _NO_GOLD if rows else _NO_SCORES
         yield unmeasured(verbosity_bias.GIVEN_GOLD, why)
         yield unmeasured(verbosity_bias.SLOPE_GIVEN_GOLD, why)
     yield from _of_kind(
-        seen.voted, _longer, verbosity_bias.LONGER, verbosity_bias.LONGER_EXCESS, resampling.level
+        seen.voted, _longer, verbosity_bias.LONGER, verbosity_bias.LONGER_EXCESS, level
     )
 
 

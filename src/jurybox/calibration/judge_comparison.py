@@ -1,7 +1,6 @@
 """Compare a judge with people, criterion by criterion."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations
 from typing import Final
 
 import msgspec
@@ -21,7 +20,6 @@ from jurybox.judging.formats.reply_format import SIDES, Side
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement import PairAgreement, Ratings, agree, agree_all
-from jurybox.statistics.bootstrap import DEFAULT, Resampling
 from jurybox.statistics.estimates import Estimate
 from jurybox.statistics.paired_comparison import PairedComparison, compare_paired
 
@@ -37,14 +35,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How figures are made.
 
     Attributes:
-        resampling: how intervals are drawn.
-        intervals: whether agreement gets intervals; they take most of the time.
+        level: of the intervals.
+        seed: of the sign flips that decide on a bias.
         worst: how many disagreements are kept of each criterion.
 
     """
 
-    resampling: Resampling = DEFAULT
-    intervals: bool = True
+    level: float = 0.95
+    seed: int = 0
     worst: int = _WORST
 
 
@@ -73,15 +71,14 @@ def _on_criterion(
     people = [case.gold.score(name) or 0.0 for case in both]
     judge = [case.verdict.scores.get(name) or 0.0 for case in both]
     clusters = clusters_of(both)
-    resampling = options.resampling if options.intervals else None
-    made = agree(judge, people, scale, clusters=clusters, resampling=resampling)
+    made = agree(judge, people, scale, clusters=clusters, level=options.level)
     # People's mean lies between two points; what they would say in one word is the nearest.
     near = agree(
         [scale.nearest(each) for each in judge],
         [scale.nearest(each) for each in people],
         scale,
         clusters=clusters,
-        resampling=resampling,
+        level=options.level,
     )
     exact = near["exact"]
     if scale.continuous:
@@ -95,13 +92,13 @@ def _on_criterion(
         exact=exact,
         kappa=made["kappa_quadratic"],
         spearman=made["spearman"],
-        bias=_bias(name, people, judge, clusters, options.resampling),
+        bias=_bias(name, people, judge, clusters, scale, options),
         error=sum(apart) / len(apart) if apart else None,
         ceiling=ceiling_of(
             {case.id: case.gold.scores[name] for case in asked},
             {case.id: score for case, score in zip(both, judge, strict=True)},
             scale,
-            resampling,
+            options.level,
         ),
         confusion=confusion_of(people, judge, scale),
         worst=_worst(both, name, scale, options.worst),
@@ -119,8 +116,7 @@ def _on_pairs(cases: Sequence[GoldCase], options: Options) -> CriterionAgreement
     people = [code_of(a) for _, a, _ in known]
     judge = [code_of(b) for _, _, b in known]
     kept = [case for case, _, _ in known]
-    resampling = options.resampling if options.intervals else None
-    made = agree(judge, people, SIDE_SCALE, clusters=clusters_of(kept), resampling=resampling)
+    made = agree(judge, people, SIDE_SCALE, clusters=clusters_of(kept), level=options.level)
     differing = [(case, a, b) for case, a, b in known if a != b]
     # A winner against the other one is worse than a tie against a winner.
     differing.sort(key=lambda each: ("tie" in each[1:], each[0].id))
@@ -139,7 +135,7 @@ def _on_pairs(cases: Sequence[GoldCase], options: Options) -> CriterionAgreement
         exact=made["exact"],
         kappa=made["kappa"],
         unstable=sum(case.verdict.stable is False for case in cases),
-        ceiling=ceiling_of(codes, said, SIDE_SCALE, resampling, nominal=True),
+        ceiling=ceiling_of(codes, said, SIDE_SCALE, options.level, nominal=True),
         confusion=Confusion(labels=SIDES, counts=tuple(tuple(row) for row in counts)),
         worst=tuple(
             Disagreement(
@@ -175,9 +171,17 @@ def _bias(
     people: Sequence[float],
     judge: Sequence[float],
     clusters: Sequence[str] | None,
-    resampling: Resampling,
+    scale: Scale,
+    options: Options,
 ) -> JudgeBias:
-    made = compare_paired(people, judge, clusters=clusters, resampling=resampling)
+    level, seed = options.level, options.seed
+    made = compare_paired(people, judge, clusters=clusters, level=level, seed=seed)
+    if made.interval is not None:
+        # No difference is larger than the scale.
+        span = scale.high - scale.low
+        low, high = max(-span, made.interval.low), min(span, made.interval.high)
+        interval = msgspec.structs.replace(made.interval, low=low, high=high)
+        made = msgspec.structs.replace(made, interval=interval)
     return JudgeBias(
         value=made.difference,
         interval=made.interval,
@@ -271,8 +275,6 @@ def _joined(reasoning: Mapping[str, str]) -> str:
 
 
 _FEWEST: Final = 2
-# All pairs of people are drawn for it: with many, that would take longer than judging.
-_MANY: Final = 6
 
 Given = Mapping[str, Mapping[str, float]]
 """What people gave: by sample, then by person."""
@@ -282,14 +284,13 @@ def ceiling_of(
     given: Given,
     judge: Mapping[str, float],
     scale: Scale,
-    resampling: Resampling | None,
+    level: float = 0.95,
     *,
     nominal: bool = False,
 ) -> Ceiling | None:
     """Return how far people agree; None where no sample has what two of them say.
 
-    Kappas are quadratic over the declared scale, or unweighted for ``nominal`` scores. Without
-    ``resampling`` alpha has no interval.
+    Kappas are quadratic over the declared scale, or unweighted for ``nominal`` scores.
     """
     several = {item: people for item, people in given.items() if len(people) >= _FEWEST}
     if not several:
@@ -299,14 +300,10 @@ def ceiling_of(
         who: {item: people[who] for item, people in several.items() if who in people}
         for who in names
     }
-    pairs = [
-        _pair_agreement(by_person[one], by_person[other], scale)
-        for one, other in combinations(names, 2)
-    ]
     with_judge = [_pair_agreement(judge, by_person[who], scale) for who in names]
     kappa = "kappa" if nominal else "kappa_quadratic"
-    drawn = resampling if len(names) <= _MANY else None
-    whole = agree_all(_ratings(several, names), scale, resampling=drawn)
+    whole = agree_all(_ratings(several, names), scale, level=level)
+    pairs = [pair.agreement for pair in whole.pairs]
     kind = "nominal" if nominal else scale.measurement
     return Ceiling(
         people=len(names),
@@ -322,9 +319,7 @@ def _pair_agreement(
     one: Mapping[str, float], other: Mapping[str, float], scale: Scale
 ) -> PairAgreement:
     shared = sorted(one.keys() & other.keys())
-    return agree(
-        [one[item] for item in shared], [other[item] for item in shared], scale, resampling=None
-    )
+    return agree([one[item] for item in shared], [other[item] for item in shared], scale)
 
 
 def _weighted_mean(

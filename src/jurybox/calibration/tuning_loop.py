@@ -24,7 +24,6 @@ from jurybox.calibration.rubric_changes import next_version, written
 from jurybox.calibration.splits import PARTS, Part
 from jurybox.rubric import render_rubric
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.statistics.bootstrap import Resampling
 from jurybox.statistics.paired_comparison import PairedComparison, compare_paired
 
 _BINARY: Final = frozenset({0.0, 1.0})
@@ -144,9 +143,7 @@ def _judged(request: ToJudge) -> Generator[Request, Answer, JudgedPart]:
 
 
 def _quick(options: LoopOptions) -> Options:
-    return Options(
-        resampling=Resampling(seed=options.seed, level=options.level), intervals=False, worst=0
-    )
+    return Options(level=options.level, seed=options.seed, worst=0)
 
 
 def _next_change(
@@ -255,7 +252,7 @@ def _trial(
     figures = compare(after.cases, rubric, _quick(options))
     return RoundResult(
         run_id=after.run_id,
-        gain=gain_of(before, after.cases, rubric, Resampling(seed=options.seed, level=level)),
+        gain=gain_of(before, after.cases, rubric, level=level, seed=options.seed),
         criteria=tuple(
             Brief(
                 criterion=each.criterion,
@@ -270,7 +267,12 @@ def _trial(
 
 
 def gain_of(
-    before: Sequence[GoldCase], after: Sequence[GoldCase], rubric: Rubric, resampling: Resampling
+    before: Sequence[GoldCase],
+    after: Sequence[GoldCase],
+    rubric: Rubric,
+    *,
+    level: float,
+    seed: int,
 ) -> Gain:
     """Compare the distances of two rubrics' scores from people's, sample by sample."""
     scales = gold_scales(rubric)
@@ -283,7 +285,8 @@ def gain_of(
         b,
         binary=_BINARY.issuperset((*a, *b)),
         clusters=clusters_of(shared),
-        resampling=resampling,
+        level=level,
+        seed=seed,
     )
     gain = Gain(
         n=made.n,
@@ -325,8 +328,7 @@ def _report(
     base: Rubric, best: _Best, rounds: tuple[Round, ...], options: LoopOptions
 ) -> Generator[Request, Answer, tuple[Tuning, Agreement, str]]:
     """Judge the report part by the original rubric, and by the best one if that is another."""
-    resampling = Resampling(seed=options.seed, level=options.level)
-    whole = Options(resampling=resampling)
+    whole = Options(level=options.level, seed=options.seed)
     first = yield from _judged(ToJudge(rubric=base, part="report", round=0))
     before = compare(first.cases, base, whole)
     tuning = Tuning(
@@ -342,6 +344,6 @@ def _report(
         return tuning, before, first.run_id
     number = max(each.number for each in rounds if each.kept)
     last = yield from _judged(ToJudge(rubric=best.rubric, part="report", round=number))
-    gain = gain_of(first.cases, last.cases, best.rubric, resampling)
+    gain = gain_of(first.cases, last.cases, best.rubric, level=options.level, seed=options.seed)
     figures = compare(last.cases, best.rubric, whole)
     return msgspec.structs.replace(tuning, gain=gain), figures, last.run_id

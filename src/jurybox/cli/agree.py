@@ -11,8 +11,6 @@ from jurybox.cli.options import (
     cluster_option,
     json_option,
     level_option,
-    resamples_option,
-    seed_option,
 )
 from jurybox.cli.output import add_row, plain, print_json, table, wide_console
 from jurybox.errors import Unreadable
@@ -45,17 +43,13 @@ _ENDS: Final = re.compile(r"\s*(-?[0-9.]+)\s*(?:\.\.|-|\u2013)\s*(-?[0-9.]+?)\s*
 )
 @cluster_option
 @level_option
-@resamples_option
-@seed_option
 @json_option
-def command(  # noqa: PLR0917 - click passes them by name
+def command(
     ratings: Path,
     scale_text: str,
     continuous: bool,
     cluster: str | None,
     level: float,
-    resamples: int,
-    seed: int,
     as_json: bool,
 ) -> None:
     """Measure how far raters agree, by criterion: all of them together, and each pair.
@@ -83,10 +77,8 @@ def command(  # noqa: PLR0917 - click passes them by name
     read = read_ratings(ratings, declared, cluster=cluster)
     # Slow to import, so after everything that may be refused.
     from jurybox.statistics.agreement import agree_all
-    from jurybox.statistics.bootstrap import Resampling
 
-    drawn = Resampling(resamples=resamples, seed=seed, level=level)
-    panels = [agree_all(each, scale, resampling=drawn) for each in read]
+    panels = [agree_all(each, scale, level=level) for each in read]
     if as_json:
         print_json(
             {
@@ -95,8 +87,6 @@ def command(  # noqa: PLR0917 - click passes them by name
                 "labels": declared.labels,
                 "cluster": cluster,
                 "level": level,
-                "resamples": resamples,
-                "seed": seed,
             }
         )
     else:
@@ -196,11 +186,11 @@ def _sentence(panel: "PanelAgreement", scale: "Scale") -> str:
 
 def _words(alpha: "Estimate") -> str:
     """Judge alpha by the lower end of its interval, not by its value."""
-    from jurybox.statistics.pattern_draws import FEWEST_DRAWN
+    from jurybox.statistics.jackknife import FEWEST_LEFT_OUT
 
     value, around = alpha.value or 0.0, alpha.interval
     if around is None:
-        few = alpha.n < FEWEST_DRAWN
+        few = alpha.n < FEWEST_LEFT_OUT
         return "too few items to rely on any value" if few else f"there is {alpha.reason}"
     if around.low >= _RELIABLE:
         return "high enough to rely on"

@@ -107,7 +107,6 @@ def command(  # noqa: PLR0917 - click passes them by name
     from jurybox.app.probe_judge import ProbeOptions
     from jurybox.calibration.bias_metrics import check_bias_gates, check_gates, read_gates
     from jurybox.reporting.stored import rubric_of
-    from jurybox.statistics.bootstrap import Resampling
 
     wanted = read_gates(gates)
     for option, given in (
@@ -121,7 +120,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     with opened(store_url) as store:
         row = find_judged_run(store, run)
         criteria = [each.id for each in rubric_of(row).criteria]
-        report = measure_bias(store, row, Resampling(seed=seed, level=level), gold, say)
+        report = measure_bias(store, row, gold, say, level=level, seed=seed)
         check_gates(wanted, criteria, report.figures())
         if probe is not None:
             options = ProbeOptions(

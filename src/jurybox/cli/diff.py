@@ -84,7 +84,6 @@ def command(  # noqa: PLR0917 - click passes them by name
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.view_run import view_run
     from jurybox.reporting.compare_runs import ComparedRun, CompareOptions, compare_runs
-    from jurybox.statistics.bootstrap import Resampling
     from jurybox.wiring import find_run
 
     if everything and limit is not None:
@@ -94,7 +93,8 @@ def command(  # noqa: PLR0917 - click passes them by name
         limit=None if unbounded else _LIMIT if limit is None else limit,
         same=everything,
         cluster=cluster,
-        resampling=Resampling(seed=seed, level=level),
+        level=level,
+        seed=seed,
     )
     with opened(store_url) as store:
         rows = [find_run(store, run) for run in (run_a, run_b)]

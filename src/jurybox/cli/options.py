@@ -54,14 +54,6 @@ level_option = click.option(
     metavar="P",
     help="The confidence level of intervals.",
 )
-resamples_option = click.option(
-    "--resamples",
-    type=click.IntRange(100, 100_000),
-    default=2000,
-    show_default=True,
-    metavar="N",
-    help="The number of bootstrap resamples for an interval.",
-)
 seed_option = click.option(
     "--seed",
     type=click.IntRange(0),

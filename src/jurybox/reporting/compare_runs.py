@@ -32,7 +32,6 @@ from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLE_SCORE, SAMPLES
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import SampleResult
-from jurybox.statistics.bootstrap import DEFAULT, Resampling
 from jurybox.statistics.metric_differences import (
     JUDGE_SCORE,
     DifferenceTests,
@@ -64,14 +63,16 @@ class CompareOptions(msgspec.Struct, frozen=True, kw_only=True):
         limit: how many changed samples are listed; None for all.
         same: whether unchanged ones are listed too.
         cluster: the field by which samples belong together, where they aren't independent.
-        resampling: how intervals and p values are computed.
+        level: of the intervals.
+        seed: of the sign flips that p values come from.
 
     """
 
     limit: int | None = 20
     same: bool = False
     cluster: str | None = None
-    resampling: Resampling = DEFAULT
+    level: float = 0.95
+    seed: int = 0
 
 
 _USUAL: Final = CompareOptions()
@@ -155,7 +156,9 @@ def compare_runs(
         headline=changes.headline,
         fields=tuple(_fields(*views)),
         figures=tuple(_metrics(views, rubrics)),
-        tested=changes.tests.tested(options.resampling, clustered=clusters.needed),
+        tested=changes.tests.tested(
+            clustered=clusters.needed, level=options.level, seed=options.seed
+        ),
         gates=tuple(_gates(*views)),
         counts=ChangeCounts(**changes.counts),
         samples=changes.samples(),

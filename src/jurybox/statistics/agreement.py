@@ -18,10 +18,9 @@ from jurybox.documents.numbers import show_number
 from jurybox.rubric.scale import Scale
 from jurybox.statistics import pair_coefficients as pair
 from jurybox.statistics import panel_coefficients as panel
-from jurybox.statistics.bootstrap import DEFAULT, Resampling
 from jurybox.statistics.estimates import Estimate
 from jurybox.statistics.intervals import Codes, Values, wilson
-from jurybox.statistics.pattern_draws import Computed, Drawing, estimates_of
+from jurybox.statistics.jackknife import Computed, Patterns, estimates_of
 
 # "Slight" agreement at best, in the words of J. R. Landis and G. G. Koch (1977).
 _NEAR_ZERO: Final = 0.2
@@ -160,14 +159,12 @@ def agree(
     scale: Scale,
     *,
     clusters: Sequence[Hashable] | None = None,
-    resampling: Resampling | None = DEFAULT,
-    among: int = 1,
+    level: float = 0.95,
 ) -> PairAgreement:
     """Return how far two raters agree on the items that both rated, in the same order.
 
-    The interval of exact agreement is Wilson's where items are independent, and all others are BCa;
-    without ``resampling`` there are none. Scores must be on the scale. ``among`` says of how many
-    pairs this is one: of very many, intervals are computed in a quicker way.
+    The interval of exact agreement is Wilson's where items are independent. Scores must be on the
+    scale.
     """
     cells = pair.cells_of(a, b)
     if not cells.n:
@@ -185,18 +182,17 @@ def agree(
         draws = pair.PairDraws(cells, weights, points)
         return {each.name: each.formula(draws) for each in used}
 
-    drawing = Drawing(
-        pattern_of=cells.cell_of, patterns=len(cells.x), clusters=clusters, among=among
+    patterns = Patterns(
+        pattern_of=cells.cell_of, count=len(cells.x), informative=cells.n, clusters=clusters
     )
-    found = estimates_of(
-        compute, drawing, cells.n, resampling, lambda name: _undefined(name, cells)
-    )
-    if resampling is not None and clusters is None:
+    found = estimates_of(compute, patterns, lambda name: _undefined(name, cells), level)
+    if clusters is None:
         agreed = float(cells.counts[cells.x == cells.y].sum())
-        around = wilson(agreed, cells.n, resampling.level)
+        around = wilson(agreed, cells.n, level)
         found["exact"] = Estimate(value=agreed / cells.n, n=cells.n, interval=around)
     if not counted:
-        found["kendall"] = pair.kendall_of_many(cells, resampling and resampling.level)
+        reason = f"more than {pair.MOST_CELLS:,} different pairs of scores; see Spearman"
+        found["kendall"] = Estimate(value=None, n=cells.n, reason=reason)
     found = _ordered(
         PAIR_STATISTICS,
         found,
@@ -259,13 +255,10 @@ def _prevalence_note(
     )
 
 
-def agree_all(
-    ratings: Ratings, scale: Scale, *, resampling: Resampling | None = DEFAULT
-) -> PanelAgreement:
+def agree_all(ratings: Ratings, scale: Scale, *, level: float = 0.95) -> PanelAgreement:
     """Return how far the raters agree; scores must be on the scale, one per rater and item.
 
-    Intervals draw items, or their clusters, which must be independent. Without ``resampling`` there
-    are none.
+    For the intervals items, or their clusters, must be independent.
 
     Raises:
         ValueError: a rater rated an item twice.
@@ -277,15 +270,15 @@ def agree_all(
     by_rater = _by_rater(item, np.asarray(ratings.rater, dtype=np.intp), score, len(ratings.raters))
     clusters = ratings.clusters and [ratings.clusters[place] for place in rated.tolist()]
     patterns = panel.RatingPatterns(item, score, items)
-    found = _of_ratings(patterns, scale, clusters, resampling)
+    found = _of_ratings(patterns, scale, clusters, level)
     return PanelAgreement(
         criterion=ratings.criterion,
         n_items=items,
         n_paired=_paired(patterns),
         n_ratings=len(score),
         raters=ratings.raters,
-        estimates=found | _of_complete(by_rater, items, clusters, resampling),
-        pairs=_pairs(by_rater, ratings.raters, scale, clusters, resampling),
+        estimates=found | _of_complete(by_rater, items, clusters, level),
+        pairs=_pairs(by_rater, ratings.raters, scale, clusters, level),
         notes=tuple(_panel_notes(patterns, found, scale)),
     )
 
@@ -315,7 +308,7 @@ def _of_ratings(
     patterns: panel.RatingPatterns,
     scale: Scale,
     clusters: _Clusters,
-    resampling: Resampling | None,
+    level: float,
 ) -> dict[str, Estimate]:
     n, points = _paired(patterns), points_of(scale)
     if not n:
@@ -335,9 +328,10 @@ def _of_ratings(
         draws = panel.PanelDraws(patterns, weights, points)
         return {each.name: each.formula(draws) for each in used}
 
-    drawing = Drawing(
+    left_out = Patterns(
         pattern_of=patterns.pattern_of,
-        patterns=len(patterns.ratings),
+        count=len(patterns.ratings),
+        informative=n,
         clusters=clusters,
         width=4 * len(patterns.row),
     )
@@ -347,14 +341,14 @@ def _of_ratings(
             "every score of the items with two ratings or more is the same, so agreement can't be "
             "distinguished from chance"
         )
-    found = estimates_of(compute, drawing, n, resampling, lambda _: undefined)
+    found = estimates_of(compute, left_out, lambda _: undefined, level)
     if no_ratio:
         found["alpha_ratio"] = Estimate(value=None, n=n, reason=no_ratio)
     return _ordered(_RATINGS, found, n, "a continuous scale has no categories; see alpha")
 
 
 def _of_complete(
-    by_rater: Sequence[_Rated], items: int, clusters: _Clusters, resampling: Resampling | None
+    by_rater: Sequence[_Rated], items: int, clusters: _Clusters, level: float
 ) -> dict[str, Estimate]:
     """Return the statistics of the items that every rater rated."""
     if len(by_rater) <= 1:
@@ -377,12 +371,13 @@ def _of_complete(
         squares = panel.MeanSquares(rows, weights)
         return {each.name: each.formula(squares) for each in _COMPLETE}
 
-    drawing = Drawing(
+    patterns = Patterns(
         pattern_of=row_of.reshape(-1).astype(np.intp),
-        patterns=len(rows),
+        count=len(rows),
+        informative=n,
         clusters=clusters and [clusters[place] for place in np.flatnonzero(full).tolist()],
     )
-    return estimates_of(compute, drawing, n, resampling, lambda _: undefined)
+    return estimates_of(compute, patterns, lambda _: undefined, level)
 
 
 def _pairs(
@@ -390,11 +385,10 @@ def _pairs(
     names: Sequence[str],
     scale: Scale,
     clusters: _Clusters,
-    resampling: Resampling | None,
+    level: float,
 ) -> tuple[RaterPair, ...]:
     found: list[RaterPair] = []
-    every = list(combinations(range(len(names)), 2))
-    for one, other in every:
+    for one, other in combinations(range(len(names)), 2):
         (left, a), (right, b) = by_rater[one], by_rater[other]
         both, i, j = np.intersect1d(left, right, assume_unique=True, return_indices=True)
         agreement = agree(
@@ -402,8 +396,7 @@ def _pairs(
             b[j].tolist(),
             scale,
             clusters=clusters and [clusters[place] for place in both.tolist()],
-            resampling=resampling,
-            among=len(every),
+            level=level,
         )
         found.append(RaterPair(raters=(names[one], names[other]), agreement=agreement))
     return tuple(found)

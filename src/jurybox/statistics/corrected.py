@@ -7,14 +7,12 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from jurybox.statistics.distributions import normal_cdf, normal_quantile, t_quantile
+from jurybox.statistics.distributions import normal_quantile
 from jurybox.statistics.estimates import Estimate, Interval
-from jurybox.statistics.intervals import Values, codes_of, jeffreys, mean_of, proportion, wilson
+from jurybox.statistics.intervals import Ends, Values, mean_of, proportion, wilson
 
 FEWEST_LABELS: Final = 10
 """With fewer (or fewer independent) labels, the judge's errors are unknown."""
-
-_ERRORS_KNOWN: Final = 5
 
 
 class CorrectedMean(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,11 +86,15 @@ def correction_sentence(made: CorrectedMean) -> str:
 
 
 class LabeledScores(msgspec.Struct, frozen=True, kw_only=True):
-    """People's and the judge's values of labeled samples, and the judge's of the ``rest``."""
+    """People's and the judge's values of labeled samples, and the judge's of the ``rest``.
+
+    ``ends`` are those of the scale, where it has any.
+    """
 
     human: Values
     judge: Values
     rest: Values
+    ends: Ends | None = None
     clusters: tuple[Hashable, ...] | None = None
     rest_clusters: tuple[Hashable, ...] | None = None
 
@@ -107,13 +109,15 @@ def labeled_scores(
     judge: Sequence[float] | Values,
     rest: Sequence[float] | Values,
     *,
+    ends: Ends | None = None,
     clusters: Sequence[Hashable] | None = None,
     rest_clusters: Sequence[Hashable] | None = None,
 ) -> LabeledScores:
-    """Return checked data.
+    """Return checked data; yes and no, as 1 and 0, have ends unless others are given.
 
     Raises:
-        ValueError: lengths don't fit, a value isn't finite, or only one part has clusters.
+        ValueError: lengths don't fit, a value isn't finite or beyond the ends, or only one part has
+            clusters.
 
     """
     parts = [np.asarray(part, dtype=np.float64) for part in (human, judge, rest)]
@@ -121,6 +125,11 @@ def labeled_scores(
         raise ValueError(f"{len(parts[0])} labels for {len(parts[1])} values of the judge")
     if not all(np.isfinite(part).all() for part in parts):
         raise ValueError("a value isn't finite; leave out samples without one")
+    everything = np.concatenate(parts)
+    if ends is None and np.isin(everything, (0.0, 1.0)).all():
+        ends = (0.0, 1.0)
+    if ends is not None and not np.all((ends[0] <= everything) & (everything <= ends[1])):
+        raise ValueError(f"a value isn't finite: beyond {ends[0]} or {ends[1]}")
     if (clusters is None) != (rest_clusters is None):
         raise ValueError("clusters are needed of all samples or of none")
     named = (len(clusters or ()), len(rest_clusters or ()))
@@ -130,6 +139,7 @@ def labeled_scores(
         human=parts[0],
         judge=parts[1],
         rest=parts[2],
+        ends=ends,
         clusters=None if clusters is None else tuple(clusters),
         rest_clusters=None if rest_clusters is None else tuple(rest_clusters),
     )
@@ -139,27 +149,24 @@ def corrected_mean(data: LabeledScores, *, level: float = 0.95) -> CorrectedMean
     """Correct the judge's mean by people's labels.
 
     With n labeled samples (people's ``y``, the judge's ``f``) and N others (``g``), it is
-    ``mean(y) + t (mean(g) - mean(f))`` with ``t = cov(y, f) / ((1 + n/N) var(f and g))`` between
-    0 and 1: unbiased whatever the judge does. Its variance is
-    ``var(y - t f) / n + t^2 var(g) / N``; with clusters, the sum of squares of each cluster's part
-    in it. The interval takes Student's t on the labels (or their clusters) less one. Where the
-    judge was wrong on fewer than five labels, one more of either error, as large as the values go,
-    is imagined in that variance, so that a judge who was right on every label isn't taken for
-    infallible. Yes and no without clusters have an interval of their own, see ``_by_verdict``.
-    Where the interval of the labels alone is no wider, the judge is left out: ``t`` is 0, and value
-    and interval are those of the labels. Labels must be drawn at random from all samples.
+    ``mean(y - t f) + t mean(g)`` with ``t = cov(y, f) / ((1 + n/N) var(f and g))`` between 0 and 1:
+    unbiased whatever the judge does. The interval combines those of the two means: the distance to
+    an end is the root of their summed squares. Where the values have ends, ``y - t f`` has them
+    too, so that a judge who was right on every label isn't taken for infallible. Where the interval
+    of the labels alone is no wider, the judge is left out: ``t`` is 0, and value and interval are
+    those of the labels. Labels must be drawn at random from all samples.
 
-    Reference: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), "PPI++: efficient
+    References: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), "PPI++: efficient
     prediction-powered inference"; A. N. Angelopoulos and others (2023), "Prediction-powered
-    inference", Science 382, 669-674. The added errors are those of D. G. Bonett and R. M. Price
-    (2012), for differences of paired rates.
+    inference", Science 382, 669-674; G. Y. Zou and A. Donner (2008), "Construction of confidence
+    limits about effect measures: a general approach", Statistics in Medicine 27, 1693-1702.
     """
     n, more = len(data.human), len(data.rest)
     everything = np.concatenate([data.judge, data.rest])
     joined = None if data.clusters is None else (*data.clusters, *(data.rest_clusters or ()))
     known = CorrectedMean(
-        judge=_mean_or_rate(everything, joined, level),
-        human=_mean_or_rate(data.human, data.clusters, level),
+        judge=_mean_or_rate(everything, joined, data.ends, level),
+        human=_mean_or_rate(data.human, data.clusters, data.ends, level),
         corrected=Estimate(value=None, n=n + more),
         bias=float(data.judge.mean() - data.human.mean()) if n else None,
         clusters=None if data.clusters is None else len(set(data.clusters)),
@@ -167,8 +174,8 @@ def corrected_mean(data: LabeledScores, *, level: float = 0.95) -> CorrectedMean
     reason = _refusal(data)
     if reason is not None:
         return _with_sentence(msgspec.structs.replace(known, reason=reason))
-    plain_rate = data.binary and data.clusters is None
-    tuning, corrected = _by_verdict(data, level) if plain_rate else _tuned(data, level)
+    tuning = _tuning(data)
+    corrected = _tuned(data, tuning, level)
     alone, around = known.human.interval, corrected.interval
     if alone is not None and (around is None or _width(around) >= _width(alone)):
         tuning, corrected, around = 0.0, msgspec.structs.replace(known.human, n=n + more), alone
@@ -189,65 +196,30 @@ def _width(interval: Interval) -> float:
     return interval.high - interval.low
 
 
-def _by_verdict(data: LabeledScores, level: float) -> tuple[float, Estimate]:
-    """Return the judge's weight, and the rate by how often people say yes to either verdict.
-
-    With the judge's rate ``q`` on all samples, and people's rates ``a`` and ``b`` on the labels to
-    which the judge says yes and no, it is ``q a + (1 - q) b``: the prediction-powered mean with
-    ``t = (a - b) / (1 + n/N)``. The interval combines those of the three rates (Jeffreys' for a
-    and b, Wilson's for q), so that errors which few labels show are never ruled out: the distance
-    to an end is the root of the summed squares of ``q (a - end)``, ``(1 - q) (b - end)`` and
-    ``(a - b) (q - end)``.
-
-    Reference: A. Tenenbein (1970), "A double sampling scheme for estimating from binomial data with
-    misclassifications", Journal of the American Statistical Association 65, 1350-1361; G. Y. Zou
-    and A. Donner (2008), "Construction of confidence limits about effect measures: a general
-    approach", Statistics in Medicine 27, 1693-1702.
-    """
-    n, more = len(data.human), len(data.rest)
-    yes = data.judge > 0
-    if yes.all() or not yes.any():
-        return 0.0, Estimate(value=None, n=n + more)
-    a, b = float(data.human[yes].mean()), float(data.human[~yes].mean())
-    if a <= b:
-        return 0.0, Estimate(value=None, n=n + more)
-    count = float(yes.sum() + data.rest.sum())
-    q = count / (n + more)
-    # Between n/2 - 1 and n - 1 degrees, whose simulated coverage differs by about a point.
-    t = t_quantile((1 + level) / 2, 2 * n / 3 - 1)
-    own = 2 * normal_cdf(t) - 1
-    of_a = jeffreys(float(data.human[yes].sum()), int(yes.sum()), own)
-    of_b = jeffreys(float(data.human[~yes].sum()), int((~yes).sum()), own)
-    of_q = wilson(count, n + more, level, z=t)
-    value = q * a + (1 - q) * b
-
-    def distance(end_a: float, end_b: float, end_q: float) -> float:
-        return math.hypot(q * (a - end_a), (1 - q) * (b - end_b), (a - b) * (q - end_q))
-
-    low = max(0.0, value - distance(of_a.low, of_b.low, of_q.low))
-    high = min(1.0, value + distance(of_a.high, of_b.high, of_q.high))
-    method = "prediction-powered, by the judge's verdict"
-    interval = Interval(low=low, high=high, level=level, method=method)
-    tuning = (a - b) / (1 + n / more)
-    return tuning, Estimate(value=value, interval=interval, n=n + more)
-
-
-def _tuned(data: LabeledScores, level: float) -> tuple[float, Estimate]:
-    """Return the tuning, and the mean with Student's interval."""
-    n, more = len(data.human), len(data.rest)
-    tuning = _tuning(data)
-    value = float(data.human.mean() + tuning * (data.rest.mean() - data.judge.mean()))
-    variance = _variance(data, tuning)
-    if variance <= 0:
-        return tuning, Estimate(value=value, n=n + more)
-    degrees = (n if data.clusters is None else len(set(data.clusters))) - 1
-    half = t_quantile((1 + level) / 2, degrees) * float(np.sqrt(variance))
-    low, high = value - half, value + half
-    if data.binary:
-        low, high = max(0.0, low), min(1.0, high)
+def _tuned(data: LabeledScores, tuning: float, level: float) -> Estimate:
+    """Return the mean that trusts the judge as far as ``tuning`` says."""
+    n = len(data.human) + len(data.rest)
+    low, high = data.ends or (-math.inf, math.inf)
+    ends = None if data.ends is None else (low - tuning * high, high - tuning * low)
+    residual = mean_of(
+        data.human - tuning * data.judge, clusters=data.clusters, ends=ends, level=level
+    )
+    rest = mean_of(data.rest, clusters=data.rest_clusters, ends=data.ends, level=level)
+    if residual.value is None or rest.value is None:
+        return Estimate(value=None, n=n)
+    value = residual.value + tuning * rest.value
+    own, others = residual.interval, rest.interval
+    if own is None:
+        return Estimate(value=value, n=n)
+    below, above = residual.value - own.low, own.high - residual.value
+    if others is not None:
+        below = math.hypot(below, tuning * (rest.value - others.low))
+        above = math.hypot(above, tuning * (others.high - rest.value))
     method = "prediction-powered (PPI++)" + ("" if data.clusters is None else ", clustered")
-    interval = Interval(low=low, high=high, level=level, method=method)
-    return tuning, Estimate(value=value, interval=interval, n=n + more)
+    interval = Interval(
+        low=max(low, value - below), high=min(high, value + above), level=level, method=method
+    )
+    return Estimate(value=min(high, max(low, value)), interval=interval, n=n)
 
 
 def _refusal(data: LabeledScores) -> str | None:
@@ -278,47 +250,13 @@ def _tuning(data: LabeledScores) -> float:
     return min(1.0, max(0.0, wanted))
 
 
-def _variance(data: LabeledScores, tuning: float) -> float:
-    """Return the variance of the corrected mean."""
-    residuals = data.human - tuning * data.judge
-    added = _imagined(data, tuning)
-    residuals = np.append(residuals, added)
-    rest = tuning * (data.rest - data.rest.mean()) / len(data.rest)
-    if data.clusters is None:
-        own = float(residuals.var(ddof=1)) / len(residuals)
-        return own + _clustered(rest, None)
-    parts = np.append((residuals - residuals.mean()) / len(residuals), rest)
-    alone = [("added", number) for number in range(len(added))]
-    return _clustered(parts, (*data.clusters, *alone, *(data.rest_clusters or ())))
-
-
-def _imagined(data: LabeledScores, tuning: float) -> list[float]:
-    """Return the residuals of one sample that only people, and one that only the judge rates high.
-
-    Errors that few labels show may be missing from them entirely.
-    """
-    wrong = int(np.sum(data.human != data.judge))
-    if wrong >= _ERRORS_KNOWN and np.ptp(data.human) > 0 and not data.binary:
-        return []
-    everything = np.concatenate([data.human, data.judge, data.rest])
-    low, high = float(everything.min()), float(everything.max())
-    return [high - tuning * low, low - tuning * high]
-
-
-def _clustered(parts: Values, clusters: Sequence[Hashable] | None) -> float:
-    """Return the variance of a sum whose parts are independent only between clusters."""
-    sums, count = parts, len(parts)
-    if clusters is not None:
-        codes, count = codes_of(clusters, len(parts))
-        sums = np.bincount(codes, parts, count)
-    return float(count / (count - 1) * np.sum(sums**2)) if count > 1 else 0.0
-
-
-def _mean_or_rate(values: Values, clusters: Sequence[Hashable] | None, level: float) -> Estimate:
-    """Return a mean with its interval: Wilson's for rates, else Student's."""
+def _mean_or_rate(
+    values: Values, clusters: Sequence[Hashable] | None, ends: Ends | None, level: float
+) -> Estimate:
+    """Return a mean with its interval: Wilson's for rates."""
     if np.isin(values, (0.0, 1.0)).all():
         return proportion((values > 0).tolist(), clusters=clusters, level=level)
-    return mean_of(values.tolist(), clusters=clusters, level=level)
+    return mean_of(values, clusters=clusters, ends=ends, level=level)
 
 
 def _to_halve(data: LabeledScores) -> int | None:

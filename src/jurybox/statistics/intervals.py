@@ -6,28 +6,31 @@ Biometrika 73, 13-22, with the factor m/(m - 1) and m - 1 degrees of freedom for
 C. Cameron and D. L. Miller (2015), "A practitioner's guide to cluster-robust inference", Journal of
 Human Resources 50, 317-372, describe. Shares: E. B. Wilson (1927), "Probable inference, the law of
 succession, and statistical inference", Journal of the American Statistical Association 22, 209-212.
-Shares over clusters: the effective sample size and its degrees of freedom of E. L. Korn and B. I.
-Graubard (1998), "Confidence intervals for proportions with small expected number of positive counts
-estimated from survey data", Survey Methodology 24, 193-201, put into Wilson's interval as N. Dean
-and M. Pagano (2015), "Evaluating confidence interval methods for binomial proportions in clustered
-surveys", Journal of Survey Statistics and Methodology 3, 484-503, recommend.
+Clusters of bounded values: the effective sample size and its degrees of freedom of E. L. Korn and
+B. I. Graubard (1998), "Confidence intervals for proportions with small expected number of positive
+counts estimated from survey data", Survey Methodology 24, 193-201, put into Wilson's interval as N.
+Dean and M. Pagano (2015), "Evaluating confidence interval methods for binomial proportions in
+clustered surveys", Journal of Survey Statistics and Methodology 3, 484-503, recommend.
 """
 
 from collections.abc import Hashable, Sequence
-from functools import lru_cache
 from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jurybox.statistics.distributions import beta_quantile, normal_quantile, t_quantile
+from jurybox.statistics.distributions import beta_quantile, normal_cdf, normal_quantile, t_quantile
 from jurybox.statistics.estimates import Estimate, Interval
 
 Values = NDArray[np.float64]
 Codes = NDArray[np.intp]
+Ends = tuple[float, float]
+"""The lowest and the highest value that is possible."""
 
 _ROUNDING: Final = 1e-9
+# With parameters above this, a beta distribution is normal to four digits.
+_NEARLY_NORMAL: Final = 10_000.0
 
 
 def codes_of(clusters: Sequence[Hashable], n: int) -> tuple[Codes, int]:
@@ -40,19 +43,18 @@ def codes_of(clusters: Sequence[Hashable], n: int) -> tuple[Codes, int]:
 
 
 def mean_of(
-    values: Sequence[float],
+    values: Sequence[float] | Values,
     *,
     clusters: Sequence[Hashable] | None = None,
+    ends: Ends | None = None,
     level: float = 0.95,
 ) -> Estimate:
-    """Return the mean with Student's interval ``mean -+ t * error``.
+    """Return the mean with its interval: `bounded_mean` between ``ends``, else Student's.
 
-    There is no interval with fewer than two values or clusters, nor where all values are the same,
-    which shows as little of how they vary as one value would.
-
-    The standard error is ``sd / sqrt(n)`` with ``n - 1`` degrees of freedom; with clusters it is
-    the root of ``m/(m - 1) sum(e^2) / n^2`` over the summed residuals ``e`` of the ``m`` clusters,
-    with ``m - 1`` degrees. Clusters of one row each give the same as no clusters.
+    Student's is ``mean -+ t * error``, where the standard error is ``sd / sqrt(n)`` with ``n - 1``
+    degrees of freedom; with clusters it is the root of ``m/(m - 1) sum(e^2) / n^2`` over the summed
+    residuals ``e`` of the ``m`` clusters, with ``m - 1`` degrees. It has no interval where all
+    values are the same, which shows as little of how they vary as one value would.
     """
     x = np.asarray(values, dtype=np.float64)
     n = len(x)
@@ -63,18 +65,79 @@ def mean_of(
     if m == 1:
         one = "one value" if clusters is None else "one cluster"
         return Estimate(value=mean, n=n, reason=f"{one} can't show how values vary")
-    sums = x - mean if codes is None else np.bincount(codes, x - mean, m)
-    error = float((m / (m - 1) * np.sum(sums**2)) ** 0.5 / n)
+    among = "" if clusters is None else f", {m:,} clusters"
+    if ends is not None:
+        rows = _effective_rows(x, codes, m)
+        made = bounded_mean(mean, float(x.var()), rows, ends, degrees=m - 1, level=level)
+        named = msgspec.structs.replace(made, method=f"{made.method}{among}")
+        return Estimate(value=mean, n=n, interval=named)
     if float(np.ptp(x)) == 0:
         why = "all values are the same, so they don't show how values vary"
         return Estimate(value=mean, n=n, reason=why)
+    error = _error(x, codes, m)
     if error <= _ROUNDING * float(x.std(ddof=1)):
         why = "all clusters have the same mean, so they don't show how clusters vary"
         return Estimate(value=mean, n=n, reason=why)
     half = t_quantile((1 + level) / 2, m - 1) * error
-    method = "t" if clusters is None else f"t, {m:,} clusters"
-    made = Interval(low=mean - half, high=mean + half, level=level, method=method)
+    made = Interval(low=mean - half, high=mean + half, level=level, method=f"t{among}")
     return Estimate(value=mean, n=n, interval=made)
+
+
+def bounded_mean(
+    mean: float, variance: float, n: float, ends: Ends, *, degrees: float, level: float = 0.95
+) -> Interval:
+    """Return the interval of the mean of ``n`` values that can't lie beyond ``ends``.
+
+    Half a value at either end is added to the data, as Jeffreys does for shares, so that a mean
+    near an end stays uncertain on the side where values are rare. Of the data so extended, each
+    value's weight is uncertain as in the Bayesian bootstrap; the mean has then nearly a beta
+    distribution, with the parameters that its mean and variance give. Its quantiles are those of
+    Student's t on ``degrees``. ``variance`` is about the mean, over ``n``.
+
+    References: L. D. Brown, T. T. Cai and A. DasGupta (2001), "Interval estimation for a binomial
+    proportion", Statistical Science 16, 101-133; D. B. Rubin (1981), "The Bayesian bootstrap",
+    Annals of Statistics 9, 130-134.
+    """
+    low, width = ends[0], ends[1] - ends[0]
+    at = min(1.0, max(0.0, (mean - low) / width))
+    mass = n + 1
+    center = (n * at + 0.5) / mass
+    square = (n * (variance / width**2 + at**2) + 0.5) / mass
+    spread = (square - center**2) / (mass + 1)
+    t = t_quantile((1 + level) / 2, degrees)
+    weight = center * (1 - center) / spread - 1
+    a, b = center * weight, (1 - center) * weight
+    if min(a, b) > _NEARLY_NORMAL:
+        lower, upper = center - t * spread**0.5, center + t * spread**0.5
+    else:
+        lower, upper = beta_quantile(normal_cdf(-t), a, b), beta_quantile(normal_cdf(t), a, b)
+    return Interval(
+        # At an end of the scale, where values are on one side only, it is open to that end.
+        low=low + width * max(0.0, min(lower, at)),
+        high=low + width * min(1.0, max(upper, at)),
+        level=level,
+        method="beta",
+    )
+
+
+def _error(x: Values, codes: Codes | None, m: int) -> float:
+    """Return the standard error of the mean, from the ``m`` rows or clusters."""
+    apart = x - x.mean()
+    sums = apart if codes is None else np.bincount(codes, apart, m)
+    return float((m / (m - 1) * np.sum(sums**2)) ** 0.5 / len(x))
+
+
+def _effective_rows(x: Values, codes: Codes | None, m: int) -> float:
+    """Return how many independent rows have a mean as uncertain as that of clustered ones.
+
+    Where all values are equal their dependence can't be seen; then each cluster counts as one row.
+    """
+    if codes is None:
+        return float(len(x))
+    if float(np.ptp(x)) == 0:
+        return float(m)
+    error = _error(x, codes, m)
+    return min(float(len(x)), max(1.0, float(x.var()) / error**2)) if error else float(len(x))
 
 
 def wilson(successes: float, n: float, level: float = 0.95, *, z: float | None = None) -> Interval:
@@ -96,22 +159,6 @@ def wilson(successes: float, n: float, level: float = 0.95, *, z: float | None =
     return Interval(low=low, high=high, level=level, method="Wilson")
 
 
-@lru_cache(maxsize=1024)
-def jeffreys(successes: float, n: float, level: float = 0.95) -> Interval:
-    """Return Jeffreys' interval of a share, for rates that enter another interval.
-
-    Its ends are quantiles of the beta distribution with ``successes + 1/2`` and
-    ``n - successes + 1/2``; 0 and 1 where there is no success or nothing else.
-
-    Reference: L. D. Brown, T. T. Cai and A. DasGupta (2001), "Interval estimation for a binomial
-    proportion", Statistical Science 16, 101-133.
-    """
-    a, b = successes + 0.5, n - successes + 0.5
-    low = beta_quantile((1 - level) / 2, a, b) if successes else 0.0
-    high = beta_quantile((1 + level) / 2, a, b) if successes < n else 1.0
-    return Interval(low=low, high=high, level=level, method="Jeffreys")
-
-
 def proportion(
     outcomes: Sequence[bool],
     *,
@@ -120,11 +167,8 @@ def proportion(
 ) -> Estimate:
     """Return the share of true outcomes with Wilson's interval; a single cluster has none.
 
-    With clusters the variance of the share is ``m/(m - 1) sum(e^2) / n^2`` over the summed
-    residuals ``e`` of the ``m`` clusters. The effective n is the number of independent rows with
-    that variance (never more than ``n``); it enters Wilson's formula with Student's quantile of
-    ``m - 1`` degrees. Where all outcomes are equal their dependence can't be seen; then each
-    cluster counts as one row.
+    With clusters the number of rows is that of independent ones with the same uncertainty, and
+    Student's quantile of ``m - 1`` degrees replaces the normal one.
     """
     y = np.asarray(outcomes, dtype=np.float64)
     n, successes = len(y), int(y.sum())
@@ -137,12 +181,7 @@ def proportion(
     if m == 1:
         why = "all rows belong to one cluster, which can't show how clusters differ"
         return Estimate(value=p, n=n, reason=why)
-    effective = float(m)
-    if 0 < successes < n:
-        sums = np.bincount(codes, y - p, m)
-        variance = m / (m - 1) * float(np.sum(sums**2)) / n**2
-        effective = min(float(n), p * (1 - p) / variance) if variance else float(n)
-    z = t_quantile((1 + level) / 2, m - 1)
-    made = wilson(p * effective, effective, level, z=z)
+    rows = _effective_rows(y, codes, m)
+    made = wilson(p * rows, rows, level, z=t_quantile((1 + level) / 2, m - 1))
     named = msgspec.structs.replace(made, method=f"Wilson, {m:,} clusters")
     return Estimate(value=p, n=n, interval=named)

@@ -14,7 +14,6 @@ import msgspec
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import SampleResult
-from jurybox.statistics.bootstrap import DEFAULT, Resampling
 from jurybox.statistics.paired_comparison import PairedComparison, adjusted, compare_paired
 
 Wanted = Literal["higher", "lower", "neither"]
@@ -122,13 +121,13 @@ class DifferenceTests:
         }
 
     def tested(
-        self, resampling: Resampling = DEFAULT, *, clustered: bool
+        self, *, clustered: bool, level: float = 0.95, seed: int = 0
     ) -> tuple[MetricDifference, ...]:
         """Test every metric that both runs have."""
         every = (*self._scores, *_YES_OR_NO, POINTS_OF_B)
         names = [name for name in every if name in self._pairs and self._is_tested(name)]
         compared = adjusted(
-            [self._compare(name, resampling, clustered=clustered) for name in names]
+            [self._compare(name, clustered=clustered, level=level, seed=seed) for name in names]
         )
         return tuple(
             MetricDifference(
@@ -147,7 +146,7 @@ class DifferenceTests:
         pairs = self._pairs[name]
         return name not in _YES_OR_NO or name == _PASSED or any(pairs.a) or any(pairs.b)
 
-    def _compare(self, name: str, resampling: Resampling, *, clustered: bool) -> PairedComparison:
+    def _compare(self, name: str, *, clustered: bool, level: float, seed: int) -> PairedComparison:
         pairs = self._pairs[name]
         clusters = [self._clusters[place] for place in pairs.places] if clustered else None
         return compare_paired(
@@ -155,5 +154,6 @@ class DifferenceTests:
             list(pairs.b),
             binary=name in _YES_OR_NO,
             clusters=clusters,
-            resampling=resampling,
+            level=level,
+            seed=seed,
         )

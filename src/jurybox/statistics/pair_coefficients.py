@@ -23,13 +23,9 @@ the presence of high agreement", British Journal of Mathematical and Statistical
 29-48; K. L. Gwet (2014), "Handbook of Inter-Rater Reliability", 4th edition, chapter 5; K. Pearson
 (1895), Proceedings of the Royal Society 58, 240-242; C. Spearman (1904), "The proof and measurement
 of association between two things", American Journal of Psychology 15, 72-101; M. G. Kendall (1945),
-"The treatment of ties in ranking problems", Biometrika 33, 239-251; E. C. Fieller, H. O. Hartley
-and E. S. Pearson (1957), "Tests for rank correlation coefficients I", Biometrika 44, 470-481; W. R.
-Knight (1966), "A computer method for calculating Kendall's tau with ungrouped data", Journal of the
-American Statistical Association 61, 436-439.
+"The treatment of ties in ranking problems", Biometrika 33, 239-251.
 """
 
-import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
@@ -38,12 +34,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jurybox.statistics.distributions import normal_quantile
-from jurybox.statistics.estimates import Estimate, Interval
 from jurybox.statistics.intervals import Codes, Values
 
-MOST_CELLS: Final = 2_000
-"""With more cells, Kendall's tau is not computed for every draw."""
+MOST_CELLS: Final = 4_000
+"""With more cells there is no Kendall's tau, which compares each with each."""
 
 
 class Cells(msgspec.Struct, frozen=True, kw_only=True):
@@ -234,61 +228,6 @@ def kendall(draws: PairDraws) -> Values:
     alike = np.sum((weights @ signs.astype(np.float64)) * weights, axis=1) / 2
     left, right = ((draws.n**2 - np.sum(each**2, axis=1)) / 2 for each in (draws.left, draws.right))
     return _ratio(alike, left * right, draws)
-
-
-def kendall_of_many(cells: Cells, level: float | None) -> Estimate:
-    """Return tau-b of very many different scores, with the interval of Fieller and others.
-
-    ``atanh(tau)`` has nearly the variance ``0.437 / (n - 4)`` with many items and few equal scores.
-    """
-    tau = tau_b(cells.x[cells.cell_of], cells.y[cells.cell_of])
-    if tau is None or abs(tau) >= 1 or level is None:
-        return Estimate(value=tau, n=cells.n)
-    half = normal_quantile((1 + level) / 2) * math.sqrt(0.437 / (cells.n - 4))
-    low, high = (math.tanh(math.atanh(tau) + side * half) for side in (-1, 1))
-    made = Interval(low=low, high=high, level=level, method="Fieller")
-    return Estimate(value=tau, n=cells.n, interval=made)
-
-
-def tau_b(x: Codes, y: Codes) -> float | None:
-    """Return tau-b by sorting (W. R. Knight, 1966), as ``P - Q = N - X - Y + XY - 2 Q``.
-
-    ``XY`` counts the pairs that are equal for both raters. With the items in order of x, and of y
-    where x is equal, ``Q`` counts the pairs whose y are in the wrong order.
-    """
-    order = np.lexsort((y, x))
-    x, y = x[order], y[order]
-    pairs = len(x) * (len(x) - 1) // 2
-    left, right = pairs - _equal_pairs(x), pairs - _equal_pairs(y)
-    if not left or not right:
-        return None
-    both = _equal_pairs(x * (int(y.max()) + 1) + y)
-    alike = left + right - pairs + both - 2 * _inversions(y)
-    return max(-1.0, min(1.0, alike / math.sqrt(left * right)))
-
-
-def _equal_pairs(codes: Codes) -> int:
-    counts = np.unique(codes, return_counts=True)[1].astype(np.int64)
-    return int(np.sum(counts * (counts - 1) // 2))
-
-
-def _inversions(codes: Codes) -> int:
-    """Count the pairs in descending order, bit by bit from the highest.
-
-    Two codes differ first in one bit. Among those that are equal above it, each zero is behind the
-    ones that it should be before.
-    """
-    found = 0
-    for bit in reversed(range(int(codes.max()).bit_length())):
-        above = codes >> (bit + 1)
-        ones = (codes >> bit) & 1
-        before = np.cumsum(ones)
-        starts = np.flatnonzero(np.diff(above, prepend=-1))
-        group = np.cumsum(np.diff(above, prepend=above[:1]) > 0)
-        within = before - (before - ones)[starts][group]
-        found += int(np.sum(within[ones == 0]))
-        codes = codes[np.argsort(codes >> bit, kind="stable")]
-    return found
 
 
 def _ratio(above: Values, squared: Values, draws: PairDraws) -> Values:

@@ -11,34 +11,40 @@ from typing import Final, Literal
 import msgspec
 import numpy as np
 
-from jurybox.statistics.bootstrap import DEFAULT, Resampling, bca
-from jurybox.statistics.distributions import beta_quantile, normal_quantile, t_quantile
+from jurybox.statistics.distributions import (
+    beta_quantile,
+    binomial_cdf,
+    normal_quantile,
+    normal_tail,
+    t_quantile,
+)
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import Values, codes_of
-from jurybox.statistics.paired_tests import (
-    EffectSize,
-    Significance,
-    cohens_dz,
-    cohens_g,
-    mcnemar,
-    minimal_detectable,
-    odds_ratio,
-    permutation,
-    rank_biserial,
-    wilcoxon,
-)
 
 Direction = Literal["higher", "lower", "undecided"]
 
 POWER: Final = 0.8
 """With which probability the minimal detectable difference would be found."""
 
-# With fewer units BCa covers less often than Student's t: 91% of the time for 50 scores of 1 to 5.
-_FEWEST_DRAWN: Final = 300
-_PIECE: Final = 2_000_000
-# A p value near 5% must be known better than the ends of an interval: 10,000 flips by default.
-_FLIPS_PER_RESAMPLE: Final = 5
+MOST_EXACT_DISCORDANT: Final = 25
+"""McNemar's test counts exactly up to here, and uses the mid-p beyond."""
+
+MOST_ENUMERATED: Final = 18
+"""The permutation test tries all sign flips of this many units; of more, a sample."""
+
+MOST_FLIPPED: Final = 500
+"""Of more units than this, the sum of sign flips is as good as normal."""
+
+_FLIPS: Final = 10_000
 _SMALLEST_P: Final = 0.0001
+_NEAR: Final = 1e-9
+
+
+class Significance(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a test."""
+
+    test: str
+    p_value: float
 
 
 class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,8 +64,6 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     p_value: float | None = None  # 1 where no pair differs
     p_adjusted: float | None = None  # after Holm's correction over several criteria
     test: str | None = None
-    others: tuple[Significance, ...] = ()
-    effects: tuple[EffectSize, ...] = ()
     detectable: float | None = None  # the smallest true difference found with probability 0.8
     verdict: Direction = "undecided"
     reason: str | None = None
@@ -105,11 +109,10 @@ def gather(differences: Values, clusters: Sequence[Hashable] | None) -> Units:
     return Units(sums=sums.astype(np.float64), sizes=np.bincount(codes).astype(np.float64))
 
 
-def mean_interval(units: Units, resampling: Resampling) -> Interval | str:
-    """Return the interval of the mean difference, or why there is none.
+def mean_interval(units: Units, level: float) -> Interval | str:
+    """Return Student's interval of the mean difference, or why there is none.
 
-    From 300 units on by resampling (BCa), below that by Student's t with the units' standard
-    error. Where all units have the same mean difference there is no spread, and two more units are
+    Where all units have the same mean difference there is no spread, and two more units are
     imagined: one that doesn't differ, and one that moved as far the other way. There is none where
     nothing differs: from zero to zero would promise that nothing ever will.
     """
@@ -117,8 +120,7 @@ def mean_interval(units: Units, resampling: Resampling) -> Interval | str:
     if count < 2:  # noqa: PLR2004 - one value has no spread
         return "one independent difference has no spread" if count else "there are no pairs"
     if not units.alike:
-        drawn = _bootstrapped(units, resampling) if count >= _FEWEST_DRAWN else None
-        return drawn or _student(units, resampling.level)
+        return _student(units, level)
     if not units.mean:
         clustered = float(units.sizes.max()) > 1
         return (
@@ -129,7 +131,7 @@ def mean_interval(units: Units, resampling: Resampling) -> Interval | str:
         sums=np.append(units.sums, [0.0, -size * units.mean]),
         sizes=np.append(units.sizes, [size, size]),
     )
-    return _student(more, resampling.level, ", two of them imagined")
+    return _student(more, level, ", two of them imagined")
 
 
 def _student(units: Units, level: float, note: str = "") -> Interval:
@@ -137,21 +139,6 @@ def _student(units: Units, level: float, note: str = "") -> Interval:
     half = t_quantile((1 + level) / 2, count - 1) * units.standard_error
     method = f"Student's t, {count} {units.name}{note}"
     return Interval(low=units.mean - half, high=units.mean + half, level=level, method=method)
-
-
-def _bootstrapped(units: Units, resampling: Resampling) -> Interval | None:
-    """Draw units, and compute the means of many draws at once."""
-    count = len(units.sums)
-    rng = np.random.default_rng(resampling.seed)
-    drawn = np.empty(resampling.resamples)
-    step = max(1, _PIECE // count)
-    for start in range(0, len(drawn), step):
-        chosen = rng.integers(0, count, (min(step, len(drawn) - start), count))
-        sums, sizes = units.sums[chosen].sum(axis=1), units.sizes[chosen].sum(axis=1)
-        drawn[start : start + step] = sums / sizes
-    left_out = (units.sums.sum() - units.sums) / (units.sizes.sum() - units.sizes)
-    unit = "rows" if units.name == "pairs" else "clusters"
-    return bca(units.mean, drawn, left_out, resampling=resampling, unit=unit)
 
 
 def rates_interval(only_a: int, only_b: int, n: int, level: float) -> Interval:
@@ -177,13 +164,15 @@ def compare_paired(
     *,
     binary: bool = False,
     clusters: Sequence[Hashable] | None = None,
-    resampling: Resampling = DEFAULT,
+    level: float = 0.95,
+    seed: int = 0,
 ) -> PairedComparison:
     """Compare one metric of two runs on the same samples, in the same order.
 
-    Scores are tested by permutation of signs, next to Wilcoxon's test; yes-or-no metrics
-    (``binary``, 0 and 1) by McNemar's, with the interval of Bonett and Price. With clusters both
-    are tested by flipping whole clusters, and drawn as whole clusters for the interval.
+    Scores are tested by permutation of signs, with Student's interval; yes-or-no metrics
+    (``binary``, 0 and 1) by McNemar's test, with the interval of Bonett and Price. With clusters
+    both are tested by flipping whole clusters, with Student's interval over clusters. ``seed``
+    draws the flips.
 
     Raises:
         ValueError: they have different lengths, something isn't finite, or isn't 0 or 1.
@@ -198,20 +187,14 @@ def compare_paired(
         return _concluded(PairedComparison(n=0, reason="no sample has the metric in both"))
     units = gather(differences, clusters)
     only_a, only_b = int(np.sum(differences < 0)), int(np.sum(differences > 0))
-    flips = _FLIPS_PER_RESAMPLE * resampling.resamples
-    flipped = permutation(units.sums, resamples=flips, seed=resampling.seed)
     plain = binary and clusters is None
     interval: Interval | str
     if plain:
-        interval = rates_interval(only_a, only_b, n, resampling.level)
-        main, others = mcnemar(only_a, only_b), (flipped,)
+        tested = mcnemar(only_a, only_b)
+        interval = rates_interval(only_a, only_b, n, level)
     else:
-        interval = mean_interval(units, resampling)
-        main, others = flipped, () if clusters is not None else (wilcoxon(differences),)
-    if binary:
-        effects = cohens_g(only_a, only_b), odds_ratio(only_a, only_b)
-    else:
-        effects = cohens_dz(differences), rank_biserial(differences)
+        tested = permutation(units.sums, seed=seed)
+        interval = mean_interval(units, level)
     made = PairedComparison(
         n=n,
         clusters=None if clusters is None else len(units.sums),
@@ -220,14 +203,90 @@ def compare_paired(
         mean_b=float(second.mean()),
         difference=units.mean,
         interval=None if isinstance(interval, str) else interval,
-        p_value=main.p_value,
-        test=main.test,
-        others=others,
-        effects=effects,
-        detectable=_detectable(units, resampling.level, yes_or_no=plain),
+        p_value=tested.p_value,
+        test=tested.test,
+        detectable=_detectable(units, level, yes_or_no=plain),
         reason=interval if isinstance(interval, str) else None,
     )
     return _concluded(made)
+
+
+def mcnemar(only_a: int, only_b: int) -> Significance:
+    """Test whether two yes-or-no metrics differ on the same samples.
+
+    Only the discordant pairs count: ``only_a`` where A alone says yes, ``only_b`` where B alone
+    does. Without a difference either is as likely, so with ``n`` of them
+    ``p = min(1, 2 P(X <= min(only_a, only_b)))``, X binomial with n and 1/2. Up to 25 discordant
+    pairs this exact value is given. It is too careful (its true level is below its nominal one),
+    so beyond that half the probability of the observed split is taken off on either side: the
+    mid-p, ``2 P(X <= k) - P(X = k)``.
+
+    Reference: Q. McNemar (1947), "Note on the sampling error of the difference between correlated
+    proportions or percentages", Psychometrika 12, 153-157; M. W. Fagerland, S. Lydersen and
+    P. Laake (2013), "The McNemar test for binary matched-pairs data: mid-p and asymptotic are
+    better than exact conditional", BMC Medical Research Methodology 13, 91.
+    """
+    n = only_a + only_b
+    exact = n <= MOST_EXACT_DISCORDANT
+    kind = "exact" if exact else "mid-p"
+    p = mcnemar_p(only_a, only_b, exact=exact)
+    return Significance(test=f"McNemar, {kind}", p_value=p)
+
+
+def mcnemar_p(only_a: int, only_b: int, *, exact: bool) -> float:
+    """Return McNemar's p value, exact or mid-p."""
+    n, fewer = only_a + only_b, min(only_a, only_b)
+    if exact:
+        return min(1.0, 2 * binomial_cdf(fewer, n, 0.5))
+    here = binomial_cdf(fewer, n, 0.5) - binomial_cdf(fewer - 1, n, 0.5)
+    return min(1.0, 2 * binomial_cdf(fewer, n, 0.5) - here)
+
+
+def permutation(units: Values, *, seed: int = 0) -> Significance:
+    """Test whether differences sum to zero but for chance, by flipping their signs.
+
+    If the runs don't differ, each unit's difference is as likely to have the other sign; p is the
+    share of all sign flips whose absolute sum is at least the one seen. A unit is a pair, or the
+    sum over a whole cluster, which flips as one because its pairs are not independent. Up to 18
+    units that differ, all ``2^n`` flips are tried. Of more, 10,000 are drawn, and the data
+    themselves count as one more: ``p = (1 + as extreme) / 10,001``, never zero. Of more than 500,
+    the sum of the flips is as good as normal, with the variance ``sum(unit^2)``.
+
+    Reference: R. A. Fisher (1935), "The Design of Experiments", section 21; B. Phipson and
+    G. K. Smyth (2010), "Permutation p-values should never be zero", Statistical Applications in
+    Genetics and Molecular Biology 9, 39.
+    """
+    moved = np.abs(units[units != 0])
+    seen = abs(float(units.sum()))
+    bound = seen - _NEAR * float(moved.sum())
+    if len(moved) <= MOST_ENUMERATED:
+        sums = np.zeros(1)
+        for value in moved.tolist():
+            sums = np.concatenate([sums - value, sums + value])
+        p, how = float(np.mean(np.abs(sums) >= bound)), "exact"
+    elif len(moved) <= MOST_FLIPPED:
+        flips = np.random.default_rng(seed).integers(0, 2, (_FLIPS, len(moved)), dtype=np.int8)
+        sums = (2.0 * flips - 1) @ moved
+        extreme = int(np.sum(np.abs(sums) >= bound))
+        p, how = (1 + extreme) / (1 + _FLIPS), f"{_FLIPS:,} sign flips"
+    else:
+        p, how = 2 * normal_tail(seen / float(np.sqrt(np.sum(moved**2)))), "normal approximation"
+    return Significance(test=f"paired permutation, {how}", p_value=p)
+
+
+def minimal_detectable(
+    standard_error: float, degrees: int, *, level: float = 0.95, power: float = 0.8
+) -> float:
+    """Return the smallest true difference that would be found with probability ``power``.
+
+    ``(t(1 - (1 - level) / 2) + t(power)) * SE``, both quantiles of Student's t with the degrees
+    of freedom that the standard error has: pairs (or clusters) less one.
+
+    Reference: H. S. Bloom (1995), "Minimum detectable effects: a simple way to report the
+    statistical power of experimental designs", Evaluation Review 19, 547-556.
+    """
+    certain = t_quantile((1 + level) / 2, degrees)
+    return (certain + t_quantile(power, degrees)) * standard_error
 
 
 def _check(

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-import numpy as np
 
 from jurybox.statistics.bias_metric import (
     BiasMetric,
@@ -15,10 +14,8 @@ from jurybox.statistics.bias_metric import (
     side_of,
     unmeasured,
 )
-from jurybox.statistics.bootstrap import Resampling
 from jurybox.statistics.estimates import Estimate, Interval
 from jurybox.statistics.intervals import mean_of, proportion
-from jurybox.statistics.paired_comparison import gather, mean_interval
 
 STABILITY_METRICS: Final = ("change", "changed", "largest")
 """The mean change, the share of scores that changed, and the largest change."""
@@ -38,7 +35,7 @@ class Alteration(msgspec.Struct, frozen=True, kw_only=True):
 def changes(
     before: Sequence[float], after: Sequence[float], alteration: Alteration, *, level: float = 0.95
 ) -> tuple[BiasMetric, BiasMetric, BiasMetric]:
-    """Return the mean change with Student's interval, the share that changed, the largest change.
+    """Return the mean change, the share that changed, and the largest change.
 
     Scores are shares of the judge's scale, one row per sample. The largest change is the one
     furthest from zero, with its sign.
@@ -50,7 +47,7 @@ def changes(
         why = "no sample was scored both before and after"
         one, two, three = (unmeasured(name, why) for name in names)
         return one, two, three
-    mean = _mean(apart, level)
+    mean = mean_of(apart, ends=(-1.0, 1.0), level=level)
     moved = [abs(each) > _ROUNDING for each in apart]
     share = proportion(moved, level=level)
     largest = Estimate(value=max(apart, key=abs), n=n, reason="an extreme has no interval")
@@ -72,17 +69,6 @@ def changes(
         measured(names[1], share, n, f"{start} {shown} of the scores change."),
         measured(names[2], largest, n, f"{start} the largest change is {most}."),
     )
-
-
-def _mean(apart: Sequence[float], level: float) -> Estimate:
-    """Return the mean change; changes that are all equal have an interval too, if a wider one."""
-    mean = mean_of(apart, level=level)
-    if mean.interval is not None or not mean.value:
-        return mean
-    made = mean_interval(gather(np.array(apart), None), Resampling(level=level))
-    if isinstance(made, str):
-        return mean
-    return msgspec.structs.replace(mean, interval=made, reason=None)
 
 
 def _verdict(interval: Interval | None, *, harmless: bool) -> str:

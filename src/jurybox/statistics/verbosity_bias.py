@@ -5,7 +5,6 @@ American Journal of Psychology 15, 72-101; M. G. Kendall (1942), "Partial rank c
 Biometrika 32, 277-283.
 """
 
-import math
 from collections.abc import Hashable, Sequence
 from typing import Final
 
@@ -20,19 +19,14 @@ from jurybox.statistics.bias_metric import (
     too_few,
     unmeasured,
 )
-from jurybox.statistics.bootstrap import DEFAULT, Resampling, bca
 from jurybox.statistics.cluster_regression import coefficient
 from jurybox.statistics.estimates import Estimate
 from jurybox.statistics.intervals import Codes, Values, codes_of
+from jurybox.statistics.jackknife import Patterns, estimates_of
 from jurybox.statistics.pair_bias import ResponseKind
 from jurybox.statistics.pair_coefficients import margins
 
 _ROUNDING: Final = 1e-12
-# Two thousand draws of 100,000 rows take a minute, and their interval is narrow anyway.
-_MOST_ROWS: Final = 20_000_000
-_FEWEST_DRAWS: Final = 400
-_MOST_LEFT_OUT: Final = 500
-_PIECE: Final = 200_000
 
 
 def rank_correlation(
@@ -41,50 +35,29 @@ def rank_correlation(
     clusters: Sequence[Hashable],
     *,
     given: Sequence[float] | Values | None = None,
-    resampling: Resampling = DEFAULT,
+    level: float = 0.95,
 ) -> Estimate:
-    """Return Spearman's correlation of two columns, with the BCa interval over whole clusters.
+    """Return Spearman's correlation of two columns, with its interval over clusters.
 
     With a third column it is the partial correlation of the ranks,
     ``(r_xy - r_xz r_yz) / sqrt((1 - r_xz^2)(1 - r_yz^2))``: how the two go together where the third
-    is equal. Equal values share the mean of their ranks, in every draw anew.
+    is equal. Equal values share the mean of their ranks.
     """
     columns = [
         np.unique(np.asarray(each, dtype=np.float64), return_inverse=True)[1].astype(np.intp)
         for each in ((x, y) if given is None else (x, y, given))
     ]
     n = len(columns[0])
-    codes, m = codes_of(clusters, n)
-    value = float(_correlations(columns, np.ones((1, n)))[0]) if n else math.nan
-    if math.isnan(value):
-        return Estimate(value=None, n=n, reason="one of the two doesn't vary")
-    draws = min(resampling.resamples, max(_FEWEST_DRAWS, _MOST_ROWS // n))
-    used = msgspec.structs.replace(resampling, resamples=draws)
-    rng = np.random.default_rng(used.seed)
-    groups = min(m, _MOST_LEFT_OUT)
-    step = max(1, _PIECE // n)
-    drawn = [
-        _correlations(columns, _drawn(rng, min(step, draws - at), m)[:, codes])
-        for at in range(0, draws, step)
-    ]
-    left_out = [
-        _correlations(columns, _without(codes % groups, range(at, min(at + step, groups))))
-        for at in range(0, groups, step)
-    ]
-    interval = bca(
-        value, np.concatenate(drawn), np.concatenate(left_out), resampling=used, unit="clusters"
+    if not n:
+        return Estimate(value=None, n=0, reason="there are no values")
+    rows = Patterns(pattern_of=np.arange(n), count=n, informative=n, clusters=clusters, width=4 * n)
+    found = estimates_of(
+        lambda weights: {"": _correlations(columns, weights)},
+        rows,
+        lambda _: "one of the two doesn't vary",
+        level,
     )
-    reason = None if interval is not None else "it doesn't vary enough for an interval"
-    return Estimate(value=value, n=n, interval=interval, reason=reason)
-
-
-def _drawn(rng: np.random.Generator, draws: int, m: int) -> Values:
-    """Return how often each cluster is drawn, one row per draw."""
-    return margins(rng.integers(0, m, (draws, m)), m, np.ones((draws, m)))
-
-
-def _without(groups: Codes, left_out: range) -> Values:
-    return (groups != np.array(left_out)[:, None]).astype(np.float64)
+    return found[""]
 
 
 def _correlations(columns: Sequence[Codes], weights: Values) -> Values:
@@ -131,7 +104,7 @@ def score_by_length(
     words: Sequence[int],
     samples: Sequence[Hashable],
     *,
-    resampling: Resampling = DEFAULT,
+    level: float = 0.95,
 ) -> tuple[BiasMetric, BiasMetric]:
     """Return how scores go with length: the rank correlation, and the change per 100 words.
 
@@ -139,7 +112,7 @@ def score_by_length(
     """
     n, m = len(scores), codes_of(samples, len(scores))[1]
     why = too_few(m, "a score")
-    found = None if why else rank_correlation(scores, words, samples, resampling=resampling)
+    found = None if why else rank_correlation(scores, words, samples, level=level)
     if found is None or found.value is None:
         what = "score" if len(set(scores)) == 1 else "length"
         why = why or f"all responses have the same {what}"
@@ -155,7 +128,7 @@ def score_by_length(
         below="longer responses get lower scores",
     )
     sentence = f"Score and length correlate by {number(found.value, found.interval)}: {verdict}."
-    slope = _slope(SLOPE, scores, words, samples, resampling.level)
+    slope = _slope(SLOPE, scores, words, samples, level)
     return measured(CORRELATION, found, m, sentence), slope
 
 
@@ -165,7 +138,7 @@ def score_by_length_given_gold(
     gold: Sequence[float],
     samples: Sequence[Hashable],
     *,
-    resampling: Resampling = DEFAULT,
+    level: float = 0.95,
 ) -> tuple[BiasMetric, BiasMetric]:
     """Return how scores go with length at equal quality, as people see it.
 
@@ -179,7 +152,7 @@ def score_by_length_given_gold(
             unmeasured(GIVEN_GOLD, why, n=n, samples=m),
             unmeasured(SLOPE_GIVEN_GOLD, why, n=n, samples=m),
         )
-    found = rank_correlation(scores, words, samples, given=gold, resampling=resampling)
+    found = rank_correlation(scores, words, samples, given=gold, level=level)
     if found.value is None:
         partial = unmeasured(GIVEN_GOLD, _NO_VARIATION, n=n, samples=m)
     else:
@@ -194,7 +167,7 @@ def score_by_length_given_gold(
         sentence = f"At equal scores by people, score and length correlate by {shown}: {verdict}."
         partial = measured(GIVEN_GOLD, found, m, sentence)
     apart = [one - other for one, other in zip(scores, gold, strict=True)]
-    return partial, _slope(SLOPE_GIVEN_GOLD, apart, words, samples, resampling.level)
+    return partial, _slope(SLOPE_GIVEN_GOLD, apart, words, samples, level)
 
 
 def _slope(

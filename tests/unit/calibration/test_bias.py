@@ -9,9 +9,6 @@ from jurybox.calibration.observations import (
 )
 from jurybox.judging.formats.reply_format import Side
 from jurybox.statistics.bias_metric import BiasMetric
-from jurybox.statistics.bootstrap import Resampling
-
-FEW = Resampling(resamples=100)
 
 
 def _figures(biases: tuple[Bias, ...]) -> dict[str, BiasMetric]:
@@ -33,7 +30,7 @@ def _vote(at: int, winner: Side, **changes: object) -> ObservedVote:
 
 
 def test_a_run_without_anything_tells_nothing_and_says_so() -> None:
-    figures = _figures(measure(Observations(criteria=("right",)), FEW))
+    figures = _figures(measure(Observations(criteria=("right",))))
     assert {figure.value for figure in figures.values()} == {None}
     assert all(figure.reason for figure in figures.values())
     assert figures["position.flips.right"].reason == "the run compares no pairs"
@@ -46,15 +43,15 @@ def test_names_of_figures_are_unique_and_the_same_whatever_is_seen() -> None:
         Observations(criteria=("right",)),
         Observations(criteria=("right",), scored=scored, voted=[_vote(i, "A") for i in range(20)]),
     )
-    names = [figure.name for bias in measure(empty, FEW) for figure in bias.figures]
+    names = [figure.name for bias in measure(empty) for figure in bias.figures]
     assert len(names) == len(set(names))
-    assert names == [figure.name for bias in measure(full, FEW) for figure in bias.figures]
+    assert names == [figure.name for bias in measure(full) for figure in bias.figures]
 
 
 def test_pairs_tell_of_length_and_family_beside_people() -> None:
     makers = ("gpt", "claude")
     voted = [_vote(i, "A" if i % 4 else "B", makers=makers, gold="tie") for i in range(40)]
-    figures = _figures(measure(Observations(voted=voted), FEW))
+    figures = _figures(measure(Observations(voted=voted)))
     assert figures["self_preference.own_win_rate"].value == 0.75
     assert figures["self_preference.own_win_excess"].value == 0.25
     assert figures["verbosity.longer_win_rate"].value == 0.25
@@ -68,13 +65,13 @@ def test_one_family_cant_be_preferred_to_itself() -> None:
         GradedResponse(sample=f"s{i}", score=i % 5 / 4, judge="gpt", maker="gpt") for i in range(20)
     ]
     scored = [ScoredResponse(sample=f"s{i}", score=i % 5 / 4, words=i, marks=0) for i in range(20)]
-    figures = _figures(measure(Observations(voted=voted, graded=graded, scored=scored), FEW))
+    figures = _figures(measure(Observations(voted=voted, graded=graded, scored=scored)))
     for name in ("self_preference.score_difference", "self_preference.own_win_rate"):
         assert figures[name].reason == "all responses come from one family (`gpt`)"
 
 
 def test_responses_of_unknown_makers_tell_nothing_of_families() -> None:
-    figures = _figures(measure(Observations(voted=[_vote(i, "A") for i in range(20)]), FEW))
+    figures = _figures(measure(Observations(voted=[_vote(i, "A") for i in range(20)])))
     assert "which models made the responses" in (
         figures["self_preference.own_win_rate"].reason or ""
     )

@@ -6,7 +6,7 @@ import pytest
 
 from answers import case, cases, pair, rubric
 from jurybox.calibration.calibration_record import CriterionAgreement
-from jurybox.calibration.judge_comparison import Options, clusters_of, compare, confusion_of
+from jurybox.calibration.judge_comparison import clusters_of, compare, confusion_of
 from jurybox.rubric import Scale
 
 RUBRIC = rubric()
@@ -204,7 +204,7 @@ def test_the_overall_score_can_be_held_against_people_too() -> None:
         )
         for n in range(20)
     ]
-    found = only(compare(made, RUBRIC, Options(intervals=False)))
+    found = only(compare(made, RUBRIC))
     assert found.criterion == "overall"
     assert found.exact.value is None
     assert found.exact.reason is not None

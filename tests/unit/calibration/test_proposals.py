@@ -14,7 +14,7 @@ LEVELS = RUBRIC.criteria[0].levels
 
 
 def proposed(made: Sequence[GoldCase], tried: Sequence[str] = ()) -> Proposal | None:
-    return propose(RUBRIC, made, compare(made, RUBRIC, Options(intervals=False)), frozenset(tried))
+    return propose(RUBRIC, made, compare(made, RUBRIC, Options()), frozenset(tried))
 
 
 def all_of(made: Sequence[GoldCase]) -> list[Proposal]:
@@ -109,7 +109,7 @@ def test_what_was_tried_is_not_proposed_again() -> None:
 
 
 def for_narrow(made: Sequence[GoldCase], start: Rubric = RUBRIC) -> list[Proposal]:
-    figures = compare(made, start, Options(intervals=False))
+    figures = compare(made, start, Options())
     found: list[Proposal] = []
     while (
         each := propose(start, made, figures, frozenset(one.key for one in found), narrow=True)

@@ -22,7 +22,6 @@ from jurybox.calibration.tuning_loop import (
 )
 from jurybox.judging.prompts import rubric_text
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.statistics.bootstrap import Resampling
 
 SIZES: dict[Part, int] = {"tune": 30, "select": 30, "report": 30}
 PLACES: dict[Part, int] = {"tune": 0, "select": 100, "report": 200}
@@ -153,7 +152,7 @@ def test_a_gain_that_could_be_chance_is_refused() -> None:
 
 def test_a_gain_that_only_the_interval_believes_in_says_why_it_is_refused() -> None:
     before = [case(n, 3, 2 if n < 5 else 3) for n in range(40)]
-    gain = gain_of(before, [case(n, 3, 3) for n in range(40)], rubric(), Resampling())
+    gain = gain_of(before, [case(n, 3, 3) for n in range(40)], rubric(), level=0.95, seed=0)
     assert gain.interval is not None
     assert gain.interval.high < 0
     assert not gain.clear

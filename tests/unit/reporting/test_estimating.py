@@ -185,8 +185,8 @@ def test_where_every_sample_has_a_label_it_is_people_s_own_figure_of_all_of_them
 
 def test_no_interval_goes_beyond_the_scale(run: object) -> None:
     mean = found(run, gold=labelled(1, 2))["accuracy_score"].mean
-    assert (mean.human.interval.low, mean.human.interval.high) == (0, 2)
-    assert mean.human.interval.method.endswith(", cut at the ends of the scale")
+    assert 0 <= mean.human.interval.low < 0.1
+    assert 1.9 < mean.human.interval.high <= 2
 
 
 def test_a_figure_that_more_than_one_in_ten_drawn_samples_lack_isnt_corrected(run: object) -> None:

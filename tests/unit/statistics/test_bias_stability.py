@@ -3,21 +3,19 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
+from jurybox.statistics.intervals import mean_of
 from jurybox.statistics.stability import Alteration, changes
 
 FLATTERY = Alteration(name="injection.flattery", what="flattery behind it", harmless=False)
 ORDER = Alteration(name="stability.criteria_order", what="another order", harmless=True)
 
 
-def test_the_mean_change_has_students_interval_and_the_largest_its_sign() -> None:
+def test_the_mean_change_has_an_interval_on_its_scale_and_the_largest_its_sign() -> None:
     before, after = [0.5, 0.5, 0.5, 0.75], [1.0, 0.75, 0.5, 0.5]
     mean, share, largest = changes(before, after, FLATTERY)
-    other = stats.ttest_1samp([0.5, 0.25, 0, -0.25], 0).confidence_interval()
     assert mean.value == 0.125
-    assert mean.interval is not None
-    assert (mean.interval.low, mean.interval.high) == pytest.approx(tuple(other), abs=1e-9)
+    assert mean.interval == mean_of([0.5, 0.25, 0, -0.25], ends=(-1, 1)).interval
     assert share.value == 0.75
     assert largest.value == 0.5
     assert [each.name for each in (mean, share, largest)] == [
@@ -41,8 +39,8 @@ def test_a_harmless_change_that_moves_scores_shouldnt() -> None:
 def test_a_judge_that_isnt_moved_is_told_so_with_what_that_is_worth() -> None:
     mean, share, largest = changes([0.3] * 10, [0.1 + 0.2] * 10, FLATTERY)
     assert (mean.value, share.value, largest.value) == (0, 0, 0)
-    assert mean.interval is None
-    assert mean.reason is not None
+    assert mean.interval is not None
+    assert mean.interval.low < 0 < mean.interval.high
     assert share.interval is not None
     assert mean.sentence == (
         "With flattery behind it, no score of 10 samples changes (at most 28% would)."

@@ -6,7 +6,7 @@ import statsmodels.api as sm
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from jurybox.statistics.intervals import mean_of, proportion, wilson
+from jurybox.statistics.intervals import bounded_mean, mean_of, proportion, wilson
 
 
 def test_the_interval_is_students() -> None:
@@ -144,3 +144,30 @@ def test_clustered_intervals_of_shares_cover_as_often_as_they_say(p: float) -> N
         assert made is not None
         hits += made.low <= p <= made.high
     assert 0.93 <= hits / trials <= 0.97
+
+
+@pytest.mark.parametrize(("yes", "n"), [(0, 20), (1, 20), (13, 50), (200, 200)])
+def test_the_bounded_mean_of_yes_and_no_is_jeffreys_interval(yes: int, n: int) -> None:
+    """With as many degrees of freedom as make Student's t normal."""
+    share = yes / n
+    made = bounded_mean(share, share * (1 - share), n, (0.0, 1.0), degrees=1e9)
+    low, high = stats.beta.ppf([0.025, 0.975], yes + 0.5, n - yes + 0.5)
+    assert made.low == pytest.approx(min(low, share), abs=1e-7)
+    assert made.high == pytest.approx(max(high, share), abs=1e-7)
+
+
+def test_a_bounded_mean_in_the_middle_of_many_values_is_nearly_students() -> None:
+    x = np.random.default_rng(3).integers(1, 6, 400).astype(float)
+    bounded, students = (mean_of(x, ends=ends).interval for ends in ((1.0, 5.0), None))
+    assert bounded is not None
+    assert students is not None
+    assert bounded.low == pytest.approx(students.low, abs=0.002)
+    assert bounded.high == pytest.approx(students.high, abs=0.002)
+
+
+def test_equal_values_at_the_end_of_a_scale_leave_room_for_others() -> None:
+    made = mean_of([5.0] * 20, ends=(1.0, 5.0)).interval
+    assert made is not None
+    assert made.high == 5
+    # Of twenty values, one in ten could be lower.
+    assert 4.3 < made.low < 4.6

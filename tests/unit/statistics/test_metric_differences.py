@@ -4,15 +4,12 @@ import numpy as np
 import pytest
 
 from jurybox.scoring.sample_result import SampleResult
-from jurybox.statistics.bootstrap import Resampling
 from jurybox.statistics.metric_differences import (
     DifferenceTests,
     MetricDifference,
     comparable_scores,
 )
 from jurybox.wiring import load_rubric
-
-QUICK = Resampling(resamples=200)
 
 
 def result(clarity: float | None = None, tone: float | None = None, **more: object) -> SampleResult:
@@ -25,7 +22,7 @@ def differences(
     testing = DifferenceTests(("clarity", "tone", "judge_score"))
     for place, (one, other) in enumerate(pairs):
         testing.add(one, other, place if clusters is None else clusters[place])
-    found = testing.tested(QUICK, clustered=clusters is not None)
+    found = testing.tested(clustered=clusters is not None)
     return {each.figure: each for each in found}
 
 

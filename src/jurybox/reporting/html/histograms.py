@@ -20,7 +20,7 @@ from jurybox.scoring.summary import Conclusion
 from jurybox.scoring.tally import JUDGE_SCORE
 from jurybox.statistics.distributions import t_quantile
 from jurybox.statistics.estimates import Interval
-from jurybox.statistics.intervals import wilson
+from jurybox.statistics.intervals import bounded_mean, wilson
 
 UNITS: Final = {"latency_e2e_ms": "ms", "total_tokens": "tokens"}
 """What the measures of a sample are counted in."""
@@ -186,22 +186,19 @@ class RunMetrics:
 
 
 def mean_interval(spread: FigureSpread, axis: Axis) -> tuple[Interval | None, str | None]:
-    """Return Student's interval of a mean, ``mean -+ t * sd / sqrt(n)``, or why there is none.
-
-    A mean can't lie beyond its scale, so the interval ends there: what is cut off held nothing.
-    """
+    """Return the interval of a mean on its scale, else Student's; or why there is none."""
     n, sd = spread.independent, spread.sd
     if n < _TWO:
         return None, "one sample can't show how samples vary"
     if sd is None:
         return None, "the values are too large"
+    if axis.bounded:
+        variance, ends = sd**2 * (n - 1) / n, (axis.low, axis.high)
+        return bounded_mean(spread.mean, variance, n, ends, degrees=n - 1, level=LEVEL), None
     if sd == 0:
         return None, "all values are the same, so they don't show how values vary"
     half = t_quantile((1 + LEVEL) / 2, n - 1) * sd / n**0.5
-    low, high = spread.mean - half, spread.mean + half
-    if axis.bounded:
-        low, high = max(low, axis.low), min(high, axis.high)
-    return Interval(low=low, high=high, level=LEVEL, method="t"), None
+    return Interval(low=spread.mean - half, high=spread.mean + half, level=LEVEL, method="t"), None
 
 
 MOST_BINS: Final = 21

@@ -10,7 +10,9 @@ from jurybox.reporting.attention import gather
 from jurybox.reporting.html.histograms import WHOLE, Axis, mean_interval
 from jurybox.reporting.html.sample_panels import cards, independence
 from jurybox.scoring.spread import FigureSpread
-from jurybox.statistics.intervals import wilson
+from jurybox.statistics.intervals import mean_of, wilson
+
+FREE = Axis(low=0.0, high=1.0, bounded=False)
 
 
 def spread(values: list[float]) -> FigureSpread:
@@ -18,20 +20,20 @@ def spread(values: list[float]) -> FigureSpread:
     return FigureSpread(n=n, mean=fmean(values), sd=sd, independent=n, bins=())
 
 
-def test_a_mean_has_students_interval() -> None:
+def test_a_mean_without_a_scale_has_students_interval() -> None:
     values = [0.1, 0.4, 0.5, 0.9, 0.3]
-    interval, reason = mean_interval(spread(values), WHOLE)
+    interval, reason = mean_interval(spread(values), FREE)
     low, high = stats.t.interval(0.95, 4, loc=0.44, scale=stats.sem(values))
     assert (interval.low, interval.high) == (pytest.approx(low), pytest.approx(high))
     assert reason is None
 
 
-def test_an_interval_ends_where_its_scale_does() -> None:
-    interval, _ = mean_interval(spread([0.0, 1.0, 1.0]), WHOLE)
-    assert (interval.low, interval.high) == (0.0, 1.0)
-    free = Axis(low=0.0, high=1.0, bounded=False)
-    interval, _ = mean_interval(spread([0.0, 1.0, 1.0]), free)
-    assert interval.high > 1
+@pytest.mark.parametrize("values", [[0.0, 1.0, 1.0], [0.9, 1.0, 1.0, 0.95], [1.0] * 20])
+def test_the_interval_of_a_mean_is_that_of_its_scale(values: list[float]) -> None:
+    interval, _ = mean_interval(spread(values), WHOLE)
+    expected = mean_of(values, ends=(0.0, 1.0)).interval
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
+    assert 0 < interval.low < interval.high <= 1
 
 
 @pytest.mark.parametrize(
@@ -41,7 +43,7 @@ def test_an_interval_ends_where_its_scale_does() -> None:
 def test_without_a_spread_there_is_a_reason_in_place_of_an_interval(
     values: list[float], why: str
 ) -> None:
-    interval, reason = mean_interval(spread(values), WHOLE)
+    interval, reason = mean_interval(spread(values), FREE)
     assert interval is None
     assert reason.startswith(why)
 
@@ -56,9 +58,8 @@ def test_every_figure_has_its_n_and_an_interval_or_a_reason(made: Callable, page
     assert known["accuracy_mean"].n == 3
     assert known["faithfulness_mean"].n == 2
     # Mute and late have no score for it, good 2, poor 1.
-    low, high = stats.t.interval(0.95, 1, loc=1.5, scale=stats.sem([2, 1]))
-    assert known["faithfulness_score_mean"].interval.low == max(low, 0)
-    assert known["faithfulness_score_mean"].interval.high == min(high, 2)
+    expected = mean_of([2, 1], ends=(0, 2)).interval
+    assert known["faithfulness_score_mean"].interval == expected
     rate = known["pass_rate"]
     assert rate.value == 0.25
     assert rate.interval == wilson(1, 4)
@@ -75,8 +76,9 @@ def test_repeats_of_a_sample_count_once_in_intervals(made: Callable, page: Calla
     assert known["pass_rate"].interval == wilson(1, 4)
     accuracy = next(row.mean for row in shown.criteria if row.id == "accuracy_score")
     assert accuracy.n == 9
-    assert accuracy.interval.high == min(
-        2, stats.t.interval(0.95, 2, 2 / 3, stats.sem([2, 0, 0]))[1]
+    expected = mean_of([2, 0, 0], ends=(0, 2)).interval
+    assert (accuracy.interval.low, accuracy.interval.high) == pytest.approx(
+        (expected.low, expected.high)
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from jurybox.reporting.html.people import people_of
 
-ENDS = {"low": -0.2, "high": 0.6, "level": 0.95, "method": "BCa bootstrap, 1,000 resamples"}
+ENDS = {"low": -0.2, "high": 0.6, "level": 0.95, "method": "jackknife, 40 items"}
 TONE = {
     "criterion": "tone",
     "n": 12,
