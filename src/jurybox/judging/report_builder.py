@@ -1,7 +1,6 @@
 """From the votes on one sample to its report."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, partial
 from itertools import islice
 from typing import TypeVar
 
@@ -22,9 +21,9 @@ from jurybox.judging.formats.reply_format import Remarks, Scores, Side
 from jurybox.judging.formats.reply_text import spoken
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.protocol import Judging, Panel, Seat, independent
-from jurybox.judging.safety import LONGEST_QUOTE, SafetyFinding, concerns, scan
+from jurybox.judging.safety import LONGEST_QUOTE, SafetyFinding, concerns, harmless, scan
 from jurybox.rubric.rubric_model import Criterion, weighted_mean
-from jurybox.sample import Response, Sample, added_usage
+from jurybox.sample import Sample, added_usage
 
 # A report with more findings says nothing more.
 _MOST = 100
@@ -286,34 +285,39 @@ def _safety(
     judging: Judging, sample: Sample, outcomes: Sequence[_Outcome]
 ) -> tuple[_Findings, _Findings]:
     """Return what is dangerous in the judges' words, and what is in the responses."""
-    responses = [sample.response, *([] if sample.response_b is None else [sample.response_b])]
+    responses = [each.text for each in (sample.response, sample.response_b) if each is not None]
+    # Each text once: the same words may stand for every item of a checklist.
+    said = dict.fromkeys(
+        [text for each in outcomes for reply in each.replies for text in spoken(reply.text)]
+    )
+    quiet = harmless([*responses, *said])
     return (
-        tuple(islice(_safety_findings(outcomes), _MOST)),
-        tuple(islice((found for each in responses for found in _found(judging, each)), _MOST)),
+        tuple(islice(_said_findings(outcomes, quiet=quiet), _MOST)),
+        tuple(islice(_response_findings(judging, responses, quiet=quiet), _MOST)),
     )
 
 
-def _found(judging: Judging, response: Response) -> Iterator[SafetyFinding]:
-    """Yield the dangers in a response, and its lines that forge those of the judge prompt."""
-    yield from scan(response.text)
+def _response_findings(
+    judging: Judging, responses: Iterable[str], *, quiet: bool
+) -> Iterator[SafetyFinding]:
+    """Yield the dangers in responses, and their lines that forge those of the judge prompt."""
     template = judging.rubric.template
-    for line in () if template is None else template.forged(response.text):
-        start, end = line.span()
-        quote = line[0][:LONGEST_QUOTE].strip()
-        yield SafetyFinding(category=FORGED_PROMPT, quote=quote, start=start, end=end)
+    for text in responses:
+        yield from () if quiet else scan(text)
+        for line in () if template is None else template.forged(text):
+            start, end = line.span()
+            quote = line[0][:LONGEST_QUOTE].strip()
+            yield SafetyFinding(category=FORGED_PROMPT, quote=quote, start=start, end=end)
 
 
-def _safety_findings(outcomes: Iterable[_Outcome]) -> Iterator[SafetyFinding]:
+def _said_findings(outcomes: Iterable[_Outcome], *, quiet: bool) -> Iterator[SafetyFinding]:
     """Yield what the judges' words say, each thing once; an invalid reply counts too."""
-    scanned = cache(partial(scan, judge=True))  # several votes may say the same
     seen: set[tuple[str, str]] = set()
     for outcome in outcomes:
-        found = [
-            finding
-            for reply in outcome.replies
-            for text in spoken(reply.text)
-            for finding in scanned(text)
-        ]
+        found: list[SafetyFinding] = []
+        for reply in () if quiet else outcome.replies:
+            for text in dict.fromkeys(spoken(reply.text)):
+                found += scan(text, judge=True)
         for remarks in outcome.remarks:
             found += concerns(remarks.safety_concerns)
         for finding in found:

@@ -14,7 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.judging.safety import LONGEST_QUOTE, SafetyFinding, categories, concerns, scan
+from jurybox.judging.safety import (
+    LONGEST_QUOTE,
+    SafetyFinding,
+    categories,
+    concerns,
+    harmless,
+    scan,
+)
 from jurybox.judging.safety.scanner import SHAPES, Scanner, SecretShape, personal_data
 
 SOURCE = files("jurybox.judging.safety").joinpath("phrases.yaml").read_text("utf-8")
@@ -542,6 +549,11 @@ def test_nothing_is_overlooked_in_a_golden_reply(path: Path) -> None:
 @given(TEXTS | st.text(st.characters(categories=["L", "N", "P", "Z", "Cf", "Cs"])))
 def test_nothing_is_overlooked_in_any_text(text: str) -> None:
     assert_nothing_is_overlooked(text)
+
+
+@given(st.lists(st.sampled_from(EVERY_TEXT) | TEXTS, max_size=4))
+def test_one_look_at_several_texts_overlooks_nothing(texts: list[str]) -> None:
+    assert not harmless(texts) or not any(scan(text, judge=True) for text in texts)
 
 
 # What a text may suffer in one place: a letter more or less, a disguise, another case or script.

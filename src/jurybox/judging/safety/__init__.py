@@ -9,6 +9,7 @@ from jurybox.judging.safety.scanner import (
     SafetyFinding,
     categories,
     concerns,
+    harmless,
     scan,
 )
 
@@ -18,5 +19,6 @@ __all__ = [
     "SafetyFinding",
     "categories",
     "concerns",
+    "harmless",
     "scan",
 ]

@@ -137,29 +137,32 @@ class Prefilter:
         known: dict[str, _Needs] = {}
         for name, part in parts.items():
             known[f"<{name}>"] = _NeedsReader(part, known).choice()
-        self._by_word: dict[str, list[tuple[Entries, list[Words]]]] = {}
-        self._always: set[Entries] = set()
-        for entries in tables:
-            for need in (
-                each for entry in entries for each in _NeedsReader(entry, known).sequences()
-            ):
-                if not need.all:
-                    self._always.add(entries)
-                for word in _rarest(need.all):
-                    self._by_word.setdefault(word, []).append((entries, need.all))
-        needs = (words for each in self._by_word.values() for _, needed in each for words in needed)
-        self._words = sorted(frozenset[str]().union(*needs))
-        self._automaton = BytesAhoCorasick([word.encode() for word in self._words])
+        needs = [
+            (entries, need.all)
+            for entries in tables
+            for entry in entries
+            for need in _NeedsReader(entry, known).sequences()
+        ]
+        words = sorted(frozenset[str]().union(*(each for _, needed in needs for each in needed)))
+        self._automaton = BytesAhoCorasick([word.encode() for word in words])
+        numbers = {word: number for number, word in enumerate(words)}
+        self._always = {entries for entries, needed in needs if not needed}
+        self._by_word: dict[int, list[tuple[Entries, list[frozenset[int]]]]] = {}
+        for entries, needed in needs:
+            rarest = _rarest(needed)
+            others = [frozenset(numbers[word] for word in e) for e in needed if e is not rarest]
+            for word in rarest:
+                self._by_word.setdefault(numbers[word], []).append((entries, others))
 
     def possible(self, text: str) -> set[Entries]:
         """Return the entries that a text in small letters may match."""
         hits = self._automaton.find_matches_as_indexes(_plain(text), overlapping=True)
-        found = {self._words[number] for number, _, _ in hits}
+        found = {number for number, _, _ in hits}
         return self._always | {
             entries
-            for word in found
-            for entries, needed in self._by_word.get(word, ())
-            if not any(found.isdisjoint(words) for words in needed)
+            for word in found & self._by_word.keys()
+            for entries, others in self._by_word[word]
+            if not any(map(found.isdisjoint, others))
         }
 
 

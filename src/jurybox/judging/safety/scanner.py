@@ -220,6 +220,12 @@ def scan(text: str, *, judge: bool = False) -> tuple[SafetyFinding, ...]:
     return _scanner().scan(text, judge=judge)
 
 
+def harmless(texts: Iterable[str]) -> bool:
+    """Tell by one look at all texts whether a scan would find nothing in any of them."""
+    # No danger spans an empty line.
+    return _scanner().suspects(_Folded("\n\n".join(texts))) is None
+
+
 def concerns(texts: Iterable[str]) -> tuple[SafetyFinding, ...]:
     """Return a judge's own concerns as findings, without the entries that only deny one."""
     return tuple(_concern(text) for text in texts if not _scanner().only_denies(text))
@@ -258,13 +264,19 @@ class Scanner:
     def scan(self, text: str, *, judge: bool = False) -> tuple[SafetyFinding, ...]:
         """Return every danger in ``text``, in its order; ``judge`` says whether alarms count."""
         folded = _Folded(text)
-        data = folded.personal_data()
-        possible = self._filter.possible(folded.small)
-        if not data and not possible:
+        suspects = self.suspects(folded)
+        if suspects is None:
             return ()
+        data, possible = suspects
         dangers = self._dangers(folded.words, possible, judge=judge)
         spans = _without_overlaps([*data, *map(folded.origin, dangers)])
         return tuple(_finding(text, span, data) for span in spans)
+
+    def suspects(self, folded: "_Folded") -> tuple[list[Span], set[Entries]] | None:
+        """Return the personal data of a text, and which phrases it may have; None for neither."""
+        data = folded.personal_data()
+        possible = self._filter.possible(folded.small)
+        return (data, possible) if data or possible else None
 
     def _dangers(self, words: str, possible: set[Entries], *, judge: bool) -> Iterator[Span]:
         phrases = self._matches(words, self._phrases, possible)
