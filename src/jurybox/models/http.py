@@ -226,6 +226,10 @@ class HttpClient:
 
 async def _read(response: wreq.Response, largest: int, take: _Take) -> int:
     """Give the pieces of a body to ``take`` until there are too many; return their size."""
+    size = response.content_length
+    if size is not None and size <= largest:
+        take(await response.bytes())
+        return size
     size = 0
     async with response.stream() as stream:
         async for piece in stream:
