@@ -1,7 +1,7 @@
 """From the samples of a run to its summary, gates and decision."""
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
@@ -18,7 +18,7 @@ from jurybox.scoring.decision import decision_reasons
 from jurybox.scoring.review_reasons import Noted, Notice
 from jurybox.scoring.sample_result import ModelUse, Role, SampleResult, decide
 from jurybox.scoring.spread import RunSpreads, SpreadTally
-from jurybox.scoring.tally import Figures, MetricTally
+from jurybox.scoring.tally import CHUNK, Figures, MetricTally
 
 _LATENCY: Final = "latency_e2e_p95_ms"
 # A column with another value in every row is no scenario, and memory has to end somewhere.
@@ -135,8 +135,9 @@ class RunTally:
         self._lost_votes = self._skipped_votes = 0
         self._notice = Notice()
         self._spread = SpreadTally(rubric)
-        self._uses: dict[tuple[Role, str], ModelUse] = {}
-        self._reported: dict[tuple[Role, str], Counter[ReportedModel]] = {}
+        self._uses: defaultdict[tuple[Role, str], list[ModelUse]] = defaultdict(list)
+        self._reported: defaultdict[tuple[Role, str], Counter[ReportedModel]]
+        self._reported = defaultdict(Counter)
         self.samples = 0
         """How many samples have come in."""
         self.queued = 0
@@ -173,14 +174,15 @@ class RunTally:
 
     def _add_use(self, use: ModelUse) -> None:
         key = (use.role, use.model)
-        known = self._uses.get(key)
-        self._uses[key] = use if known is None else added([known, use])
-        self._reported.setdefault(key, Counter()).update(use.reported)
+        uses = self._uses[key]
+        uses.append(use)
+        if len(uses) == CHUNK:
+            uses[:] = [_added(uses)]
+        self._reported[key].update(use.reported)
 
     def uses(self) -> tuple[ModelUse, ...]:
         """Return what every model was asked and used so far."""
-        ordered = (self._uses[key] for key in sorted(self._uses))
-        return tuple(msgspec.structs.replace(use, reported=()) for use in ordered)
+        return tuple(_added(self._uses[key]) for key in sorted(self._uses))
 
     def conclude(self) -> Conclusion:
         """Return what follows from the samples so far."""
@@ -272,7 +274,7 @@ def _is_verified(name: str, reported: ReportedModel) -> bool | None:
     return None if check is None else check == "verified"
 
 
-def added(uses: Sequence[ModelUse]) -> ModelUse:
+def _added(uses: Sequence[ModelUse]) -> ModelUse:
     """Add uses of one model in one role."""
     return ModelUse(
         model=uses[0].model,
