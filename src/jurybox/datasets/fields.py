@@ -4,7 +4,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Final, Literal, cast, get_args
 
@@ -247,8 +247,11 @@ FIELD_OF: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The field of every name."""
 
-MEASURED_FIELDS: Final = frozenset(name for name, each in FIELDS.items() if each.part != "row")
-"""What was measured of a recorded response."""
+
+@cache
+def fields_of(part: Part) -> frozenset[str]:
+    """Return the fields that belong to one part."""
+    return frozenset(name for name, each in FIELDS.items() if each.part == part)
 
 
 def names_of(field: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ texts that other programs couldn't read back.
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NoReturn, cast
 
@@ -81,12 +82,11 @@ def _reason(error: json.JSONDecodeError) -> str:
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    made: dict[str, object] = {}
-    for key, value in pairs:
-        if key in made:
-            problem = f"the key `{key}` is given twice"
-            raise JsonError(1, "duplicate-key", problem, "remove one of them")
-        made[key] = value
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        problem = f"the key `{twice}` is given twice"
+        raise JsonError(1, "duplicate-key", problem, "remove one of them")
     return made
 
 

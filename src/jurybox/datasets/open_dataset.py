@@ -7,7 +7,7 @@ from typing import Final
 
 from jurybox.datasets.csv_rows import read_csv, read_tsv
 from jurybox.datasets.dataset import Dataset, DatasetError, Format, Recorded
-from jurybox.datasets.fields import FIELD_OF, MEASURED_FIELDS, FieldError, names_of, read_id
+from jurybox.datasets.fields import FIELD_OF, FieldError, fields_of, names_of, read_id
 from jurybox.datasets.json_lines import read_json_lines
 from jurybox.datasets.parquet_rows import read_parquet, require_pyarrow
 from jurybox.datasets.row_reader import Record, Warn
@@ -16,7 +16,7 @@ from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.errors import InputError
 from jurybox.text_format import listed, printable
 
-ANSWERED: Final = MEASURED_FIELDS | {"response"}
+ANSWERED: Final = fields_of("timing") | fields_of("usage") | {"response"}
 """The fields of a row that belong to its response."""
 
 _NAMED: Final = 5

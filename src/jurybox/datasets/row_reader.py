@@ -8,9 +8,9 @@ import msgspec
 from jurybox.datasets.fields import (
     FIELD_OF,
     FIELDS,
-    MEASURED_FIELDS,
     FieldError,
     Part,
+    fields_of,
     misspelled_field,
     names_of,
     read_extra,
@@ -101,11 +101,11 @@ class RowReader:
         return values, extras, sound
 
     def _row(self, row_id: str, values: Values, response: Response | None) -> Row:
-        own = _part(values, "row")
-        second = own.get("response_b")
-        own["id"], own["response"] = row_id, response
-        own["response_b"] = None if second is None else Response(text=second)
-        return Row(**own)
+        values["id"], values["response"] = row_id, response
+        second = values.get("response_b")
+        if second is not None:
+            values["response_b"] = Response(text=second)
+        return Row(**values)
 
     def _id_of(self, line: int, record: Record, values: Values) -> str | None:
         """Return the row's id: its own where rows have one, else its number."""
@@ -121,15 +121,16 @@ class RowReader:
         return values.get("id") if given else str(self._count)
 
     def _response_of(self, values: Values) -> Response | None:
+        """Take what was measured out of the values, and return the recorded response."""
+        timing, usage = _taken(values, "timing"), _taken(values, "usage")
         text = values.get("response")
         if not self._needs.responses:
-            if text is not None or not MEASURED_FIELDS.isdisjoint(values):
+            if text is not None or timing or usage:
                 self._warn(DROPPED)
             return None
-        timing = Timing(**_part(values, "timing"))
-        if text is None and not timing.timed_out:
+        if text is None and not timing.get("timed_out"):
             return None
-        return Response(text=text or "", timing=timing, usage=Usage(**_part(values, "usage")))
+        return Response(text=text or "", timing=Timing(**timing), usage=Usage(**usage))
 
     def _add_extras(self, line: int, extras: Values, values: Values) -> bool:
         """Keep the columns that are no fields, as metadata."""
@@ -191,8 +192,8 @@ def _given(field: str, record: Record) -> list[str]:
     return [name for name in names_of(field) if record.get(name) is not None]
 
 
-def _part(values: Values, part: Part) -> Values:
-    return {name: value for name, value in values.items() if FIELDS[name].part == part}
+def _taken(values: Values, part: Part) -> Values:
+    return {name: values.pop(name) for name in fields_of(part) & values.keys()}
 
 
 def record_of(row: Row) -> Values:
