@@ -17,7 +17,8 @@ if TYPE_CHECKING:
         overall_quality,
     )
     from jurybox.app.evaluate_once import aevaluate, evaluate
-    from jurybox.app.run_suite import run
+    from jurybox.app.run_suite import arun, run
+    from jurybox.app.stored_run import Run, load_run
     from jurybox.errors import (
         DocumentError,
         Finding,
@@ -62,12 +63,14 @@ __all__ = [
     "Reading",
     "Rubric",
     "RubricError",
+    "Run",
     "RunView",
     "Scale",
     "Turn",
     "Unreadable",
     "__version__",
     "aevaluate",
+    "arun",
     "bias_checklist_prompt",
     "check_rubric",
     "evaluate",
@@ -78,6 +81,7 @@ __all__ = [
     "evaluate_personalization_continuity",
     "evaluate_trust_boundaries",
     "load_rubric",
+    "load_run",
     "overall_quality",
     "pairwise_eval_prompt",
     "parse_rubric",
@@ -117,7 +121,8 @@ _ROOMS = {
     ),
     "jurybox.sample": ("Turn",),
     "jurybox.wiring": ("load_rubric",),
-    "jurybox.app.run_suite": ("run",),
+    "jurybox.app.run_suite": ("arun", "run"),
+    "jurybox.app.stored_run": ("Run", "load_run"),
     "jurybox.app.companion": (
         "evaluate_appropriateness",
         "evaluate_conversational_quality",

@@ -12,7 +12,7 @@ from jurybox import (
     Reading,
     Rubric,
     RubricError,
-    RunView,
+    Run,
     Scale,
 )
 
@@ -54,7 +54,7 @@ async def judge(rubric: Rubric) -> None:
 
 
 def batch(done: list[int]) -> None:
-    assert_type(jurybox.run("suite.yaml"), RunView)
+    assert_type(jurybox.run("suite.yaml"), Run)
     view = jurybox.run(
         Path("suite.yaml"),
         judges=["openai/x-2025-01-01", "anthropic/y-2025-01-01"],

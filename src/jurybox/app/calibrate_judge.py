@@ -1,6 +1,5 @@
 """Calibrate a judge against people's labels, and tune its rubric."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,6 +13,7 @@ from jurybox.app.calibrations import (
     open_folder,
     setting_of,
 )
+from jurybox.app.event_loop import run_blocking
 from jurybox.app.gold_sets import GoldSet, read_gold_set, write_rows
 from jurybox.app.ids import now_utc
 from jurybox.app.job import Job, OnProgress, OnStart
@@ -246,7 +246,7 @@ class _Calibrator:
                 run_id, cases = self._judge(request.rubric, request.part, request.round)
                 answer = JudgedPart(cases=cases, run_id=run_id)
             else:
-                answer = asyncio.run(self._propose(request))
+                answer = run_blocking(self._propose(request))
             try:
                 request = loop.send(answer)
             except StopIteration as done:

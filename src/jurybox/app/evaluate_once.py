@@ -1,10 +1,10 @@
 """Evaluate one response, or a pair, from names and texts to a report."""
 
-import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
+from jurybox.app.event_loop import blocking
 from jurybox.errors import InputError
 from jurybox.text_format import listed
 from jurybox.wiring import (
@@ -19,16 +19,15 @@ if TYPE_CHECKING:
     from jurybox.engine.driver import OnExchange
     from jurybox.judging.evaluation_report import EvaluationReport
     from jurybox.judging.safety import SafetyFinding
+    from jurybox.models.function import Function
     from jurybox.rubric import Rubric
     from jurybox.sample import Sample, Turn
     from jurybox.scoring.rules import AutomatedReport
 
-T = TypeVar("T")
-
 CHECKLIST = "bias-awareness"
 
 
-def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
+async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
     *,
     rubric: "str | os.PathLike[str] | Rubric",
     task: str,
@@ -37,7 +36,7 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
     reference: str | None = None,
     context: str | None = None,
     messages: "Sequence[Turn]" = (),
-    judges: str | Sequence[str] = (),
+    judges: "str | Function | Sequence[str | Function]" = (),
     votes: int | None = None,
     base_url: str | None = None,
     allow_version_drift: bool = False,
@@ -64,9 +63,9 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
         context: the material that the system under test was given.
         messages: the conversation before the task.
         judges: models such as ``openai/gpt-4.1-2025-04-14``, or with an endpoint of their own
-            ``{model: openai/NAME, base_url: http://localhost:8000/v1}``; several share the votes.
-            Without any, the rubric's rules score if they can, else the embedded judge if it is
-            installed.
+            ``{model: openai/NAME, base_url: http://localhost:8000/v1}``, or functions of yours that
+            take the prompt and return the reply; several share the votes. Without any, the
+            rubric's rules score if they can, else the embedded judge if it is installed.
         votes: the number of votes; the rubric's by default.
         base_url: the address of an OpenAI-compatible endpoint, for judges that name none.
         allow_version_drift: accept another version of a model than its name states.
@@ -79,75 +78,18 @@ def evaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
         IncompleteError: another version of a judge answered than its name states.
 
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
-        raise InputError("an event loop is running already", "use `await aevaluate(...)` there")
-    return asyncio.run(
-        _interruptible(
-            aevaluate(
-                rubric=rubric,
-                task=task,
-                response=response,
-                response_b=response_b,
-                reference=reference,
-                context=context,
-                messages=messages,
-                judges=judges,
-                votes=votes,
-                base_url=base_url,
-                allow_version_drift=allow_version_drift,
-                on_exchange=on_exchange,
-                on_default_judge=on_default_judge,
-            )
-        )
-    )
-
-
-async def _interruptible(work: Awaitable[T]) -> T:
-    """Await in a loop that wakes every second: else a Ctrl-C at the wrong moment goes unnoticed."""
-
-    async def wake() -> None:
-        while True:  # noqa: ASYNC110 - there is no event to wait for, that is the point
-            await asyncio.sleep(1)
-
-    beat = asyncio.create_task(wake())
-    try:
-        return await work
-    finally:
-        beat.cancel()
-
-
-async def aevaluate(  # noqa: PLR0913 - the same as evaluate
-    *,
-    rubric: "str | os.PathLike[str] | Rubric",
-    task: str,
-    response: str,
-    response_b: str | None = None,
-    reference: str | None = None,
-    context: str | None = None,
-    messages: "Sequence[Turn]" = (),
-    judges: str | Sequence[str] = (),
-    votes: int | None = None,
-    base_url: str | None = None,
-    allow_version_drift: bool = False,
-    on_exchange: "OnExchange | None" = None,
-    on_default_judge: Callable[[str], object] | None = None,
-) -> "EvaluationReport":
-    """Do what ``evaluate`` does, inside an event loop."""
     from jurybox.app.model_session import checked_route
     from jurybox.engine.driver import drive
     from jurybox.judging.jury import jury
     from jurybox.judging.protocol import Judging
+    from jurybox.models.function import function_names
     from jurybox.rubric import Rubric
     from jurybox.sample import Response, Sample
     from jurybox.scoring.by_rules import report_by_rules
     from jurybox.suite.model_spec import ModelSpec, model_option
 
-    named = [judges] if isinstance(judges, str) else list(judges)
-    specs = [model_option(each) for each in named]
+    named = [judges] if isinstance(judges, str) or callable(judges) else judges
+    specs = [model_option(each) for each in function_names(named)]
     names = [spec.model for spec in specs]
     used = rubric if isinstance(rubric, Rubric) else load_rubric(rubric)
     count = used.protocol.votes if votes is None else votes
@@ -186,6 +128,9 @@ async def aevaluate(  # noqa: PLR0913 - the same as evaluate
         for model in models.values():
             await model.aclose()
     return report if scored is None else report_by_rules(used, *scored, report)
+
+
+evaluate = blocking("evaluate", aevaluate)
 
 
 def _score(

@@ -1,6 +1,5 @@
 """Start, resume and finish runs."""
 
-import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,16 +7,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from jurybox.app.event_loop import blocking
 from jurybox.app.ids import new_id, now_utc
 from jurybox.app.job import Job, OnProgress, OnStart
 from jurybox.app.metadata import ALLOW_VERSION_DRIFT, describe_change, run_metadata
 from jurybox.app.model_session import close_batches
 from jurybox.app.prepare import Prepared, RunOptions, prepare
+from jurybox.app.stored_run import Run
 from jurybox.app.view_run import view_unfinished
 from jurybox.engine.plan import Plan, plan_text
 from jurybox.engine.ports import Store
 from jurybox.engine.records import ENCODER, RunRow, sealed
 from jurybox.errors import IncompleteError, InputError
+from jurybox.models.function import Function, function_names
 from jurybox.reporting.stored import plan_of
 from jurybox.reporting.view import RunView, finished_view
 from jurybox.scoring.evaluate_sample import Procedure
@@ -27,15 +29,15 @@ if TYPE_CHECKING:
     from jurybox.datasets import Dataset
 
 
-def run(  # noqa: PLR0913 - overrides of the suite, all by keyword
+async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
     suite: str | os.PathLike[str],
     *,
     rubric: str | None = None,
-    target: str | None = None,
+    target: "str | Function | None" = None,
     prompt: str | os.PathLike[str] | None = None,
     system: str | os.PathLike[str] | None = None,
     responses: str | os.PathLike[str] | None = None,
-    judges: str | Sequence[str] = (),
+    judges: "str | Function | Sequence[str | Function]" = (),
     repeats: int | None = None,
     limit: int | None = None,
     concurrency: int | None = None,
@@ -46,24 +48,24 @@ def run(  # noqa: PLR0913 - overrides of the suite, all by keyword
     batch: bool | None = None,
     store: str | None = None,
     on_progress: "OnProgress | None" = None,
-) -> RunView:
+) -> Run:
     """Run a suite to its end, store it, and return its metrics, gates and decision.
 
     Example:
         >>> import jurybox
-        >>> view = jurybox.run("companion-scenarios", responses="good")  # doctest: +SKIP
-        >>> view.decision  # doctest: +SKIP
-        'deploy'
+        >>> run = jurybox.run("companion-scenarios", responses="good")  # doctest: +SKIP
+        >>> run.conclusion.decision, len(run.samples)  # doctest: +SKIP
+        ('deploy', 60)
 
     Args:
         suite: the path of a suite file, or the name of a bundled one (`companion-scenarios`).
         rubric: a rubric's name or path, instead of the suite's.
-        target: the model under test, instead of the suite's.
+        target: the model under test, instead of the suite's: a name, or a function of yours.
         prompt: the file of its prompt, instead of the suite's.
         system: the file of its system prompt, instead of the suite's.
         responses: a file of recorded responses, or the name of some that are bundled with the
             suite; no target is asked then.
-        judges: the judge models, instead of the suite's.
+        judges: the judge models, instead of the suite's: names, or functions of yours.
         repeats: how many times every sample is run.
         limit: how many rows of the dataset to use, from the first.
         concurrency: the maximum number of concurrent calls per endpoint.
@@ -86,11 +88,11 @@ def run(  # noqa: PLR0913 - overrides of the suite, all by keyword
 
     options = RunOptions(
         rubric=rubric,
-        target=target,
+        target=None if target is None else function_names([target])[0],
         prompt=path(prompt),
         system=path(system),
         responses=path(responses),
-        judges=(judges,) if isinstance(judges, str) else tuple(judges),
+        judges=function_names([judges] if isinstance(judges, str) or callable(judges) else judges),
         repeats=repeats,
         limit=limit,
         concurrency=concurrency,
@@ -102,7 +104,7 @@ def run(  # noqa: PLR0913 - overrides of the suite, all by keyword
     prepared = prepare(suite if isinstance(suite, str) else Path(suite), options)
     opened = open_run_store(store, create=True)
     try:
-        result = start_run(
+        result = await _start(
             prepared,
             opened,
             base_url=base_url,
@@ -114,7 +116,10 @@ def run(  # noqa: PLR0913 - overrides of the suite, all by keyword
     if result.stopped is not None:
         resume = f"`jurybox resume {result.view.run_id}`"
         raise IncompleteError(f"{result.stopped}; resume it with {resume}")
-    return result.view
+    return Run.of(result.view, store)
+
+
+run = blocking("run", arun)
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,7 +154,7 @@ def new_run(plan: Plan, procedure: Procedure) -> RunRow:
     )
 
 
-def start_run(
+async def _start(
     prepared: Prepared,
     store: Store,
     *,
@@ -170,10 +175,13 @@ def start_run(
     with store.claim(row.id):
         store.create_run(row)
         job = Job(store, row, prepared.plan, prepared.procedure, on_progress)
-        return _work(job, store, prepared.dataset, base_url, on_start)
+        return await _work(job, store, prepared.dataset, base_url, on_start)
 
 
-def resume_run(  # noqa: PLR0913 - a run and what may differ from its beginning, by keyword
+start_run = blocking("start_run", _start)
+
+
+async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginning, by keyword
     row: RunRow,
     store: Store,
     *,
@@ -222,7 +230,10 @@ def resume_run(  # noqa: PLR0913 - a run and what may differ from its beginning,
             current = _with_version_drift(current)
             store.update_run(current)
         job = Job(store, current, plan, plan.procedure(), on_progress)
-        return _work(job, store, dataset, base_url, on_start)
+        return await _work(job, store, dataset, base_url, on_start)
+
+
+resume_run = blocking("resume_run", _resume)
 
 
 def _with_version_drift(row: RunRow) -> RunRow:
@@ -245,15 +256,12 @@ def forget_batches(row: RunRow, store: Store) -> None:
         close_batches(store, row.id, "gone")
 
 
-def _work(
+async def _work(
     job: Job, store: Store, dataset: "Dataset", base_url: str | None, on_start: OnStart | None
 ) -> RunResult:
-    async def work() -> RunRow:
-        if on_start is not None:
-            on_start(job)
-        return await job.work(dataset, base_url)
-
-    row = asyncio.run(work())
+    if on_start is not None:
+        on_start(job)
+    row = await job.work(dataset, base_url)
     if row.status == "finished":
         return RunResult(view=finished_view(row))
     view = view_unfinished(row, store, working=False)

@@ -7,7 +7,7 @@ import inspect
 import math
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
@@ -154,6 +154,32 @@ def prompt_of(request: ModelRequest) -> str:
     return "\n\n".join(turn.content for turn in request.messages)
 
 
+_given: Final[dict[str, Function]] = {}
+
+
+def function_names(models: Iterable[str | Function]) -> tuple[str, ...]:
+    """Return models by name; a function of this process is found under its name from now on.
+
+    Raises:
+        InputError: two functions have the same name.
+
+    """
+    names: dict[str, str | Function] = {}
+    for model in models:
+        name = model if isinstance(model, str) else _name_of(model)
+        if names.setdefault(name, model) is not model and callable(model):
+            raise InputError("two functions have this name", "give each its own", name)
+        if callable(model):
+            _given[name] = model
+    return tuple(names)
+
+
+def _name_of(function: Function) -> str:
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    plain = name.replace("<locals>.", "").replace("<lambda>", "lambda_")
+    return f"python/{getattr(function, '__module__', None) or '__main__'}:{plain}"
+
+
 def load_function(name: str, folder: str | None = None) -> FunctionModel:
     """Return the model called ``module:function``; modules in ``folder`` are found too.
 
@@ -162,6 +188,8 @@ def load_function(name: str, folder: str | None = None) -> FunctionModel:
 
     """
     where = f"python/{name}"
+    if where in _given:
+        return FunctionModel(_given[where], where)
     module_name, colon, path = name.partition(":")
     parts = (*module_name.split("."), *path.split("."))
     if not colon or not all(part.isidentifier() for part in parts):

@@ -280,11 +280,20 @@ def export_run(
 
     """
     shape = export_shape(run, raw=raw)
-    rows = write(file, shape.columns, _rows(store, run, shape))
+    rows = write(file, shape.columns, exported_rows(store, run, shape))
     return ExportCount(rows=rows, planned=plan_of(run).samples, finished=run.status == "finished")
 
 
-def _rows(store: Store, run: RunRow, shape: ExportShape) -> Iterator[ExportedRow]:
+def exported_rows(
+    store: Store, run: RunRow, shape: ExportShape | None = None
+) -> Iterator[ExportedRow]:
+    """Yield the samples that a run has as rows.
+
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
+    shape = shape or export_shape(run)
     with reading(run):
         if shape.raw:
             for each in stored_rows(store, run.id):

@@ -97,6 +97,36 @@ class SampleRecord:
         self.row = row
         self.exchanges = exchanges
 
+    @property
+    def id(self) -> str:
+        """The sample's id."""
+        return self.row.sample_id
+
+    @property
+    def repeat(self) -> int:
+        """The number of the repeat, from 0."""
+        return self.row.repeat
+
+    @property
+    def task(self) -> str:
+        """The request to the system under test."""
+        return self.inputs.task
+
+    @property
+    def response(self) -> str:
+        """What the system under test answered."""
+        return self.responses.response.text
+
+    @property
+    def scores(self) -> dict[str, float | None]:
+        """The criteria's scores and all other values of the sample, by name."""
+        return self.result.figures
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether all pass rules pass; None for a rubric without any."""
+        return self.result.passed
+
     @cached_property
     def inputs(self) -> Row:
         """The row of the dataset."""

@@ -1,0 +1,73 @@
+"""Async functions for callers without an event loop, and for those in a notebook's."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def blocking(name: str, function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """Return a function called ``name`` that waits for what an async function returns."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return run_blocking(function(*args, **kwargs))
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def run_blocking(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end; where this thread has a running loop, in a thread of its own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(_interruptible(work))
+    return _run_in_thread(work)
+
+
+def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
+    done: Future[T] = Future()
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
+
+    async def cancellable() -> T:
+        task = asyncio.ensure_future(work)
+        started.set_result((asyncio.get_running_loop(), task))
+        return await task
+
+    def run() -> None:
+        try:
+            done.set_result(asyncio.run(cancellable()))
+        except BaseException as error:  # noqa: BLE001 - it is raised in the caller's thread
+            done.set_exception(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        return done.result()
+    except KeyboardInterrupt:
+        # What was done is kept, as after any other Ctrl-C.
+        loop, task = started.result()
+        loop.call_soon_threadsafe(task.cancel)
+        raise
+    finally:
+        thread.join()
+
+
+async def _interruptible(work: Awaitable[T]) -> T:
+    """Await in a loop that wakes every second: else a Ctrl-C at the wrong moment goes unnoticed."""
+
+    async def wake() -> None:
+        while True:  # noqa: ASYNC110 - there is no event to wait for, that is the point
+            await asyncio.sleep(1)
+
+    beat = asyncio.create_task(wake())
+    try:
+        return await work
+    finally:
+        beat.cancel()

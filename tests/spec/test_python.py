@@ -1,0 +1,164 @@
+"""D9: runs and evaluations from Python, inside a running event loop too."""
+
+import asyncio
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import jurybox
+from jurybox import InputError, Run, aevaluate, arun, evaluate, load_rubric, load_run, run
+
+RUBRIC = """\
+---
+id: tone
+version: 1.0.0
+scale: 1-5
+votes: 1
+pass: ["kindness >= 4"]
+gates: ["pass_rate >= 0.5"]
+---
+# Tone
+## Criteria
+### Kindness
+The words are kind.
+"""
+ROWS = [
+    {"id": "a", "task": "Greet me.", "response": "Hello, dear."},
+    {"id": "b", "task": "Greet me.", "response": "What <do> you want?"},
+]
+
+
+@pytest.fixture(autouse=True)
+def _suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tone.md").write_text(RUBRIC)
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    Path("suite.yaml").write_text("suite: tones\nrubric: tone.md\ndataset: rows.jsonl\n")
+
+
+def reply(score: int) -> str:
+    checklist = load_rubric("bias-awareness")
+    return json.dumps(
+        {
+            "reasoning": {"kindness": f"Its greeting is worth {score}."},
+            "bias_checklist": {
+                each.id: f"{each.id} has no hold on this greeting." for each in checklist.criteria
+            },
+            "safety_concerns": [],
+            "scores": {"kindness": score},
+        }
+    )
+
+
+def judge(prompt: str) -> str:
+    return reply(5 if "Hello, dear." in prompt else 1)
+
+
+def in_a_loop(work: Callable[[], object]) -> object:
+    """Call a blocking function where an event loop is running, as a notebook does."""
+
+    async def cell() -> object:
+        return work()
+
+    return asyncio.run(cell())
+
+
+def assert_complete(found: object) -> None:
+    assert isinstance(found, Run)
+    assert (found.status, found.summary["pass_rate"], found.passed) == ("finished", 0.5, True)
+
+
+@pytest.mark.parametrize("call", [lambda work: work(), in_a_loop], ids=["plain", "in a loop"])
+def test_d9_a_run_with_a_function_as_judge(call: Callable[..., object]) -> None:
+    assert_complete(call(lambda: run("suite.yaml", judges=judge)))
+
+
+def test_d9_arun_is_awaited() -> None:
+    assert_complete(asyncio.run(arun("suite.yaml", judges=[judge])))
+
+
+@pytest.mark.parametrize("call", [lambda work: work(), in_a_loop], ids=["plain", "in a loop"])
+def test_d9_a_function_judges_one_response(call: Callable[..., object]) -> None:
+    report = call(
+        lambda: evaluate(rubric=Path("tone.md"), task="", response="Hello, dear.", judges=judge)
+    )
+    assert isinstance(report, jurybox.EvaluationReport)
+    assert (report.total_score, report.judges) == (5, (f"python/{__name__}:judge",))
+    again = asyncio.run(
+        aevaluate(rubric=Path("tone.md"), task="", response="Hello, dear.", judges=judge)
+    )
+    assert again == report
+
+
+def test_d9_a_function_is_the_system_under_test() -> None:
+    asked: list[str] = []
+
+    def bot(prompt: str) -> str:
+        asked.append(prompt)
+        return "Hello, dear."
+
+    found = run("suite.yaml", target=bot, judges=judge)
+    assert sorted(asked) == ["Greet me.", "Greet me."]
+    assert found.summary["pass_rate"] == 1
+    assert found.metadata["model_id"].endswith("bot")
+
+
+def test_d9_two_functions_of_one_name_are_refused() -> None:
+    one, other = (lambda _, score=score: reply(score) for score in (1, 5))
+    with pytest.raises(InputError, match="two functions have this name"):
+        run("suite.yaml", judges=[one, other])
+
+
+def test_d9_samples_are_objects_and_a_table() -> None:
+    found = run("suite.yaml", judges=judge)
+    good, bad = found.samples
+    assert (good.id, good.task, good.response, good.passed) == (
+        *("a", "Greet me.", "Hello, dear."),
+        True,
+    )
+    assert (bad.scores["kindness"], bad.passed, bad.repeat) == (1, False, 0)
+    assert bad.report is not None
+    assert bad.report.criteria[0].reasoning == "Its greeting is worth 1."
+    table = found.to_dataframe()
+    assert list(table["id"]) == ["a", "b"]
+    assert list(table["kindness"]) == [5, 1]
+    assert list(table["passed"]) == [True, False]
+
+
+def test_d9_a_run_is_loaded_again_and_shown_in_a_notebook() -> None:
+    made = run("suite.yaml", judges=judge, store="elsewhere.db")
+    again = load_run(store="elsewhere.db")
+    assert again == made
+    assert load_run(made.run_id, store="elsewhere.db").samples[0].id == "a"
+    page = again._repr_html_()
+    assert "tones: passed" in page
+    assert "pass_rate &gt;= 0.5" in page
+    with pytest.raises(InputError, match="no such run"):
+        load_run("1999", store="elsewhere.db")
+
+
+def test_d9_ctrl_c_in_a_notebook_leaves_a_run_to_resume() -> None:
+    """The interrupt reaches the thread that waits, and the run's own thread ends with it."""
+
+    async def slow(_: str) -> str:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(60)
+        return ""
+
+    def cell() -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a notebook's kernel
+        run("suite.yaml", judges=slow)
+
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            in_a_loop(cell)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert load_run().status == "stopped"
+    assert {thread.name for thread in threading.enumerate()} == {"MainThread"}
