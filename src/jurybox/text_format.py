@@ -1,7 +1,8 @@
 """Names and texts in messages: the nearest known name, lists, printable text."""
 
 import difflib
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Callable, Iterable
 
 # Comparing takes time that grows with the square of the length.
 _LONGEST = 60
@@ -30,6 +31,36 @@ def listed(names: Iterable[str]) -> str:
 def printable(text: str) -> str:
     """Return a text that can be printed anywhere, whatever a file or its name holds."""
     return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def _marked(char: str) -> str:
+    return " " if char in "\t\r\n" or unicodedata.category(char) == "Zs" else "\ufffd"
+
+
+def visible(text: str, *, kept: str = "", mark: Callable[[str], str] = _marked) -> str:
+    """Return a text in which nothing is hidden, reordered or obeyed by a terminal.
+
+    Control characters, marks of direction, zero-width and tag characters are replaced by ``mark``,
+    except those in ``kept``.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        char if _is_seen(char) or char in kept or _joins(text, index) else mark(char)
+        for index, char in enumerate(text)
+    )
+
+
+def _is_seen(char: str) -> bool:
+    # Variation selectors beyond the usual ones can carry a whole hidden text behind an emoji.
+    return char.isprintable() and not "\U000e0100" <= char <= "\U000e01ef"
+
+
+def _joins(text: str, index: int) -> bool:
+    """Tell whether a character joins two letters of a script, or two emoji."""
+    around = text[index - 1 : index] + text[index + 1 : index + 2]
+    joins = text[index] in "\u200c\u200d" and len(around) == 2  # noqa: PLR2004 - both sides
+    return joins and not around[0].isascii() and not around[1].isascii() and around.isprintable()
 
 
 def counted(count: int, noun: str) -> str:

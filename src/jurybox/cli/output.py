@@ -1,7 +1,7 @@
 """What commands print: JSON for machines, tables for people, and lines on standard error."""
 
 import contextlib
-import re
+import json
 import sys
 from collections.abc import Container, Generator
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import click
 import msgspec
 
+from jurybox.text_format import visible
 from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
@@ -17,15 +18,13 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-# Control characters that a terminal obeys, and those that reverse the order of letters.
-_COMMANDS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
 _WIDE: Final = 240
 
 
 def print_json(data: object) -> None:
-    """Print data as indented JSON."""
-    click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2))
+    """Print data as indented JSON; characters that can't be seen are written as escapes."""
+    text = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
+    click.echo(visible(text, kept="\n", mark=lambda char: json.dumps(char)[1:-1]))
 
 
 @contextlib.contextmanager
@@ -51,8 +50,8 @@ def say(line: str) -> None:
 
 
 def harmless(text: str) -> str:
-    """Return text without terminal commands, which models and datasets may contain."""
-    return _COMMANDS.sub("\ufffd", text)
+    """Return text without terminal commands and hidden characters, of which datasets are full."""
+    return visible(text, kept="\n\t")
 
 
 def styled(text: str, **style: Any) -> str:  # noqa: ANN401 - whatever click.style takes

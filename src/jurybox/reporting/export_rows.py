@@ -230,6 +230,9 @@ def _exchange(row: ExchangeRow) -> dict[str, Any]:
     }
 
 
+# By the rules of OWASP on CSV injection.
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+
 Columns = dict[str, ColumnType]
 Write = Callable[[BinaryIO, Columns, Iterable[ExportedRow]], int]
 """Writes rows with these columns, and returns how many there were."""
@@ -316,9 +319,7 @@ def write_json_lines(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRo
 def write_csv(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRow]) -> int:
     """Write comma-separated values with a heading; lists and objects are JSON, nulls are empty.
 
-    Texts stay exactly what they are, also where they begin with ``=``, ``+``, ``-`` or ``@``: a
-    mark before them would change the text. Spreadsheets take such cells for formulas unless the
-    column is imported as text.
+    A text that a spreadsheet would take for a formula has an apostrophe before it.
     """
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     # With both characters in its ending, the writer also quotes a cell that has only one of them.
@@ -335,7 +336,9 @@ def write_csv(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRow]) -> 
 def _cell(value: Any) -> str:  # noqa: ANN401 - any value of a row
     if value is None:
         return ""
-    return value if isinstance(value, str) else _ENCODER.encode(value).decode()
+    if not isinstance(value, str):
+        return _ENCODER.encode(value).decode()
+    return f"'{value}" if value.startswith(_FORMULA) else value
 
 
 Arrow = Any  # The library comes without types, and only with an extra.

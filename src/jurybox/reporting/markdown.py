@@ -13,9 +13,8 @@ from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
+from jurybox.text_format import visible
 
-# What no page should get: it may move the cursor, hide text or turn its direction.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _SPACES = re.compile(r"\s+")
 _MARKS = re.compile(r"[\\`*_\[\]{}|~#!$^]")
 # Many pages make a link of everything that looks like an address.
@@ -24,7 +23,7 @@ _ADDRESS = re.compile(r":(?=//)|(?<=www)\.", re.IGNORECASE)
 
 def plain(text: str) -> str:
     """Return text for one line or one cell: it shows as it is, and does nothing."""
-    line = _CONTROL.sub("\ufffd", _SPACES.sub(" ", text)).strip()
+    line = visible(_SPACES.sub(" ", text)).strip()
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _ADDRESS.sub(r"\\\g<0>", _MARKS.sub(r"\\\g<0>", line))
 

@@ -31,6 +31,8 @@ def whole_file(path: Path) -> Generator[BinaryIO]:
         raise InputError("is a folder", "name a file in it", str(path))
     # A pipe or a device can't be replaced, and must not be.
     replace = existing is None or stat.S_ISREG(existing)
+    if replace and path.is_symlink() and goal.parent != path.parent.resolve():
+        raise InputError("is a link to another folder", f"write to {goal} itself", str(path))
     draft = goal.with_name(f".{goal.name[:40]}.{secrets.token_hex(4)}.part") if replace else goal
     try:
         file = draft.open("xb" if replace else "wb")

@@ -1,6 +1,5 @@
 """From data to pages: one Jinja2 environment, in which every text is escaped."""
 
-import re
 import secrets
 from collections.abc import Mapping
 from functools import cache
@@ -14,12 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.reporting.html.html_render import environment as report_environment
+from jurybox.text_format import visible
 from jurybox.web.app_state import app_state_of
 
 # What a browser might obey or what turns the order of letters around; tabs and line ends are fine.
-_COMMANDS: Final = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 CSRF: Final = "csrf"
 """The name, in a session, of the token that a form has to send back."""
 
@@ -27,7 +24,7 @@ CSRF: Final = "csrf"
 def harmless(value: Any) -> Any:  # noqa: ANN401 - whatever a template shows
     """Return a text without what isn't seen but obeyed; anything else as it is."""
     if type(value) is str:
-        return _COMMANDS.sub("\ufffd", value)
+        return visible(value, kept="\n\r\t\u00a0")
     return value
 
 

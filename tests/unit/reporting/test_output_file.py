@@ -57,6 +57,18 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert goal.read_bytes() == b"new"
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_out_of_the_folder_is_refused(tmp_path: Path, *, there: bool) -> None:
+    (tmp_path / "reports").mkdir()
+    goal, link = tmp_path / "precious.txt", tmp_path / "reports" / "link.txt"
+    link.symlink_to(goal)
+    if there:
+        goal.write_bytes(b"old")
+    with pytest.raises(InputError, match=r"is a link to another folder; write to .* itself"):
+        whole_file(link).__enter__()
+    assert (goal.read_bytes() == b"old") if there else not goal.exists()
+
+
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -6,7 +6,6 @@ megabyte takes no more room than the page gives it.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Final
@@ -16,6 +15,7 @@ from markupsafe import Markup
 
 from jurybox.reporting.metric_text import MISSING, cut, shown
 from jurybox.statistics.estimates import Interval
+from jurybox.text_format import visible
 
 NAME: Final = 80
 """The most characters of a name shown."""
@@ -23,20 +23,6 @@ NAME: Final = 80
 _TITLE: Final = 1000
 _SHORT: Final = 320
 _WHOLE: Final = 20_000
-# Scripts and emoji are joined by these two; they can't turn or hide anything.
-_JOINERS: Final = "\u200c\u200d"
-
-
-def visible(text: str, *, lines: bool = False) -> str:
-    """Return a text in which everything can be seen; its line breaks stay where they are wanted."""
-    if text.isprintable():
-        return text
-    kept = _JOINERS + ("\n" if lines else "")
-    return "".join(char if char.isprintable() or char in kept else _shown(char) for char in text)
-
-
-def _shown(char: str) -> str:
-    return " " if char in "\t\r\n" or unicodedata.category(char) == "Zs" else "\ufffd"
 
 
 def seen(text: object, most: int = NAME) -> Markup:
@@ -60,7 +46,7 @@ def prose(text: str) -> Markup:
 def whole(text: str) -> Markup:
     """Return all of a text up to a bound, with its lines; what is beyond it is counted."""
     body = Markup('<div class="prose" dir="auto">{}</div>').format(
-        visible(text[:_WHOLE].replace("\r\n", "\n"), lines=True)
+        visible(text[:_WHOLE].replace("\r\n", "\n"), kept="\n")
     )
     left = len(text) - _WHOLE
     if left <= 0:
