@@ -1,7 +1,7 @@
 """The values that all rooms share: a sample, its responses, their timing and usage."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -43,6 +43,10 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     content: str
 
 
+EMPTY: Final = "the response is empty"
+"""Why a response without a word isn't judged."""
+
+
 class Response(msgspec.Struct, frozen=True, kw_only=True):
     """A response of the system under test; ``error`` says why there is none."""
 
@@ -67,6 +71,14 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     reference: str | None = None
     context: str | None = None
     messages: tuple[Turn, ...] = ()
+
+    @property
+    def failure(self) -> str | None:
+        """Why there is nothing to judge: a response failed, is empty or came too late."""
+        for each in (self.response, self.response_b):
+            if each is not None and not each.answered:
+                return each.error or "timed out"
+        return None
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -238,10 +238,10 @@ def test_a_rubric_of_rules_needs_no_judge_and_ends_in_a_decision(
 
 
 def test_warnings_come_before_the_first_call(jurybox: Callable, write: Write) -> None:
-    write(contxt="a slip of the pen")
+    write(more="target: python/judges:kind\n")
     done = jurybox("run", "suite.yaml")
     lines = done.err.splitlines()
-    assert lines[0] == ("warning: the column `contxt` is kept as metadata; did you mean `context`?")
+    assert lines[0].startswith("warning: `response` is read as a recorded response, and the target")
     assert lines[1].startswith("run 20")
 
 

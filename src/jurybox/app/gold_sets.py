@@ -23,7 +23,7 @@ from jurybox.calibration.gold import (
 from jurybox.calibration.splits import GoldRow
 from jurybox.datasets import open_dataset, survey
 from jurybox.datasets.open_dataset import reader_of
-from jurybox.datasets.row_reader import record_of
+from jurybox.datasets.row_reader import FileContext, record_of
 from jurybox.datasets.source import open_source
 from jurybox.documents.findings import Findings
 from jurybox.errors import InputError
@@ -158,7 +158,7 @@ def _origins(path: Path) -> Iterator[tuple[str, int]]:
     """Yield the reviewed rows, each with the number of samples in its random part."""
     read = reader_of(path)
     with open_source(path) as source:
-        for _, record in read(source, Findings(), lambda _: None):
+        for _, record in read(source, FileContext(Findings())):
             metadata = _unpacked(record.get("metadata"))
             reviews = metadata.get(REVIEWS)
             if isinstance(reviews, list):

@@ -13,7 +13,7 @@ from jurybox.calibration.gold import GOLD, GOLD_WINNER, Gold, gold_scales, read_
 from jurybox.datasets.dataset import DatasetError
 from jurybox.datasets.fields import FieldError, read_id
 from jurybox.datasets.open_dataset import reader_of
-from jurybox.datasets.row_reader import Record
+from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import open_source
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.engine.ports import Store
@@ -178,7 +178,7 @@ def read_gold_rows(path: Path, scales: Mapping[str, Scale]) -> GoldFile:
     findings = Findings()
     labels = _Labels(scales, findings)
     with open_source(path) as source, contextlib.suppress(TooManyError):
-        for line, record in read(source, findings, lambda _: None):
+        for line, record in read(source, FileContext(findings)):
             labels.add(line, record)
     faults = findings.in_order()
     if faults:

@@ -115,7 +115,8 @@ def prepare_chosen(
         problem = "datasets can't be loaded from Langfuse yet"
         raise InputError(problem, "name a file", f"{chosen.origin}: {shown(suite.dataset)}")
     limit = options.limit or suite.limit
-    dataset = open_dataset(chosen.folder / suite.dataset, chosen.responses, limit=limit)
+    path = chosen.folder / suite.dataset
+    dataset = open_dataset(path, chosen.responses, limit=limit, columns=suite.columns)
     plan = _plan(chosen, options, rubric)
     procedure = plan.procedure()
     if plan.batch:
@@ -135,6 +136,7 @@ def prepare_chosen(
         bytes=found.bytes,
         rows=found.rows,
         limit=limit,
+        columns=suite.columns,
         responses_id=options.responses,
         responses=None if chosen.responses is None else str(chosen.responses.resolve()),
         responses_sha256=dataset.recorded,

@@ -217,6 +217,7 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
             Path(plan.dataset.path),
             None if recorded is None else Path(recorded),
             limit=plan.dataset.limit,
+            columns=plan.dataset.columns,
         )
         if dataset.recorded != plan.dataset.responses_sha256:
             problem = "the recorded responses have changed since the run began"

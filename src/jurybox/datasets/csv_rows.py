@@ -4,11 +4,11 @@ import csv
 import re
 from collections.abc import Callable, Iterator
 
-from jurybox.datasets.fields import FIELD_OF, FIELDS, Cell, FieldError
+from jurybox.datasets.fields import FIELDS, Cell, FieldError
 from jurybox.datasets.json_lines import decode
-from jurybox.datasets.row_reader import Record, Warn
+from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import MAX_LINE, SAVE_AS_UTF8, Source
-from jurybox.documents.findings import Findings, Place
+from jurybox.documents.findings import Place
 
 _WHOLE = re.compile(r"[-+]?[0-9]{1,30}")
 _DECIMAL = re.compile(
@@ -18,14 +18,14 @@ _FLAGS = {"true": True, "false": False}
 _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
-def read_csv(source: Source, findings: Findings, _: Warn) -> Iterator[tuple[int, Record]]:
+def read_csv(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
     """Yield every record of a file whose cells are separated by commas."""
-    return _CsvFile(source, findings, ",").records()
+    return _CsvFile(source, context, ",").records()
 
 
-def read_tsv(source: Source, findings: Findings, _: Warn) -> Iterator[tuple[int, Record]]:
+def read_tsv(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
     """Yield every record of a file whose cells are separated by tabs."""
-    return _CsvFile(source, findings, "\t").records()
+    return _CsvFile(source, context, "\t").records()
 
 
 class _EndlessError(Exception):
@@ -33,9 +33,11 @@ class _EndlessError(Exception):
 
 
 class _CsvFile:
-    def __init__(self, source: Source, findings: Findings, delimiter: str) -> None:
+    def __init__(self, source: Source, context: FileContext, delimiter: str) -> None:
         self._source = source
-        self._findings = findings
+        self._columns = context.columns
+        self._findings = context.findings
+        self._note = context.note
         self._delimiter = delimiter
         # The record under way: where it began, and how much of it has been read.
         self._start = 0
@@ -52,7 +54,8 @@ class _CsvFile:
             break
         if not names:
             return
-        kinds = {name: FIELDS[FIELD_OF[name]].cell for name in names if name in FIELD_OF}
+        fields = {name: self._columns.field(name) for name in names}
+        kinds = {name: FIELDS[field].cell for name, field in fields.items() if field is not None}
         converted = [(name, _READ[kind]) for name, kind in kinds.items() if kind in _READ]
         width = len(names)
         for line, cells in rows:
@@ -152,10 +155,6 @@ class _CsvFile:
         elif "end of data" in reason:
             reason, hint = "a quote is never closed", "close it"
         self._note(self._start or 1, "csv-syntax", f"not valid CSV ({reason})", hint)
-
-    def _note(self, line: int, code: str, problem: str, hint: str) -> bool:
-        self._findings.add(Place(line), code, problem, hint)
-        return False
 
 
 def _counted(cells: int) -> str:

@@ -9,14 +9,15 @@ from typing import Final
 
 import msgspec
 
-from jurybox.datasets.row_reader import Needs, Record, RowReader, Warn
+from jurybox.datasets.fields import Columns
+from jurybox.datasets.row_reader import FileContext, Needs, Record, RowReader
 from jurybox.datasets.source import Source, open_source
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.errors import DocumentError, IncompleteError, InputError
 from jurybox.sample import Row
 from jurybox.text_format import printable
 
-Format = Callable[[Source, Findings, Warn], Iterator[tuple[int, Record]]]
+Format = Callable[[Source, FileContext], Iterator[tuple[int, Record]]]
 """Reads the records of a file, each with its line; notes those that can't be read, and goes on."""
 
 _MOST_WARNINGS: Final = 20
@@ -57,20 +58,23 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
 class Pass:
     """One pass over a dataset; its hash is the file's once all rows were taken."""
 
-    def __init__(self, source: Source, read: Format, findings: Findings, needs: Needs) -> None:
+    def __init__(
+        self, source: Source, read: Format, findings: Findings, columns: Columns, needs: Needs
+    ) -> None:
         self._source = source
-        self._read = read
-        self._findings = findings
         self._warnings: dict[str, None] = {}
-        self._reader = RowReader(findings, self._warn, needs)
+        context = FileContext(findings, self._warn, columns)
+        self._records = read(source, context)
+        self._reader = RowReader(context, needs)
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         """Yield every sound row with its line; what is wrong with the others is noted."""
         read = self._reader.read
-        for line, record in self._read(self._source, self._findings, self._warn):
+        for line, record in self._records:
             row = read(line, record)
             if row is not None:
                 yield line, row
+        self._reader.finish()
 
     @property
     def has_ids(self) -> bool:
@@ -114,11 +118,12 @@ class Dataset:
         unit: str = "line",
         recorded: Recorded | None = None,
         limit: int | None = None,
+        columns: Mapping[str, str] | None = None,
     ) -> None:
         """Read ``path`` with a reader; ``unit`` is what its numbers count.
 
         ``recorded`` are the responses that the reader joins to the rows, where it does, ``limit``
-        is how many rows are used: the others need no response.
+        is how many rows are used: the others need no response. ``columns`` are by field.
         """
         self.path = path
         self.recorded = None if recorded is None else recorded.sha256
@@ -127,6 +132,7 @@ class Dataset:
         self._read = read
         self._limit = limit
         self._recorded = recorded
+        self._columns = columns
 
     @contextmanager
     def begin(self, findings: Findings, *, needs_response: bool) -> Generator[Pass]:
@@ -139,7 +145,7 @@ class Dataset:
         with open_source(self.path) as source:
             recorded_in = None if self._recorded is None else self._recorded.origin
             needs = Needs(responses=needs_response, limit=self._limit, recorded_in=recorded_in)
-            yield Pass(source, self._read, findings, needs)
+            yield Pass(source, self._read, findings, Columns(self._columns), needs)
 
     def rows(
         self, *, needs_response: bool, expected: Survey | None = None

@@ -1,17 +1,16 @@
 """The fields of a row: the names that they go by, and how the value of each is read."""
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from types import MappingProxyType
 from typing import Final, Literal, cast, get_args
 
 import msgspec
 
 from jurybox.sample import Turn
-from jurybox.text_format import closest, listed
+from jurybox.text_format import listed
 
 MAX_ID: Final = 200
 MAX_DEPTH: Final = 64
@@ -88,7 +87,7 @@ def _digits(value: int) -> str:
         return str(value)
     except ValueError:
         # Python refuses to write thousands of digits.
-        problem = "the id is a number of thousands of digits"
+        problem = "a number has thousands of digits"
         raise FieldError("bad-id", problem, f"use at most {MAX_ID}") from None
 
 
@@ -106,6 +105,39 @@ def read_optional_text(value: object, name: str) -> str | None:
     if type(value) is not str:
         raise _wrong(name, value, "a text")
     return value if value and not value.isspace() else None
+
+
+def read_reference(value: object, name: str) -> str:
+    """Read a text that says something; a whole number becomes one."""
+    return read_filled_text(_digits(value) if type(value) is int else value, name)
+
+
+def read_context(value: object, name: str) -> str | None:
+    """Read a text, a list of texts, or a list of objects with an id and a text (D2)."""
+    if type(value) is not list:
+        return read_optional_text(value, name)
+    given = enumerate(cast("list[object]", value))
+    parts = [_read_part(each, f"{name}[{index}]") for index, each in given]
+    if len(parts) == 1 and not parts[0][0]:
+        return parts[0][1]
+    named = (f"[{part or number}] {text}" for number, (part, text) in enumerate(parts, start=1))
+    return "\n\n".join(named) or None
+
+
+def _read_part(value: object, name: str) -> tuple[str, str]:
+    """Return the id of a part of a context, which may be empty, and its text."""
+    if type(value) is not dict:
+        return "", read_filled_text(value, name)
+    part = cast("dict[str, object]", value)
+    key = next((each for each in _PART_TEXTS if part.get(each) is not None), None)
+    if key is None:
+        problem = f"`{name}` has none of {listed(_PART_TEXTS)}"
+        raise FieldError("missing-key", problem, 'give texts, or `{"id": "...", "text": "..."}`')
+    own = part.get("id")
+    return "" if own is None else read_id(own, f"{name}.id"), read_filled_text(part[key], name)
+
+
+_PART_TEXTS: Final = ("text", "content", "page_content")
 
 
 def read_any_text(value: object, name: str) -> str:
@@ -223,15 +255,46 @@ class RowField(msgspec.Struct, frozen=True, kw_only=True):
 FIELDS: Final[Mapping[str, RowField]] = MappingProxyType(
     {
         "id": RowField(read=read_id),
-        "task": RowField(read=read_filled_text, aliases=("input", "question", "user_input")),
-        "reference": RowField(
-            read=read_filled_text, aliases=("reference_answer", "expected", "ideal", "target")
+        "task": RowField(
+            read=read_filled_text,
+            aliases=("input", "question", "user_input", "prompt", "query", "instruction"),
         ),
-        "context": RowField(read=read_optional_text, aliases=("provided_context",)),
-        "messages": RowField(read=read_messages, cell="json"),
+        "reference": RowField(
+            read=read_reference,
+            aliases=(
+                "reference_answer",
+                "expected",
+                "ideal",
+                "target",
+                "expected_output",
+                "expected_answer",
+                "ground_truth",
+                "correct_answer",
+            ),
+        ),
+        "context": RowField(
+            read=read_context,
+            aliases=("provided_context", "contexts", "retrieval_context", "retrieved_contexts"),
+        ),
+        "messages": RowField(
+            read=read_messages, aliases=("conversation", "chat_history"), cell="json"
+        ),
         "scenario": RowField(read=read_optional_text),
         "metadata": RowField(read=read_metadata, cell="json"),
-        "response": RowField(read=read_any_text, aliases=("candidate_answer", "output", "answer")),
+        "response": RowField(
+            read=read_any_text,
+            aliases=(
+                "candidate_answer",
+                "output",
+                "answer",
+                "completion",
+                "actual_output",
+                "prediction",
+                "generated_answer",
+                "model_output",
+                "response_a",
+            ),
+        ),
         "response_b": RowField(read=read_any_text),
         "latency_e2e_ms": RowField(read=read_latency, cell="number", part="timing"),
         "latency_model_ms": RowField(read=read_latency, cell="number", part="timing"),
@@ -254,32 +317,62 @@ def fields_of(part: Part) -> frozenset[str]:
     return frozenset(name for name, each in FIELDS.items() if each.part == part)
 
 
-def names_of(field: str) -> tuple[str, ...]:
-    """Return all names of a field, its own first."""
-    return (field, *FIELDS[field].aliases)
-
-
 def fields_with(cell: Cell) -> frozenset[str]:
     """Return the fields whose cells are of one kind."""
     return frozenset(name for name, each in FIELDS.items() if each.cell == cell)
 
 
-# Unknown columns are mostly wanted as metadata, so only a close match counts as a misspelling.
-_ALIKE = 0.75
-_LONGEST_DIFFERENCE = 2
-_SHORTEST = 4
+# Words of their own that are one letter away from a field's name.
+_OTHER_WORDS: Final = frozenset({"content", "idea", "message"})
+_SHORTEST: Final = 4
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SEPARATOR = re.compile(r"[\W_]+")
 
 
-# Rows of one file have the same columns.
-@lru_cache(maxsize=1000)
-def misspelled_field(column: str) -> str | None:
-    """Return the field name that an unknown column is probably meant to be."""
-    name = closest(column, FIELD_OF)
-    column = column.casefold()
-    if name is None or column == name:
-        return name
-    apart = abs(len(column) - len(name))
-    if apart > _LONGEST_DIFFERENCE or min(len(column), len(name)) < _SHORTEST:
-        return None
-    alike = difflib.SequenceMatcher(None, column, name).ratio()
-    return name if alike >= _ALIKE else None
+class Columns:
+    """Which field each column is: as the suite says, else by the fields' usual names (D1).
+
+    Where the suite names the column of a field, all others of that field's names are other data.
+    """
+
+    def __init__(self, given: Mapping[str, str] | None = None) -> None:
+        self.given: Final = given or {}
+        self._named = {column: field for field, column in self.given.items()}
+        self._fields: dict[str, str | None] = {}
+
+    def field(self, column: str) -> str | None:
+        """Return the field that a column is; None where it is other data."""
+        try:
+            return self._fields[column]
+        except KeyError:
+            field = self._named.get(column) or FIELD_OF.get(_plain(column))
+            if field is not None and column != self.given.get(field, column):
+                field = None
+            self._fields[column] = field
+            return field
+
+    def column(self, field: str) -> str:
+        """Return a column of a field."""
+        return self.given.get(field, field)
+
+    def misspelled(self, column: str) -> str | None:
+        """Return the name that a column of other data is one slip away from."""
+        plain = _plain(column)
+        if plain in _OTHER_WORDS or column in self._named or len(plain) < _SHORTEST:
+            return None
+        known = (name for name, field in FIELD_OF.items() if field not in self.given)
+        return next((name for name in known if _is_slip(plain, name)), None)
+
+
+def _plain(column: str) -> str:
+    """Return a name as fields are named: `Expected Output` and `expectedOutput` are the same."""
+    return _SEPARATOR.sub("_", _CAMEL.sub("_", column.strip())).strip("_").lower()
+
+
+def _is_slip(written: str, meant: str) -> bool:
+    """Tell whether one letter behind the first is wrong, missing, too many or swapped."""
+    pairs = enumerate(zip(written, meant, strict=False))
+    at = next((at for at, (one, other) in pairs if one != other), min(len(written), len(meant)))
+    rest, wanted = written[at:], meant[at:]
+    swapped = rest[1:2] + rest[:1] + rest[2:] == wanted
+    return at > 0 and (swapped or wanted[1:] in {rest, rest[1:]} or rest[1:] == wanted)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final, NoReturn, cast
 
 from jurybox.datasets.fields import FieldError, kind_of
-from jurybox.datasets.row_reader import Record, Warn
+from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import SAVE_AS_UTF8, Source
 from jurybox.documents.findings import Findings, Place
 
@@ -106,8 +106,9 @@ _READER: Final = json.JSONDecoder(
 )
 
 
-def read_json_lines(source: Source, findings: Findings, _: Warn) -> Iterator[tuple[int, Record]]:
+def read_json_lines(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
     """Yield every object with the number of its line."""
+    findings = context.findings
     first = True
     for number, line in source.lines(findings):
         try:

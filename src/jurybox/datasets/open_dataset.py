@@ -1,23 +1,20 @@
 """Which reader a file needs, by its ending; recorded responses are joined to rows by their ids."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from jurybox.datasets.csv_rows import read_csv, read_tsv
 from jurybox.datasets.dataset import Dataset, DatasetError, Format, Recorded
-from jurybox.datasets.fields import FIELD_OF, FieldError, fields_of, names_of, read_id
+from jurybox.datasets.fields import Columns, FieldError, read_id
 from jurybox.datasets.json_lines import read_json_lines
 from jurybox.datasets.parquet_rows import read_parquet, require_pyarrow
-from jurybox.datasets.row_reader import Record, Warn
+from jurybox.datasets.row_reader import ANSWERED, FileContext, Record
 from jurybox.datasets.source import Source, open_source
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.errors import InputError
 from jurybox.text_format import listed, printable
-
-ANSWERED: Final = fields_of("timing") | fields_of("usage") | {"response"}
-"""The fields of a row that belong to its response."""
 
 _NAMED: Final = 5
 
@@ -34,62 +31,59 @@ def read_recorded(path: Path, read: Format) -> Recorded:
     answers: dict[str, Record] = {}
     lines: dict[str, int] = {}
     with open_source(path) as source, contextlib.suppress(TooManyError):
-        for line, record in read(source, findings, _ignore):
-            _add(line, record, answers, lines, findings)
+        columns = Columns()
+        for line, record in read(source, FileContext(findings, columns=columns)):
+            fields = {columns.field(name): value for name, value in record.items()}
+            _add(line, fields, answers, lines, findings)
     faults = findings.in_order()
     if faults:
         raise DatasetError(source.origin, faults)
     return Recorded(origin=source.origin, sha256=source.sha256, answers=answers)
 
 
-def _ignore(_: str) -> None:
-    """Warnings are about a dataset's columns, and those of a file of responses are few."""
-
-
 def _add(
     line: int,
-    record: Record,
+    fields: Mapping[str | None, object],
     answers: dict[str, Record],
     lines: dict[str, int],
     findings: Findings,
 ) -> None:
     try:
-        row_id = None if record.get("id") is None else read_id(record["id"], "id")
+        row_id = None if fields.get("id") is None else read_id(fields["id"], "id")
     except FieldError as error:
         findings.add(Place(line), error.code, error.problem, error.hint)
         return
-    fields = {FIELD_OF.get(name) for name, value in record.items() if value is not None}
+    given = {field: value for field, value in fields.items() if value is not None}
     if row_id is None:
         hint = "give the id of the sample that it answers"
         findings.add(Place(line), "missing-field", "the response has no `id`", hint)
     elif row_id in answers:
         problem = f"the id `{row_id}` is given twice (first on line {lines[row_id]})"
         findings.add(Place(line), "duplicate-id", problem, "give each sample one response")
-    elif not fields & {"response", "timed_out"}:
-        hint = f"add it (as {listed(names_of('response'))})"
+    elif not given.keys() & {"response", "timed_out"}:
+        hint = "add it, or call one of its columns so"
         findings.add(Place(line), "missing-field", "the row has no `response`", hint)
     else:
         lines[row_id] = line
-        answers[row_id] = {
-            name: value for name, value in record.items() if FIELD_OF.get(name) in ANSWERED
-        }
+        answers[row_id] = {field: given[field] for field in ANSWERED if field in given}
 
 
 def joined(read: Format, recorded: Recorded) -> Format:
     """Return a reader whose rows have the recorded responses instead of any of their own."""
 
-    def joining(source: Source, findings: Findings, warn: Warn) -> Iterator[tuple[int, Record]]:
+    def joining(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
+        columns = context.columns
         left = dict.fromkeys(recorded.answers)
-        for line, record in read(source, findings, warn):
-            given = record.get("id")
-            answer = None if given is None else recorded.answers.get(str(given))
-            left.pop(str(given), None)
-            asked = {n: value for n, value in record.items() if FIELD_OF.get(n) not in ANSWERED}
+        for line, record in read(source, context):
+            given = next((record[name] for name in record if columns.field(name) == "id"), None)
             # Whether a row that has none needs one is for the reader of rows to say.
-            yield line, {**asked, **(answer or {})}
+            answer = recorded.answers.get(str(given), {})
+            left.pop(str(given), None)
+            asked = {n: value for n, value in record.items() if columns.field(n) not in ANSWERED}
+            yield line, asked | {columns.column(field): answer[field] for field in answer}
         if left:
             names = listed([*left][:_NAMED]) + (" and more" if len(left) > _NAMED else "")
-            warn(f"responses in {recorded.origin} answer no sample: {names}")
+            context.warn(f"responses in {recorded.origin} answer no sample: {names}")
 
     return joining
 
@@ -104,11 +98,17 @@ FORMATS: Final[dict[str, Format]] = {
 _PACKED = frozenset({".gz", ".bz2", ".xz", ".zip", ".zst"})
 
 
-def open_dataset(path: Path, responses: Path | None = None, *, limit: int | None = None) -> Dataset:
+def open_dataset(
+    path: Path,
+    responses: Path | None = None,
+    *,
+    limit: int | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Dataset:
     """Find the reader for a file, and see that it can be read.
 
     ``responses`` is a file of recorded responses, joined to the rows by their ids. Where only the
-    first ``limit`` rows are used, the others need no response.
+    first ``limit`` rows are used, the others need no response. ``columns`` names columns by field.
 
     Raises:
         InputError: it is of no known kind, it can't be read, or its reader isn't installed.
@@ -121,7 +121,7 @@ def open_dataset(path: Path, responses: Path | None = None, *, limit: int | None
         recorded = read_recorded(responses, reader_of(responses))
         read = joined(read, recorded)
     unit = "row" if path.suffix.lower() == ".parquet" else "line"
-    return Dataset(path, read, unit=unit, recorded=recorded, limit=limit)
+    return Dataset(path, read, unit=unit, recorded=recorded, limit=limit, columns=columns)
 
 
 def reader_or_lines(path: Path) -> Format:

@@ -4,11 +4,11 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from jurybox.datasets.fields import FIELD_OF, fields_with
+from jurybox.datasets.fields import fields_with
 from jurybox.datasets.json_lines import JsonError, decode
-from jurybox.datasets.row_reader import Record, Warn
+from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import Source
-from jurybox.documents.findings import Findings, Place
+from jurybox.documents.findings import Place
 from jurybox.errors import InputError
 
 Arrow = Any  # The library comes without types, and only with an extra.
@@ -46,18 +46,19 @@ def require_pyarrow() -> None:
         raise InputError("Parquet needs pyarrow", hint) from None
 
 
-def read_parquet(source: Source, findings: Findings, warn: Warn) -> Iterator[tuple[int, Record]]:
+def read_parquet(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
     """Yield every row with its number, and hash the file once all are read."""
     require_pyarrow()
-    yield from _ParquetFile(source, findings, warn).records()
+    yield from _ParquetFile(source, context).records()
     source.read_whole()
 
 
 class _ParquetFile:
-    def __init__(self, source: Source, findings: Findings, warn: Warn) -> None:
+    def __init__(self, source: Source, context: FileContext) -> None:
         self._source = source
-        self._findings = findings
-        self._warn = warn
+        self._findings = context.findings
+        self._warn = context.warn
+        self._field_of = context.columns.field
         self._arrow: Arrow = importlib.import_module("pyarrow")
         self._parquet: Arrow = importlib.import_module("pyarrow.parquet")
         self._row = 0
@@ -103,8 +104,8 @@ class _ParquetFile:
                 problem = f"there are two columns `{name}`" if name else "a column has no name"
                 sound = self._note("bad-header", problem, "rename it")
             elif self._is_plain(field.type):
-                columns[name] = self._convert_plain(FIELD_OF.get(name), field.type)
-            elif name in FIELD_OF:
+                columns[name] = self._convert_plain(self._field_of(name), field.type)
+            elif self._field_of(name) is not None:
                 problem = f"the column `{name}` is of type {field.type}"
                 sound = self._note("wrong-type", problem, "store plain texts and numbers")
             elif self._has_text(field.type):
@@ -140,7 +141,7 @@ class _ParquetFile:
             raise
 
     def _holds_json(self, name: str, kind: Arrow) -> bool:
-        return FIELD_OF.get(name) in _JSON and self._is(kind, "is_string", "is_large_string")
+        return self._field_of(name) in _JSON and self._is(kind, "is_string", "is_large_string")
 
     def _decoded(self, name: str, text: str | None) -> object:
         try:

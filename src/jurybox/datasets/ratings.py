@@ -11,7 +11,7 @@ from jurybox.datasets.csv_rows import as_number, read_csv, read_tsv
 from jurybox.datasets.dataset import DatasetError
 from jurybox.datasets.fields import kind_of
 from jurybox.datasets.open_dataset import reader_or_lines
-from jurybox.datasets.row_reader import Record
+from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import open_or_stdin
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.numbers import show_number
@@ -73,7 +73,7 @@ def read_ratings(
     read = reader_or_lines(path)
     with open_or_stdin(path, "ratings") as source:
         with contextlib.suppress(TooManyError):
-            for number, record in read(source, findings, lambda _: None):
+            for number, record in read(source, FileContext(findings)):
                 score = _score(record, declared.labels, cells=read in {read_csv, read_tsv})
                 faults = [*_faults(record, score, declared.labels)]
                 for code, problem, hint in faults:

@@ -1,6 +1,6 @@
 """From a record, as a file gives it, to a row."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -8,16 +8,15 @@ import msgspec
 from jurybox.datasets.fields import (
     FIELD_OF,
     FIELDS,
+    Columns,
     FieldError,
     Part,
     fields_of,
-    misspelled_field,
-    names_of,
     read_extra,
 )
 from jurybox.documents.findings import Findings, Place
-from jurybox.sample import Response, Row, Timing, Usage
-from jurybox.text_format import listed
+from jurybox.sample import EMPTY, Response, Row, Timing, Turn, Usage
+from jurybox.text_format import counted, listed, nearest
 
 Record = Mapping[str, object]
 """The columns of one row; None is what isn't there."""
@@ -27,10 +26,35 @@ Warn = Callable[[str], None]
 
 Values = dict[str, Any]
 
-Misspellings = dict[str, tuple[str, str]]
-"""By field, the column that is probably meant, and the name that it should have."""
+ANSWERED: Final = fields_of("timing") | fields_of("usage") | {"response"}
+"""The fields of a row that belong to its response."""
 
-DROPPED: Final = "the rows carry responses; the target makes new ones"
+_MOST_LISTED: Final = 20
+
+
+class FileContext:
+    """What readers of a file share: where faults and warnings go, and which field a column is."""
+
+    def __init__(
+        self, findings: Findings, warn: Warn = lambda _: None, columns: Columns | None = None
+    ) -> None:
+        self.findings = findings
+        self.warn = warn
+        self.columns = columns or Columns()
+
+    def note(self, line: int, code: str, problem: str, hint: str) -> bool:
+        """Note a fault of a row, and return False: it isn't sound."""
+        self.findings.add(Place(line), code, problem, hint)
+        return False
+
+
+class _Lack:
+    """A field that rows lack: the first of them, its columns, and how many there are."""
+
+    def __init__(self, line: int, columns: list[str]) -> None:
+        self.line = line
+        self.columns = columns
+        self.rows = 0
 
 
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,87 +74,145 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowReader:
-    """Reads the records of one pass, in their order; notes what is wrong with each."""
+    """Reads the records of one pass, in their order; notes what is wrong with each.
 
-    def __init__(self, findings: Findings, warn: Warn, needs: Needs) -> None:
-        self._findings = findings
-        self._warn = warn
+    What is wrong with the columns is noted once per file and not once per row.
+    """
+
+    def __init__(self, context: FileContext, needs: Needs) -> None:
+        self._context = context
+        self._note = context.note
+        self._columns = context.columns
         self._needs = needs
         self._count = 0
+        self._lacks: dict[str, _Lack] = {}
+        # Columns that the suite names and no row has had yet, and the columns of the first row.
+        self._unseen = dict(context.columns.given)
+        self._first: list[str] = []
+        # Names that were looked at, and fields of which something was noted.
+        self._other: set[str] = set()
+        self._noted: set[str] = set()
         self.has_ids = False
 
     def read(self, line: int, record: Record) -> Row | None:
         """Return the row, or None where there is something wrong with it."""
-        values, extras, sound = self._values_of(line, record)
-        misspelled: Misspellings = {}
+        if self._unseen:
+            self._first = self._first or list(record)
+            self._unseen = {f: name for f, name in self._unseen.items() if name not in record}
+        values, extras, given, sound = self._values_of(line, record)
         if extras:
             sound = self._add_extras(line, extras, values) and sound
-            misspelled = self._misspelled(extras, record)
-        row_id = self._id_of(line, record, values)
-        if "task" not in values:
-            sound = self._note_absent(line, "task", misspelled, record)
-        response = self._response_of(values)
+            if not self._other.issuperset(extras):
+                sound = self._check_names(line, extras, given) and sound
+        row_id = self._id_of(line, values, has_id="id" in given)
+        if "messages" in values and "task" not in given:
+            sound = self._split_messages(line, values, given) and sound
+        if "task" not in given:
+            sound = self._note_absent(line, "task", record)
+        response = self._response_of(values, given)
         if response is None and self._needs.response_of(self._count):
-            sound = self._note_unanswered(line, misspelled, record)
+            sound = "response" in given or self._note_unanswered(line, row_id, record)
         if not sound or row_id is None:
             return None
         return self._row(row_id, values, response)
 
-    def _values_of(self, line: int, record: Record) -> tuple[Values, Values, bool]:
-        """Return the values of fields, those of other columns, and whether all are sound."""
+    def finish(self) -> None:
+        """Note which fields rows lack, once per field."""
+        if self._count:
+            for field, column in self._unseen.items():
+                self._noted.add(field)
+                problem = f"no row has the column `{column}`, which the suite names for `{field}`"
+                otherwise = f"the columns are {_columns(self._first)}"
+                self._note(1, "missing-column", problem, nearest(column, self._first, otherwise))
+        for field, lack in self._lacks.items():
+            if field in self._noted:
+                continue
+            rows = "the row has" if lack.rows == 1 else f"{counted(lack.rows, 'row')} have"
+            problem = f"{rows} no `{field}`; the columns are {_columns(lack.columns)}"
+            hint = f"say which it is with `columns: {{{field}: COLUMN}}` in the suite"
+            if field == "response":
+                hint += ", or name a `target` there"
+            self._note(lack.line, "missing-field", problem, hint)
+
+    def _values_of(self, line: int, record: Record) -> tuple[Values, Values, dict[str, str], bool]:
+        """Return the values of fields, those of other columns, and the columns of the fields."""
         sound = True
         values: Values = {}
         extras: Values = {}
+        given: dict[str, str] = {}
+        field_of = self._columns.field
         for name, value in record.items():
             if value is None:
                 continue
-            field = FIELD_OF.get(name)
+            field = field_of(name)
+            kind = type(value)
+            if kind is list and field == "task":
+                field = "messages"  # as Inspect and Langfuse have it
             try:
-                found = (
-                    read_extra(value, name) if field is None else FIELDS[field].read(value, name)
-                )
+                if field is None:
+                    extras[name] = read_extra(value, name)
+                    continue
+                found = FIELDS[field].read(value, name)
             except FieldError as error:
                 sound = self._note(line, error.code, error.problem, error.hint)
+                given[field or name] = name
                 continue
-            if field is None:
-                extras[name] = found
-            elif field in values:
-                sound = self._note_two_names(line, field, record)
+            if field in values:
+                sound = self._note_two_names(line, field, given[field], name)
             elif found is not None:
-                values[field] = found
-        return values, extras, sound
+                values[field], given[field] = found, name
+        return values, extras, given, sound
 
     def _row(self, row_id: str, values: Values, response: Response | None) -> Row:
         values["id"], values["response"] = row_id, response
-        second = values.get("response_b")
+        second: str | None = values.get("response_b")
         if second is not None:
-            values["response_b"] = Response(text=second)
+            error = None if second.strip() else EMPTY
+            values["response_b"] = Response(text=second, error=error)
         return Row(**values)
 
-    def _id_of(self, line: int, record: Record, values: Values) -> str | None:
+    def _id_of(self, line: int, values: Values, *, has_id: bool) -> str | None:
         """Return the row's id: its own where rows have one, else its number."""
-        given = record.get("id") is not None
         self._count += 1
         if self._count == 1:
-            self.has_ids = given
-        if given != self.has_ids:
-            here, there = ("an", "has none") if given else ("no", "has one")
+            self.has_ids = has_id
+        if has_id != self.has_ids:
+            here, there = ("an", "has none") if has_id else ("no", "has one")
             problem = f"the row has {here} `id`, and the first row {there}"
             self._note(line, "mixed-ids", problem, "give every row an id, or none")
             return None
-        return values.get("id") if given else str(self._count)
+        return values.get("id") if has_id else str(self._count)
 
-    def _response_of(self, values: Values) -> Response | None:
+    def _split_messages(self, line: int, values: Values, given: dict[str, str]) -> bool:
+        """Take the task, and the response if there is one, from the end of a chat log (D2)."""
+        turns: tuple[Turn, ...] = values["messages"]
+        name = given["task"] = given["messages"]
+        if turns and turns[-1].role == "assistant":
+            if "response" in given:
+                problem = f"`{name}` ends with a response, and `{given['response']}` is one too"
+                return self._note(line, "two-names", problem, "remove one of them")
+            values["response"], given["response"] = turns[-1].content, name
+            turns = turns[:-1]
+        if not turns or turns[-1].role != "user" or not turns[-1].content.strip():
+            problem = f"`{name}` has no turn of the user before its end, and the row has no `task`"
+            return self._note(line, "missing-field", problem, "add the turn, or a `task`")
+        values["task"] = turns[-1].content
+        values["messages"] = turns[:-1]
+        return True
+
+    def _response_of(self, values: Values, given: dict[str, str]) -> Response | None:
         """Take what was measured out of the values, and return the recorded response."""
         timing, usage = _taken(values, "timing"), _taken(values, "usage")
-        text = values.get("response")
+        text: str | None = values.get("response")
         if not self._needs.responses:
-            if text is not None or timing or usage:
-                self._warn(DROPPED)
+            dropped = [given[field] for field in given if field in ANSWERED]
+            if dropped:
+                self._context.warn(dropped_warning(dropped[0]))
             return None
         if text is None and not timing.get("timed_out"):
             return None
-        return Response(text=text or "", timing=Timing(**timing), usage=Usage(**usage))
+        error = None if timing.get("timed_out") or (text or "").strip() else EMPTY
+        return Response(text=text or "", timing=Timing(**timing), usage=Usage(**usage), error=error)
 
     def _add_extras(self, line: int, extras: Values, values: Values) -> bool:
         """Keep the columns that are no fields, as metadata."""
@@ -142,54 +224,58 @@ class RowReader:
         values["metadata"] = {**extras, **given}
         return True
 
-    def _note(self, line: int, code: str, problem: str, hint: str) -> bool:
-        self._findings.add(Place(line), code, problem, hint)
+    def _check_names(self, line: int, extras: Values, given: dict[str, str]) -> bool:
+        """Refuse a column that is a slip away from the name of a field that the row lacks (D2)."""
+        sound = True
+        for column in extras:
+            if column in self._other:
+                continue
+            name = self._columns.misspelled(column)
+            field = None if name is None else FIELD_OF[name]
+            if field is None or (field in ANSWERED and not self._needs.responses):
+                self._other.add(column)
+            elif field not in given:
+                self._other.add(column)
+                self._noted.add(field)
+                problem = f"the column `{column}` is nearly `{name}`"
+                hint = f"rename it, or write `columns: {{{field}: {column}}}` in the suite"
+                sound = self._note(line, "misspelled-column", problem, hint)
+        return sound
+
+    def _note_two_names(self, line: int, field: str, first: str, second: str) -> bool:
+        if field not in self._noted:
+            self._noted.add(field)
+            problem = f"`{first}` and `{second}` are both names of `{field}`"
+            hint = f"say which is meant with `columns: {{{field}: {first}}}` in the suite"
+            self._note(line, "two-names", problem, hint)
         return False
 
-    def _note_two_names(self, line: int, field: str, record: Record) -> bool:
-        problem = f"{listed(_given(field, record))} are names of the same field"
-        return self._note(line, "two-names", problem, "keep one of them, or rename the others")
-
-    def _note_unanswered(self, line: int, misspelled: Misspellings, record: Record) -> bool:
+    def _note_unanswered(self, line: int, row_id: str | None, record: Record) -> bool:
         if self._needs.recorded_in is None:
-            return self._note_absent(line, "response", misspelled, record)
-        if _given("response", record):
-            # It was noted for what is wrong with it.
-            return False
-        given = record.get("id")
-        named = "without an id" if given is None else f"`{given}`"
+            return self._note_absent(line, "response", record)
+        named = f"`{row_id}`" if self.has_ids else "without an id"
         problem = f"the sample {named} has no response in {self._needs.recorded_in}"
         return self._note(line, "missing-field", problem, "add a row with its id there")
 
-    def _note_absent(self, line: int, field: str, misspelled: Misspellings, record: Record) -> bool:
-        """Note a field that isn't there; one that is there was noted for what is wrong with it."""
-        if _given(field, record):
-            return False
-        names = names_of(field)
-        if field in misspelled:
-            column, name = misspelled[field]
-            hint = f"if `{column}` is meant, call it `{name}`"
-        elif field == "response":
-            hint = f"add it (as {listed(names)}), or name a `target` in the suite"
-        else:
-            hint = f"add it (as {listed(names)})"
-        return self._note(line, "missing-field", f"the row has no `{field}`", hint)
-
-    def _misspelled(self, extras: Iterable[str], record: Record) -> Misspellings:
-        """Find unknown columns that look like a slip of a field's name, and warn of them."""
-        misspelled: Misspellings = {}
-        for column in extras:
-            name = misspelled_field(column)
-            if name is None or any(FIELD_OF.get(each) == FIELD_OF[name] for each in record):
-                continue
-            misspelled[FIELD_OF[name]] = (column, name)
-            self._warn(f"the column `{column}` is kept as metadata; did you mean `{name}`?")
-        return misspelled
+    def _note_absent(self, line: int, field: str, record: Record) -> bool:
+        lack = self._lacks.get(field)
+        if lack is None:
+            lack = self._lacks[field] = _Lack(line, list(record))
+        lack.rows += 1
+        return False
 
 
-def _given(field: str, record: Record) -> list[str]:
-    """Return the names that a field goes by in a record."""
-    return [name for name in names_of(field) if record.get(name) is not None]
+def _columns(names: list[str]) -> str:
+    more = ", ..." if len(names) > _MOST_LISTED else ""
+    return (listed(names[:_MOST_LISTED]) or "none") + more
+
+
+def dropped_warning(column: str) -> str:
+    """Return the warning that recorded responses are not used."""
+    return (
+        f"`{column}` is read as a recorded response, and the target makes new ones; if it is the"
+        f" reference, write `columns: {{reference: {column}}}` in the suite"
+    )
 
 
 def _taken(values: Values, part: Part) -> Values:

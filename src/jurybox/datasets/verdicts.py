@@ -8,7 +8,7 @@ import msgspec
 
 from jurybox.datasets.fields import FieldError
 from jurybox.datasets.open_dataset import reader_or_lines
-from jurybox.datasets.row_reader import Record
+from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import open_or_stdin
 from jurybox.documents.findings import Findings, Place
 from jurybox.errors import InputError
@@ -65,7 +65,7 @@ def read_verdicts(path: Path) -> Verdicts:
     rows: list[PairVerdict] = []
     without = 0
     with open_or_stdin(path, "verdicts") as source:
-        for line, record in reader_or_lines(path)(source, refusals, _ignore):
+        for line, record in reader_or_lines(path)(source, FileContext(refusals)):
             verdict = _verdict(line, record, refusals)
             if verdict is not None:
                 rows.append(verdict)
@@ -81,10 +81,6 @@ def read_verdicts(path: Path) -> Verdicts:
         problem = "no row has a winner" if without else "there are no rows"
         raise InputError(problem, f"{_MEND_ROW} rows", origin)
     return Verdicts(rows=tuple(rows), without=without)
-
-
-def _ignore(*_: object) -> None:
-    """Take warnings of the reader of rows, which are about columns of datasets."""
 
 
 def _verdict(line: int, record: Record, refusals: Findings) -> PairVerdict | None:

@@ -88,7 +88,8 @@ def overridden(base: Generation, overrides: Mapping[str, float]) -> Generation:
 class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Which rows: the file as it was found, and its bytes.
 
-    ``responses`` is the file of recorded responses that are joined to the rows, if there is one.
+    ``columns`` are those that the suite names, by field. ``responses`` is the file of recorded
+    responses that are joined to the rows, if there is one.
     """
 
     id: str
@@ -97,6 +98,7 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     rows: int
     limit: int | None = None
+    columns: dict[str, str] = {}
     responses_id: str | None = None
     responses: str | None = None
     responses_sha256: str | None = None

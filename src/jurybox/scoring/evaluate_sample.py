@@ -12,7 +12,7 @@ from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.flow import Failure, Flow, ModelReply, ModelRequest, Outcome
 from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging
-from jurybox.sample import Response, Row, Timing
+from jurybox.sample import EMPTY, Response, Row, Timing
 from jurybox.scoring.rules import AutomatedReport, CompiledRules, score_by_rules
 from jurybox.scoring.sample_result import Exchange, SampleResult, conclude
 
@@ -53,7 +53,7 @@ class SampleOutcome(msgspec.Struct, frozen=True, kw_only=True):
 def evaluate_sample(procedure: Procedure, row: Row) -> Flow[SampleOutcome]:
     """Have a response made, judge it, and conclude.
 
-    A system under test that timed out or failed is not judged (A7).
+    A system under test that timed out, failed or said nothing is not judged (A7, D2).
     """
     exchanges: list[Exchange] = []
     if procedure.target is None:
@@ -66,7 +66,7 @@ def evaluate_sample(procedure: Procedure, row: Row) -> Flow[SampleOutcome]:
         response = response_of(outcome)
     sample = row.sample(response)
     report, automated = None, None
-    if response.answered:
+    if sample.failure is None:
         if procedure.rules is not None:
             automated = score_by_rules(
                 procedure.rules, task=row.task, response=response.text, messages=row.messages
@@ -102,7 +102,8 @@ def response_of(outcome: Outcome) -> Response:
                 latency_model_ms=outcome.latency_model_ms,
                 cached=outcome.cached,
             )
-            return Response(text=outcome.text, timing=timing, usage=outcome.usage)
+            error = None if outcome.text.strip() else EMPTY
+            return Response(text=outcome.text, timing=timing, usage=outcome.usage, error=error)
         case Failure():
             late = outcome.kind == "timeout"
             timing = Timing(latency_e2e_ms=outcome.latency_ms, timed_out=late)

@@ -187,7 +187,7 @@ def conclude(
     exchanges: Iterable[Exchange] = (),
 ) -> SampleResult:
     """Return what follows from a sample's responses, the jury's report and the rubric's rules."""
-    answered = sample.response.answered
+    answered = sample.failure is None
     figures, judge_score = _figures(rubric, sample, report, automated)
     components = {
         part.name: _component(rubric, part, figures) if answered else 0.0
@@ -210,7 +210,7 @@ def conclude(
         decision=None if decision is None else decision.decide,
         by_rules=by_rules,
         evaluator_error=error,
-        target_error=None if answered else sample.response.error or "timed out",
+        target_error=sample.failure,
         timed_out=sample.response.timing.timed_out,
         scenario=row.scenario,
         demographic=_demographic(row),
@@ -250,7 +250,7 @@ def _figures(
     figures: dict[str, float | None] = {each.id: None for each in rubric.criteria}
     figures[rubric.overall_name] = figures[TOTAL_SCORE] = None
     judge_score = None
-    if not sample.response.answered:
+    if sample.failure is not None:
         figures |= _without_response(rubric)
     elif automated is not None and automated.overall is not None:
         scores = {each.id: each.score for each in automated.criteria}

@@ -13,6 +13,7 @@ from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
 from jurybox.errors import DocumentError, Unreadable
 from jurybox.rubric.document.front_matter import GENERATION_KEYS
+from jurybox.sample import Row, Timing
 from jurybox.suite.model_spec import (
     ENDPOINT_KEYS,
     ModelSpec,
@@ -65,6 +66,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         rubric: the name of a rubric, or its path.
         dataset: a path, or ``langfuse:NAME``.
+        columns: the dataset's column of a field, where it has another name than usual (D1).
         target: None where the dataset carries the responses.
         repeats: how often every sample is run.
         variance_sensitive: whether results vary too much for a single run (A12).
@@ -76,6 +78,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
     suite: str
     rubric: str
     dataset: str
+    columns: dict[str, str] = {}
     target: TargetSpec | None = None
     judge: JudgeSpec | None = None
     repeats: int | None = None
@@ -269,6 +272,7 @@ SUITE_KEYS: Final = (
     "description",
     "rubric",
     "dataset",
+    "columns",
     "target",
     "judge",
     "repeats",
@@ -281,6 +285,14 @@ SUITE_KEYS: Final = (
 
 JUDGE_KEYS: Final = ("models", "model", "votes", "stop_when_decided", "batch", *ENDPOINT_KEYS)
 """Every key of `judge`."""
+
+ROW_FIELDS: Final = (
+    *Row.__struct_fields__,
+    *(name for name in Timing.__struct_fields__ if name != "cached"),
+    "input_tokens",
+    "output_tokens",
+)
+"""Every field of a dataset's row."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MAX_NAME = 64
@@ -322,6 +334,7 @@ def _read(data: bytes, findings: Findings) -> Suite | None:
         description=fields.text("description") or "",
         rubric=fields.parsed("rubric", "bad-path", parse_path) or "",
         dataset=fields.parsed("dataset", "bad-path", parse_dataset) or "",
+        columns=_read_columns(fields),
         target=read_target(fields),
         judge=_read_judge(fields),
         repeats=fields.whole("repeats", 1, _MOST_REPEATS),
@@ -355,6 +368,14 @@ def _parse_name(text: str) -> str:
         )
         raise Unreadable(f"`{text}` can't be a suite's name", hint)
     return text
+
+
+def _read_columns(fields: Fields) -> dict[str, str]:
+    inner = fields.mapping("columns", ROW_FIELDS)
+    if inner is None:
+        return {}
+    named = {field: inner.text(field) for field in ROW_FIELDS}
+    return {field: column for field, column in named.items() if column is not None}
 
 
 def _read_judge(fields: Fields) -> JudgeSpec | None:

@@ -7,6 +7,7 @@ import pytest
 
 from dataset_files import CSV, findings, only_finding, read, refusal, warnings
 from jurybox.datasets.csv_rows import read_csv
+from jurybox.datasets.row_reader import FileContext
 from jurybox.datasets.source import Source
 from jurybox.documents.findings import Findings
 from jurybox.sample import Response, Row, Timing, Turn, Usage
@@ -216,7 +217,7 @@ def test_a_quote_that_is_never_closed_does_not_fill_the_memory() -> None:
     text = b'task,a\nx,y\n"' + b"x,y\n" * 100
     source = Source(io.BytesIO(text), "x", size=len(text), most=100)
     findings = Findings()
-    assert len(list(read_csv(source, findings, print))) == 1
+    assert len(list(read_csv(source, FileContext(findings)))) == 1
     assert [str(each) for each in findings.in_order()] == [
         "3:1: the record is longer than 0.0001 MB; close its last quote [too-long]"
     ]

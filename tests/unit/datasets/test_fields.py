@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from dataset_files import dataset, findings, jsonl, only_finding, read, warnings
-from jurybox.datasets import FIELDS, survey
-from jurybox.datasets.fields import FIELD_OF, misspelled_field
+from dataset_files import findings, jsonl, only_finding, read, warnings
+from jurybox.datasets import FIELDS
+from jurybox.datasets.fields import FIELD_OF, Columns
 from jurybox.datasets.row_reader import record_of
 from jurybox.sample import Response, Row, Timing, Turn, Usage
 
@@ -73,12 +73,18 @@ def test_every_field_is_read() -> None:
 def test_the_names_are_those_of_the_specification() -> None:
     assert ROW_FIELDS == {
         "id": (),
-        "task": ("input", "question", "user_input"),
-        "reference": ("reference_answer", "expected", "ideal", "target"),
-        "context": ("provided_context",),
-        "response": ("candidate_answer", "output", "answer"),
+        "task": ("input", "question", "user_input", "prompt", "query", "instruction"),
+        "reference": (
+            "reference_answer", "expected", "ideal", "target", "expected_output",
+            "expected_answer", "ground_truth", "correct_answer",
+        ),
+        "context": ("provided_context", "contexts", "retrieval_context", "retrieved_contexts"),
+        "response": (
+            "candidate_answer", "output", "answer", "completion", "actual_output", "prediction",
+            "generated_answer", "model_output", "response_a",
+        ),
         "response_b": (),
-        "messages": (),
+        "messages": ("conversation", "chat_history"),
         "scenario": (),
         "metadata": (),
         "latency_e2e_ms": (),
@@ -86,7 +92,7 @@ def test_the_names_are_those_of_the_specification() -> None:
         "input_tokens": (),
         "output_tokens": (),
         "timed_out": (),
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -95,17 +101,21 @@ def test_the_names_are_those_of_the_specification() -> None:
 def test_another_name_of_a_field_means_the_same(field: str, name: str) -> None:
     columns = {"task": "x", "response": "x"}
     columns.pop(field, None)
-    own = read(jsonl({**columns, field: "the value"}), needs_response=True)
-    assert read(jsonl({**columns, name: "the value"}), needs_response=True) == own
+    value = [{"role": "user", "content": "Hi"}] if field == "messages" else "the value"
+    own = read(jsonl({**columns, field: value}), needs_response=True)
+    assert read(jsonl({**columns, name: value}), needs_response=True) == own
+    title = name.replace("_", " ").title()
+    assert read(jsonl({**columns, title: value}), needs_response=True) == own
 
 
 @pytest.mark.parametrize("field", [field for field, names in ROW_FIELDS.items() if names])
 def test_two_names_of_one_field_are_refused(field: str) -> None:
     name = ROW_FIELDS[field][-1]
-    text = jsonl({"task": "x", "response": "x", field: "a", name: "b"})
-    assert only_finding(text, needs_response=True) == (
-        f"1:1: `{field}`, `{name}` are names of the same field; "
-        "keep one of them, or rename the others [two-names]"
+    value = [{"role": "user", "content": "Hi"}] if field == "messages" else "a"
+    record = {"task": "x", "response": "x", field: value, name: value}
+    assert only_finding(jsonl(record, record), needs_response=True) == (
+        f"1:1: `{field}` and `{name}` are both names of `{field}`; say which is meant with "
+        f"`columns: {{{field}: {field}}}` in the suite [two-names]"
     )
 
 
@@ -153,22 +163,24 @@ def test_either_every_row_has_an_id_or_none(
 
 @pytest.mark.parametrize("name", ["task", "question"])
 @pytest.mark.parametrize(
-    ("given", "code"), [("", "blank"), (" \n", "blank"), (5, "wrong-type"), ([], "wrong-type")]
+    ("given", "code"), [("", "blank"), (" \n", "blank"), (5, "wrong-type"), ({}, "wrong-type")]
 )
 def test_a_task_says_something(name: str, given: object, code: str) -> None:
     assert findings(jsonl({name: given})) == [f"1:1 {code}"]
 
 
-def test_a_row_without_a_task_is_told_its_names() -> None:
-    assert only_finding(jsonl({"prompt_text": "x"})) == (
-        "1:1: the row has no `task`; add it (as `task`, `input`, `question`, `user_input`) "
-        "[missing-field]"
+@pytest.mark.parametrize(("rows", "said"), [(1, "the row has"), (30, "30 rows have")])
+def test_rows_without_a_task_are_told_their_columns_once_per_file_d1(rows: int, said: str) -> None:
+    assert only_finding(jsonl(*[{"text": "x", "label": "y"}] * rows)) == (
+        f"1:1: {said} no `task`; the columns are `text`, `label`; say which it is with "
+        "`columns: {task: COLUMN}` in the suite [missing-field]"
     )
 
 
-def test_a_row_whose_task_is_misspelt_is_told_what_to_call_it() -> None:
-    assert only_finding(jsonl({"qestion": "x"})) == (
-        "1:1: the row has no `task`; if `qestion` is meant, call it `question` [missing-field]"
+def test_a_misspelled_column_is_refused_once_per_file_d2() -> None:
+    assert only_finding(jsonl(*[{"qestion": "x"}] * 5)) == (
+        "1:1: the column `qestion` is nearly `question`; rename it, or write "
+        "`columns: {task: qestion}` in the suite [misspelled-column]"
     )
 
 
@@ -186,7 +198,7 @@ def test_a_blank_context_or_scenario_counts_as_absent() -> None:
 @pytest.mark.parametrize(
     "field", ["reference", "context", "scenario", "response", "response_b", "candidate_answer"]
 )
-@pytest.mark.parametrize("given", [1, 1.5, True, [], {}])
+@pytest.mark.parametrize("given", [1.5, True, {}])
 def test_a_text_is_a_text(field: str, given: object) -> None:
     found = problem(**{field: given})
     assert found.startswith(f"1:1: `{field}` is ")
@@ -293,13 +305,20 @@ def test_a_long_value_is_not_quoted_in_full() -> None:
 
 def test_without_a_target_every_row_needs_a_response() -> None:
     assert only_finding(jsonl({**TASK, "response": ""}, TASK), needs_response=True) == (
-        "2:1: the row has no `response`; add it (as `response`, `candidate_answer`, `output`, "
-        "`answer`), or name a `target` in the suite [missing-field]"
+        "2:1: the row has no `response`; the columns are `task`; say which it is with `columns: "
+        "{response: COLUMN}` in the suite, or name a `target` there [missing-field]"
     )
 
 
-def test_a_response_may_be_empty() -> None:
-    assert row(response="").response == Response(text="")
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_empty_response_is_a_failure_of_the_target_d2(text: str) -> None:
+    assert row(response=text).response == Response(text=text, error="the response is empty")
+    found = row(response="x", response_b=text)
+    assert found.sample(found.response or Response(text="")).failure == "the response is empty"
+
+
+def test_a_whole_number_may_be_a_reference() -> None:
+    assert row(reference=4).reference == "4"
 
 
 def test_a_target_that_timed_out_needs_no_response_a7() -> None:
@@ -320,7 +339,11 @@ def test_a_recorded_response_is_dropped_where_a_target_makes_one() -> None:
     text = jsonl(recorded, recorded)
     assert [each.response for each in read(text)] == [None, None]
     assert [each.response_b for each in read(text)] == [Response(text="y")] * 2
-    assert warnings(text) == ["the rows carry responses; the target makes new ones"]
+    (warning,) = warnings(text)
+    assert warning == (
+        "`response` is read as a recorded response, and the target makes new ones; if it is the "
+        "reference, write `columns: {reference: response}` in the suite"
+    )
     assert warnings(text, needs_response=True) == []
 
 
@@ -328,35 +351,34 @@ def test_a_dropped_response_must_still_be_sound() -> None:
     assert findings(jsonl({**TASK, "response": 5})) == ["1:1 wrong-type"]
 
 
-def test_a_likely_slip_is_warned_of_once() -> None:
+def test_a_slip_is_refused_even_where_the_field_is_optional_d2() -> None:
     text = jsonl(*[{**TASK, "refrence": "3", "number": number} for number in range(5)])
-    assert warnings(text) == [
-        "the column `refrence` is kept as metadata; did you mean `reference`?"
-    ]
+    assert only_finding(text) == (
+        "1:1: the column `refrence` is nearly `reference`; rename it, or write "
+        "`columns: {reference: refrence}` in the suite [misspelled-column]"
+    )
 
 
-def test_there_is_no_warning_where_the_field_is_there() -> None:
-    assert warnings(jsonl({**TASK, "refrence": "3", "expected": "3"})) == []
+@pytest.mark.parametrize("columns", [{"refrence": "3", "expected": "3"}, {"answers": ["3"]}])
+def test_what_resembles_a_field_is_other_data_where_it_cannot_be_meant(
+    columns: dict[str, object],
+) -> None:
+    (found,) = read(jsonl({**TASK, **columns}))
+    assert found.metadata == {name: columns[name] for name in columns if name != "expected"}
 
 
 @pytest.mark.parametrize(
     ("column", "meant"),
-    [("refrence", "reference"), ("Question", "question"), ("ID", "id"), ("taks", "task"),
-     ("respose", "response"), ("contexts", "context"), ("meta_data", "metadata"),
+    [("refrence", "reference"), ("taks", "task"), ("inputs", "input"),
+     ("respose", "response"), ("contex", "context"), ("meta_data", "metadata"),
+     ("preference", None), ("content", None), ("message", None), ("production", None),
      ("latency_e2e", None), ("topic", None), ("source", None), ("category", None), ("model", None),
      ("question_id", None), ("language", None), ("level", None), ("ids", None), ("url", None),
      ("difficulty", None), ("text", None), ("label", None), ("created_at", None), ("score", None),
      ("x" * 1000, None), ("", None)],
 )  # fmt: skip
 def test_only_what_looks_like_a_slip_is_taken_for_one(column: str, meant: str | None) -> None:
-    assert misspelled_field(column) == meant
-
-
-def test_warnings_are_few_and_can_be_printed() -> None:
-    columns = {f"referenc\x1b{number}": "x" for number in range(100)}
-    found = survey(dataset(jsonl({**TASK, **columns})), needs_response=False).warnings
-    assert len(found) == 20
-    assert all(each.isprintable() for each in found)
+    assert Columns().misspelled(column) == meant
 
 
 def test_a_row_may_have_very_many_columns() -> None:
