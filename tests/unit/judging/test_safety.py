@@ -593,8 +593,18 @@ def match_of(nodes: Iterable[tuple[Any, Any]], random: Random) -> str:
                 times = random.randint(least, min(most, least + random.choice([1, 3, 30])))
                 text += "".join(match_of(body, random) for _ in range(times))
             case _:
-                text += random.choice([char for char in ALPHABET if matches(char, kind, value)])
+                text += random.choice(fitting(kind, value))
     return text
+
+
+FITTING: dict[tuple[object, str], list[str]] = {}
+
+
+def fitting(kind: object, value: Any) -> list[str]:  # noqa: ANN401 - as the tree has it
+    key = (kind, str(value))
+    if key not in FITTING:
+        FITTING[key] = [char for char in ALPHABET if matches(char, kind, value)]
+    return FITTING[key]
 
 
 def matches(char: str, kind: object, value: Any) -> bool:  # noqa: ANN401 - as the tree has it
