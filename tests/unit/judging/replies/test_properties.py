@@ -48,14 +48,19 @@ KEYS = st.sampled_from(
         *("rationale", *CRITERIA, *CHECKLIST, *STRICT),
     ]
 )
-JSON = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), TEXTS),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3), st.dictionaries(st.one_of(KEYS, TEXTS), inner, max_size=4)
-    ),
-    max_leaves=12,
-)
-OBJECTS = st.dictionaries(KEYS, JSON, max_size=6).map(json.dumps)
+
+
+def json_with(keys: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+    return st.recursive(
+        st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), TEXTS),
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3), st.dictionaries(keys, inner, max_size=4)
+        ),
+        max_leaves=12,
+    )
+
+
+OBJECTS = st.dictionaries(KEYS, json_with(KEYS | TEXTS), max_size=6).map(json.dumps)
 REPLIES = st.one_of(st.text(max_size=60), SOUP, damaged(), OBJECTS)
 
 NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -109,7 +114,8 @@ def telling(checklist: dict[str, str]) -> dict[str, str]:
     return {**checklist, CHECKLIST[0]: f"Seen: {checklist[CHECKLIST[0]]}"}
 
 
-EXTRA = st.dictionaries(TEXTS.map("x_{}".format), JSON.filter(lambda each: "NaN" not in repr(each)))
+# Without names of scores, which would be a verdict before the reasoning (E4).
+EXTRA = st.dictionaries(TEXTS.map("x_{}".format), json_with(TEXTS))
 # Without braces, so that what stands around a verdict is no object, and without the mark of a
 # quotation, in which no verdict counts.
 PROSE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="{}>"), max_size=60)

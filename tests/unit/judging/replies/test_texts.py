@@ -10,7 +10,11 @@ from jurybox.judging.formats.reply_text import spoken
 
 WORDS = st.text(st.sampled_from('abc "\\{}[]:,\n\té'), max_size=5)
 LEAVES = WORDS | st.none() | st.booleans() | st.integers(-9, 9) | st.just(0.5)
-JSON = st.recursive(LEAVES, lambda held: st.lists(held) | st.dictionaries(WORDS, held))
+JSON = st.recursive(
+    LEAVES,
+    lambda held: st.lists(held, max_size=3) | st.dictionaries(WORDS, held, max_size=3),
+    max_leaves=12,
+)
 
 
 def strings(value: object) -> Iterator[str]:
@@ -24,7 +28,7 @@ def strings(value: object) -> Iterator[str]:
         yield from strings(list(value.values()))
 
 
-@given(st.lists(st.dictionaries(WORDS, JSON), max_size=3))
+@given(st.lists(st.dictionaries(WORDS, JSON, max_size=4), max_size=3))
 def test_every_string_is_returned_and_all_prose(objects: list[dict[str, object]]) -> None:
     reply = "Well. " + " And: ".join(map(json.dumps, objects)) + " Done."
     said = ["Well. "] if objects else ["Well.  Done."]
