@@ -147,8 +147,8 @@ def test_pieces_are_of_the_text_and_say_something(text: str, most: int) -> None:
     ],
     ids=repr,
 )
-def test_a_megabyte_takes_no_longer_than_its_length(unit: str) -> None:
+def test_a_long_text_takes_no_longer_than_its_length(unit: str) -> None:
     def work(size: int) -> None:
         statements(unit * (size // len(unit)) + " end. End.")
 
-    assert growth.grows_with_size_alone(work, MEGABYTE)
+    assert growth.grows_with_size_alone(work, MEGABYTE // 5)

@@ -121,7 +121,7 @@ def test_nesting_of_any_depth_crashes_nothing(form: str) -> None:
             read(form, f'{{"accuracy_score": {deep}}}')
 
 
-LARGE = 5_000_000
+LARGE = 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -137,18 +137,18 @@ LARGE = 5_000_000
     ],
     ids=["space", "prose", "braces", "spaced braces", "placeholders", "escaped quotes", "reason"],
 )
-def test_a_reply_of_five_megabytes_is_read_in_good_time(reply: str) -> None:
+def test_a_reply_of_a_megabyte_is_read_in_good_time(reply: str) -> None:
     before = time.process_time()
     outcome = read("json", reply)
-    assert time.process_time() - before < 5
+    assert time.process_time() - before < 3
     assert isinstance(outcome, Scores)
     assert outcome.scores == {"correctness": 4, "clarity": 5}
 
 
-def test_five_megabytes_of_objects_are_read_in_good_time() -> None:
+def test_a_megabyte_of_objects_is_read_in_good_time() -> None:
     before = time.process_time()
-    assert isinstance(read("json", '{"a": 1} ' * 500_000), Defect)
-    assert time.process_time() - before < 10
+    assert isinstance(read("json", '{"a": 1} ' * 100_000), Defect)
+    assert time.process_time() - before < 3
 
 
 @pytest.mark.parametrize(
