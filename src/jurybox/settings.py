@@ -13,6 +13,7 @@ STORE: Final = "JURYBOX_STORE"
 REGION: Final = "JURYBOX_REGION"
 MODELS: Final = "JURYBOX_MODELS"
 TIMEOUT: Final = "JURYBOX_TIMEOUT"
+PATIENCE: Final = "JURYBOX_PATIENCE"
 CLIENT_CERT: Final = "JURYBOX_CLIENT_CERT"
 CLIENT_KEY: Final = "JURYBOX_CLIENT_KEY"
 TOKEN: Final = "JURYBOX_TOKEN"  # noqa: S105 - its name, not a token
@@ -25,6 +26,7 @@ _TEXTS: Final = {
     "region": REGION,
     "models": MODELS,
     "timeout": TIMEOUT,
+    "patience": PATIENCE,
     "client_cert": CLIENT_CERT,
     "client_key": CLIENT_KEY,
     "token": TOKEN,
@@ -47,6 +49,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         region: where this runs, for the records of a run.
         models: the folder of embedded models; None by default.
         timeout: seconds that a request to a model may take; None for the default.
+        patience: seconds that an endpoint may fail before it is given up; None for the default.
         client_cert: the file of the certificate that endpoints are shown; None for none.
         client_key: the file of its key; None where that is in the same file.
         token: the token of the pages; None to generate one.
@@ -63,6 +66,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     region: str | None = None
     models: str | None = None
     timeout: str | None = None
+    patience: str | None = None
     client_cert: str | None = None
     client_key: str | None = None
     token: str | None = None

@@ -17,6 +17,7 @@ from jurybox.models.providers import PROVIDERS, HttpProvider, OwnProvider
 from jurybox.settings import (
     CLIENT_CERT,
     CLIENT_KEY,
+    PATIENCE,
     REQUESTS_CA_BUNDLE,
     RUBRICS,
     SSL_CERT_FILE,
@@ -25,6 +26,7 @@ from jurybox.settings import (
 )
 
 if TYPE_CHECKING:
+    from jurybox.engine.limiter import Limits
     from jurybox.engine.ports import Model, Store
     from jurybox.engine.records import RunRow
     from jurybox.models.connections import HttpOptions
@@ -199,7 +201,7 @@ def http_options(settings: Settings, timeout: float | None = None) -> "HttpOptio
     )
     options = HttpOptions(proxies=Proxies.from_environment(os.environ), tls=tls)
     if settings.timeout is not None:
-        seconds = _seconds(settings.timeout)
+        seconds = _seconds(settings.timeout, TIMEOUT)
         options = msgspec.structs.replace(options, read=seconds, total=seconds)
     if timeout is None:
         return options
@@ -218,14 +220,34 @@ def _read(variable: str, path: str | None) -> bytes | None:
         raise InputError(problem, "give the path of a PEM file, or unset it", variable) from None
 
 
-def _seconds(text: str) -> float:
+def read_limits(
+    settings: Settings, *, concurrency: int | None = None, patience: float | None = None
+) -> "Limits":
+    """Return the limits of an endpoint; ``patience`` is the default of a command.
+
+    Raises:
+        InputError: the patience is no number of seconds.
+
+    """
+    from jurybox.engine.limiter import Limits
+
+    limits = Limits() if patience is None else Limits(patience=patience)
+    if settings.patience is not None:
+        limits = msgspec.structs.replace(limits, patience=_seconds(settings.patience, PATIENCE))
+    if concurrency is None:
+        return limits
+    # A stated concurrency is used from the start: ramping up takes seconds.
+    return msgspec.structs.replace(limits, concurrency=concurrency, start=concurrency)
+
+
+def _seconds(text: str, variable: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
         seconds = 0
     if not 0 < seconds <= _LONGEST_TIMEOUT:
         problem = f"`{text}` isn't a number of seconds above 0"
-        raise InputError(problem, f"give one up to {_LONGEST_TIMEOUT:,}", TIMEOUT)
+        raise InputError(problem, f"give one up to {_LONGEST_TIMEOUT:,}", variable)
     return seconds
 
 

@@ -16,7 +16,6 @@ import pytest
 
 from commands import call
 from judge_server import JudgeServer, general_verdict
-from jurybox.engine.caller import Limits
 
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES = 40
@@ -211,14 +210,11 @@ def test_an_endpoint_that_starts_anew_is_waited_for(judge: JudgeServer) -> None:
 def test_an_endpoint_that_stays_away_stops_the_run(
     judge: JudgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def impatient(**given: Any) -> Limits:  # noqa: ANN401 - its fields
-        return Limits(**given, first_delay=0.05, grace=0.5)
-
     def leave() -> None:
         judge.wait_for(20)
         judge.leave()
 
-    monkeypatch.setattr("jurybox.app.model_session.Limits", impatient)
+    monkeypatch.setenv("JURYBOX_PATIENCE", "2")
     write(120)
     judge.latency = 0.05
     leaving = threading.Thread(target=leave)

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 import loopback
-from jurybox.engine.caller import Callers, Limits
+from jurybox.engine.caller import Callers
+from jurybox.engine.limiter import Limits
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.flow import Failure, ModelRequest
@@ -38,6 +39,8 @@ FAULTS: dict[str, Fault] = {
     "cut off": loopback.cut_off,
 }
 
+ONCE = Limits(patience=None, attempts=1, rate_limit_attempts=1)
+
 
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
@@ -54,9 +57,7 @@ def test_a_key_is_in_no_message_no_exception_and_no_log(
                 seen += [str(trouble), repr(trouble), repr(vars(trouble))]
                 seen += traceback.format_exception(trouble)
                 seen.append(repr((trouble.__cause__, trouble.__context__)))
-            outcome = await Callers(Limits(attempts=1, rate_limit_attempts=1)).caller(model)(
-                REQUEST
-            )
+            outcome = await Callers(ONCE).caller(model)(REQUEST)
             assert isinstance(outcome, Failure)
             assert KEY in repr(server.requests[0].headers)
             await model.aclose()

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from jurybox.scoring.rules import AutomatedReport
 
 CHECKLIST = "bias-awareness"
+# Seconds; somebody waits for a single report, and nothing shows that an endpoint is waited for.
+_PATIENCE = 30.0
 
 
 async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
@@ -122,7 +124,9 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
         announce(names[0])
     try:
         flow = jury(judging, sample, names, count)
-        call = checked_route(models, specs, allow_version_drift=allow_version_drift)
+        call = checked_route(
+            models, specs, allow_version_drift=allow_version_drift, patience=_PATIENCE
+        )
         report = await drive(flow, call, on_exchange=on_exchange)
     finally:
         for model in models.values():

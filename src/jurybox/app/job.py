@@ -52,7 +52,11 @@ class BatchProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a run; ``before`` counts samples finished before it was resumed."""
+    """The state of a run.
+
+    ``before`` counts samples finished before it was resumed. ``outages`` says which endpoints don't
+    answer now, and why.
+    """
 
     run_id: str
     planned: int
@@ -64,6 +68,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     dollars: float | None
     batches: tuple[BatchProgress, ...] = ()
+    outages: tuple[str, ...] = ()
 
 
 OnProgress = Callable[[Progress], None]
@@ -133,6 +138,7 @@ class Job:
         self._on_progress = on_progress
         self._report = _Throttle(self._show_progress)
         self._batches = JudgeBatches(store, row.id, self._report, self._notify)
+        self._outages: Callable[[], Sequence[str]] = tuple
         self.stop.on_request = self._stop_batches
         self._began = time.monotonic()
 
@@ -172,6 +178,7 @@ class Job:
                 base_url,
                 allow_version_drift=metadata.get(ALLOW_VERSION_DRIFT) is True,
             ) as session:
+                self._outages = session.outages
                 runner = Runner(
                     run_id=self.row.id,
                     procedure=self._procedure,
@@ -267,6 +274,7 @@ class Job:
                 failed=count.failed,
                 dollars=run_cost(uses, self._prices, batched=self._plan.batch)["dollars"],
                 batches=tuple(batches),
+                outages=tuple(self._outages()),
             )
         )
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from jurybox.app.ids import now_utc
-from jurybox.engine.caller import Callers, Limits, SampleState
+from jurybox.engine.caller import Callers, SampleState
 from jurybox.engine.driver import Call
+from jurybox.engine.limiter import Limits
 from jurybox.engine.plan import Plan
 from jurybox.engine.ports import Model, Store
 from jurybox.engine.records import read_outcome, sealed
@@ -25,7 +26,7 @@ from jurybox.scoring.sample_result import Role
 from jurybox.settings import Settings
 from jurybox.suite.model_spec import ModelSpec
 from jurybox.text_format import listed
-from jurybox.wiring import ModelBuilder
+from jurybox.wiring import ModelBuilder, read_limits, read_settings
 
 if TYPE_CHECKING:
     from jurybox.models.batched import BatchedModel, OpenBatch
@@ -41,9 +42,10 @@ _UNLIMITED: Final = 10**9
 _BATCH_LIMITS: Final = Limits(
     concurrency=_UNLIMITED,
     start=_UNLIMITED,
-    rate_limit_attempts=Limits().attempts,
-    retry_reserve=_UNLIMITED,
+    attempts=4,
+    rate_limit_attempts=4,
     first_delay=0.0,
+    patience=None,
 )
 _BATCH_PROVIDERS: Final = tuple(name for name, each in HTTP_PROVIDERS.items() if each.batches)
 _NO_BATCH: Final = "ask directly with --no-batch"
@@ -92,17 +94,20 @@ async def open_session(
     """Build the models of a plan, and close them at the end.
 
     Raises:
-        InputError: a model can't be built.
+        InputError: a model can't be built, or a setting is wrong.
         IncompleteError: the store failed.
 
     """
     models = plan_models(plan, settings, base_url)
     judges: Mapping[str, Model] = batches.wrap(models.judges) if plan.batch else models.judges
+    limits = read_limits(settings, concurrency=plan.concurrency)
+    callers = Callers(limits, on_failure=batches.on_change)
     try:
         yield ModelSession(
-            call=_router(plan, models.target, judges),
+            call=_router(plan, models.target, judges, callers),
             endpoint=lambda role, name: models.of(role, name).endpoint,
             window=_window(plan),
+            outages=callers.outages,
             lookup=_finder(store) if plan.cache else None,
             allow_version_drift=allow_version_drift,
         )
@@ -113,13 +118,22 @@ async def open_session(
 
 
 def checked_route(
-    models: Mapping[str, Model], specs: Sequence[ModelSpec], *, allow_version_drift: bool
+    models: Mapping[str, Model],
+    specs: Sequence[ModelSpec],
+    *,
+    allow_version_drift: bool,
+    patience: float | None = None,
 ) -> Call:
     """Return one call for several models that refuses another version than was asked for.
 
-    The call raises `IncompleteError` there.
+    The call raises `IncompleteError` there. ``patience`` is how many seconds an endpoint may fail.
+
+    Raises:
+        InputError: a setting is wrong.
+
     """
-    route = Callers().route(models, specs)
+    limits = read_limits(read_settings(), patience=patience)
+    route = Callers(limits).route(models, specs)
 
     async def call(request: ModelRequest) -> Outcome:
         outcome = await route(request)
@@ -133,24 +147,21 @@ def checked_route(
 
 
 def _router(
-    plan: Plan, target_model: Model | None, judges: Mapping[str, Model]
+    plan: Plan, target_model: Model | None, judges: Mapping[str, Model], callers: Callers
 ) -> Callable[[Role, ModelRequest, SampleState], Awaitable[Outcome]]:
     """Return the function that sends a request to its model.
 
     A timeout of the system under test is a measurement, so it isn't retried.
     """
-    # A stated concurrency is used from the start: ramping up takes seconds.
-    limit = plan.concurrency
-    callers = Callers(Limits() if limit is None else Limits(concurrency=limit, start=limit))
     batched = Callers(_BATCH_LIMITS) if plan.batch else callers
     by_judge = {
-        name: batched.caller(judges[name], timeout=spec.timeout)
-        for name, spec in plan.judge_specs().items()
+        name: batched.caller(judges[name], spec) for name, spec in plan.judge_specs().items()
     }
     target = None
     if plan.target is not None and target_model is not None:
-        timeout = plan.target.timeout
-        target = callers.caller(target_model, retry_timeouts=False, timeout=timeout)
+        spec = plan.target.endpoint or ModelSpec(model=plan.target.model)
+        spec = msgspec.structs.replace(spec, timeout=plan.target.timeout)
+        target = callers.caller(target_model, spec, retry_timeouts=False)
 
     def call(role: Role, request: ModelRequest, state: SampleState) -> Awaitable[Outcome]:
         if role == "target" and target is not None:
@@ -204,7 +215,7 @@ class JudgeBatches:
     ) -> None:
         self._store = store
         self._run_id = run_id
-        self._on_change = on_change
+        self.on_change = on_change
         self._warn = warn
         self._models: dict[str, BatchedModel] = {}
 
@@ -223,7 +234,7 @@ class JudgeBatches:
             if not isinstance(model, BatchableModel):
                 raise InputError("the judge can't be asked in batches", _NO_BATCH, name)
             batched = self._models[name] = BatchedModel(name, model, log)
-            batched.on_change, batched.warn = self._on_change, self._warn
+            batched.on_change, batched.warn = self.on_change, self._warn
         return self._models
 
     def stop(self, reason: str, *, at_once: bool) -> None:

@@ -279,9 +279,11 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
         problem = f"{len(judges)} judges can't share {votes} votes"
         raise InputError(problem, "ask for at least one vote per judge", chosen.origin)
     batch = judge.batch if options.batch is None else options.batch
-    if batch and any(spec.timeout is not None for spec in specs):
-        problem = "judges have a `timeout`, but a batch takes as long as its provider needs"
-        raise InputError(problem, "leave out `timeout`, or ask directly with --no-batch", "judge")
+    for limit in ("timeout", "max_requests_per_minute", "max_tokens_per_minute"):
+        if batch and any(getattr(spec, limit) is not None for spec in specs):
+            problem = f"judges have a `{limit}`, but a batch is as fast as its provider"
+            hint = f"leave out `{limit}`, or ask directly with --no-batch"
+            raise InputError(problem, hint, "judge")
     target = None if suite.target is None else _target(suite.target, rubric, chosen, options)
     models = judges if target is None or target.command else (*judges, target.model)
     for model in models:

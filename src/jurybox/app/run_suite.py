@@ -17,8 +17,9 @@ from jurybox.app.stored_run import Run
 from jurybox.app.view_run import view_unfinished
 from jurybox.engine.plan import Plan, plan_text
 from jurybox.engine.ports import Store
-from jurybox.engine.records import ENCODER, RunRow, sealed
+from jurybox.engine.records import ENCODER, RunRow, in_order, read_outcome, sealed
 from jurybox.errors import IncompleteError, InputError
+from jurybox.judging.flow import Failure
 from jurybox.models.function import Function, function_names
 from jurybox.reporting.stored import plan_of
 from jurybox.reporting.view import RunView, finished_view
@@ -188,20 +189,22 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
     base_url: str | None = None,
     concurrency: int | None = None,
     allow_version_drift: bool = False,
+    retry_failed: bool = False,
     on_progress: OnProgress | None = None,
     on_start: OnStart | None = None,
 ) -> RunResult:
-    """Continue a stopped run.
+    """Continue a stopped run; samples that lost a request for a transient reason are done again.
+
+    With ``retry_failed``, those of a finished run are too.
 
     Raises:
         InputError: it is finished, another process works on it, or its dataset has changed.
         IncompleteError: the store failed.
 
     """
-    from jurybox.datasets import open_dataset
-
-    if row.status == "finished":
-        raise InputError("the run is finished", "`jurybox show` shows it", row.id)
+    if row.status == "finished" and not retry_failed:
+        hint = "`jurybox show` shows it; --retry-failed asks again for what failed"
+        raise InputError("the run is finished", hint, row.id)
     plan = plan_of(row)
     if plan.derived_from is not None:
         raise InputError("rescoring was interrupted", "rescore the run again", row.id)
@@ -210,21 +213,16 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
             raise InputError("another process is working on the run", "wait for it", row.id)
         # Another process may have finished it while this one waited for the claim.
         current = store.run(row.id) or row
-        if current.status == "finished":
+        if current.status == "finished" and not retry_failed:
             return RunResult(view=finished_view(current))
-        recorded = plan.dataset.responses
-        dataset = open_dataset(
-            Path(plan.dataset.path),
-            None if recorded is None else Path(recorded),
-            limit=plan.dataset.limit,
-            columns=plan.dataset.columns,
-        )
-        if dataset.recorded != plan.dataset.responses_sha256:
-            problem = "the recorded responses have changed since the run began"
-            raise InputError(problem, "restore the file, or start a new run", str(recorded))
-        changed = describe_change(dataset, plan, store, row.id)
-        if changed is not None:
-            raise InputError(changed, "restore the file, or start a new run", dataset.origin)
+        failed = _failed_samples(store, row.id)
+        if current.status == "finished" and not failed:
+            hint = "`jurybox show` shows it"
+            raise InputError("nothing in it failed for a transient reason", hint, row.id)
+        dataset = _same_dataset(plan, store, row.id)
+        if failed:
+            current = _reopened(current)
+            store.reopen(current, failed)
         if concurrency is not None:
             plan = msgspec.structs.replace(plan, concurrency=concurrency)
         if allow_version_drift:
@@ -237,10 +235,55 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
 resume_run = blocking("resume_run", _resume)
 
 
+def _same_dataset(plan: Plan, store: Store, run_id: str) -> "Dataset":
+    """Open the dataset of a run again; refuse it where it has changed."""
+    from jurybox.datasets import open_dataset
+
+    recorded = plan.dataset.responses
+    dataset = open_dataset(
+        Path(plan.dataset.path),
+        None if recorded is None else Path(recorded),
+        limit=plan.dataset.limit,
+        columns=plan.dataset.columns,
+    )
+    if dataset.recorded != plan.dataset.responses_sha256:
+        problem = "the recorded responses have changed since the run began"
+        raise InputError(problem, "restore the file, or start a new run", str(recorded))
+    changed = describe_change(dataset, plan, store, run_id)
+    if changed is not None:
+        raise InputError(changed, "restore the file, or start a new run", dataset.origin)
+    return dataset
+
+
 def _with_version_drift(row: RunRow) -> RunRow:
     """Return a run's row that says that other versions of its models are accepted (A10)."""
     metadata = {**msgspec.json.decode(row.metadata), ALLOW_VERSION_DRIFT: True}
     return sealed(msgspec.structs.replace(row, metadata=ENCODER.encode(metadata).decode()))
+
+
+def _failed_samples(store: Store, run_id: str) -> list[int]:
+    """Return the samples with a lost request that may succeed now, but for those reviewed."""
+    reviewed = {review.number for review in store.reviews(run_id)}
+    return [
+        number
+        for number in store.transient_failures(run_id)
+        if number not in reviewed and _lost_request(store, run_id, number)
+    ]
+
+
+def _lost_request(store: Store, run_id: str, number: int) -> bool:
+    """Return whether a failure counts in a sample; one that was retried since doesn't."""
+    sample = store.sample(run_id, number)
+    if sample is None:
+        return False
+    asked = map(read_outcome, in_order(sample, store.exchanges_of(run_id, number)))
+    return any(isinstance(each, Failure) and each.transient for each in asked)
+
+
+def _reopened(row: RunRow) -> RunRow:
+    return sealed(
+        msgspec.structs.replace(row, status="stopped", finished_at=None, outcome=None, digest=None)
+    )
 
 
 def forget_batches(row: RunRow, store: Store) -> None:

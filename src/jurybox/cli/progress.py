@@ -124,7 +124,7 @@ def _parts(progress: "Progress", *, ended: bool) -> list[str]:
         (progress.failed, "failed"),
     )
     parts += [f"{count} {what}" for count, what in counts]
-    return parts if ended else [*parts, *map(_shown_batch, progress.batches)]
+    return parts if ended else [*parts, *map(_shown_batch, progress.batches), *progress.outages]
 
 
 def _shown_batch(batch: "BatchProgress") -> str:

@@ -28,6 +28,11 @@ from jurybox.cli.options import (
     help="Send the requests of open batches again, and pay again; for batches that can't be read"
     " any more.",
 )
+@click.option(
+    "--retry-failed",
+    is_flag=True,
+    help="Ask again for everything that failed for a transient reason, also in a finished run.",
+)
 @store_option
 @json_option
 def command(  # noqa: PLR0917 - click passes them by name
@@ -36,20 +41,24 @@ def command(  # noqa: PLR0917 - click passes them by name
     concurrency: int | None,
     allow_version_drift: bool,
     forget: bool,
+    retry_failed: bool,
     store_url: str | None,
     as_json: bool,
 ) -> int:
     """Continue a RUN that was stopped.
 
     RUN is a run's id, the beginning of one, or `last`. Finished samples are neither done nor paid
-    for again. The run keeps the texts and settings that it started with, even if the suite has
-    changed; a changed dataset is refused. Open batches are waited for and read, never submitted
-    again. Exit codes are those of `jurybox run`.
+    for again, except where a request failed for a transient reason (an outage, a timeout, a rate
+    limit): that request is made again, and with --retry-failed in a finished run too. The run
+    keeps the texts and settings that it started with, even if the suite has changed; a changed
+    dataset is refused. Open batches are waited for and read, never submitted again. Exit codes are
+    those of `jurybox run`.
 
     \b
     Examples:
       jurybox resume last
       jurybox resume 20260301-0914 --concurrency 4
+      jurybox resume last --retry-failed
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.run_suite import forget_batches, resume_run
     from jurybox.cli.run import run_and_print
@@ -66,6 +75,7 @@ def command(  # noqa: PLR0917 - click passes them by name
                 base_url=base_url,
                 concurrency=concurrency,
                 allow_version_drift=allow_version_drift,
+                retry_failed=retry_failed,
                 on_progress=show,
                 on_start=on_start,
             ),

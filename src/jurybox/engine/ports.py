@@ -213,6 +213,17 @@ class Store(Protocol):
         """
         ...
 
+    def reopen(self, row: RunRow, numbers: Sequence[int]) -> None:
+        """Replace the row of a run and remove samples of it, which are done again.
+
+        Their exchanges stay: replies are used again, and what failed is never forgotten.
+        """
+        ...
+
+    def transient_failures(self, run_id: str) -> Sequence[int]:
+        """Return the numbers of samples with a request that failed for a transient reason."""
+        ...
+
     def numbers(self, run_id: str) -> Iterator[int]:
         """Yield the numbers of the stored samples, in order."""
         ...

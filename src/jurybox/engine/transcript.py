@@ -44,6 +44,7 @@ class ModelSession(msgspec.Struct, frozen=True, kw_only=True):
         lookup: returns a model's reply to an equal request of an earlier run; None where the run
             uses no cache.
         window: how many samples may be in flight at once.
+        outages: returns the endpoints that don't answer now, each with its error.
         allow_version_drift: whether another version of a model than the plan names may answer.
 
     """
@@ -52,6 +53,7 @@ class ModelSession(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: Callable[[Role, str], str]
     lookup: Callable[[str, str], Awaitable[ModelReply | None]] | None = None
     window: int = 1
+    outages: Callable[[], Sequence[str]] = tuple
     allow_version_drift: bool = False
 
 

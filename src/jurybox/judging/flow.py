@@ -112,12 +112,14 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """A request that got no reply after all retries; it takes the reply's place.
 
     ``fatal`` says that no request of the run can fare better: the endpoint is out of reach, or
-    it refuses the key or the model. ``latency_ms`` is how long the last attempt took.
+    it refuses the key or the model. ``transient`` says that the same request may succeed later, so
+    that `jurybox resume` makes it again. ``latency_ms`` is how long the last attempt took.
     """
 
     kind: FailureKind
     message: str
     fatal: bool = False
+    transient: bool = False
     latency_ms: float | None = None
 
 

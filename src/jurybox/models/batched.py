@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from jurybox.engine.caller import Limits, delay
+from jurybox.engine.limiter import Limits, delay
 from jurybox.engine.ports import ModelError, Store
 from jurybox.engine.records import ENCODER, BatchRow, sealed
 from jurybox.judging.flow import ModelReply, ModelRequest
@@ -36,6 +36,7 @@ _UNSUPPORTED: Final = {
 _ACCEPTED: Final = msgspec.json.Decoder(Accepted)
 _FORGET: Final = "`jurybox resume --forget-batches` asks anew, and pays again"
 _BACKOFF: Final = Limits(longest_delay=60.0)
+_LONGEST_RETRY_AFTER: Final = 120.0
 # A provider that failed this many times in a row is worth a warning.
 _WORTH_A_WARNING: Final = 5
 # Providers take names of at most 64 characters: the request's key, the batch's tag, a number.
@@ -491,7 +492,7 @@ def _now() -> float:
 
 async def _pause(error: ModelError, attempts: int) -> None:
     wait = delay(attempts - 1, _BACKOFF, random.random)
-    await asyncio.sleep(max(min(error.retry_after or 0.0, _BACKOFF.longest_retry_after), wait))
+    await asyncio.sleep(max(min(error.retry_after or 0.0, _LONGEST_RETRY_AFTER), wait))
 
 
 def _fatal(reason: str) -> ModelError:

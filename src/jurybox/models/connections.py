@@ -124,7 +124,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     connect: float = 10.0
     read: float = 180.0
     total: float = 600.0
-    largest_body: int = 32 * _MEGABYTE
+    largest_body: int = _MEGABYTE
     largest_file: int = 1000 * _MEGABYTE
     proxies: Proxies = Proxies()
     tls: Tls = Tls()

@@ -178,13 +178,14 @@ class HttpClient:
 
     def _refused(self, status: int, answer: HttpAnswer) -> ModelError:
         if status < _FIRST_FINAL:
-            return ModelError("unreadable", f"HTTP {status} isn't an answer", retry=True)
+            what = f"HTTP {status} isn't an answer"
+            return ModelError("unreadable", what, retry=True, fatal=True)
         if status < _FIRST_ERROR:
             to = quoted(answer.headers.get("location", "somewhere else"), self._secrets)
             return ModelError(
                 "refused",
                 f"HTTP {status}: it redirects to {to}; give that address as the base URL",
-                retry=False,
+                retry=True,
                 fatal=True,
             )
         return status_error(
@@ -204,7 +205,7 @@ class HttpClient:
             return _insecure(found[1])
         if found := _PARSE_REASON.search(text):
             what = f"the answer isn't HTTP ({found[1]})"
-            return ModelError("unreadable", what, retry=True)
+            return ModelError("unreadable", what, retry=True, fatal=True)
         if _CONNECT_ERROR.search(text):
             return _unreachable(text)
         if isinstance(error, exceptions.BodyError | exceptions.DecodingError):
@@ -246,7 +247,7 @@ def _insecure(reason: str) -> ModelError:
     untrusted = reason == _UNTRUSTED
     words = _ABOUT_TRUST if untrusted else reason.lower().replace("_", " ")
     what = f"unreachable (no secure connection: {words})"
-    return ModelError("unreachable", what, retry=False, fatal=untrusted)
+    return ModelError("unreachable", what, retry=not untrusted, fatal=True)
 
 
 def _unreachable(text: str) -> ModelError:
@@ -288,7 +289,7 @@ def decode(answer: HttpAnswer, kind: type[T]) -> T:
         raise ModelError("unreadable", "the answer is empty", retry=True)
     if "html" in answer.content_type:
         what = f"the answer is {answer.content_type} instead of JSON"
-        raise ModelError("unreadable", quoted(what), retry=True)
+        raise ModelError("unreadable", quoted(what), retry=True, fatal=True)
     return decode_body(answer.body, kind)
 
 
@@ -303,7 +304,7 @@ def decode_body(body: bytes, kind: type[T]) -> T:
         return read_json(body, kind)
     except (ValueError, RecursionError) as error:
         what = f"the answer can't be read: {quoted(str(error))}"
-        raise ModelError("unreadable", what, retry=True) from None
+        raise ModelError("unreadable", what, retry=True, fatal=True) from None
 
 
 def count_of(value: object) -> int | None:

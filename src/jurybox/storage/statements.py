@@ -118,6 +118,8 @@ INSERT_CALIBRATION: Final = _insert(CALIBRATIONS)
 INSERT_FACETS: Final = _insert(FACETS)
 INSERT_REVIEW: Final = _insert(REVIEWS)
 UPDATE_RUN: Final = _update(RUNS, "id")
+DELETE_SAMPLE: Final = f"DELETE FROM {SAMPLES} WHERE run_id = ? AND number = ?"
+DELETE_FACETS: Final = f"DELETE FROM {FACETS} WHERE run_id = ? AND number = ?"
 UPDATE_BATCH: Final = _update(BATCHES, "run_id", "number")
 
 _NEWEST: Final = "ORDER BY created_at DESC, id DESC"
@@ -143,6 +145,12 @@ FIND_EXCHANGE: Final = _select_exchanges(
     " WHERE exchanges.key = ? AND exchanges.key <> ''"
     " ORDER BY runs.created_at DESC, runs.id DESC, exchanges.number DESC, exchanges.position DESC"
     " LIMIT 1",
+)
+# Failures have no key; their JSON has its keys in order.
+TRANSIENT: Final = '{"failure":%"transient":true}}'
+FAILED_NUMBERS: Final = (
+    f"SELECT DISTINCT number FROM {EXCHANGES} WHERE run_id = ? AND key = '' AND outcome LIKE ?"
+    " ORDER BY number"
 )
 BATCHES_OF: Final = _select(BATCHES, "WHERE run_id = ? ORDER BY number")
 CALIBRATIONS_OF: Final = _select(CALIBRATIONS, f"WHERE rubric_id = ? {_NEWEST}")

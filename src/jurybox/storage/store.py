@@ -88,6 +88,21 @@ class SqlStore:
                 if values:
                     session.insert(statement, values)
 
+    def reopen(self, row: RunRow, numbers: Sequence[int]) -> None:
+        """Replace the row of a run and remove samples of it; their exchanges stay."""
+        (values,) = self._values([row])
+        with writing(self._database) as session:
+            for number in numbers:
+                session.execute(statements.DELETE_FACETS, (row.id, number))
+                session.execute(statements.DELETE_SAMPLE, (row.id, number))
+            session.execute(statements.UPDATE_RUN, (*values, row.id))
+
+    def transient_failures(self, run_id: str) -> Sequence[int]:
+        """Return the numbers of samples with a request that failed for a transient reason."""
+        values = (run_id, statements.TRANSIENT)
+        found = self._reader.rows(list[tuple[int]], statements.FAILED_NUMBERS, values)
+        return [number for (number,) in found]
+
     def numbers(self, run_id: str) -> Iterator[int]:
         """Yield the numbers of the stored samples, in order."""
         return (number for (number,) in self._reader.pages(statements.NUMBERS, run_id))

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from clocks import Clock
-from jurybox.engine.caller import Callers, Limits, SystemClock
+from jurybox.engine.caller import Callers, SystemClock
+from jurybox.engine.limiter import Limits
 from jurybox.engine.ports import ModelError
 from jurybox.judging.flow import Failure, FailureKind, ModelReply, ModelRequest, Outcome
 from jurybox.models.scripted import Line, ScriptedModel
 from jurybox.rubric.rubric_model import Generation
-from jurybox.sample import Turn
+from jurybox.sample import Turn, Usage
+from jurybox.suite.model_spec import ModelSpec
 
 REQUEST = ModelRequest(
     model="m", messages=(Turn(role="user", content="x"),), generation=Generation()
@@ -39,6 +41,10 @@ def call(
     return asyncio.run(main()), model, clock
 
 
+def within(seconds: float) -> ModelSpec:
+    return ModelSpec(model="m", timeout=seconds)
+
+
 def failure_of(outcome: Outcome) -> Failure:
     assert isinstance(outcome, Failure)
     return outcome
@@ -54,32 +60,10 @@ def test_a_reply_is_passed_on() -> None:
     assert clock.waits == []
 
 
-def test_trouble_that_passes_is_waited_out() -> None:
-    (reply,), model, clock = call([passing(), passing("timeout"), passing("unreadable"), "fine"])
-    assert isinstance(reply, ModelReply)
-    assert len(model.requests) == 4
-    assert clock.waits == [0.5, 1, 2]
-
-
 def test_trouble_that_stays_is_a_failure_at_once() -> None:
     (failure,), model, clock = call([ModelError("refused", "HTTP 401: no", retry=False)])
     assert failure == Failure(kind="refused", message="scripted: HTTP 401: no", latency_ms=0)
     assert (len(model.requests), clock.waits) == (1, [])
-
-
-def test_a_failure_says_where_what_how_often_and_how_to_mend_it() -> None:
-    (failure,), _, _ = call(lambda _: passing("timeout"), limits=Limits(attempts=3))
-    assert failure == Failure(
-        kind="timeout",
-        message="scripted: no luck after 3 attempts; give it more time, or ask for fewer tokens",
-        latency_ms=0,
-    )
-
-
-def test_one_attempt_is_not_counted_out() -> None:
-    (failure,), _, _ = call(lambda _: passing("unreadable"), limits=Limits(attempts=1))
-    assert isinstance(failure, Failure)
-    assert failure.message == "scripted: no luck; is this the address of a chat endpoint?"
 
 
 def test_every_other_exception_is_the_callers() -> None:
@@ -134,21 +118,6 @@ def test_a_reply_that_was_measured_keeps_what_was_measured() -> None:
     assert asyncio.run(caller(REQUEST)) == measured
 
 
-def test_the_latency_of_a_failure_is_that_of_the_last_attempt_alone() -> None:
-    class Slower(ScriptedModel):
-        """Takes one second longer for every attempt."""
-
-        async def complete(self, request: ModelRequest) -> ModelReply:
-            clock.time += 1 + len(self.requests)
-            return await super().complete(request)
-
-    clock = Clock(100.0)
-    model = Slower(lambda _: passing("unreadable", after=60))
-    failure = asyncio.run(Callers(clock=clock, draw=lambda: 1.0).caller(model)(REQUEST))
-    assert failure_of(failure).latency_ms == 4000
-    assert clock.time >= 100 + 1 + 60 + 2 + 60 + 3 + 60 + 4
-
-
 def test_the_latency_of_a_failure_leaves_out_the_wait_for_a_place() -> None:
     clock = Clock(100.0)
     refused: list[Line] = [ModelError("refused", "no", retry=False) for _ in range(3)]
@@ -158,32 +127,6 @@ def test_the_latency_of_a_failure_leaves_out_the_wait_for_a_place() -> None:
         return await asyncio.gather(*(caller(REQUEST) for _ in range(3)))
 
     assert [failure_of(each).latency_ms for each in asyncio.run(main())] == [2000, 2000, 2000]
-
-
-def test_who_finds_the_endpoint_down_has_made_no_attempt_to_measure() -> None:
-    clock = Clock(100.0)
-    limits = Limits(retry_reserve=0, attempts=1)
-    caller = Callers(limits, clock=clock).caller(SlowModel(clock, [passing(), passing()]))
-
-    async def main() -> list[Outcome]:
-        return [await caller(REQUEST) for _ in range(2)]
-
-    assert [failure_of(each).latency_ms for each in asyncio.run(main())] == [2000, None]
-
-
-def test_who_finds_the_endpoint_down_on_the_second_try_has_measured_the_first() -> None:
-    clock = Clock(100.0)
-    caller = Callers(clock=clock).caller(
-        SlowModel(clock, [passing(), passing("rate-limit", after=3600)])
-    )
-
-    async def main() -> list[Outcome]:
-        # The first waits before it tries again; meanwhile the second learns that it's no use.
-        return await asyncio.gather(caller(REQUEST), caller(REQUEST))
-
-    first, second = asyncio.run(main())
-    assert failure_of(first).message == failure_of(second).message
-    assert (failure_of(first).latency_ms, failure_of(second).latency_ms) == (2000, 2000)
 
 
 # ---- a time limit
@@ -211,14 +154,14 @@ class HangingModel(ScriptedModel):
 
 def test_an_attempt_that_takes_too_long_is_cancelled_and_made_again() -> None:
     model = HangingModel(2, ["fine"])
-    reply = asyncio.run(Callers(draw=lambda: 0.0).caller(model, timeout=0.01)(REQUEST))
+    reply = asyncio.run(Callers(draw=lambda: 0.0).caller(model, within(0.01))(REQUEST))
     assert isinstance(reply, ModelReply)
     assert (len(model.requests), model.cancelled) == (3, 2)
 
 
 def test_a7_a_time_out_of_a_system_under_test_is_a_measurement() -> None:
     model = HangingModel(1, ["too late"])
-    caller = Callers().caller(model, retry_timeouts=False, timeout=0.05)
+    caller = Callers().caller(model, within(0.05), retry_timeouts=False)
     failure = failure_of(asyncio.run(caller(REQUEST)))
     assert (failure.kind, failure.message) == ("timeout", "scripted: timed out after 0.05 s")
     assert failure.latency_ms is not None
@@ -238,23 +181,8 @@ def test_a7_a_time_out_that_the_model_itself_tells_of_is_one_too() -> None:
 @pytest.mark.parametrize("kind", ["rate-limit", "unreachable", "unreadable"])
 def test_other_trouble_of_a_system_under_test_is_waited_out(kind: FailureKind) -> None:
     model = ScriptedModel([passing(kind), "fine"])
-    caller = Callers(clock=Clock(100.0)).caller(model, retry_timeouts=False, timeout=20)
+    caller = Callers(clock=Clock(100.0)).caller(model, within(20), retry_timeouts=False)
     assert isinstance(asyncio.run(caller(REQUEST)), ModelReply)
-
-
-def test_time_outs_that_are_measured_say_nothing_about_the_endpoint() -> None:
-    """Else the first connection that is cut after many slow answers would end a run."""
-    clock = Clock(100.0)
-    script: list[Line] = [*(passing("timeout") for _ in range(9)), passing(), "fine"]
-    limits = Limits(retry_reserve=2, attempts=1)
-    caller = Callers(limits, clock=clock).caller(ScriptedModel(script), retry_timeouts=False)
-
-    async def main() -> list[Outcome]:
-        return [await caller(REQUEST) for _ in range(11)]
-
-    *failures, reply = asyncio.run(main())
-    assert not any(failure_of(each).fatal for each in failures)
-    assert isinstance(reply, ModelReply)
 
 
 def test_the_time_limit_leaves_out_the_wait_for_a_place() -> None:
@@ -262,7 +190,7 @@ def test_the_time_limit_leaves_out_the_wait_for_a_place() -> None:
         callers = Callers(Limits(concurrency=1))
         stuck = asyncio.create_task(callers.caller(HangingModel(1, []))(REQUEST))
         await asyncio.sleep(0)
-        quick = callers.caller(ScriptedModel(["fine"]), retry_timeouts=False, timeout=0.02)
+        quick = callers.caller(ScriptedModel(["fine"]), within(0.02), retry_timeouts=False)
         waiting = asyncio.create_task(quick(REQUEST))
         await asyncio.sleep(0.1)
         stuck.cancel()
@@ -276,7 +204,7 @@ def test_a_time_out_error_of_a_model_is_a_fault_and_not_a_time_out() -> None:
         raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        asyncio.run(Callers().caller(ScriptedModel(broken), timeout=20)(REQUEST))
+        asyncio.run(Callers().caller(ScriptedModel(broken), within(20))(REQUEST))
 
 
 # ---- trouble that is fatal's
@@ -289,159 +217,194 @@ def test_a_failure_is_fatal_where_the_error_is(*, fatal: bool) -> None:
     assert failure_of(failure).fatal is fatal
 
 
-@pytest.mark.parametrize("kind", ["timeout", "rate-limit", "unreadable", "unreachable"])
-def test_trouble_that_may_pass_is_nobodys_but_the_requests(kind: FailureKind) -> None:
-    (failure,), _, _ = call(lambda _: passing(kind))
-    assert not failure_of(failure).fatal
-
-
-def test_an_endpoint_that_is_down_is_a_fatal_error() -> None:
-    limits = Limits(retry_reserve=3, attempts=1)
-    clock = Clock(100.0)
-    model = ScriptedModel(lambda _: passing())
-    caller = Callers(limits, clock=clock).caller(model)
-
-    async def main() -> list[Outcome]:
-        outcomes = [await caller(REQUEST) for _ in range(6)]
-        clock.time += 31
-        return [*outcomes, await caller(REQUEST)]
-
-    found = [failure_of(each).fatal for each in asyncio.run(main())]
-    # The fourth attempt in a row takes it down; the next two aren't made; the last one is.
-    assert found == [False, False, False, True, True, True, True]
-    assert len(model.requests) == 5
-
-
-def test_an_endpoint_that_is_back_is_nobodys_trouble() -> None:
-    clock = Clock(100.0)
-    model = ScriptedModel([passing(), "fine", passing()])
-    caller = Callers(Limits(retry_reserve=0, attempts=1), clock=clock).caller(model)
-
-    async def main() -> list[Outcome]:
-        down = await caller(REQUEST)
-        clock.time += 31
-        return [down, await caller(REQUEST), await caller(REQUEST)]
-
-    down, reply, short_outage = asyncio.run(main())
-    assert failure_of(down).fatal
-    assert isinstance(reply, ModelReply)
-    assert not failure_of(short_outage).fatal
-
-
 def test_an_endpoint_that_asks_for_an_hour_is_a_fatal_error() -> None:
     outcomes, model, _ = call(lambda _: passing("rate-limit", after=3600), times=3)
     assert all(failure_of(each).fatal for each in outcomes)
     assert len(model.requests) == 1
 
 
-# ---- rate limits
+# ---- an outage
 
 
-def test_a_pause_holds_for_every_request_at_the_endpoint() -> None:
+class Flaky(ScriptedModel):
+    """Fails from one second of the clock to another."""
+
+    def __init__(self, clock: Clock, start: float, end: float, error: ModelError) -> None:
+        super().__init__(lambda _: error if start <= clock.time < end else "fine")
+
+
+@pytest.mark.parametrize("kind", ["unreachable", "timeout", "unreadable", "rate-limit"])
+def test_an_outage_is_waited_out_however_many_attempts_that_takes(kind: FailureKind) -> None:
     clock = Clock(100.0)
-    seen: list[float] = []
+    model = Flaky(clock, 100, 390, passing(kind))
+    caller = Callers(clock=clock, draw=lambda: 0.5).caller(model)
 
-    def script(_: ModelRequest) -> Line:
-        seen.append(clock.time)
-        return passing("rate-limit", after=30) if len(seen) == 1 else "fine"
+    async def main() -> list[Outcome]:
+        return await asyncio.gather(*(caller(REQUEST) for _ in range(200)))
 
-    outcomes, _, _ = call(script, times=4, limits=Limits(concurrency=1), clock=clock)
-    assert all(isinstance(outcome, ModelReply) for outcome in outcomes)
-    assert min(seen[1:]) == 130
+    assert all(isinstance(each, ModelReply) for each in asyncio.run(main()))
 
 
-def test_rate_limits_cost_nothing_of_the_retry_budget() -> None:
-    script: list[Line] = [passing("rate-limit")] * 7
-    (reply,), model, _ = call([*script, "fine"], limits=Limits(retry_reserve=0))
-    assert isinstance(reply, ModelReply)
-    assert len(model.requests) == 8
+def test_waits_grow_with_the_outage_and_never_beyond_the_patience() -> None:
+    (failure,), model, clock = call(lambda _: passing(), limits=Limits(patience=100))
+    assert clock.waits == [0.5, 0.5, 1, 2, 4, 8, 16, 30, 30, 8]
+    assert len(model.requests) == 11
+    assert failure == Failure(
+        kind="unreachable",
+        message="scripted: no luck, and no answer for 100 s; is the server running, and is the"
+        " address right?",
+        fatal=True,
+        transient=True,
+        latency_ms=0,
+    )
 
 
-def test_an_endpoint_that_asks_for_an_hour_is_left_alone_for_it() -> None:
+def test_when_patience_ends_all_that_wait_fail_alike_without_another_attempt() -> None:
+    outcomes, model, clock = call(lambda _: passing(), times=500, limits=Limits(patience=60))
+    assert len(messages(outcomes)) == 1
+    assert all(failure_of(each).fatal and failure_of(each).transient for each in outcomes)
+    assert clock.time <= 161
+    before = len(model.requests)
+    outcomes, model, _ = call(lambda _: passing(), times=1000, limits=Limits(patience=60))
+    # The load doesn't grow with the number of those that wait.
+    assert len(model.requests) < 2 * before
+
+
+def test_patience_begins_with_the_first_failure_and_not_with_the_last_success() -> None:
     clock = Clock(100.0)
-    model = ScriptedModel([passing("rate-limit", after=3600), "fine"])
+    model = ScriptedModel(["fine", passing(), "fine"])
     caller = Callers(clock=clock).caller(model)
 
     async def main() -> list[Outcome]:
-        outcomes = [await caller(REQUEST) for _ in range(5)]
-        clock.time += 3601
-        return [*outcomes, await caller(REQUEST)]
+        first = await caller(REQUEST)
+        clock.time += 3600
+        return [first, await caller(REQUEST)]
 
-    *failures, reply = asyncio.run(main())
-    assert len(messages(failures)) == 1
-    assert isinstance(reply, ModelReply)
-    assert (len(model.requests), clock.waits) == (2, [])
+    assert all(isinstance(each, ModelReply) for each in asyncio.run(main()))
 
 
-def test_models_at_one_endpoint_share_its_limits() -> None:
+def test_a_request_that_fails_while_others_are_answered_is_given_up_alone() -> None:
     clock = Clock(100.0)
-    callers = Callers(clock=clock, draw=lambda: 0.0)
-    first = callers.caller(ScriptedModel([passing("rate-limit", after=10), "a"], "here"))
-    second = callers.caller(ScriptedModel(["b"], "here"))
-    third = callers.caller(ScriptedModel(["c"], "elsewhere"))
+    poisoned = ModelRequest(
+        model="m", messages=(Turn(role="user", content="poison"),), generation=Generation()
+    )
+
+    def answer(request: ModelRequest) -> Line:
+        return passing() if request is poisoned else "fine"
+
+    model = ScriptedModel(answer)
+    caller = Callers(clock=clock, draw=lambda: 1.0).caller(model)
+
+    async def main() -> tuple[Outcome, list[Outcome]]:
+        task = asyncio.create_task(caller(poisoned))
+        others: list[Outcome] = []
+        while not task.done():
+            others.append(await caller(REQUEST))
+            await asyncio.sleep(0)
+        return await task, others
+
+    failure, others = asyncio.run(main())
+    assert failure_of(failure).message.startswith("scripted: no luck after 13 attempts")
+    assert not failure_of(failure).fatal
+    assert failure_of(failure).transient
+    assert all(isinstance(each, ModelReply) for each in others)
+
+
+def test_an_address_that_never_answered_is_given_up_soon() -> None:
+    wrong = ModelError("unreachable", "connection refused", retry=True, fatal=True)
+    (failure,), model, clock = call(lambda _: wrong)
+    assert len(model.requests) == 4
+    assert clock.time < 110
+    assert failure_of(failure).fatal
+    # The same from one that has answered is an outage.
+    (_, reply), _, _ = call(["fine", *[wrong] * 9, "fine"], times=2, limits=Limits(concurrency=1))
+    assert isinstance(reply, ModelReply)
+
+
+@pytest.mark.parametrize("in_a_row", [1, 4])
+def test_one_odd_refusal_of_a_model_that_has_answered_stops_nothing(in_a_row: int) -> None:
+    odd = ModelError("refused", "HTTP 404: no such model", retry=False, fatal=True)
+    script: list[Line] = ["fine", *[odd] * in_a_row, "fine"]
+    outcomes, _, _ = call(script, times=2, limits=Limits(concurrency=1))
+    assert all(isinstance(each, ModelReply) for each in outcomes)
+
+
+def test_several_refusals_in_a_row_are_a_fatal_error() -> None:
+    odd = ModelError("refused", "HTTP 401: no such key", retry=False, fatal=True)
+    script: list[Line] = ["fine", *[odd] * 5]
+    (_, failure), model, _ = call(script, times=2, limits=Limits(concurrency=1))
+    assert failure_of(failure).fatal
+    assert not failure_of(failure).transient
+    assert len(model.requests) == 6
+
+
+def test_where_nothing_is_waited_for_every_failed_attempt_counts() -> None:
+    limits = Limits(patience=None, attempts=4, first_delay=0)
+    (failure,), model, clock = call(lambda _: passing("unreadable"), limits=limits)
+    assert len(model.requests) == 4
+    assert set(clock.waits) == {0}
+    assert failure_of(failure).transient
+
+
+def test_an_outage_is_described_until_it_ends() -> None:
+    clock = Clock(100.0)
+    seen: list[list[str]] = []
+    callers = Callers(
+        clock=clock, draw=lambda: 1.0, on_failure=lambda: seen.append(callers.outages())
+    )
+    caller = callers.caller(ScriptedModel([passing(), passing(), "fine"]))
+    asyncio.run(caller(REQUEST))
+    assert [text for (text,) in seen] == [
+        "scripted: no luck for 0 s, trying with 8 calls at once",
+        "scripted: no luck for 0 s, trying with 8 calls at once",
+    ]
+    assert callers.outages() == []
+
+
+# ---- rate limits and quotas
+
+
+def test_retry_after_holds_for_its_request_alone() -> None:
+    order: list[int] = []
+    model = ScriptedModel([passing("rate-limit", after=0.2), *["fine"] * 4])
+    caller = Callers().caller(model)
+
+    async def ask(number: int) -> None:
+        await caller(REQUEST)
+        order.append(number)
 
     async def main() -> None:
-        task = asyncio.create_task(first(REQUEST))
-        await asyncio.sleep(0)
-        await third(REQUEST)
-        assert clock.time == 100
-        await second(REQUEST)
-        assert clock.time == 110
-        await task
+        await asyncio.gather(*map(ask, range(4)))
 
     asyncio.run(main())
+    assert order == [1, 2, 3, 0]
 
 
-# ---- an endpoint that is down
+def test_a_request_may_be_rate_limited_many_times() -> None:
+    script: list[Line] = [passing("rate-limit")] * 20
+    caller = Callers(clock=Clock(100.0), draw=lambda: 0.1).caller(ScriptedModel([*script, "fine"]))
+    assert isinstance(asyncio.run(caller(REQUEST)), ModelReply)
 
 
-def test_a_dead_endpoint_costs_its_reserve_and_says_one_thing() -> None:
-    outcomes, model, _ = call(lambda _: passing(), times=500, limits=Limits(retry_reserve=10))
-    assert len(messages(outcomes)) == 1
-    assert len(model.requests) <= 40
-
-
-def test_an_endpoint_that_is_down_is_left_alone_and_tried_again_later() -> None:
+@pytest.mark.parametrize(
+    ("limits", "seconds"),
+    [
+        (ModelSpec(model="m", max_requests_per_minute=30), 20),
+        # The estimate of 1024 tokens and more is corrected to the 100 that were used.
+        (ModelSpec(model="m", max_tokens_per_minute=600), 100),
+    ],
+)
+def test_a_quota_per_minute_is_kept(limits: ModelSpec, seconds: float) -> None:
     clock = Clock(100.0)
-    answers: list[Line] = [passing() for _ in range(6)]
-    model = ScriptedModel([*answers, "fine", "fine"])
-    limits = Limits(retry_reserve=4, rest=30)
-    caller = Callers(limits, clock=clock, draw=lambda: 0.0).caller(model)
+    reply = ModelReply(text="fine", usage=Usage(input_tokens=60, output_tokens=40))
+    caller = Callers(Limits(concurrency=1), clock=clock).caller(ScriptedModel([reply] * 11), limits)
 
-    async def main() -> list[bool]:
-        failed = [isinstance(await caller(REQUEST), Failure) for _ in range(5)]
-        assert len(model.requests) == 6
-        clock.time += 31
-        failed += [isinstance(await caller(REQUEST), Failure) for _ in range(2)]
-        return failed
-
-    assert asyncio.run(main()) == [True] * 5 + [False] * 2
-
-
-def test_a_short_outage_of_an_endpoint_that_has_answered_is_not_the_end_of_it() -> None:
-    clock = Clock(100.0)
-    outage: list[Line] = [passing() for _ in range(10)]
-    model = ScriptedModel(["fine", *outage, "fine"])
-    caller = Callers(Limits(retry_reserve=2), clock=clock, draw=lambda: 0.0).caller(model)
-
-    async def main() -> Outcome:
-        for _ in range(9):
+    async def main() -> None:
+        for _ in range(11):
             await caller(REQUEST)
-        return await caller(REQUEST)
 
     asyncio.run(main())
-    assert len(model.requests) == 12
-
-
-def test_time_outs_do_not_take_an_endpoint_down() -> None:
-    _, model, _ = call(lambda _: passing("timeout"), times=50, limits=Limits(retry_reserve=2))
-    assert len(model.requests) == 52
-
-
-def test_refusals_do_not_take_an_endpoint_down() -> None:
-    refused = ModelError("refused", "no such model", retry=False)
-    _, model, _ = call(lambda _: refused, times=50, limits=Limits(retry_reserve=0))
-    assert len(model.requests) == 50
+    assert clock.time - 100 == pytest.approx(seconds)
 
 
 # ---- cancellation

@@ -1,4 +1,4 @@
-"""The three rules of pressing an endpoint, by hand and by simulation."""
+"""The rules of pressing an endpoint, by hand and by simulation."""
 
 import heapq
 import random
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.engine.caller import Concurrency, Limits, RetryBudget, delay
+from jurybox.engine.limiter import Concurrency, Limits, delay
 
 # ---- delays
 
@@ -20,47 +20,6 @@ def test_the_bound_of_a_delay_doubles_up_to_the_longest() -> None:
 @given(retries=st.integers(0, 10_000), draw=st.floats(0, 1))
 def test_a_delay_is_anywhere_between_nothing_and_its_bound(retries: int, draw: float) -> None:
     assert 0 <= delay(retries, Limits(), lambda: draw) <= Limits().longest_delay
-
-
-# ---- the retry budget
-
-
-def spendable(budget: RetryBudget) -> int:
-    count = 0
-    while budget.spend():
-        count += 1
-    return count
-
-
-def test_a_budget_starts_with_its_reserve() -> None:
-    assert spendable(RetryBudget(Limits(retry_reserve=3))) == 3
-
-
-def test_without_a_reserve_nothing_is_tried_again_at_first() -> None:
-    assert not RetryBudget(Limits(retry_reserve=0)).spend()
-
-
-def test_successes_earn_retries_by_their_share() -> None:
-    budget = RetryBudget(Limits(retry_reserve=10, retry_share=0.1))
-    spendable(budget)
-    for _ in range(30):
-        budget.earn()
-    assert spendable(budget) == 3
-
-
-@given(st.lists(st.booleans(), max_size=300), st.integers(0, 20), st.floats(0, 1))
-def test_retries_are_at_most_a_share_of_successes_and_the_reserve(
-    events: list[bool], reserve: int, share: float
-) -> None:
-    budget = RetryBudget(Limits(retry_reserve=reserve, retry_share=share))
-    retries = successes = 0
-    for success in events:
-        if success:
-            successes += 1
-            budget.earn()
-        else:
-            retries += budget.spend()
-    assert retries <= reserve + share * successes + 1e-6
 
 
 # ---- how many at once
@@ -86,12 +45,12 @@ class Server:
                     inside -= bool(inside)
                     heapq.heappush(ends, now + chance.uniform(0.5, 1.5))
                 elif self.refuses:
-                    concurrency.slow_down(now, now + 0.01)
+                    concurrency.finished(now, success=False, busy=True)
                     break
                 else:
                     inside += 1
             now = max(now + 0.001, heapq.heappop(ends))
-            concurrency.succeeded(now, busy=True)
+            concurrency.finished(now, success=True, busy=True)
             limits.append(concurrency.limit)
         return limits
 
@@ -115,26 +74,30 @@ def test_the_limit_hovers_about_what_an_endpoint_grants() -> None:
     assert sum(settled) / len(settled) >= 10
 
 
-def test_being_told_to_slow_down_halves_the_limit() -> None:
-    concurrency = Concurrency(Limits(start=16, concurrency=64))
-    concurrency.slow_down(started=1.0, now=2.0)
-    assert concurrency.limit == 8
+def rounds(concurrency: Concurrency, *, share: float, per_second: float, count: int) -> float:
+    """Finish calls, some of them in vain, as fast as so many at once do; return the time."""
+    chance = random.Random(1)  # noqa: S311 - nothing secret
+    now = 0.0
+    for _ in range(count):
+        now += 1 / (per_second * concurrency.limit)
+        concurrency.finished(now, success=chance.random() >= share, busy=True)
+    return now
 
 
-def test_calls_that_were_under_way_together_halve_it_once() -> None:
-    concurrency = Concurrency(Limits(start=16, concurrency=64))
-    for now in (2.0, 2.1, 2.2):
-        concurrency.slow_down(started=1.0, now=now)
-    assert concurrency.limit == 8
-    concurrency.slow_down(started=2.3, now=3.0)
-    assert concurrency.limit == 4
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.28])
+def test_errors_that_fewer_calls_do_not_avoid_cost_little_throughput(share: float) -> None:
+    calm = rounds(Concurrency(Limits()), share=0, per_second=10, count=20_000)
+    spoiled = rounds(Concurrency(Limits()), share=share, per_second=10, count=20_000)
+    assert calm / spoiled >= 0.8
 
 
-def test_the_limit_never_falls_below_one() -> None:
-    concurrency = Concurrency(Limits(start=3, concurrency=3))
-    for second in range(10):
-        concurrency.slow_down(started=second, now=second + 0.5)
+def test_in_an_outage_the_limit_falls_to_one_and_is_back_soon_after_it() -> None:
+    concurrency = Concurrency(Limits(start=64))
+    rounds(concurrency, share=0, per_second=10, count=1000)
+    rounds(concurrency, share=1, per_second=10, count=300)
     assert concurrency.limit == 1
+    rounds(concurrency, share=0, per_second=10, count=400)
+    assert concurrency.limit == 64
 
 
 @pytest.mark.parametrize(("start", "ceiling", "first"), [(8, 4, 4), (0, 4, 1), (8, 0, 1)])
@@ -145,12 +108,12 @@ def test_the_first_limit_keeps_to_its_bounds(start: int, ceiling: int, first: in
 def test_a_limit_that_is_not_used_up_does_not_grow() -> None:
     concurrency = Concurrency(Limits(start=2, concurrency=64))
     for second in range(100):
-        concurrency.succeeded(second, busy=False)
+        concurrency.finished(second, success=True, busy=False)
     assert concurrency.limit == 2
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["good", "idle", "slow"]), st.floats(0, 10)), max_size=300),
+    st.lists(st.tuples(st.sampled_from(["good", "idle", "bad"]), st.floats(0, 10)), max_size=300),
     st.integers(1, 40),
 )
 def test_the_limit_is_always_between_one_and_the_ceiling(
@@ -159,9 +122,6 @@ def test_the_limit_is_always_between_one_and_the_ceiling(
     concurrency = Concurrency(Limits(concurrency=ceiling))
     now = 0.0
     for event, elapsed in events:
-        started, now = now, now + elapsed
-        if event == "slow":
-            concurrency.slow_down(started, now)
-        else:
-            concurrency.succeeded(now, busy=event == "good")
+        now += elapsed
+        concurrency.finished(now, success=event != "bad", busy=event != "idle")
         assert 1 <= concurrency.limit <= ceiling

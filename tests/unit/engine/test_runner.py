@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from jurybox import load_rubric
-from jurybox.engine.caller import Callers, Limits, SampleState
+from jurybox.engine.caller import Callers, SampleState
+from jurybox.engine.limiter import Limits
 from jurybox.engine.records import ExchangeRow, SampleRow, read_outcome, seal_of
 from jurybox.engine.runner import Runner, RunObserver, Stop
 from jurybox.engine.transcript import ModelSession, Work

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from jurybox.engine.caller import ResizableSemaphore
+from jurybox.engine.limiter import ResizableSemaphore
 
 
 async def settle() -> None:

@@ -23,6 +23,7 @@ from jurybox.models import command as command_module
 from jurybox.models.command import CommandModel
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn, Usage
+from jurybox.suite.model_spec import ModelSpec
 
 REQUEST = ModelRequest(
     model="command/bot",
@@ -331,7 +332,7 @@ while len(open("numbers").read().split()) < 2:
 def test_on_a_time_out_a_command_and_its_children_end(prompt: str) -> None:
     def give_up_after(timeout: float) -> list[int]:
         Path("numbers").write_text("")
-        call = Callers().caller(model, retry_timeouts=False, timeout=timeout)
+        call = Callers().caller(model, ModelSpec(model="m", timeout=timeout), retry_timeouts=False)
         failure = asyncio.run(call(saying(prompt)))
         assert isinstance(failure, Failure)
         assert (failure.kind, failure.fatal) == ("timeout", False)

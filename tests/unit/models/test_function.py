@@ -17,6 +17,7 @@ from jurybox.judging.flow import Failure, ModelReply, ModelRequest
 from jurybox.models.function import FunctionModel, load_function
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn, Usage
+from jurybox.suite.model_spec import ModelSpec
 
 REQUEST = ModelRequest(
     model="python/m:f",
@@ -191,7 +192,7 @@ def test_a_function_that_hangs_can_be_given_up() -> None:
         return "too late"
 
     model = FunctionModel(hang, "python/m:f")
-    caller = Callers().caller(model, retry_timeouts=False, timeout=0.05)
+    caller = Callers().caller(model, ModelSpec(model="m", timeout=0.05), retry_timeouts=False)
     try:
         failure = asyncio.run(caller(REQUEST))
     finally:

@@ -1,0 +1,310 @@
+"""How hard an endpoint may be pressed: how many calls at once, how fast, and for how long in vain.
+
+Rules without I/O, each small enough to test by hand: the wait before a retry (`delay`), how many
+calls at once (`Concurrency`), how many a minute (`Pace`), and whether an outage lasts too long
+(`EndpointLimiter`, which has all of them for one address).
+"""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from jurybox.engine.ports import Clock, ModelError
+from jurybox.judging.flow import Failure
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """The load that an endpoint may get.
+
+    Attributes:
+        concurrency: the most calls at once.
+        start: how many calls at once at first.
+        attempts: how often one request may fail while the endpoint answers others.
+        rate_limit_attempts: the same for a request that is rate-limited, which is no fault.
+        first_attempts: how often a request may fail that suggests a wrong address, as long as the
+            endpoint has never answered.
+        first_delay: the upper bound of the first wait, in seconds; it doubles with every attempt.
+        longest_delay: the upper bound of any wait that the endpoint didn't ask for.
+        patience: how many seconds an endpoint may fail without one success; None where it isn't
+            waited for, and every failed attempt counts.
+
+    """
+
+    concurrency: int = 64
+    start: int = 8
+    attempts: int = 12
+    rate_limit_attempts: int = 32
+    first_attempts: int = 4
+    first_delay: float = 0.5
+    longest_delay: float = 30.0
+    patience: float | None = 300.0
+
+
+def delay(
+    retries: int, limits: Limits, draw: Callable[[], float], *, at_least: float = 0.0
+) -> float:
+    """Return the wait before retry number ``retries`` (from 0): full jitter.
+
+    Uniform between nothing and ``first_delay * 2**retries``, or ``at_least`` if that is more: many
+    clients that fail together come back spread out (Brooker, "Exponential Backoff And Jitter", AWS
+    Architecture Blog, 2015).
+    """
+    # A float overflows at 2**1024.
+    longest = max(at_least, limits.first_delay * 2.0 ** min(retries, 64))
+    return draw() * min(longest, limits.longest_delay)
+
+
+# Twice the calls at once should finish twice as many; half of that gain counts as help, because
+# the latency of a model varies a lot.
+_HELP: Final = 0.5
+# A round has this many calls, as a multiple of the limit: a doubling shows soon, a small step only
+# in the long run.
+_SHORT, _LONG = 2, 4
+_FEWEST: Final = 16
+# After this many rounds without growth it is tried again: endpoints change.
+_HOLD: Final = 5
+# A larger share of failed calls in a round than usual may be a sign of overload.
+_TOLERATED: Final = 0.1
+
+
+class Concurrency:
+    """How many calls at once: as many as finish more calls per second than fewer would.
+
+    Until the first sign of overload the limit doubles every round, then it grows by a quarter. A
+    round with many failed calls halves it. Whether up or down, a step that finishes fewer calls
+    per second than it should is taken back: errors that fewer calls don't avoid aren't overload.
+    When nothing succeeds at all it falls to one call, and doubles back to where it was afterwards.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._ceiling = max(1, limits.concurrency)
+        self._limit = float(min(max(1, limits.start), self._ceiling))
+        self._doubling = True
+        # The limit before the last step, and the calls per second that it finished.
+        self._before: tuple[float, float] | None = None
+        self._hold = 0
+        # The limit to come back to, and the share of failed calls that isn't overload.
+        self._known_good = 0.0
+        self._usual = 0.0
+        self._round_start: float | None = None
+        self._succeeded = self._failed = 0
+        self._busy = True
+        self._settling = self.limit
+
+    @property
+    def limit(self) -> int:
+        """How many calls may be in flight now."""
+        return int(self._limit)
+
+    def finished(self, now: float, *, success: bool, busy: bool) -> None:
+        """Note the end of a call; ``busy`` while others wait for its slot."""
+        if self._settling:
+            self._settling -= 1
+        elif self._round_start is None:
+            self._round_start, self._busy = now, busy
+            self._succeeded = self._failed = 0
+        else:
+            self._succeeded += success
+            self._failed += not success
+            # A limit that isn't used up says nothing about whether more would help.
+            self._busy = self._busy and busy
+            if self._is_round_over():
+                self._end_round(now - self._round_start)
+                self._round_start = None
+
+    def _is_round_over(self) -> bool:
+        if not self._succeeded and self._failed >= max(2, self.limit // 2):
+            return True
+        size = max(_FEWEST, self.limit * (_SHORT if self._doubling else _LONG))
+        if self.limit < self._known_good:
+            size = max(2, self.limit)
+        return self._succeeded + self._failed >= size
+
+    def _end_round(self, elapsed: float) -> None:
+        # A clock may not have moved at all; then the round was as fast as can be.
+        rate = self._succeeded / elapsed if elapsed > 0 else math.inf
+        share = self._failed / (self._succeeded + self._failed)
+        before, self._before = self._before, None
+        if not self._succeeded:
+            self._step_down()
+            return
+        if before is not None and rate < self._expected(*before):
+            self._take_back(before[0], share)
+            return
+        if before is not None and before[0] > self._limit:
+            # Fewer calls at once finish as many: it was overload.
+            self._doubling, self._known_good = False, 0.0
+        if share > self._usual + _TOLERATED and self.limit > 1:
+            self._before = (self._limit, rate)
+            self._step_down()
+        elif self.limit < self._known_good:
+            self._set(min(self._limit * 2, self._known_good))
+        elif self._hold:
+            self._hold -= 1
+        elif self._busy and self.limit < self._ceiling:
+            self._before = (self._limit, rate)
+            self._set(self._limit + (self._limit if self._doubling else max(1.0, self._limit / 4)))
+
+    def _step_down(self) -> None:
+        self._known_good = max(self._known_good, self._limit)
+        self._set(self._limit / 2)
+
+    def _take_back(self, limit: float, share: float) -> None:
+        if limit > self._limit:
+            self._usual = share
+        else:
+            self._doubling = False
+            self._hold = _HOLD
+        self._set(limit)
+
+    def _set(self, limit: float) -> None:
+        # The calls in flight now began under the old limit.
+        self._settling = self.limit
+        self._limit = min(max(1.0, limit), float(self._ceiling))
+
+    def _expected(self, limit: float, rate: float) -> float:
+        return rate * (1 + _HELP * (self._limit / limit - 1))
+
+
+class ResizableSemaphore:
+    """A semaphore whose size may change while it is in use."""
+
+    def __init__(self, size: Callable[[], int]) -> None:
+        self._size = size
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._first: deque[asyncio.Future[None]] = deque()
+        self.in_use = 0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any task waits."""
+        return bool(self._first or self._queue)
+
+    def try_acquire(self) -> bool:
+        """Acquire without waiting, unless other tasks wait already."""
+        if self._first or self._queue or self.in_use >= self._size():
+            return False
+        self.in_use += 1
+        return True
+
+    async def acquire(self, *, first: bool = False) -> None:
+        """Wait for a slot; tasks that are ``first`` go before the others."""
+        if self.try_acquire():
+            return
+        turn = asyncio.get_running_loop().create_future()
+        queue = self._first if first else self._queue
+        queue.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                # The slot was granted in the very moment of the cancellation: it goes to the next.
+                self.release()
+            elif turn in queue:
+                queue.remove(turn)
+            raise
+
+    def release(self) -> None:
+        """Release a slot, and wake as many tasks as there is room for now."""
+        self.in_use -= 1
+        while (queue := self._first or self._queue) and self.in_use < self._size():
+            turn = queue.popleft()
+            # A task that was cancelled a moment ago is still in the queue.
+            if not turn.done():
+                self.in_use += 1
+                turn.set_result(None)
+
+
+class Pace:
+    """Spreads calls evenly over a minute, so that a quota per minute is never exceeded.
+
+    Tokens are reserved by an estimate and corrected once the reply says how many there were.
+    """
+
+    def __init__(self, requests: int | None = None, tokens: int | None = None) -> None:
+        self._per_request = 60 / requests if requests else 0.0
+        self._per_token = 60 / tokens if tokens else 0.0
+        self._next_request = self._next_tokens = -math.inf
+
+    def reserve(self, tokens: float, now: float) -> float:
+        """Return how many seconds a call has to wait."""
+        start = max(now, self._next_request, self._next_tokens)
+        self._next_request = start + self._per_request
+        self._next_tokens = start + tokens * self._per_token
+        return start - now
+
+    def correct(self, reserved: float, used: float) -> None:
+        """Replace the estimate of a call by what it used."""
+        self._next_tokens += (used - reserved) * self._per_token
+
+
+class EndpointLimiter:
+    """What the models at one address share: slots, and whether it answers at all.
+
+    Attributes:
+        down: the failure after which the endpoint is no longer asked.
+
+    """
+
+    def __init__(self, name: str, limits: Limits, clock: Clock, draw: Callable[[], float]) -> None:
+        self.name = name
+        self.limits = limits
+        self.clock = clock
+        self.concurrency = Concurrency(limits)
+        self.slots = ResizableSemaphore(lambda: self.concurrency.limit)
+        self.down: Failure | None = None
+        self._draw = draw
+        self._last_success = -math.inf
+        self._outage: tuple[float, ModelError] | None = None
+
+    @property
+    def answered(self) -> bool:
+        """Whether it has ever answered."""
+        return self._last_success > -math.inf
+
+    def answered_since(self, then: float) -> bool:
+        """Return whether a request has succeeded since."""
+        return self._last_success > then
+
+    def succeeded(self, now: float) -> None:
+        """Note a reply."""
+        self._last_success = now
+        self._outage = None
+        self.concurrency.finished(now, success=True, busy=self.slots.waiting)
+
+    def failed(self, error: ModelError, started: float, now: float) -> None:
+        """Note a failed attempt."""
+        if error.retry:
+            began = self._outage[0] if self._outage is not None else started
+            self._outage = (began, error)
+        self.concurrency.finished(now, success=not error.retry, busy=self.slots.waiting)
+
+    def left(self) -> float:
+        """Return how many seconds of patience are left."""
+        if self._outage is None or self.limits.patience is None:
+            return math.inf
+        return self._outage[0] + self.limits.patience - self.clock.now()
+
+    async def wait(self, error: ModelError, retries: int) -> None:
+        """Wait before the next attempt: as long as was asked for, but not beyond all patience.
+
+        In an outage, at most as long as it has lasted: so waits double until it ends, and no
+        request sleeps for long when it has ended.
+        """
+        lasted = 0.0 if self._outage is None else self.clock.now() - self._outage[0]
+        wait = delay(retries, self.limits, self._draw, at_least=lasted)
+        wait = max(error.retry_after or 0.0, wait)
+        await self.clock.sleep(max(0.0, min(wait, self.left())))
+
+    def describe_outage(self) -> str | None:
+        """Return since when and why it doesn't answer; None where it does."""
+        if self._outage is None:
+            return None
+        began, error = self._outage
+        seconds = self.clock.now() - began
+        calls = "1 call" if self.concurrency.limit == 1 else f"{self.concurrency.limit} calls"
+        return f"{self.name}: {error} for {seconds:.0f} s, trying with {calls} at once"
