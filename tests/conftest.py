@@ -171,6 +171,8 @@ def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(home))
     for name in [name for name in os.environ if name.startswith(_PRIVATE)]:
         monkeypatch.delenv(name)
+    # An endpoint that fails on purpose isn't waited for as long as a real one.
+    monkeypatch.setenv("JURYBOX_PATIENCE", "5")
     for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(home / "runtime"))

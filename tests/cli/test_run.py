@@ -355,9 +355,9 @@ def test_a_judge_has_a_timeout_of_its_own(jurybox: Callable, write: Write, tmp_p
     write("slow", rows=1)
     suite = tmp_path / "suite.yaml"
     suite.write_text(suite.read_text().replace("slow]", "slow], timeout: 0.05"))
-    done = jurybox("run", "suite.yaml")
+    done = jurybox("run", "suite.yaml", JURYBOX_PATIENCE="0.2")
     assert done.code == 3
-    assert "timed out after 0.05 s" in jurybox("show", "last", "--sample", "q0").out
+    assert "timed out after 0.05 s, and no answer for 0.2 s" in done.err
 
 
 def test_a_timeout_and_batches_exclude_each_other(

@@ -30,6 +30,10 @@ class JudgeServer:
         self.asked: Counter[str] = Counter()
         self.requests = 0
         self.refuse_after: int | None = None
+        # The statuses of single requests by their number, and a text whose requests always fail.
+        self.faults: dict[int, int] = {}
+        self.poison = ""
+        self.calls = 0
         self.echo = ""
         self.keys: set[str | None] = set()
         self.model: str | None = "judge-2025-01-01"
@@ -64,6 +68,10 @@ class JudgeServer:
         with self._lock:
             if self.refuse_after is not None and self.requests >= self.refuse_after:
                 return 401, json.dumps({"error": {"message": f"no such key {self.echo}"}}).encode()
+            self.calls += 1
+            status = self.faults.get(self.calls)
+            if status is not None or (self.poison and self.poison in body.decode()):
+                return status or 500, b"{}"
             self.requests += 1
             self.asked[body.decode()] += 1
             number = self.requests

@@ -145,4 +145,6 @@ def test_home_is_inside_the_tests_directory(tmp_path: Path) -> None:
 
 def test_nobodys_settings_or_keys_are_seen() -> None:
     private = ("JURYBOX_", "OPENAI_", "ANTHROPIC_")
-    assert [name for name in os.environ if name.startswith(private)] == []
+    # Its value is the tests' own.
+    own = {"JURYBOX_PATIENCE"}
+    assert {name for name in os.environ if name.startswith(private)} == own

@@ -207,7 +207,8 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
         raise InputError("the run is finished", hint, row.id)
     plan = plan_of(row)
     if plan.derived_from is not None:
-        raise InputError("rescoring was interrupted", "rescore the run again", row.id)
+        problem = "it asks no model: it was rescored, or that was interrupted"
+        raise InputError(problem, f"resume or rescore run {plan.derived_from}", row.id)
     with store.claim(row.id) as mine:
         if not mine:
             raise InputError("another process is working on the run", "wait for it", row.id)

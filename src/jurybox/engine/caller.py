@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import msgspec
 
 from jurybox.engine.driver import Call
-from jurybox.engine.limiter import EndpointLimiter, Limits, Pace
+from jurybox.engine.limiter import EndpointLimiter, Limits, MinuteQuota
 from jurybox.engine.ports import Clock, Model, ModelError
 from jurybox.judging.flow import Failure, FailureKind, ModelReply, ModelRequest, Outcome
 from jurybox.suite.model_spec import ModelSpec
@@ -61,7 +61,7 @@ class Caller:
         self._retry_timeouts = retry_timeouts
         self._timeout = spec.timeout
         requests, tokens = spec.max_requests_per_minute, spec.max_tokens_per_minute
-        self._pace = Pace(requests, tokens) if requests or tokens else None
+        self._quota = MinuteQuota(requests, tokens) if requests or tokens else None
         self._answered = False
         self._refusals = 0
         self.on_failure: Callable[[], None] = lambda: None
@@ -100,7 +100,8 @@ class Caller:
         """
         endpoint, limits = self._endpoint, self._endpoint.limits
         if not error.retry:
-            broken = error.fatal and (not self._answered or self._refusals >= _REFUSALS)
+            alone = self._answered and self._refusals < _REFUSALS and limits.patience is not None
+            broken = error.fatal and not alone
             if error.fatal and not broken and at_fault < limits.attempts:
                 return None
             message = f"{endpoint.name}: {error}"
@@ -134,7 +135,7 @@ class Caller:
         if not endpoint.slots.try_acquire():
             await endpoint.slots.acquire(first=state is not None and state.started)
         try:
-            reserved = await self._keep_pace(request)
+            reserved = await self._await_quota(request)
             # Only now: the endpoint may have gone down while this request was in the queue.
             if endpoint.down is not None:
                 return endpoint.down, None
@@ -156,21 +157,21 @@ class Caller:
             endpoint.succeeded(ended)
         finally:
             endpoint.slots.release()
-        if self._pace is not None and result.usage.output_tokens is not None:
+        if self._quota is not None and result.usage.output_tokens is not None:
             used = (result.usage.input_tokens or 0) + result.usage.output_tokens
-            self._pace.correct(reserved, used)
+            self._quota.correct(reserved, used)
         if result.latency_ms is None:
             result = msgspec.structs.replace(result, latency_ms=elapsed)
         return result, elapsed
 
-    async def _keep_pace(self, request: ModelRequest) -> float:
+    async def _await_quota(self, request: ModelRequest) -> float:
         """Wait until a quota per minute has room; return how many tokens were reserved."""
-        if self._pace is None:
+        if self._quota is None:
             return 0.0
         letters = sum(len(message.content) for message in request.messages)
         tokens = letters / _CHARACTERS_PER_TOKEN + request.generation.max_tokens
         clock = self._endpoint.clock
-        if (wait := self._pace.reserve(tokens, clock.now())) > 0:
+        if (wait := self._quota.reserve(tokens, clock.now())) > 0:
             await clock.sleep(wait)
         return tokens
 

@@ -1,8 +1,8 @@
 """How hard an endpoint may be pressed: how many calls at once, how fast, and for how long in vain.
 
 Rules without I/O, each small enough to test by hand: the wait before a retry (`delay`), how many
-calls at once (`Concurrency`), how many a minute (`Pace`), and whether an outage lasts too long
-(`EndpointLimiter`, which has all of them for one address).
+calls at once (`Concurrency`), how many per minute (`MinuteQuota`), and whether an outage lasts too
+long (`EndpointLimiter`, which has all of them for one address).
 """
 
 import asyncio
@@ -219,7 +219,7 @@ class ResizableSemaphore:
                 turn.set_result(None)
 
 
-class Pace:
+class MinuteQuota:
     """Spreads calls evenly over a minute, so that a quota per minute is never exceeded.
 
     Tokens are reserved by an estimate and corrected once the reply says how many there were.

@@ -146,8 +146,8 @@ FIND_EXCHANGE: Final = _select_exchanges(
     " ORDER BY runs.created_at DESC, runs.id DESC, exchanges.number DESC, exchanges.position DESC"
     " LIMIT 1",
 )
-# Failures have no key; their JSON has its keys in order.
-TRANSIENT: Final = '{"failure":%"transient":true}}'
+# Failures have no key.
+TRANSIENT: Final = '{"failure":%"transient":true%'
 FAILED_NUMBERS: Final = (
     f"SELECT DISTINCT number FROM {EXCHANGES} WHERE run_id = ? AND key = '' AND outcome LIKE ?"
     " ORDER BY number"

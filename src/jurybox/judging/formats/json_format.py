@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from jurybox.judging.flow import Defect
@@ -134,7 +134,7 @@ _SAYS_NOTHING = re.compile(
     re.IGNORECASE,
 )
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.IGNORECASE | re.DOTALL)
-_QUOTED_LINE = re.compile(r"^[ \t]*>[^\n]*\Z", re.MULTILINE)
+_QUOTED_LINE = re.compile(r"[ \t]*>")
 
 
 def read_scores(
@@ -232,7 +232,7 @@ def _defect_around(
     around.append(text[end:])
     if not any(map(str.strip, around)):
         return None
-    if all(_QUOTED_LINE.search(text[: each.start]) for each in verdicts):
+    if all(_in_quoted_line(text, verdicts)):
         return Defect("its verdict is in a quotation; give your own.")
     if _LIKE_A_VERDICT.search("\n".join(around)):
         return Defect("it holds something like a second verdict that is no JSON; give exactly one.")
@@ -241,6 +241,16 @@ def _defect_around(
     if states_a_score(before, criteria) or states_a_winner(before):
         return Defect(f'its words before "{_REASONING}" give a verdict: write all reasoning first.')
     return None
+
+
+def _in_quoted_line(text: str, verdicts: Iterable[FoundObject]) -> Iterator[bool]:
+    """Yield for each verdict, in order, whether its line begins as a quotation."""
+    line = at = 0
+    for each in verdicts:
+        line = max(line, text.rfind("\n", at, each.start) + 1)
+        at = each.start
+        quote = _QUOTED_LINE.match(text, line)
+        yield quote is not None and quote.end() <= at
 
 
 def _read_remarks(

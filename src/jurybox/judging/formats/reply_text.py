@@ -7,6 +7,7 @@ that would be rounded, half a character. Here they are defects, like any other f
 import json
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
@@ -226,7 +227,8 @@ _QUOTATIONS = re.compile(
     r"^[ \t]*>[^\n]*"
     r"|```.*?```|~~~.*?~~~|`[^`\n]*`"
     r"|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d|\u00ab[^\u00bb]{0,2000}\u00bb"
-    r"|\u2018[^\u2019\n]*\u2019(?!\w)|(?<!\w)'[^'\n]*'(?!\w)",
+    # Bounded, because each of many opening marks would look for the end of the line.
+    r"|\u2018[^\u2019\n]{0,500}\u2019(?!\w)|(?<!\w)'[^'\n]*'(?!\w)",
     re.MULTILINE | re.DOTALL,
 )
 _LAYOUT = re.compile(r"[\s\\*_`]+")
@@ -239,13 +241,21 @@ def _quotations(text: str) -> tuple[tuple[int, int], ...]:
 
 def is_quoted(text: str, at: int) -> bool:
     """Tell whether a place in a text is inside a quotation."""
-    return any(start <= at < end for start, end in _quotations(text))
+    spans = _quotations(text)
+    before = bisect_right(spans, at, key=lambda span: span[0])
+    return before > 0 and at < spans[before - 1][1]
 
 
 def is_copied(piece: str, material: Iterable[str]) -> bool:
     """Tell whether a piece of a reply occurs in the material, but for its layout."""
     wanted = _LAYOUT.sub("", piece).casefold()
-    return any(wanted in _LAYOUT.sub("", text).casefold() for text in material)
+    return any(wanted in _bare(text) for text in material)
+
+
+@lru_cache(maxsize=16)
+def _bare(text: str) -> str:
+    # A reply is compared with the same material many times.
+    return _LAYOUT.sub("", text).casefold()
 
 
 def own_sentences(text: str) -> Iterator[re.Match[str]]:

@@ -43,6 +43,9 @@ _SENTENCE_END = re.compile(r"[.!?][\W_]*\s")
 _OTHER_LABEL = re.compile(
     rf"\b(?:rating|grade|verdict)\b{_DECORATION}[:=]{_DECORATION}", re.IGNORECASE
 )
+_QUOTE = re.compile(r"[ \t]*>")
+# More of them would only take time: each is looked for in the material.
+_MOST_LABELS = 50
 _THINK = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _REASONING = re.compile(r"\breasoning\b[*_`\s]*:[*_`]*\s*(.*)", re.IGNORECASE | re.DOTALL)
 
@@ -99,6 +102,8 @@ def read_score_line(
         return _bare_score(said.strip(), name, scale)
     text = said
     given = dict(_scores_at(text, _LABEL.finditer(text), scale))
+    if len(given) > _MOST_LABELS:
+        return Defect(f"it gives a score {len(given)} times; give exactly one.")
     score = _only_score(given.values())
     if score is None:
         score = _sentence_score(text, scale, material)
@@ -167,15 +172,15 @@ def _own_score(
 def _is_own(text: str, at: int, material: Sequence[str], *, doubtful: bool) -> bool:
     """Tell whether the number at a place is given by the judge and not quoted."""
     start = text.rfind("\n", 0, at) + 1
-    line = text[start:].partition("\n")[0]
-    if line.lstrip().startswith(">"):
+    if _QUOTE.match(text, start):
         return False
     if not doubtful:
         return True
-    label = max(match.start() for match in _LABEL.finditer(line) if start + match.end() <= at)
+    line = text[start:].partition("\n")[0]
     closing = _CLOSING.match(line, at - start)
     if closing is None or is_quoted(text, at):
         return False
+    label = max(match.start() for match in _LABEL.finditer(line) if start + match.end() <= at)
     alone = closing["alone"] is not None
     opening = line[:label] if alone else _SENTENCE_END.split(line[:label])[-1]
     if not _OPENING.fullmatch(opening):
