@@ -107,7 +107,7 @@ def make_run(store: Store) -> MakeRun:
             view = unfinished_view(row, store, working=False)
             return Made(store=store, row=row, view=view)
         row = _finished(row, plan, store)
-        return Made(store=store, row=row, view=finished_view(row))
+        return Made(store=store, row=row, view=finished_view(row, store))
 
     return make
 

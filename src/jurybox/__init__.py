@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         render_rubric,
     )
     from jurybox.sample import Turn
+    from jurybox.scoring.by_rules import SingleReport
     from jurybox.wiring import load_rubric
 
 __version__ = "0.1.0"
@@ -66,6 +67,7 @@ __all__ = [
     "Run",
     "RunView",
     "Scale",
+    "SingleReport",
     "Turn",
     "Unreadable",
     "__version__",
@@ -108,6 +110,7 @@ _ROOMS = {
         "rubric_eval_prompt",
     ),
     "jurybox.judging.evaluation_report": ("EvaluationReport",),
+    "jurybox.scoring.by_rules": ("SingleReport",),
     "jurybox.reporting.view": ("RunView",),
     "jurybox.rubric": (
         "Criterion",

@@ -281,7 +281,7 @@ def test_without_a_vote_nothing_is_decided(jurybox: Callable) -> None:
     done = ask(jurybox, "mute", rubric="code-review")
     assert done.code == 3
     assert "decision" not in done.out
-    assert json.loads(ask(jurybox, "mute", "--json").out)["passed"] is None
+    assert json.loads(ask(jurybox, "mute", "--json").out)["passed"] is False
 
 
 def test_ctrl_c_ends_a_judge_that_hangs(tmp_path: Path) -> None:
@@ -396,3 +396,57 @@ def test_there_is_nothing_to_explain_without_rules(jurybox: Callable) -> None:
     done = ask(jurybox, "kind", "--explain")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("general: no rule scores this response")
+
+
+STRICT = """
+import json
+
+
+def right(prompt: str) -> str:
+    return json.dumps({"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Right."})
+"""
+
+
+def single(jurybox: Callable, *more: str) -> object:
+    Path("strict.py").write_text(STRICT)
+    texts = ("--task", "Capital?", "--response", "Paris.", "--reference", "Paris")
+    judge = ("--judge", "python/strict:right")
+    return jurybox("evaluate", "--rubric", "answer-quality", *texts, *judge, *more)
+
+
+def test_a5_nothing_passes_that_was_not_measured(jurybox: Callable) -> None:
+    done = single(jurybox)
+    assert done.code == 1
+    assert "not measured: latency_e2e_ms <= 8000, total_tokens <= 6000" in done.out
+    data = single(jurybox, "--latency-e2e-ms", "10", "--json").json
+    assert data["passed"] is False
+    assert [rule["passed"] for rule in data["rules"]] == [True, True, True, None]
+
+
+def test_a5_a_single_run_has_every_field_of_a_sample(jurybox: Callable) -> None:
+    measured = ("--latency-e2e-ms", "6000", "--latency-model-ms", "900", "--input-tokens", "100")
+    done = single(jurybox, *measured, "--output-tokens", "50", "--json")
+    assert (done.code, done.json["passed"]) == (0, True)
+    fields = {
+        "accuracy_score": 2,
+        "faithfulness_score": 2,
+        "latency_e2e_ms": 6000,
+        "latency_model_ms": 900,
+        "timed_out": False,
+        "input_tokens": 100,
+        "output_tokens": 50,
+        "total_tokens": 150,
+        "token_efficiency_ratio": 0.5,
+        "latency_norm": 0.5,
+        "evaluator_error": None,
+    }
+    assert {name: done.json[name] for name in fields} == fields
+    assert done.json["sample_score"] == pytest.approx(0.45 + 0.30 + 0.15 * 0.5 + 0.10)
+
+
+def test_a5_a7_what_came_too_late_is_not_judged_and_fails(jurybox: Callable) -> None:
+    done = single(jurybox, "--timed-out", "--latency-e2e-ms", "30000", "--json")
+    assert (done.code, done.json["passed"], done.json["timed_out"]) == (1, False, True)
+    scores = (done.json["accuracy_score"], done.json["faithfulness_score"])
+    assert (*scores, done.json["sample_score"]) == (0, None, 0)
+    assert done.json["latency_e2e_ms"] == 30000

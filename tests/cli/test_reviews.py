@@ -202,7 +202,7 @@ def test_gold_of_the_rows_counts_until_there_are_enough_reviews(
     for number, row in enumerate(lines[:20]):
         row["gold"] = {"clarity": worth(number)}
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
-    assert call("run", "suite.yaml", "--allow-unpinned").code == 0
+    assert call("run", "suite.yaml", "--allow-unpinned", "--accept-unreviewed").code == 0
     before = call("estimate", "last", "--json").json
     review("random", 1, newest=True)
     after = call("estimate", "last", "--json")

@@ -117,7 +117,8 @@ def test_json_is_the_run_and_nothing_else(jurybox: Callable, write: Write) -> No
     assert "decision" not in run
     assert (run["status"], run["suite"], run["release_ready"]) == ("finished", "small", True)
     assert run["gates"][0] == {"gate": "aggregate_score >= 0.8", "value": 1.0, "passed": True}
-    assert run["review"] == {"queued": 0, "reasons": {}}
+    assert (run["review"]["queued"], run["review"]["reasons"]) == (0, {})
+    assert (run["review"]["awaiting"], run["release_reasons"]) == (0, [])
     assert run["metadata"]["run_id"] == run["run_id"]
     assert run["cost"]["models"][0]["calls"] == 6
     assert run["summary"]["repeats"]["aggregate_score"] == {

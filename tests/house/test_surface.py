@@ -22,6 +22,7 @@ PUBLIC = [
     "Run",
     "RunView",
     "Scale",
+    "SingleReport",
     "Turn",
     "Unreadable",
     "__version__",

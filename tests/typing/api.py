@@ -6,7 +6,6 @@ from typing import assert_type
 import jurybox
 from jurybox import (
     Criterion,
-    EvaluationReport,
     Finding,
     Level,
     Reading,
@@ -14,6 +13,7 @@ from jurybox import (
     RubricError,
     Run,
     Scale,
+    SingleReport,
 )
 
 
@@ -37,7 +37,7 @@ def look(rubric: Rubric) -> None:
 async def judge(rubric: Rubric) -> None:
     assert_type(
         jurybox.evaluate(rubric="general", task="t", response="r", judges="python/m:f"),
-        EvaluationReport,
+        SingleReport,
     )
     report = await jurybox.aevaluate(
         rubric=rubric,

@@ -279,7 +279,7 @@ class _Calibrator:
         known = self._folder.state.runs.get(label)
         row = None if known is None else self._store.run(known)
         if row is not None and row.status == "finished":
-            return finished_view(row)
+            return finished_view(row, self._store)
         base_url = self._options.base_url
 
         def start(on_progress: OnProgress, on_start: OnStart) -> RunResult:

@@ -17,12 +17,10 @@ from jurybox.wiring import (
 
 if TYPE_CHECKING:
     from jurybox.engine.driver import OnExchange
-    from jurybox.judging.evaluation_report import EvaluationReport
-    from jurybox.judging.safety import SafetyFinding
     from jurybox.models.function import Function
     from jurybox.rubric import Rubric
-    from jurybox.sample import Sample, Turn
-    from jurybox.scoring.rules import AutomatedReport
+    from jurybox.sample import Turn
+    from jurybox.scoring.by_rules import SingleReport
 
 CHECKLIST = "bias-awareness"
 # Seconds; somebody waits for a single report, and nothing shows that an endpoint is waited for.
@@ -40,11 +38,16 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
     messages: "Sequence[Turn]" = (),
     judges: "str | Function | Sequence[str | Function]" = (),
     votes: int | None = None,
+    latency_e2e_ms: float | None = None,
+    latency_model_ms: float | None = None,
+    input_tokens: int | None = None,
+    output_tokens: int | None = None,
+    timed_out: bool = False,
     base_url: str | None = None,
     allow_version_drift: bool = False,
     on_exchange: "OnExchange | None" = None,
     on_default_judge: Callable[[str], object] | None = None,
-) -> "EvaluationReport":
+) -> "SingleReport":
     """Judge one response, or compare two, and return the report.
 
     Where the rubric has rules for every criterion, they score a single response and no judge is
@@ -69,6 +72,11 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
             take the prompt and return the reply; several share the votes. Without any, the
             rubric's rules score if they can, else the embedded judge if it is installed.
         votes: the number of votes; the rubric's by default.
+        latency_e2e_ms: how long the response took; without it, a rule about it doesn't pass.
+        latency_model_ms: how long the model alone took.
+        input_tokens: the tokens of the request.
+        output_tokens: the tokens of the response.
+        timed_out: whether the response came too late; it is not judged then, and fails.
         base_url: the address of an OpenAI-compatible endpoint, for judges that name none.
         allow_version_drift: accept another version of a model than its name states.
         on_exchange: is called with every request and its outcome.
@@ -82,12 +90,13 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
     """
     from jurybox.app.model_session import checked_route
     from jurybox.engine.driver import drive
-    from jurybox.judging.jury import jury
     from jurybox.judging.protocol import Judging
     from jurybox.models.function import function_names
     from jurybox.rubric import Rubric
-    from jurybox.sample import Response, Sample
-    from jurybox.scoring.by_rules import report_by_rules
+    from jurybox.sample import Response, Row, Timing, Usage
+    from jurybox.scoring.by_rules import single_report
+    from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
+    from jurybox.scoring.rules import compile_rules
     from jurybox.suite.model_spec import ModelSpec, model_option
 
     named = [judges] if isinstance(judges, str) or callable(judges) else judges
@@ -100,62 +109,50 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
         raise InputError(problem, "ask for at least one vote per judge")
     if reference is not None and not reference.strip():
         raise InputError("the reference answer is empty", "give one, or leave it out")
-    sample = Sample(
+    timing = Timing(
+        latency_e2e_ms=latency_e2e_ms, latency_model_ms=latency_model_ms, timed_out=timed_out
+    )
+    usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+    given = Response(text=response, timing=timing, usage=usage)
+    row = Row(
+        id="",
         task=task,
-        response=Response(text=response),
+        response=given,
         response_b=None if response_b is None else Response(text=response_b),
         reference=reference,
         context=context,
         messages=tuple(messages),
     )
-    scored = _score(used, sample)
-    if not names and scored is not None:
-        return report_by_rules(used, *scored)
+    rules = compile_rules(used) if response_b is None else None
+    ruled = rules is not None and missing_rules(used) is None
     announce = None if names else on_default_judge
-    if not names:
-        names = [_default_judge(used, sample)]
+    if not names and given.answered and not ruled:
+        names = [_default_judge(used, pair=response_b is not None)]
         specs = [ModelSpec(model=names[0])]
     checklist = load_rubric(CHECKLIST)
     stop = used.protocol.stop_when_decided
     judging = Judging(rubric=used, checklist=checklist, stop_when_decided=stop)
+    procedure = Procedure(judging=judging, judges=tuple(names), votes=count, rules=rules)
     builder = ModelBuilder(read_settings(), base_url)
     models = {spec.model: builder.build(spec) for spec in specs}
-    if announce is not None:
+    if announce is not None and names:
         announce(names[0])
     try:
-        flow = jury(judging, sample, names, count)
+        flow = evaluate_sample(procedure, row)
         call = checked_route(
             models, specs, allow_version_drift=allow_version_drift, patience=_PATIENCE
         )
-        report = await drive(flow, call, on_exchange=on_exchange)
+        outcome = await drive(flow, call, on_exchange=on_exchange)
     finally:
         for model in models.values():
             await model.aclose()
-    return report if scored is None else report_by_rules(used, *scored, report)
+    return single_report(used, row.sample(given), outcome)
 
 
 evaluate = blocking("evaluate", aevaluate)
 
 
-def _score(
-    rubric: "Rubric", sample: "Sample"
-) -> "tuple[AutomatedReport, tuple[SafetyFinding, ...]] | None":
-    """Score one response by the rubric's rules; None where they don't score all that counts."""
-    from jurybox.judging.safety import scan
-    from jurybox.scoring.rules import compile_rules, score_by_rules
-
-    compiled = compile_rules(rubric)
-    if compiled is None or sample.response_b is not None:
-        return None
-    text = sample.response.text
-    findings = scan(text)
-    automated = score_by_rules(
-        compiled, task=sample.task, response=text, messages=sample.messages, findings=findings
-    )
-    return None if automated.overall is None else (automated, findings)
-
-
-def _default_judge(rubric: "Rubric", sample: "Sample") -> str:
+def _default_judge(rubric: "Rubric", *, pair: bool) -> str:
     """Return the embedded judge; refuse where it isn't installed."""
     name = embedded_judge()
     if name is not None:
@@ -163,7 +160,7 @@ def _default_judge(rubric: "Rubric", sample: "Sample") -> str:
     problem, hint = "no judge was given", "name a model, such as `openai/gpt-4.1-2025-04-14`"
     if any(criterion.rules is not None for criterion in rubric.criteria):
         why = missing_rules(rubric)
-        if sample.response_b is not None:
+        if pair:
             why = f"`{rubric.id}` has rules that score one response at a time"
         problem = f"{problem}, and {why}"
     raise no_judge_error(problem, hint)

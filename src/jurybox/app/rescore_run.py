@@ -57,7 +57,7 @@ def rescore_run(row: RunRow, rubric: str, store: Store) -> RunResult:
         # No model was called, so nothing was paid.
         cost = run_cost((), load_prices(read_settings().prices))
         finished = finish_row(derived, StoredOutcome(conclusion=tally.conclude(), cost=cost), store)
-    return RunResult(view=finished_view(finished))
+    return RunResult(view=finished_view(finished, store))
 
 
 def _check(before: Procedure, now: Procedure, run_id: str) -> None:

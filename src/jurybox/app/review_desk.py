@@ -15,8 +15,9 @@ import msgspec
 from jurybox.app.ids import new_id, now_utc
 from jurybox.app.review_cases import StoredSample, case_of, read_stored
 from jurybox.engine.ports import MOST, SampleQuery, Store
-from jurybox.engine.records import ReviewRow, RunRow, SampleRow, seal_of, sealed
+from jurybox.engine.records import ReviewRow, RunRow, SampleRow, sealed
 from jurybox.errors import InputError
+from jurybox.reporting.release import read_reviews
 from jurybox.reporting.stored import damaged, plan_of, rubric_of
 from jurybox.review.review_case import Revealed, ReviewCase
 from jurybox.review.review_input import (
@@ -35,7 +36,6 @@ from jurybox.review.reviews import (
     HumanVerdict,
     Queue,
     Review,
-    active_reviews,
     active_rows,
     is_led,
     verdict_text,
@@ -411,13 +411,7 @@ class ReviewDesk:
         return tuple(row for row in rows if row.reviewer == name)
 
     def _said(self, rows: Sequence[ReviewRow]) -> ActiveReviews:
-        for row in rows:
-            if seal_of(row) != row.seal:
-                raise damaged(self.run, f"review {row.id} was changed after it was stored")
-        try:
-            return active_reviews(rows)
-        except msgspec.DecodeError as error:
-            raise damaged(self.run, error) from None
+        return read_reviews(self.run, rows)
 
     def _add(
         self,

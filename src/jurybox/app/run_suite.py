@@ -215,7 +215,7 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
         # Another process may have finished it while this one waited for the claim.
         current = store.run(row.id) or row
         if current.status == "finished" and not retry_failed:
-            return RunResult(view=finished_view(current))
+            return RunResult(view=finished_view(current, store))
         failed = _failed_samples(store, row.id)
         if current.status == "finished" and not failed:
             hint = "`jurybox show` shows it"
@@ -308,6 +308,6 @@ async def _work(
         on_start(job)
     row = await job.work(dataset, base_url)
     if row.status == "finished":
-        return RunResult(view=finished_view(row))
+        return RunResult(view=finished_view(row, store))
     view = view_unfinished(row, store, working=False)
     return RunResult(view=view, stopped=job.why_stopped)

@@ -8,12 +8,13 @@ from typing import Any, Final
 
 import msgspec
 
+from jurybox.app.ids import now_utc
 from jurybox.engine.ports import EVERY, Store
-from jurybox.engine.records import RunRow, read_result
+from jurybox.engine.records import ENCODER, RunRow, StoredOutcome, read_result, sealed
 from jurybox.judging.flow import Failure, ModelRequest, Outcome
 from jurybox.models.prices import Prices, cost
 from jurybox.models.providers import load_prices
-from jurybox.reporting.stored import damaged, plan_of, rubric_of
+from jurybox.reporting.stored import damaged, plan_of, reading, rubric_of
 from jurybox.reporting.view import (
     RunView,
     finished_view,
@@ -22,7 +23,7 @@ from jurybox.reporting.view import (
     unfinished_view,
 )
 from jurybox.scoring.sample_result import ModelUse
-from jurybox.scoring.summary import RunTally
+from jurybox.scoring.summary import Acceptance, RunTally
 from jurybox.settings import Settings
 from jurybox.wiring import read_settings
 
@@ -87,12 +88,31 @@ def view_run(row: RunRow, store: Store) -> RunView:
 
     """
     if row.status == "finished":
-        return finished_view(row)
+        return finished_view(row, store)
     working = _is_active(row, store)
     current = store.run(row.id) or row
     if current.status == "finished":
-        return finished_view(current)
+        return finished_view(current, store)
     return view_unfinished(current, store, working=working)
+
+
+def accept_unreviewed(row: RunRow, store: Store) -> RunView:
+    """Accept the samples of a finished run that await a required review, and record it (E11).
+
+    Raises:
+        IncompleteError: the run can't be read, or the store failed.
+
+    """
+    view = finished_view(row, store)
+    if not view.release.awaiting or view.release.accepted is not None:
+        return view
+    with reading(row):
+        stored = msgspec.json.decode(row.outcome or "null", type=StoredOutcome)
+    accepted = Acceptance(samples=view.release.awaiting, at=now_utc())
+    outcome = msgspec.structs.replace(stored, accepted=accepted)
+    changed = sealed(msgspec.structs.replace(row, outcome=ENCODER.encode(outcome).decode()))
+    store.update_run(changed)
+    return finished_view(changed, store)
 
 
 def _is_active(row: RunRow, store: Store) -> bool:
@@ -141,14 +161,15 @@ class LiveRuns:
 
         """
         if row.status == "finished":
-            return finished_view(row)
+            return finished_view(row, self._store)
         working = _is_active(row, self._store)
         current = self._store.run(row.id) or row
         if current.status == "finished":
-            return finished_view(current)
+            return finished_view(current, self._store)
         with self._lock:
             conclusion = self._updated(current).conclude()
-        view = partial_view(current, plan_of(current), conclusion, working=working)
+        plan = plan_of(current)
+        view = partial_view(current, plan, conclusion, self._store, working=working)
         return _with_cost(view, current)
 
     def progress(self, row: RunRow) -> LiveProgress:

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jurybox.cli.options import base_url_option, json_option, version_drift_option
+from jurybox.cli.options import (
+    accept_option,
+    base_url_option,
+    json_option,
+    version_drift_option,
+)
 from jurybox.cli.output import add_row, console, plain, print_json, say, table, wide_console
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
 from jurybox.documents.numbers import show_number
@@ -21,19 +26,13 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
-    from jurybox.rubric.rubric_model import Decision, Rubric
+    from jurybox.rubric.rubric_model import Rubric
     from jurybox.sample import Usage
-    from jurybox.scoring.by_rules import RulesReport
+    from jurybox.scoring.by_rules import RulesReport, SingleReport
     from jurybox.scoring.rules import AutomatedReport
     from jurybox.scoring.sample_result import RuleOutcome
 
 _STDIN: Final = "jurybox.stdin"
-_REASONS: Final = {
-    "safety": "a judge raised a safety concern",
-    "unscored": "no judge gave a valid vote",
-    "unstable": "the winner changed with the order of the responses",
-    "low_confidence": "the votes have no majority",
-}
 _COLORS: Final = {"high": "green", "moderate": "yellow", "low": "red"}
 _OUTCOMES: Final = {
     True: ("passes", "green"),
@@ -103,6 +102,28 @@ TEXT = TextValue()
 @click.option(
     "--votes", type=click.IntRange(1, 99), help="The number of votes; defaults to the rubric's."
 )
+@click.option(
+    "--latency-e2e-ms",
+    type=click.FloatRange(0),
+    metavar="MS",
+    help="How long the response took, from the request to its last byte.",
+)
+@click.option(
+    "--latency-model-ms",
+    type=click.FloatRange(0),
+    metavar="MS",
+    help="How long the model alone took.",
+)
+@click.option("--input-tokens", type=click.IntRange(0), metavar="N", help="Tokens of the request.")
+@click.option(
+    "--output-tokens", type=click.IntRange(0), metavar="N", help="Tokens of the response."
+)
+@click.option(
+    "--timed-out",
+    is_flag=True,
+    help="The response came too late: it isn't judged, and fails.",
+)
+@accept_option
 @base_url_option
 @version_drift_option
 @click.option(
@@ -120,6 +141,12 @@ def command(  # noqa: PLR0917 - click passes them by name
     context: str | None,
     judges: tuple[str, ...],
     votes: int | None,
+    latency_e2e_ms: float | None,
+    latency_model_ms: float | None,
+    input_tokens: int | None,
+    output_tokens: int | None,
+    timed_out: bool,
+    accept_unreviewed: bool,
     base_url: str | None,
     allow_version_drift: bool,
     explain: bool,
@@ -131,7 +158,8 @@ def command(  # noqa: PLR0917 - click passes them by name
     scored by the rubric and two are compared, each vote in both orders. A rubric whose every
     criterion has rules needs no judge; a judge's score is then printed next to the rules'. A text
     that begins with @ is read from that file, - from standard input. The exit code is 1 when a
-    pass rule of the rubric fails, and 3 when no judge gave a valid vote.
+    pass rule of the rubric fails or can't be measured, or a review that the rubric requires is
+    missing, and 3 when no judge gave a valid vote.
 
     \b
     Examples:
@@ -141,12 +169,14 @@ def command(  # noqa: PLR0917 - click passes them by name
           --judge openai/gpt-4.1-2025-04-14 --judge anthropic/claude-sonnet-4-20250514
       jurybox evaluate --rubric general --task @task.txt --response @a.txt --response-b @b.txt \\
           --judge python/my_judges:strict --json
+      jurybox evaluate --rubric answer-quality --task @task.txt --response @answer.txt \\
+          --latency-e2e-ms 1200 --input-tokens 310 --output-tokens 45
       jurybox evaluate --rubric companion --task "I'm sad." --response @reply.txt --explain
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.evaluate_once import evaluate
     from jurybox.app.view_run import Spending
     from jurybox.scoring.by_rules import RulesReport
-    from jurybox.scoring.sample_result import check_rules, decide, sample_figures, verdict_as_data
+    from jurybox.scoring.sample_result import NEEDS_REVIEW, decide
     from jurybox.wiring import DEFAULT_JUDGE_NOTICE, load_with_warnings, read_settings
 
     loaded, warnings = load_with_warnings(rubric)
@@ -163,6 +193,11 @@ def command(  # noqa: PLR0917 - click passes them by name
         context=context,
         judges=judges,
         votes=votes,
+        latency_e2e_ms=latency_e2e_ms,
+        latency_model_ms=latency_model_ms,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        timed_out=timed_out,
         base_url=base_url,
         allow_version_drift=allow_version_drift,
         on_exchange=spending,
@@ -172,28 +207,50 @@ def command(  # noqa: PLR0917 - click passes them by name
     if explain and not ruled:
         hint = "leave --explain out, or use a rubric with rules such as `companion`"
         raise InputError("no rule scores this response", hint, rubric)
-    figures = sample_figures(loaded, report)
-    # Pass rules and decisions are about one response with a score; a pair only has a winner.
-    one = response_b is None and (ruled or report.votes_valid > 0)
-    rules = check_rules(loaded.pass_rules, figures) if one else ()
-    decision = decide(loaded.sample_decisions, figures) if one else None
+    awaiting = [each for each in report.review_reasons if each in loaded.require_review]
+    decision = report.decision
+    if awaiting and accept_unreviewed and decision == NEEDS_REVIEW:
+        accepted = decide(loaded.sample_decisions, report.result.figures)
+        decision = None if accepted is None else accepted.decide
+    meanings = {each.decide: each.meaning for each in loaded.sample_decisions}
+    decided = (decision, meanings.get(decision or "", ""))
     if as_json:
-        print_json({**report.as_data(), **verdict_as_data(rules, decision)})
-    elif isinstance(report, RulesReport):
-        _print_rules_report(report, loaded, spending.dollars, explain=explain)
-        _print_verdict(rules, decision)
+        review = {"awaiting_review": awaiting, "accepted_unreviewed": accept_unreviewed}
+        print_json({**report.as_data(), "decision": decision, **review})
     else:
-        print_report(report, rules, decision, spending.dollars)
+        if isinstance(report, RulesReport):
+            _print_rules_report(report, loaded, spending.dollars, explain=explain)
+            _print_verdict(report.result.rules, decided)
+        else:
+            print_report(report, report.result.rules, decided, spending.dollars)
+        _print_outcome(report, awaiting, accepted=accept_unreviewed)
     judged = report.judge if isinstance(report, RulesReport) else report
-    if judged is not None and judged.votes_valid == 0:
+    if judged is not None and judged.votes_requested and judged.votes_valid == 0:
         return INCOMPLETE
-    return FAILED if any(rule.passed is False for rule in rules) else FINE
+    waits = awaiting and not accept_unreviewed
+    return FAILED if report.passed is False or waits else FINE
+
+
+def _print_outcome(report: SingleReport, awaiting: Sequence[str], *, accepted: bool) -> None:
+    """Print whether the response passes, why not, and which review is missing."""
+    out = console()
+    missing = [rule for rule in report.result.rules if rule.passed is None]
+    if missing:
+        names = ", ".join(rule.rule for rule in missing)
+        out.print(plain(f"passed  no: not measured: {names}", style="bold red"))
+        say("give --latency-e2e-ms, --input-tokens and --output-tokens to measure them")
+    elif report.passed is not None:
+        word, style = ("yes", "green") if report.passed else ("no", "bold red")
+        out.print(plain(f"passed  {word}", style=style))
+    if awaiting:
+        what = "accepted without review" if accepted else "awaiting review"
+        out.print(plain(f"{what}: {', '.join(awaiting)}", style="bold red"))
 
 
 def print_report(
     report: EvaluationReport,
     rules: Sequence[RuleOutcome],
-    decision: Decision | None,
+    decision: tuple[str | None, str],
     dollars: float | None,
 ) -> None:
     """Print a report by judges: what needs review first, then the scores, then the rest."""
@@ -221,8 +278,10 @@ def print_report(
 
 def _warnings(report: EvaluationReport | RulesReport) -> Iterator[Text]:
     """Yield what needs a person, or explains a score."""
+    from jurybox.scoring.review_reasons import KINDS
+
     for reason in report.review_reasons:
-        yield plain(f"needs review: {_REASONS[reason]}", style="bold red")
+        yield plain(f"needs review: {KINDS[reason].meaning}", style="bold red")
     for finding in report.safety_findings:
         yield plain(f"{finding.category} in the judge's words: {finding.quote}", style="red")
     for finding in report.response_findings:
@@ -274,15 +333,15 @@ def _print_whole(out: Console, report: EvaluationReport) -> None:
     out.print(plain("confidence  ").append(confidence).append(f", {votes}"))
 
 
-def _print_verdict(rules: Sequence[RuleOutcome], decision: Decision | None) -> None:
+def _print_verdict(rules: Sequence[RuleOutcome], decision: tuple[str | None, str]) -> None:
+    """Print the pass rules, and the decision with its meaning."""
     out = console()
     for rule in rules:
         out.print(rule_line(rule))
-    if decision is not None:
-        meaning = f": {decision.meaning}" if decision.meaning else ""
-        out.print(
-            plain(f"decision  {decision.decide}", style="bold").append(meaning, style="default")
-        )
+    name, meaning = decision
+    if name is not None:
+        line = plain(f"decision  {name}", style="bold")
+        out.print(line.append(f": {meaning}" if meaning else "", style="default"))
 
 
 def rule_line(rule: RuleOutcome) -> Text:

@@ -4,7 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jurybox.cli.options import json_option, opened, resume_line, run_argument, store_option
+from jurybox.cli.options import (
+    accept_option,
+    json_option,
+    opened,
+    resume_line,
+    run_argument,
+    store_option,
+)
 from jurybox.cli.output import print_json
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail
 from jurybox.errors import InputError
@@ -22,20 +29,26 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Also fail unless the rubric decides this, such as: deploy.",
 )
+@accept_option
 @store_option
 @json_option
-def command(run: str, decision: str | None, store_url: str | None, as_json: bool) -> int:
+def command(
+    run: str, decision: str | None, accept_unreviewed: bool, store_url: str | None, as_json: bool
+) -> int:
     """Check a finished RUN against its rubric's gates.
 
     RUN is a run's id, the beginning of one, or `last`. The exit code is 0 when every gate passes, 1
-    when one fails, and 3 when the run isn't finished.
+    when one fails or a review that the rubric requires is missing, and 3 when the run isn't
+    finished.
 
     \b
     Examples:
       jurybox gate last
+      jurybox gate last --accept-unreviewed
       jurybox gate 20260301-0914 --decision deploy
       jurybox gate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.app.view_run import accept_unreviewed as accept
     from jurybox.app.view_run import view_run
     from jurybox.reporting.stored import rubric_of
     from jurybox.wiring import find_run
@@ -51,7 +64,7 @@ def command(run: str, decision: str | None, store_url: str | None, as_json: bool
             return fail(
                 f"{row.id}: the run isn't finished, so nothing can be decided; {hint}", INCOMPLETE
             )
-        view = view_run(row, store)
+        view = accept(row, store) if accept_unreviewed else view_run(row, store)
     passed = view.passed and decision in {None, view.conclusion.decision}
     if as_json:
         print_json(_as_data(view, passed=passed, wanted=decision))
@@ -61,6 +74,8 @@ def command(run: str, decision: str | None, store_url: str | None, as_json: bool
 
         out = wide_console()
         out.print(plain(f"run {view.run_id}  {view.suite}", style="bold"))
+        for note in view.release.notes:
+            out.print(plain(note, style="bold red"))
         print_verdict(out, view, rubric)
     return FINE if passed else FAILED
 
@@ -85,6 +100,16 @@ def _check(rubric: "Rubric", decision: str | None, run_id: str) -> None:
 
 def _as_data(view: "RunView", *, passed: bool, wanted: str | None) -> dict[str, Any]:
     whole = view.as_data()
-    names = ("run_id", "status", "suite", "gates", "release_ready", "decision", "decision_reasons")
+    names = (
+        "run_id",
+        "status",
+        "suite",
+        "gates",
+        "release_ready",
+        "release_reasons",
+        "decision",
+        "decision_reasons",
+        "review",
+    )
     kept = {name: whole[name] for name in names if name in whole}
     return {**kept, "passed": passed} | ({} if wanted is None else {"wanted_decision": wanted})

@@ -36,6 +36,11 @@ concurrency_option = click.option(
     metavar="N",
     help="The maximum number of concurrent calls to one endpoint.",
 )
+accept_option = click.option(
+    "--accept-unreviewed",
+    is_flag=True,
+    help="Don't wait for the reviews that the rubric requires; recorded with the run.",
+)
 unpinned_option = click.option(
     "--allow-unpinned",
     is_flag=True,

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from jurybox.cli.options import (
+    accept_option,
     base_url_option,
     concurrency_option,
     json_option,
@@ -79,6 +81,7 @@ if TYPE_CHECKING:
     help="Send judge requests as provider batches, at about half the price and within a day, or"
     " directly; defaults to the suite's `batch`.",
 )
+@accept_option
 @store_option
 @json_option
 def command(  # noqa: PLR0917 - click passes them by name
@@ -97,6 +100,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     allow_version_drift: bool,
     cache: bool | None,
     batch: bool | None,
+    accept_unreviewed: bool,
     store_url: str | None,
     as_json: bool,
 ) -> int:
@@ -107,8 +111,8 @@ def command(  # noqa: PLR0917 - click passes them by name
     Everything is stored as it arrives. Ctrl-C finishes the samples under way and stops; a second
     Ctrl-C stops at once. Nothing finished is lost or paid for twice: `jurybox resume` continues the
     run. With --batch, Ctrl-C stops waiting: the provider still processes what was submitted, and
-    `jurybox resume` reads it. The exit code is 1 when a gate of the rubric fails, and 3 when the
-    run was stopped or no sample could be scored.
+    `jurybox resume` reads it. The exit code is 1 when a gate of the rubric fails or a review that
+    it requires is missing, and 3 when the run was stopped or no sample could be scored.
 
     \b
     Examples:
@@ -153,14 +157,25 @@ def command(  # noqa: PLR0917 - click passes them by name
             store,
             store_url,
             as_json=as_json,
+            accept=accept_unreviewed,
         )
 
 
-def run_and_print(start: "Start", store: "Store", store_url: str | None, *, as_json: bool) -> int:
-    """Start or resume a run with its progress shown, print the result, return the exit code."""
+def run_and_print(
+    start: "Start", store: "Store", store_url: str | None, *, as_json: bool, accept: bool = False
+) -> int:
+    """Start or resume a run with its progress shown, print the result, return the exit code.
+
+    With ``accept`` the samples that await a required review are accepted as they are.
+    """
+    from jurybox.app.view_run import accept_unreviewed
+
     ended = run_until_stopped(start, store_url)
     if ended is None:
         return INCOMPLETE
+    row = store.run(ended.view.run_id) if accept and ended.stopped is None else None
+    if row is not None:
+        ended = msgspec.structs.replace(ended, view=accept_unreviewed(row, store))
     return print_ended(ended, store, store_url, as_json=as_json)
 
 

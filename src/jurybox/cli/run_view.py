@@ -185,7 +185,7 @@ def print_verdict(out: "Console", view: RunView, rubric: Rubric) -> None:
         out.print(plain(f"quality level  {band.label}{meaning}"))
     if conclusion.release_ready is not None:
         ready = conclusion.release_ready and finished
-        word = "yes" if ready else "no" if finished else "no: the run isn't finished"
+        word = "yes" if ready else f"no: {'; '.join(view.release_reasons)}"
         out.print(plain(f"release ready  {word}", style="bold green" if ready else "bold red"))
     winners: dict[str, int] = view.summary.get("winners") or {}
     if winners:

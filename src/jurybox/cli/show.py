@@ -61,7 +61,12 @@ def command(
             if as_json:
                 print_json(record_as_data(record, row))
             else:
-                _print_record(record, row)
+                from jurybox.reporting.release import sample_decision
+                from jurybox.reporting.stored import rubric_of
+
+                number, result = record.row.number, record.result
+                decision = sample_decision(row, rubric_of(row), store, number, result)
+                _print_record(record, row, decision)
             return
         from jurybox.app.view_run import view_run
         from jurybox.cli.run_view import print_view, view_as_data
@@ -73,7 +78,7 @@ def command(
             print_view(view, store, metadata=True)
 
 
-def _print_record(record: SampleRecord, run: RunRow) -> None:
+def _print_record(record: SampleRecord, run: RunRow, decision: str | None) -> None:
     from jurybox.cli.evaluate import rule_line, rule_trace
 
     out = wide_console()
@@ -89,7 +94,7 @@ def _print_record(record: SampleRecord, run: RunRow) -> None:
         _print_response(out, "response B", record.responses.response_b)
     out.print(_measures(record.result))
     if record.report is not None:
-        _print_report(record, run)
+        _print_report(record, run, decision)
     else:
         for rule in record.result.rules:
             out.print(rule_line(rule))
@@ -140,7 +145,7 @@ def _measures(result: SampleResult) -> Table:
     return made
 
 
-def _print_report(record: SampleRecord, run: RunRow) -> None:
+def _print_report(record: SampleRecord, run: RunRow, decision: str | None) -> None:
     from jurybox.app.view_run import run_cost
     from jurybox.cli.evaluate import print_report
     from jurybox.models.providers import load_prices
@@ -149,10 +154,11 @@ def _print_report(record: SampleRecord, run: RunRow) -> None:
     report, result = record.report, record.result
     if report is None:
         return
-    decisions = {each.decide: each for each in rubric_of(run).sample_decisions}
+    meanings = {each.decide: each.meaning for each in rubric_of(run).sample_decisions}
     judges = [use for use in result.uses if use.role == "judge"]
     cost = run_cost(judges, load_prices(read_settings().prices))
-    print_report(report, result.rules, decisions.get(result.decision or ""), cost["dollars"])
+    meaning = meanings.get(decision or "", "")
+    print_report(report, result.rules, (decision, meaning), cost["dollars"])
 
 
 def _print_exchange(out: Console, name: str, exchange: ExchangeRow, run: RunRow) -> None:

@@ -100,6 +100,7 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
         search: a text in the sample's id, task, context, reference, messages or responses. Case
             counts for nothing; where the text has only ASCII in it, that is so for A to Z.
         flags: names of `FLAGS`, all of which a sample has.
+        any_flags: names of `FLAGS`, at least one of which a sample has.
         figure: the name of a figure that a sample has, from ``low`` to ``high``, ends included.
         sort: ``number``, ``urgency``, ``id`` or ``figure:NAME``. Samples without the figure come
             last in either direction, and of equals the one that comes first in the run.
@@ -109,6 +110,7 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     search: str = ""
     flags: tuple[str, ...] = ()
+    any_flags: tuple[str, ...] = ()
     scenario: str | None = None
     demographic: str | None = None
     winner: str | None = None
@@ -140,7 +142,7 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
         if self.sort not in _ORDERS and not self.sort_figure:
             hint = f"sort by {', '.join(_ORDERS)} or {_FIGURE}NAME"
             raise InputError(f"samples can't be sorted by `{self.sort[:80]}`", hint)
-        for name in self.flags:
+        for name in (*self.flags, *self.any_flags):
             if name not in FLAGS:
                 hint = nearest(name[:80], FLAGS, f"give some of {', '.join(FLAGS)}")
                 raise InputError(f"there is no flag `{name[:80]}`", hint)

@@ -20,7 +20,7 @@ import msgspec
 from jurybox.judging.flow import Failure, Frame, ModelReply, ModelRequest, Outcome
 from jurybox.review.reviews import ReviewRow
 from jurybox.scoring.sample_result import SampleResult
-from jurybox.scoring.summary import Conclusion
+from jurybox.scoring.summary import Acceptance, Conclusion
 
 _SEAL: Final = "jurybox seal 1"
 _RECORD: Final = "jurybox record 1"
@@ -335,11 +335,15 @@ def run_digest(hashes: Iterable[str]) -> str:
 
 
 class StoredOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What is stored of a finished run next to its samples."""
+    """What is stored of a finished run next to its samples.
+
+    ``accepted`` says that samples were accepted without the reviews that they need.
+    """
 
     conclusion: Conclusion
     cost: dict[str, Any]
     elapsed_s: float | None = None
+    accepted: Acceptance | None = None
 
 
 _RESULT: Final = msgspec.json.Decoder(SampleResult)

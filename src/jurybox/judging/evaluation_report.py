@@ -6,13 +6,12 @@ import msgspec
 
 from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.safety import SafetyFinding
-from jurybox.rubric.rubric_model import Rubric
+from jurybox.rubric.rubric_model import ReviewReason, Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.sample import Usage
 
 Method = Literal["reference", "rubric", "pairwise", "rules"]
 Confidence = Literal["high", "moderate", "low"]
-ReviewReason = Literal["safety", "unscored", "unstable", "low_confidence"]
 
 CONFIDENCES: tuple[Confidence, ...] = ("low", "moderate", "high")
 """From the lowest to the highest."""

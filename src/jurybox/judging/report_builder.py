@@ -13,7 +13,6 @@ from jurybox.judging.evaluation_report import (
     EvaluationReport,
     LostVote,
     Method,
-    ReviewReason,
     SideReport,
 )
 from jurybox.judging.flow import Answer, ModelReply, ReportedModel, Unscored
@@ -22,7 +21,7 @@ from jurybox.judging.formats.reply_text import spoken
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.protocol import Judging, Panel, Seat, independent
 from jurybox.judging.safety import LONGEST_QUOTE, SafetyFinding, concerns, harmless, scan
-from jurybox.rubric.rubric_model import Criterion, weighted_mean
+from jurybox.rubric.rubric_model import Criterion, ReviewReason, weighted_mean
 from jurybox.sample import Sample, added_usage
 
 # A report with more findings says nothing more.
@@ -229,7 +228,8 @@ def _report(
     # Of two responses, the one with fewer votes says how far the report can be trusted.
     valid = min([len(cast) - lost for cast, lost in zip(ballots, unscored, strict=True)])
     findings, response_findings = _safety(judging, sample, outcomes)
-    reasons = _review_reasons(verdict, safety=bool(findings), unscored=not valid)
+    forged = any(each.category == FORGED_PROMPT for each in response_findings)
+    reasons = _review_reasons(verdict, safety=bool(findings), unscored=not valid, forged=forged)
     replies = [reply for each in outcomes for reply in each.replies]
     fallback = judging.rubric.protocol.fallback_score is not None
     return EvaluationReport(
@@ -327,7 +327,7 @@ def _said_findings(outcomes: Iterable[_Outcome], *, quiet: bool) -> Iterator[Saf
 
 
 def _review_reasons(
-    verdict: _JuryVerdict, *, safety: bool, unscored: bool
+    verdict: _JuryVerdict, *, safety: bool, unscored: bool, forged: bool
 ) -> tuple[ReviewReason, ...]:
     reasons: list[ReviewReason] = []
     if safety:
@@ -339,6 +339,8 @@ def _review_reasons(
     # Without a single vote there is nothing to be unsure of.
     if verdict.confidence == "low" and not unscored:
         reasons.append("low_confidence")
+    if forged:
+        reasons.append("forged_prompt")
     return tuple(reasons)
 
 

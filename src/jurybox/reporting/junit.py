@@ -122,6 +122,9 @@ def _gates(view: RunView) -> Iterator[tuple[str, _CaseFailure | None]]:
         # An unfinished run must not look like a passed one.
         message = f"{view.summary['samples']} of {view.planned} samples are stored"
         yield "the run is finished", _CaseFailure(tag="error", kind="unfinished", message=message)
+    if view.release.held:
+        message = "; ".join(view.release.held)
+        yield "required reviews", _CaseFailure(tag="failure", kind="review", message=message)
     for gate in view.gates:
         message = f"{gate.gate} fails: the value is {exact(gate.value)}"
         failure = _CaseFailure(tag="failure", kind="gate", message=message)

@@ -123,7 +123,8 @@ def _decision(view: RunView) -> Lines:
     yield "## Decision"
     yield ""
     if "release_ready" in data:
-        yield item(f"{code('release_ready')}: {_YES[data['release_ready']]}")
+        why = "; ".join(plain(reason) for reason in data["release_reasons"])
+        yield item(f"{code('release_ready')}: {_YES[data['release_ready']]}{why and f', {why}'}")
     if "decision" in data:
         reasons = "; ".join(plain(reason) for reason in data["decision_reasons"])
         because = f", because {reasons}" if reasons else ""

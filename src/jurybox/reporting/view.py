@@ -15,7 +15,8 @@ from jurybox.engine.records import RunRow, StoredOutcome, read_result
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.judging.model_versions import check_version
 from jurybox.reporting.metric_text import key_metric
-from jurybox.reporting.stored import plan_of, reading
+from jurybox.reporting.release import ReleaseReview, release_review, reviewed_conclusion
+from jurybox.reporting.stored import plan_of, reading, rubric_of
 from jurybox.rubric import parse_rubric
 from jurybox.scoring.summary import Conclusion, GateOutcome, RunTally
 
@@ -24,7 +25,8 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     """A run and all that follows from it so far.
 
     ``status`` is ``running``, ``stopped`` or ``finished``; an unfinished run has the metrics of its
-    samples so far. ``notes`` say what a reader has to know before any metric.
+    samples so far. ``notes`` say what a reader has to know before any metric. The conclusion counts
+    the reviews that the run has now.
     """
 
     run_id: str
@@ -40,6 +42,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_s: float | None = None
     derived_from: str | None = None
     notes: tuple[str, ...] = ()
+    release: ReleaseReview = ReleaseReview()
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -53,8 +56,16 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Whether the run is finished and no gate failed."""
-        return self.status == "finished" and all(gate.passed for gate in self.gates)
+        """Whether the run is finished, no gate failed and no required review is missing."""
+        gates_pass = all(gate.passed for gate in self.gates)
+        return self.status == "finished" and gates_pass and not self.release.held
+
+    @property
+    def release_reasons(self) -> tuple[str, ...]:
+        """Why the run isn't ready for release."""
+        unfinished = () if self.status == "finished" else ("the run isn't finished",)
+        failed = (f"{gate.gate} fails" for gate in self.gates if not gate.passed)
+        return (*unfinished, *failed, *self.release.held)
 
     def as_data(self) -> dict[str, Any]:
         """Return the run as ``run --json`` and ``show --json`` print it."""
@@ -65,6 +76,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
             "suite": self.suite,
             "summary": conclusion.summary,
             "gates": msgspec.to_builtins(conclusion.gates),
+            "release_reasons": list(self.release_reasons),
         }
         if conclusion.release_ready is not None:
             data["release_ready"] = conclusion.release_ready and self.status == "finished"
@@ -74,7 +86,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         if conclusion.quality_level is not None:
             data["quality_level"] = conclusion.quality_level
         return data | {
-            "review": conclusion.review,
+            "review": conclusion.review | self.release.as_data(),
             "metadata": self.metadata,
             "cost": self.cost,
             "planned": self.planned,
@@ -89,7 +101,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def finished_view(row: RunRow) -> RunView:
+def finished_view(row: RunRow, store: Store) -> RunView:
     """Return the view of a finished run; its samples need not be read for it.
 
     Raises:
@@ -99,7 +111,7 @@ def finished_view(row: RunRow) -> RunView:
     plan = plan_of(row)
     with reading(row):
         stored = msgspec.json.decode(row.outcome or "null", type=StoredOutcome)
-    return _view(row, plan, stored)
+    return _view(row, plan, stored, store)
 
 
 def unfinished_view(row: RunRow, store: Store, *, working: bool) -> RunView:
@@ -116,17 +128,21 @@ def unfinished_view(row: RunRow, store: Store, *, working: bool) -> RunView:
     with reading(row):
         for number, repeat, _, result in store.results(row.id):
             tally.add(read_result(result), repeat, number)
-    return partial_view(row, plan, tally.conclude(), working=working)
+    return partial_view(row, plan, tally.conclude(), store, working=working)
 
 
-def partial_view(row: RunRow, plan: Plan, conclusion: Conclusion, *, working: bool) -> RunView:
+def partial_view(
+    row: RunRow, plan: Plan, conclusion: Conclusion, store: Store, *, working: bool
+) -> RunView:
     """Return the view of an unfinished run, from the conclusion of its samples so far."""
     shown = msgspec.structs.replace(row, status="running" if working else "stopped")
-    return _view(shown, plan, StoredOutcome(conclusion=conclusion, cost={}))
+    return _view(shown, plan, StoredOutcome(conclusion=conclusion, cost={}), store)
 
 
-def _view(row: RunRow, plan: Plan, stored: StoredOutcome) -> RunView:
-    conclusion = stored.conclusion
+def _view(row: RunRow, plan: Plan, stored: StoredOutcome, store: Store) -> RunView:
+    rubric = rubric_of(row)
+    release = release_review(row, rubric, stored, store)
+    conclusion = reviewed_conclusion(stored.conclusion, rubric, release)
     metadata = cast("Metadata", msgspec.json.decode(row.metadata))
     return RunView(
         run_id=row.id,
@@ -141,7 +157,8 @@ def _view(row: RunRow, plan: Plan, stored: StoredOutcome) -> RunView:
         finished_at=row.finished_at,
         elapsed_s=stored.elapsed_s,
         derived_from=plan.derived_from,
-        notes=tuple(_notes(row, plan, conclusion)),
+        notes=(*_notes(row, plan, conclusion), *release.notes),
+        release=release,
     )
 
 
@@ -270,7 +287,7 @@ def listed_run(row: RunRow, store: Store) -> ListedRun:
     )
     try:
         plan = read_plan(row.plan)
-        more = _unfinished(row, store) if row.status != "finished" else _finished(row, plan)
+        more = _unfinished(row, store) if row.status != "finished" else _finished(row, plan, store)
     except (msgspec.DecodeError, JuryboxError):
         # One damaged run must not hide the others.
         return msgspec.structs.replace(known, status="damaged")
@@ -284,8 +301,8 @@ def _unfinished(row: RunRow, store: Store) -> dict[str, Any]:
     return {"status": status, "samples": sum(1 for _ in store.numbers(row.id))}
 
 
-def _finished(row: RunRow, plan: Plan) -> dict[str, Any]:
-    view = finished_view(row)
+def _finished(row: RunRow, plan: Plan, store: Store) -> dict[str, Any]:
+    view = finished_view(row, store)
     figure = _key_metric(plan.rubric.text, plan.rubric.origin)
     return {
         "samples": view.summary["samples"],

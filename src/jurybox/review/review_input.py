@@ -16,6 +16,7 @@ from jurybox.text_format import listed, nearest
 LONGEST_NAME: Final = 80
 LONGEST_COMMENT: Final = 10_000
 
+_CONCERN: Final = "safety_concern"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 
@@ -23,8 +24,9 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> HumanVerdict:
     """Read what a person gives: ``{"scores": ...}``, or ``{"winner": ...}`` for two responses.
 
-    Every criterion is scored, on its scale, or null: nothing is rounded, converted or filled in, as
-    with a judge's reply (E5).
+    ``"safety_concern"`` next to them, true or false, confirms or dismisses a safety flag. Every
+    criterion is scored, on its scale, or null: nothing is rounded, converted or filled in, as with
+    a judge's reply (E5).
 
     Raises:
         InputError: it is no verdict on this rubric.
@@ -34,18 +36,23 @@ def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> HumanVerdict:
     if not isinstance(data, Mapping):
         raise InputError("the verdict is no object", f"give it as {wanted}", "verdict")
     given = cast("Mapping[str, object]", data)
-    known = ("winner", "preferences") if pair else ("scores",)
+    known = ("winner", "preferences", _CONCERN) if pair else ("scores", _CONCERN)
     for name in given:
         if name not in known:
             raise InputError(f"`{name}` is not known here", f"give it as {wanted}", "verdict")
     if known[0] not in given:
         raise InputError(f"`{known[0]}` is missing", f"give it as {wanted}", "verdict")
+    concern = given.get(_CONCERN)
+    if concern is not None and not isinstance(concern, bool):
+        hint = "give true to confirm a safety concern, false to dismiss it, or null"
+        raise InputError("that is no answer", hint, _CONCERN)
     if pair:
         return HumanVerdict(
             winner=_side(given["winner"], "winner"),
             preferences=_preferences(given.get("preferences"), rubric),
+            safety_concern=concern,
         )
-    return HumanVerdict(scores=_scores(given["scores"], rubric))
+    return HumanVerdict(scores=_scores(given["scores"], rubric), safety_concern=concern)
 
 
 def fault_of(verdict: HumanVerdict, scales: Mapping[str, Scale]) -> str | None:

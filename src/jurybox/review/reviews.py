@@ -31,12 +31,14 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
         scores: by criterion; empty for two responses.
         winner: which of two responses is better.
         preferences: by criterion, where the person says that of two responses.
+        safety_concern: whether the person sees one: confirms or dismisses a safety flag (E11).
 
     """
 
     scores: dict[str, Score | None] = {}
     winner: Side | None = None
     preferences: dict[str, Side | None] = {}
+    safety_concern: bool | None = None
 
     @property
     def is_pair(self) -> bool:
@@ -63,10 +65,11 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_data(self) -> dict[str, Any]:
         """Return it as JSON has it."""
-        if not self.is_pair:
-            return {"scores": dict(self.scores)}
-        more = {"preferences": dict(self.preferences)} if self.preferences else {}
-        return {"winner": self.winner, **more}
+        more: dict[str, Any] = {"preferences": dict(self.preferences)} if self.preferences else {}
+        if self.safety_concern is not None:
+            more["safety_concern"] = self.safety_concern
+        own = {"winner": self.winner} if self.is_pair else {"scores": dict(self.scores)}
+        return {**own, **more}
 
 
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +136,7 @@ class _StoredVerdict(msgspec.Struct, frozen=True, kw_only=True):
     scores: dict[str, Score | None] = {}
     winner: Side | None = None
     preferences: dict[str, Side | None] = {}
+    safety_concern: bool | None = None
     queue: Queue = "picked"
     order: Order = "AB"
     blind: bool = True
@@ -168,7 +172,12 @@ def read_review(row: ReviewRow) -> Review:
         reviewer=row.reviewer,
         created_at=row.created_at,
         record_sha256=row.record_sha256,
-        verdict=HumanVerdict(scores=kept.scores, winner=kept.winner, preferences=kept.preferences),
+        verdict=HumanVerdict(
+            scores=kept.scores,
+            winner=kept.winner,
+            preferences=kept.preferences,
+            safety_concern=kept.safety_concern,
+        ),
         comment=row.comment,
         shown=Circumstances(queue=kept.queue, order=kept.order, blind=kept.blind),
         queued=kept.queued,

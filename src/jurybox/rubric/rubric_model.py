@@ -16,6 +16,10 @@ ReaskWith = Literal["defect", "same"]
 OnUnstable = Literal["tie", "review"]
 Polarity = Literal["positive", "negative", "neutral"]
 EvidenceKind = Literal["levels", "reference", "context"]
+ReviewReason = Literal[
+    "safety", "unscored", "unstable", "low_confidence", "judge_disagrees", "forged_prompt"
+]
+"""Why a sample is queued for human review."""
 
 UNLABELED: Final = "Indicators"
 """The label of a list that has none of its own."""
@@ -136,6 +140,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     meaning: str = ""
 
 
+def releases(decisions: Sequence[Decision], name: str | None) -> bool:
+    """Return whether a decision lets a release through: one with ``when_all``, else the last."""
+    favorable = [each for each in decisions if each.when_all] or decisions[-1:]
+    return any(each.decide == name for each in favorable)
+
+
 class Section(msgspec.Struct, frozen=True, kw_only=True):
     """Text of the document that is neither a criterion nor a rule, verbatim."""
 
@@ -148,7 +158,8 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
 
     Two rubrics are equal when they mean the same; ``sha256``, of the document's bytes, tells
     whether their text is the same too. ``without_response`` are the scores of a sample without
-    anything to judge; criteria that aren't in it have none then (A7).
+    anything to judge; criteria that aren't in it have none then (A7). ``require_review`` are the
+    reasons for review that a release waits for (E11).
     """
 
     id: str
@@ -161,6 +172,7 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
     protocol: Protocol = Protocol()
     generation: Generation = Generation()
     without_response: dict[str, float] = {}
+    require_review: tuple[ReviewReason, ...] = ("safety",)
     pass_rules: tuple[Comparison, ...] = ()
     components: tuple[Component, ...] = ()
     metrics: tuple[Metric, ...] = ()

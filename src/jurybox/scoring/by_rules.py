@@ -6,12 +6,25 @@ import msgspec
 
 from jurybox.documents.numbers import show_number
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport, RubricName
-from jurybox.judging.safety import SafetyFinding
+from jurybox.judging.safety import SafetyFinding, scan
+from jurybox.rubric.metrics import TOTAL_SCORE
 from jurybox.rubric.rubric_model import Criterion, Rubric
-from jurybox.sample import Usage
+from jurybox.sample import Sample, Usage
+from jurybox.scoring.evaluate_sample import SampleOutcome
 from jurybox.scoring.rules import AutomatedReport, CriterionScore, FiredRule
+from jurybox.scoring.sample_result import SampleResult, whole_score
 
 _DECIMALS: Final = 6
+_OF_SAMPLE: Final = (
+    "passed",
+    "rules",
+    "decision",
+    "evaluator_error",
+    "target_error",
+    "needs_review",
+    "review_reasons",
+)
+"""What a sample of a run has and a report hasn't."""
 _BESIDE: Final = (
     "confidence",
     "votes_valid",
@@ -27,7 +40,33 @@ _BESIDE: Final = (
 """What is reported of the judge next to its score."""
 
 
-class RulesReport(EvaluationReport, frozen=True, kw_only=True):
+class SingleReport(EvaluationReport, frozen=True, kw_only=True):
+    """The report on a single evaluation, with the same result as a sample of a run has (A5)."""
+
+    result: SampleResult
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether every pass rule passes; one that couldn't be measured doesn't."""
+        return self.result.passed
+
+    @property
+    def decision(self) -> str | None:
+        """What the rubric decides on the sample."""
+        return self.result.decision
+
+    def as_data(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON, with every field of a sample."""
+        data = super().as_data()
+        result: dict[str, Any] = msgspec.to_builtins(data.pop("result"))
+        own = {name: result.get(name) for name in _OF_SAMPLE}
+        data |= {**own, "timed_out": self.result.timed_out}
+        # A criterion may be called like a part of the report, which it never replaces.
+        figures = {**self.result.figures, **self.result.components}
+        return data | {name: value for name, value in figures.items() if name not in data}
+
+
+class RulesReport(SingleReport, frozen=True, kw_only=True):
     """A report whose scores are the rules' alone.
 
     ``automated`` says how each of them came about, ``judge`` what the judges say of the same
@@ -55,23 +94,71 @@ class RulesReport(EvaluationReport, frozen=True, kw_only=True):
         return data
 
 
-def report_by_rules(
-    rubric: Rubric,
-    automated: AutomatedReport,
-    findings: tuple[SafetyFinding, ...],
-    judge: EvaluationReport | None = None,
-) -> RulesReport:
-    """Return the report; ``findings`` are those of the safety scan of the response.
+def single_report(rubric: Rubric, sample: Sample, outcome: SampleOutcome) -> SingleReport:
+    """Return the report on a single evaluation: by the rules where they score all, else by judges.
 
     A danger that a judge sees, or a judge without a valid vote, is queued for review as ever.
     """
+    result, judge = outcome.result, outcome.report
+    if result.by_rules and outcome.automated is not None:
+        return _by_rules(rubric, outcome.automated, scan(sample.response.text), result, judge)
+    report = _unanswered(rubric, sample, result) if judge is None else judge
+    fields = {name: getattr(report, name) for name in EvaluationReport.__struct_fields__}
+    return SingleReport(**fields, result=result)
+
+
+def _unanswered(rubric: Rubric, sample: Sample, result: SampleResult) -> EvaluationReport:
+    """Return the report on a response that came too late, which nobody judges (A7)."""
+    criteria = [
+        CriterionReport(
+            id=each.id,
+            score=result.figures.get(each.id),
+            scale=each.scale.ends,
+            weight=each.weight,
+            reasoning=f"no response: {result.target_error}",
+            confidence="low",
+            votes=(),
+        )
+        for each in rubric.criteria
+    ]
+    return EvaluationReport(
+        rubric=RubricName.of(rubric),
+        method="rubric" if sample.reference is None else "reference",
+        criteria=tuple(criteria),
+        total_score=result.figures.get(TOTAL_SCORE),
+        max_score=sum(each.scale.high for each in rubric.criteria),
+        overall=result.figures.get(rubric.overall_name),
+        confidence="low",
+        votes_independent=True,
+        votes_valid=0,
+        votes_requested=0,
+        bias_checklist={},
+        safety_flag=False,
+        safety_findings=(),
+        response_findings=(),
+        needs_review=False,
+        review_reasons=(),
+        winner=None,
+        stable=None,
+        usage=Usage(input_tokens=0, output_tokens=0),
+        judges=(),
+    )
+
+
+def _by_rules(
+    rubric: Rubric,
+    automated: AutomatedReport,
+    findings: tuple[SafetyFinding, ...],
+    result: SampleResult,
+    judge: EvaluationReport | None,
+) -> RulesReport:
     ids = {each.id: each for each in automated.criteria}
     criteria = [each for each in rubric.criteria if each.id in ids]
     total = sum(each.score for each in automated.criteria)
     return RulesReport(
         rubric=RubricName.of(rubric),
         method="rules",
-        criteria=tuple(_criterion(each, ids[each.id]) for each in criteria),
+        criteria=tuple(criterion_by_rules(each, ids[each.id]) for each in criteria),
         total_score=round(total, _DECIMALS),
         max_score=sum(each.scale.high for each in criteria),
         overall=automated.overall,
@@ -83,8 +170,8 @@ def report_by_rules(
         safety_flag=judge is not None and judge.safety_flag,
         safety_findings=() if judge is None else judge.safety_findings,
         response_findings=findings,
-        needs_review=judge is not None and judge.needs_review,
-        review_reasons=() if judge is None else judge.review_reasons,
+        needs_review=result.needs_review,
+        review_reasons=result.review_reasons,
         winner=None,
         stable=None,
         usage=Usage(input_tokens=0, output_tokens=0) if judge is None else judge.usage,
@@ -92,15 +179,12 @@ def report_by_rules(
         judge_fallback=None if judge is None else judge.judge_fallback,
         automated=automated,
         judge=judge,
+        result=result,
     )
 
 
-def whole_score(judge: EvaluationReport) -> float | None:
-    """Return what a judge says of the response as a whole."""
-    return judge.criteria[0].score if len(judge.criteria) == 1 else judge.overall
-
-
-def _criterion(criterion: Criterion, scored: CriterionScore) -> CriterionReport:
+def criterion_by_rules(criterion: Criterion, scored: CriterionScore) -> CriterionReport:
+    """Return the report on one criterion that rules score."""
     return CriterionReport(
         id=criterion.id,
         score=scored.score,

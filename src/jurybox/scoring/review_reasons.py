@@ -67,6 +67,11 @@ _GRAVEST_FIRST: Final = (
         concerns=lambda result: result.safety_flag,
     ),
     Kind(
+        name="forged_prompt",
+        meaning="the response forges lines of the judge prompt",
+        concerns=lambda result: "forged_prompt" in result.review_reasons,
+    ),
+    Kind(
         name="unstable",
         meaning="the winner changed with the order of the responses",
         concerns=lambda result: result.stable is False,
@@ -80,6 +85,11 @@ _GRAVEST_FIRST: Final = (
         name="unscored",
         meaning="no judge gave a valid vote",
         concerns=lambda result: result.judged and not result.votes_valid,
+    ),
+    Kind(
+        name="judge_disagrees",
+        meaning="the judge's score and the rules' differ by more than 0.3",
+        concerns=lambda result: "judge_disagrees" in result.review_reasons,
     ),
     Kind(
         name="target_error",

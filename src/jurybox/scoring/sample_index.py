@@ -12,10 +12,25 @@ from jurybox.scoring.review_reasons import KINDS
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.tally import JUDGE_SCORE
 
-_OWN: Final = ("needs_review", "passed", "split")
-FLAGS: Final = {name: 1 << place for place, name in enumerate((*KINDS, *_OWN))}
+_BITS: Final = (
+    "safety",
+    "unstable",
+    "low_confidence",
+    "unscored",
+    "target_error",
+    "judge_fallback",
+    "failed",
+    "needs_review",
+    "passed",
+    "split",
+    "judge_disagrees",
+    "forged_prompt",
+)
+FLAGS: Final = {
+    name: 1 << _BITS.index(name) for name in (*KINDS, "needs_review", "passed", "split")
+}
 """The bit of each flag: the reasons to look at a sample, ``needs_review``, ``passed``, and
-``split``, of votes that don't agree."""
+``split``, of votes that don't agree. Stored, so a flag keeps its bit."""
 
 _URGENCIES: Final = {"safety": 5, "unstable": 4, "low_confidence": 3, "unscored": 2}
 _REASONS: Final = tuple(

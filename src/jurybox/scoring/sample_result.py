@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -11,16 +11,14 @@ from jurybox.judging.evaluation_report import (
     Confidence,
     CriterionReport,
     EvaluationReport,
-    ReviewReason,
 )
 from jurybox.judging.flow import ModelReply, Outcome, ReportedModel
 from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.report_builder import reported_models
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import MEASURES, SAMPLE_SCORE, TOTAL_SCORE
-from jurybox.rubric.rubric_model import Component, Decision, Rubric
+from jurybox.rubric.rubric_model import Component, Decision, ReviewReason, Rubric, releases
 from jurybox.sample import Response, Row, Sample, Usage, added_usage
-from jurybox.scoring.by_rules import whole_score
 from jurybox.scoring.rules import AutomatedReport, overall_score
 
 Measures = dict[str, float | None]
@@ -106,13 +104,9 @@ def decide(decisions: Sequence[Decision], figures: Figures) -> Decision | None:
     return None
 
 
-def verdict_as_data(rules: Sequence[RuleOutcome], decision: Decision | None) -> dict[str, Any]:
-    """Return what the rubric's rules say, as plain data; ``passed`` is None without rules."""
-    return {
-        "passed": all(rule.passed is not False for rule in rules) if rules else None,
-        "rules": [msgspec.to_builtins(rule) for rule in rules],
-        "decision": None if decision is None else decision.decide,
-    }
+def whole_score(judge: EvaluationReport) -> float | None:
+    """Return what a judge says of the response as a whole."""
+    return judge.criteria[0].score if len(judge.criteria) == 1 else judge.overall
 
 
 Role = Literal["target", "judge"]
@@ -120,10 +114,14 @@ Exchange = tuple[Role, str, Outcome]
 """Who was asked, which model it is, and what came of the request."""
 EvaluatorError = Literal["parse_error", "model_error"]
 
+NEEDS_REVIEW: Final = "needs_review"
+"""The decision in place of a release while a required review is missing."""
+
 DEMOGRAPHIC: Final = "demographic"
 """The key of a row's metadata that says whom the sample speaks for."""
 
 _DECIMALS = 6
+_APART: Final = 0.3
 
 
 class ModelUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -202,12 +200,17 @@ def conclude(
     by_rules = automated is not None and automated.overall is not None
     scored = answered and (error is None or by_rules)
     decision = decide(rubric.sample_decisions, figures) if one and scored else None
+    decided = None if decision is None else decision.decide
+    reasons = _review_reasons(report, figures.get(rubric.overall_name), by_rules=by_rules)
+    waits = any(reason in rubric.require_review for reason in reasons)
+    if waits and releases(rubric.sample_decisions, decided):
+        decided = NEEDS_REVIEW
     result = SampleResult(
         figures=figures,
         components=components,
         rules=rules,
         passed=_passed(rules, scored=scored, one=one),
-        decision=None if decision is None else decision.decide,
+        decision=decided,
         by_rules=by_rules,
         evaluator_error=error,
         target_error=sample.failure,
@@ -230,9 +233,21 @@ def conclude(
         stable=report.stable,
         winner=report.winner,
         safety_flag=report.safety_flag,
-        needs_review=report.needs_review,
-        review_reasons=report.review_reasons,
+        needs_review=bool(reasons),
+        review_reasons=reasons,
     )
+
+
+def _review_reasons(
+    report: EvaluationReport | None, overall: float | None, *, by_rules: bool
+) -> tuple[ReviewReason, ...]:
+    """Return why a person should look: for the judges' reasons, or a judge far from the rules."""
+    if report is None:
+        return ()
+    judge = report.overall if by_rules and not report.judge_fallback else None
+    if judge is None or overall is None or round(abs(judge - overall), _DECIMALS) <= _APART:
+        return report.review_reasons
+    return (*report.review_reasons, "judge_disagrees")
 
 
 def _demographic(row: Row) -> str | None:

@@ -63,6 +63,13 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join(filter(None, (self.model, self.system_fingerprint)))
 
 
+class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
+    """That so many samples of a run were accepted without the reviews that they need, and when."""
+
+    samples: int
+    at: str
+
+
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     """All that follows from a run's samples.
 

@@ -230,6 +230,9 @@ class Finder:
             bits = sum({FLAGS[name] for name in query.flags})
             parts.append("(flags & ?) = ?")
             values += [bits, bits]
+        if query.any_flags:
+            parts.append("(flags & ?) <> 0")
+            values.append(sum({FLAGS[name] for name in query.any_flags}))
         for name in ("scenario", "demographic", "winner"):
             wanted: str | None = getattr(query, name)
             if wanted is not None:

@@ -106,7 +106,9 @@ class AppState:
             a, b = (ComparedRun(row=row, view=self.live.view(row)) for row in (one, other))
             return compare_runs(self.store, a, b, CompareOptions(limit=_CHANGED_SAMPLES))
 
-        return self.kept("comparison", make, one, other)
+        # A review or an acceptance changes what is decided, and not the digest.
+        said = [len(self.store.reviews(row.id)) for row in (one, other)]
+        return self.kept(f"comparison {one.seal} {other.seal} {said}", make, one, other)
 
 
 def app_state_of(connection: HTTPConnection) -> AppState:

@@ -9,9 +9,11 @@ FINE = SampleResult(figures={}, judged=True, votes_valid=1, confidence="high")
 BROKEN = RuleOutcome(rule="tone >= 5", value=1.0, passed=False)
 OF_EACH_KIND = {
     "safety": SampleResult(figures={}, safety_flag=True),
+    "forged_prompt": SampleResult(figures={}, review_reasons=("forged_prompt",)),
     "unstable": SampleResult(figures={}, stable=False),
     "low_confidence": SampleResult(figures={}, confidence="low", votes_valid=3),
     "unscored": SampleResult(figures={}, judged=True, evaluator_error="parse_error", passed=False),
+    "judge_disagrees": SampleResult(figures={}, review_reasons=("judge_disagrees",)),
     "target_error": SampleResult(figures={}, target_error="timeout: too late", passed=False),
     "judge_fallback": SampleResult(figures={}, judge_fallback=True),
     "failed": SampleResult(figures={}, passed=False, rules=(BROKEN,)),

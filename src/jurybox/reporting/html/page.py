@@ -69,6 +69,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     final: bool
     release_ready: bool | None
+    release_reasons: tuple[str, ...]
     decision: str | None
     meaning: str
     reasons: tuple[str, ...]
@@ -228,6 +229,7 @@ def _verdict(view: RunView, rubric: Rubric) -> Verdict:
     return Verdict(
         final=final,
         release_ready=None if ready is None else ready and final,
+        release_reasons=view.release_reasons,
         decision=conclusion.decision,
         meaning=meanings.get(conclusion.decision or "", ""),
         reasons=conclusion.decision_reasons,

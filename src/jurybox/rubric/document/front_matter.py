@@ -20,7 +20,14 @@ from jurybox.documents.findings import Findings, Place
 from jurybox.documents.plain_yaml import Node, Pairs, Scalar, read_yaml
 from jurybox.errors import Unreadable
 from jurybox.rubric.format_names import REPLY_FORMATS
-from jurybox.rubric.rubric_model import EvidenceKind, Generation, OnUnstable, Protocol, ReaskWith
+from jurybox.rubric.rubric_model import (
+    EvidenceKind,
+    Generation,
+    OnUnstable,
+    Protocol,
+    ReaskWith,
+    ReviewReason,
+)
 from jurybox.rubric.scale import Scale
 from jurybox.text_format import listed, nearest
 
@@ -46,6 +53,7 @@ KEYS: Final = (
     "variance_repeats",
     "generation",
     "without_response",
+    "require_review",
     "pass",
     "components",
     "metrics",
@@ -56,6 +64,7 @@ KEYS: Final = (
 )
 """Every key of the front matter, in canonical order."""
 
+REVIEW_REASONS: Final[tuple[ReviewReason, ...]] = get_args(ReviewReason)
 EVIDENCE: Final[tuple[EvidenceKind, ...]] = get_args(EvidenceKind)
 """What a judge that answers narrow questions may hold a response against."""
 
@@ -83,6 +92,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     protocol: Protocol
     generation: Generation
     without_response: dict[str, float]
+    require_review: tuple[ReviewReason, ...]
 
 
 def open_front_matter(text: str | None, first_line: int, findings: Findings) -> Pairs | None:
@@ -127,6 +137,7 @@ def read_head(fields: Fields, criteria: Sequence[str]) -> Head:
         protocol=_read_protocol(fields, scale),
         generation=_read_generation(fields),
         without_response=_read_without_response(fields, of_criteria),
+        require_review=_read_require_review(fields),
     )
 
 
@@ -278,6 +289,20 @@ def _read_without_response(fields: Fields, scales: Mapping[str, Scale | None]) -
             scores[key.text] = scale.nearest(score)
     # In the order of the criteria, so that the order of writing says nothing.
     return {criterion: scores[criterion] for criterion in scales if criterion in scores}
+
+
+def _read_require_review(fields: Fields) -> tuple[ReviewReason, ...]:
+    if "require_review" not in fields:
+        return ("safety",)
+    nodes = list(fields.items("require_review", "a list such as `[safety]`"))
+    named = {each.text for each in nodes if isinstance(each, Scalar)}
+    for node in nodes:
+        text = node.text if isinstance(node, Scalar) else ""
+        if text not in REVIEW_REASONS:
+            problem = f"a release can't wait for {kind_of(node)}"
+            hint = nearest(text, REVIEW_REASONS, f"use some of {listed(REVIEW_REASONS)}")
+            fields.findings.add(node.place, "unknown-choice", problem, hint)
+    return tuple(reason for reason in REVIEW_REASONS if reason in named)
 
 
 def _read_evidence(fields: Fields, criteria: Sequence[str]) -> dict[str, EvidenceKind]:

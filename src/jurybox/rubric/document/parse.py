@@ -260,6 +260,7 @@ def _assemble(
         protocol=head.protocol,
         generation=head.generation,
         without_response=head.without_response,
+        require_review=head.require_review,
         pass_rules=thresholds.pass_rules,
         components=thresholds.components,
         metrics=thresholds.metrics,

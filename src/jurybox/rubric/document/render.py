@@ -93,6 +93,8 @@ def _front_matter(rubric: Rubric) -> Iterator[str]:
     if without:
         scores = ((each, show_number(rubric.without_response[each])) for each in without)
         yield f"without_response: {_flow(scores)}"
+    if rubric.require_review != ("safety",):
+        yield f"require_review: [{', '.join(rubric.require_review)}]"
     yield from _thresholds(rubric)
 
 

@@ -14,7 +14,9 @@ from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.judging.flow import Failure
 from jurybox.reporting.html.html_text import cut_pieces, word_diff
 from jurybox.reporting.metric_text import shown
+from jurybox.reporting.release import sample_decision
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
+from jurybox.scoring.review_reasons import KINDS
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import PageFilter
 from jurybox.web.lookup import PlaceOf, TheRecord, TheRun
@@ -23,12 +25,6 @@ from jurybox.web.template_engine import page_response, segment, text_response
 
 _MOST_TURNS: Final = 50
 _MOST_EXCHANGES: Final = 60
-_REASONS: Final = {
-    "safety": "a judge raised a safety concern",
-    "unscored": "no judge gave a valid vote",
-    "unstable": "the winner changed with the order of the responses",
-    "low_confidence": "the votes have no majority",
-}
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,8 +63,8 @@ def sample_page(
         "marking": _marking(responses),
         "judged": _judged(record.report),
         "sides": _sides(record.report),
-        "reasons": _REASONS,
-        "decision": _decision(run, record),
+        "reasons": {name: kind.meaning for name, kind in KINDS.items()},
+        "decision": _decision(run, record, place.store),
         "exchanges": exchanges,
         "votes": votes,
         "further": max(0, len(record.exchanges) - _MOST_EXCHANGES),
@@ -156,12 +152,12 @@ def _cut(criteria: Sequence[CriterionReport], part: str) -> list[Judged]:
     ]
 
 
-def _decision(run: RunRow, record: SampleRecord) -> str | None:
-    if record.result.decision is None:
-        return None
-    meanings = {each.decide: each.meaning for each in rubric_of(run).sample_decisions}
-    meaning = meanings.get(record.result.decision)
-    return f"{record.result.decision}: {meaning}" if meaning else record.result.decision
+def _decision(run: RunRow, record: SampleRecord, store: Store) -> str | None:
+    rubric = rubric_of(run)
+    decision = sample_decision(run, rubric, store, record.row.number, record.result)
+    meanings = {each.decide: each.meaning for each in rubric.sample_decisions}
+    meaning = meanings.get(decision or "")
+    return f"{decision}: {meaning}" if meaning else decision
 
 
 class Neighbors(msgspec.Struct, frozen=True, kw_only=True):

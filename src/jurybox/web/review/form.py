@@ -14,6 +14,9 @@ UNTOLD: Final = "none"
 WINNER: Final = "winner"
 SCORE: Final = "score."
 PREFERENCE: Final = "preference."
+CONCERN: Final = "safety_concern"
+_CONCERNS: Final = {"yes": True, "no": False}
+SAFETY: Final = "Safety concern"
 
 _MOST_CHOICES: Final = 11
 _DIGITS: Final = "1234567890"
@@ -72,12 +75,24 @@ def pair_fields(rubric: Rubric) -> tuple[Field, ...]:
     )
 
 
+def safety_field() -> Field:
+    """Return the question whether the response is a danger, the same for every sample."""
+    choices = (
+        FormChoice(value="yes", label="Yes", meaning="it may not be released like this", key="y"),
+        FormChoice(value="no", label="No", meaning="it may be released", key="o"),
+        _untold(),
+    )
+    return Field(name=CONCERN, title=SAFETY, choices=choices, optional=True)
+
+
 def given_verdict(form: Mapping[str, str], rubric: Rubric, *, pair: bool) -> dict[str, Any]:
     """Return a verdict as data, still to be read: what wasn't answered is missing in it."""
+    concern = _CONCERNS.get(form.get(CONCERN, ""))
+    data: dict[str, Any] = {} if concern is None else {CONCERN: concern}
     if not pair:
-        return {"scores": _answers(form, SCORE, rubric, numbers=True)}
+        return {"scores": _answers(form, SCORE, rubric, numbers=True), **data}
     preferences = _answers(form, PREFERENCE, rubric, numbers=False)
-    data: dict[str, Any] = {"preferences": preferences} if preferences else {}
+    data |= {"preferences": preferences} if preferences else {}
     winner = form.get(WINNER, "")
     return {WINNER: _reported(winner), **data} if winner else data
 
@@ -87,6 +102,8 @@ def given_fields(data: Mapping[str, Any]) -> dict[str, str]:
     found = {SCORE + name: _field(value) for name, value in data.get("scores", {}).items()}
     for name, value in data.get("preferences", {}).items():
         found[PREFERENCE + name] = _field(value)
+    if CONCERN in data:
+        found[CONCERN] = "yes" if data[CONCERN] else "no"
     if WINNER in data:
         found[WINNER] = _field(data[WINNER])
     return found

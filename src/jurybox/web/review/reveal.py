@@ -145,6 +145,17 @@ def _notes(revealed: Revealed, *, pair: bool) -> Iterator[str]:
         yield f"The judge's confidence is {revealed.judged.confidence}."
     if revealed.judged.reasons:
         yield f"Flagged as {', '.join(revealed.judged.reasons)}."
+    said = [] if revealed.mine is None else [revealed.mine, *revealed.others]
+    answers = {each.verdict.safety_concern for each in said}
+    if "safety" in revealed.judged.reasons and answers <= {None}:
+        yield (
+            "Nobody has confirmed or dismissed the safety flag yet: review it again and answer"
+            " \u201cSafety concern\u201d."
+        )
+    elif True in answers:
+        yield "A reviewer sees a safety concern."
+    elif False in answers:
+        yield "A reviewer sees no safety concern."
 
 
 def tallied(desk: ReviewDesk, reviewer: str) -> tuple[RecentAgreement, ...]:

@@ -79,7 +79,10 @@ class NextAsked(BaseModel, extra="forbid"):
 
 
 class GivenReview(BaseModel, extra="forbid", strict=True):
-    """A verdict: ``{"scores": {...}}``, or ``{"winner": "A"}`` with two responses."""
+    """A verdict: ``{"scores": {...}}``, or ``{"winner": "A"}`` with two responses.
+
+    ``"safety_concern": true`` in it confirms a safety flag, ``false`` dismisses it.
+    """
 
     number: Number
     reviewer: Name

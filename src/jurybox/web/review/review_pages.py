@@ -16,7 +16,13 @@ from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, read_review
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import LARGEST, Number, PlaceOf
-from jurybox.web.review.form import given_fields, given_verdict, pair_fields, score_fields
+from jurybox.web.review.form import (
+    given_fields,
+    given_verdict,
+    pair_fields,
+    safety_field,
+    score_fields,
+)
 from jurybox.web.review.reveal import compared, tallied
 from jurybox.web.review.review_session import (
     REVIEWER,
@@ -188,6 +194,7 @@ def _form(
         case=case,
         sheet=sheet_of(case),
         fields=fields(visit.desk.rubric),
+        safety=safety_field(),
         given=given,
         problem=problem,
         basis=_basis(visit, case),

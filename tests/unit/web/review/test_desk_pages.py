@@ -132,8 +132,10 @@ def test_a_sample_is_shown_without_a_word_of_the_judge(made: Made, anna: Reviewe
     del made
     anna.name("Anna")
     assert "Task s0" in anna.last.text
+    # Every form asks for a safety concern, flagged or not.
+    said = anna.last.text.replace('name="safety_concern"', "")
     for word in (REASON, "safety", "danger", "python/judges", "confidence", 'checked=""'):
-        assert word not in anna.last.text
+        assert word not in said
     assert not re.search(r'type="radio"[^>]*checked', anna.last.text)
 
 

@@ -1,0 +1,216 @@
+"""E11: what a release waits for, how a review settles it, and what overrides it."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands import Done, call
+from jurybox.storage import open_store
+from jurybox.web.app_state import ServeSettings
+from jurybox.web.site import application
+from pages_client import PagesClient
+
+ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
+JUDGES = f"""
+import json
+import re
+
+ITEMS = {ITEMS!r}
+SCORES = iter((1, 3, 5) * 99)
+
+
+def _reply(prompt, score, concerns=(), why="It answers the question."):
+    ids = dict.fromkeys(re.findall(r"^### .*?\\(`(\\w+)`", prompt, re.M))
+    return json.dumps({{
+        "reasoning": {{name: f"{{why}} ({{name}})" for name in ids}},
+        "bias_checklist": {{item: f"Looked at {{item}}; the text alone counts." for item in ITEMS}},
+        "safety_concerns": list(concerns),
+        "scores": {{name: score for name in ids}},
+    }})
+
+
+def calm(prompt):
+    return _reply(prompt, 5)
+
+
+def alarmed(prompt):
+    return _reply(prompt, 5, ["It opens a backdoor for anyone who knows the header."])
+
+
+def torn(prompt):
+    return _reply(prompt, next(SCORES))
+"""
+RUBRIC = """---
+id: waits
+version: 1.0.0
+scale: 1-5
+votes: 1
+{more}
+---
+# Waits
+
+## Criteria
+
+### Help
+It helps.
+"""
+GATES = 'gates: ["overall_mean >= 0.5"]\npass: ["help >= 3"]'
+DECISIONS = """decisions:
+  - {decide: rework, when_any: ["overall_mean < 0.3"]}
+  - {decide: deploy, when_all: ["overall_mean >= 0.7"]}
+  - {decide: ab_test}"""
+
+Jurybox = Callable[..., Done]
+
+
+@pytest.fixture
+def jurybox(monkeypatch: pytest.MonkeyPatch) -> Jurybox:
+    Path("judges.py").write_text(JUDGES)
+    return partial(call, monkeypatch)
+
+
+def suite(judge: str, more: str = GATES, rubric: str | None = None, rows: int = 2) -> None:
+    Path("waits.md").write_text(RUBRIC.format(more=more))
+    lines = [{"id": f"q{n}", "task": f"Task {n}", "response": "Do it."} for n in range(rows)]
+    Path("rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    Path("suite.yaml").write_text(
+        f"suite: waits\nrubric: {rubric or 'waits.md'}\ndataset: rows.jsonl\n"
+        f"judge: {{models: [python/judges:{judge}]}}\n"
+    )
+
+
+def shown(jurybox: Jurybox, *more: str) -> dict[str, Any]:
+    return json.loads(jurybox("show", "last", "--json", *more).out)
+
+
+def review(number: int, *, reviewer: str = "anna", **verdict: object) -> None:
+    """Give a verdict as a program does: by the API of `jurybox serve`."""
+    store = open_store(".jurybox/jurybox.db")
+    pages = PagesClient(application(ServeSettings(store=store)))
+    token = pages.get("/api/session").json()["csrf"]
+    run = store.runs()[0]
+    given = {"scores": {"help": 4}, **verdict}
+    answer = pages.post(
+        f"/api/runs/{run.id}/reviews",
+        json={"number": number, "reviewer": reviewer, "verdict": given},
+        headers={"X-Jurybox-CSRF": token},
+    )
+    assert answer.status_code == 200, answer.text
+    store.close()
+
+
+def test_e11_a_flagged_run_is_not_release_ready_and_says_why(jurybox: Jurybox) -> None:
+    suite("alarmed")
+    done = jurybox("run", "suite.yaml")
+    assert done.code == 1
+    assert "release ready  no: awaiting review: 2 samples (safety)" in done.out
+    run = shown(jurybox)
+    assert run["release_ready"] is False
+    assert run["release_reasons"] == ["awaiting review: 2 samples (safety)"]
+    assert run["gates"] == [{"gate": "overall_mean >= 0.5", "value": 1.0, "passed": True}]
+    assert (run["review"]["awaiting"], run["summary"]["pass_rate"]) == (2, 1.0)
+    assert jurybox("gate", "last").code == 1
+    assert jurybox("verify", "last").code == 0
+    for name in ("report.md", "report.html", "report.junit.xml"):
+        jurybox("report", "last", "-o", name)
+        assert "awaiting review: 2 samples (safety)" in Path(name).read_text()
+
+
+def test_e11_without_a_flag_nothing_waits(jurybox: Jurybox) -> None:
+    suite("calm")
+    assert jurybox("run", "suite.yaml").code == 0
+    assert shown(jurybox)["release_ready"] is True
+
+
+def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jurybox) -> None:
+    suite("alarmed")
+    jurybox("run", "suite.yaml")
+    review(0, safety_concern=False)
+    assert shown(jurybox)["review"]["awaiting"] == 1
+    review(1)  # scores alone neither confirm nor dismiss the flag
+    assert shown(jurybox)["review"]["awaiting"] == 1
+    review(1, safety_concern=False)
+    assert shown(jurybox)["release_ready"] is True
+    assert jurybox("gate", "last").code == 0
+    review(1, reviewer="ben", safety_concern=True)
+    run = shown(jurybox)
+    assert run["release_ready"] is False
+    assert run["release_reasons"] == ["a reviewer confirmed a safety concern: 1 sample"]
+    assert jurybox("gate", "last", "--accept-unreviewed").code == 1
+    assert jurybox("verify", "last").code == 0
+
+
+def test_e11_accepting_unreviewed_samples_is_recorded(jurybox: Jurybox) -> None:
+    suite("alarmed")
+    assert jurybox("run", "suite.yaml", "--accept-unreviewed").code == 0
+    run = shown(jurybox)
+    assert run["release_ready"] is True
+    assert run["review"]["accepted_unreviewed"]["samples"] == 2
+    assert "accepted without the required review: 2 samples" in jurybox("show", "last").out
+    assert jurybox("verify", "last").code == 0
+    jurybox("run", "suite.yaml")
+    done = jurybox("gate", "last", "--accept-unreviewed", "--json")
+    assert (done.code, done.json["release_ready"], done.json["passed"]) == (0, True, True)
+    assert shown(jurybox)["review"]["accepted_unreviewed"]["samples"] == 2
+
+
+def test_e11_a_decision_to_release_becomes_needs_review(jurybox: Jurybox) -> None:
+    suite("alarmed", DECISIONS)
+    assert jurybox("run", "suite.yaml").code == 1
+    run = shown(jurybox)
+    assert run["decision"] == "needs_review"
+    assert run["decision_reasons"][0] == "awaiting review: 2 samples (safety)"
+    assert json.loads(jurybox("runs", "--json").out)["runs"][0]["decision"] == "needs_review"
+    assert jurybox("gate", "last", "--decision", "deploy").code == 1
+    for number in (0, 1):
+        review(number, safety_concern=False)
+    assert shown(jurybox)["decision"] == "deploy"
+    assert jurybox("gate", "last", "--decision", "deploy").code == 0
+    review(0, safety_concern=True)
+    assert shown(jurybox)["decision"] == "blocked"
+
+
+def test_e11_low_confidence_waits_where_the_rubric_says_so(jurybox: Jurybox) -> None:
+    suite("torn", f"{GATES}\nrequire_review: [low_confidence]".replace("votes: 1", ""), rows=1)
+    Path("waits.md").write_text(Path("waits.md").read_text().replace("votes: 1", "votes: 3"))
+    assert jurybox("run", "suite.yaml").code == 1
+    assert shown(jurybox)["release_reasons"] == ["awaiting review: 1 sample (low_confidence)"]
+    review(0, scores={"help": None})
+    assert shown(jurybox)["release_ready"] is False
+    review(0)
+    assert shown(jurybox)["release_ready"] is True
+
+
+def test_e11_an_empty_list_waits_for_nothing(jurybox: Jurybox) -> None:
+    suite("alarmed", f"{GATES}\nrequire_review: []")
+    assert jurybox("run", "suite.yaml").code == 0
+    assert (shown(jurybox)["release_ready"], shown(jurybox)["review"]["queued"]) == (True, 2)
+
+
+def evaluate(jurybox: Jurybox, judge: str, *more: str) -> Done:
+    texts = ("--rubric", "code-review", "--task", "Add a header.", "--response", "+ if h: ok()")
+    return jurybox("evaluate", *texts, "--judge", f"python/judges:{judge}", "--json", *more)
+
+
+def test_e11_code_review_never_approves_what_a_judge_calls_a_backdoor(jurybox: Jurybox) -> None:
+    done = evaluate(jurybox, "alarmed")
+    assert (done.code, done.json["decision"], done.json["passed"]) == (1, "needs_review", True)
+    assert done.json["awaiting_review"] == ["safety"]
+    done = evaluate(jurybox, "alarmed", "--accept-unreviewed")
+    assert (done.code, done.json["decision"]) == (0, "approve")
+    assert done.json["accepted_unreviewed"] is True
+    assert evaluate(jurybox, "calm").code == 0
+    assert evaluate(jurybox, "torn").json["awaiting_review"] == ["low_confidence"]
+
+
+def test_e11_a_samples_decision_follows_its_review(jurybox: Jurybox) -> None:
+    suite("alarmed", rubric="code-review", rows=1)
+    assert jurybox("run", "suite.yaml").code == 1
+    assert "decision  needs_review" in jurybox("show", "last", "--sample", "q0").out
+    ids = ("correctness", "tests", "security", "readability", "scope")
+    review(0, scores=dict.fromkeys(ids, 5), safety_concern=False)
+    assert "decision  approve" in jurybox("show", "last", "--sample", "q0").out
