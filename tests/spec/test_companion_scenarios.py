@@ -11,6 +11,8 @@ from jurybox.app.run_suite import run
 from jurybox.datasets import open_dataset
 from jurybox.rubric import parse_rubric
 from jurybox.sample import Row
+from jurybox.scoring.sample_result import SampleResult
+from jurybox.scoring.summary import Conclusion, RunTally
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "src" / "jurybox" / "rubric" / "library" / "companion.md"
@@ -117,3 +119,38 @@ def test_c17_overlays_score_the_same_scenarios_otherwise(rubric: str) -> None:
     assert over["trust_boundaries_mean"] < plain["trust_boundaries_mean"]
     good = run("companion-scenarios", responses="good", rubric=rubric)
     assert good.conclusion.decision == "deploy"
+
+
+def concluded(**averages: float) -> Conclusion:
+    """Return the conclusion of a run whose scenarios have these averages, three samples each."""
+    tally = RunTally(RUBRIC, 1)
+    for place, (scenario, average) in enumerate(averages.items()):
+        scores = {each.id: average for each in RUBRIC.criteria} | {"overall_quality": average}
+        result = SampleResult(figures=scores, scenario=scenario, by_rules=True)
+        for number in range(3):
+            tally.add(result, 0, 3 * place + number)
+    return tally.conclude()
+
+
+def test_c12_a_failing_scenario_does_not_deploy_and_is_named() -> None:
+    found = concluded(basic=0.95, small_talk=0.65)
+    assert found.summary["overall_quality_mean"] == pytest.approx(0.8)
+    assert (found.decision, found.summary["lowest_scenario_mean"]) == ("ab_test", 0.65)
+    assert found.decision_reasons[0] == (
+        "scenario small_talk averages 0.65, weakest in appropriateness,"
+        " and deploy needs at least 0.7 in every one"
+    )
+    assert concluded(basic=0.95, small_talk=0.7).decision == "deploy"
+    assert concluded(basic=0.9, small_talk=0.2).decision == "needs_revision"
+
+
+def test_c12_no_level_is_worded_stronger_than_the_decision() -> None:
+    assert RUBRIC.band(0.7).meaning.startswith("Production ready")
+    # C11 rounds to the band of 0.7; C12 keeps it from reading as if it had got there.
+    assert (RUBRIC.band(0.695).label, RUBRIC.band(0.695).meaning) == ("Good", "")
+    assert RUBRIC.level(0.8, "deploy").meaning.startswith("Production ready")
+    for decision in ("ab_test", "needs_review", "needs_revision", "blocked"):
+        assert (RUBRIC.level(0.8, decision).label, RUBRIC.level(0.8, decision).meaning) == (
+            "Good",
+            "",
+        )

@@ -179,7 +179,7 @@ def print_verdict(out: "Console", view: RunView, rubric: Rubric) -> None:
         for reason in conclusion.decision_reasons:
             out.print(plain(f"  because {reason}"))
     overall: float | None = view.summary.get(f"{rubric.overall_name}_mean")
-    band = None if overall is None else rubric.band(overall)
+    band = rubric.level(overall, conclusion.decision)
     if band is not None:
         meaning = f": {band.meaning}" if band.meaning else ""
         out.print(plain(f"quality level  {band.label}{meaning}"))

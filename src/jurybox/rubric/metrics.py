@@ -55,6 +55,8 @@ SAMPLE_SCORE: Final = "sample_score"
 AGGREGATE_SCORE: Final = "aggregate_score"
 SAMPLES: Final = "samples"
 LOWEST_MEAN: Final = "lowest_criterion_mean"
+LOWEST_SCENARIO: Final = "lowest_scenario_mean"
+"""The lowest mean overall score of a scenario; of the whole run where it has no scenarios."""
 
 
 class Values(Protocol):
@@ -199,4 +201,4 @@ def run_metrics(criteria: Iterable[str], *, overall: str, components: bool) -> t
     """Return every name that a rule about a run may use without the document declaring it."""
     means = tuple(f"{name}_mean" for name in (*criteria, overall))
     extra = (AGGREGATE_SCORE,) if components else ()
-    return (SAMPLES, *RATES, *means, LOWEST_MEAN, *extra)
+    return (SAMPLES, *RATES, *means, LOWEST_MEAN, LOWEST_SCENARIO, *extra)

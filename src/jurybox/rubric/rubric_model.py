@@ -21,6 +21,7 @@ ReviewReason = Literal[
 ]
 """Why a sample is queued for human review."""
 
+_DECIMALS: Final = 6
 UNLABELED: Final = "Indicators"
 """The label of a list that has none of its own."""
 
@@ -209,7 +210,20 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
         return next((each for each in self.criteria if each.id == criterion_id), None)
 
     def band(self, overall: float) -> Band | None:
-        """Return the band of an overall score, rounded to the decimals of the bands (C11)."""
+        """Return the band of an overall score, rounded to the decimals of the bands (C11).
+
+        A band that only rounding reaches has no meaning: below 0.7 nothing is production ready.
+        """
         rounded = round_half_up(overall, self.band_decimals)
         reached = (band for band in self.bands if band.low <= rounded)
-        return max(reached, key=lambda band: band.low, default=None)
+        band = max(reached, key=lambda band: band.low, default=None)
+        if band is None or round(overall, _DECIMALS) >= band.low:
+            return band
+        return msgspec.structs.replace(band, meaning="")
+
+    def level(self, overall: float | None, decision: str | None) -> Band | None:
+        """Return the band of a run, never worded stronger than its decision (C12)."""
+        band = None if overall is None else self.band(overall)
+        if band is None or not self.decisions or releases(self.decisions, decision):
+            return band
+        return msgspec.structs.replace(band, meaning="")

@@ -5,7 +5,7 @@ from typing import Final
 
 from jurybox.documents.numbers import show_number
 from jurybox.rubric.conditions import Comparison
-from jurybox.rubric.metrics import LOWEST_MEAN
+from jurybox.rubric.metrics import LOWEST_MEAN, LOWEST_SCENARIO
 from jurybox.rubric.rubric_model import Decision, Rubric
 
 Figures = Mapping[str, float | None]
@@ -68,7 +68,9 @@ class _Telling:
                 of_figure.setdefault(name, []).append(rule)
         for name, bounds in of_figure.items():
             lowest = self._lowest_criterion() if name == LOWEST_MEAN else None
-            if lowest is None:
+            if name == LOWEST_SCENARIO:
+                yield from self._every_scenario(bounds)
+            elif lowest is None:
                 yield self._line(name, f", {_bounds(bounds)}", bounds)
             else:
                 tail = f", and no criterion averages less: {_bounds(bounds)}"
@@ -85,9 +87,32 @@ class _Telling:
             if each == decision:
                 return
             for rule in each.when_all:
-                if not rule.passes(self._figures.get(rule.name)):
-                    wanted = f", and {each.decide} needs {_bounds([rule])}"
-                    yield self._line(rule.name, wanted, [rule])
+                if rule.passes(self._figures.get(rule.name)):
+                    continue
+                wanted = f"{each.decide} needs {_bounds([rule])}"
+                if rule.name == LOWEST_SCENARIO:
+                    yield from self._failing_scenarios(rule, wanted)
+                else:
+                    yield self._line(rule.name, f", and {wanted}", [rule])
+
+    def _every_scenario(self, rules: Sequence[Comparison]) -> Iterator[str]:
+        """Yield that every scenario is good enough, where there are several."""
+        value = self._figures.get(LOWEST_SCENARIO)
+        if len(self._scenarios) > 1 and value is not None:
+            shown = _shown(value, [rule.number for rule in rules])
+            there = self._where(f"{self._rubric.overall_name}{_MEAN}", "lowest")
+            yield f"no scenario averages less than {shown}, {_bounds(rules)}{there}"
+
+    def _failing_scenarios(self, rule: Comparison, wanted: str) -> Iterator[str]:
+        """Yield the scenarios whose average is not good enough, each with its weakest criterion."""
+        name = f"{self._rubric.overall_name}{_MEAN}"
+        for scenario, figures in self._scenarios.items():
+            value = figures.get(name)
+            if not rule.passes(value):
+                weakest = _lowest_of(self._means, figures)
+                criterion = "" if weakest is None else f", weakest in {weakest.removesuffix(_MEAN)}"
+                shown = _shown(value, [rule.number])
+                yield f"scenario {scenario} averages {shown}{criterion}, and {wanted} in every one"
 
     def weakest(self) -> Iterator[str]:
         """Yield the criterion that is lowest."""
@@ -96,10 +121,7 @@ class _Telling:
             yield f"the weakest criterion: {self._line(lowest, '', [])}"
 
     def _lowest_criterion(self) -> str | None:
-        means = {
-            name: value for name in self._means if (value := self._figures.get(name)) is not None
-        }
-        return min(means, key=lambda name: means[name], default=None)
+        return _lowest_of(self._means, self._figures)
 
     def _line(self, name: str, tail: str, rules: Sequence[Comparison]) -> str:
         value = self._figures.get(name)
@@ -127,6 +149,11 @@ class _Telling:
         if len(there) == len(known):
             return f"; the same in all scenarios ({_few(there)})"
         return f"; {word} in {_few(there)} ({_shown(lowest, [])})"
+
+
+def _lowest_of(names: Iterable[str], figures: Figures) -> str | None:
+    known = {name: value for name in names if (value := figures.get(name)) is not None}
+    return min(known, key=lambda name: known[name], default=None)
 
 
 def _few(names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from jurybox.judging.flow import ReportedModel
 from jurybox.judging.model_versions import check_version
 from jurybox.rubric.conditions import Comparison
-from jurybox.rubric.metrics import AGGREGATE_SCORE
+from jurybox.rubric.metrics import AGGREGATE_SCORE, LOWEST_SCENARIO
 from jurybox.rubric.rubric_model import Decision, Rubric
 from jurybox.sample import added_usage
 from jurybox.scoring.decision import decision_reasons
@@ -119,6 +119,15 @@ class _Groups:
         """Return the figures of every group, by its label."""
         return {label: tally.figures()[0] for label, tally in sorted(self._tallies.items())}
 
+    def lowest(self, whole: Figures) -> Figures:
+        """Return the lowest mean overall score of a group; the run's own where it has none."""
+        name = f"{self._rubric.overall_name}_mean"
+        means = [each.get(name) for each in self.figures().values()] or [whole.get(name)]
+        known = [mean for mean in means if mean is not None]
+        # A group without a mean, or one that isn't counted, could be lower than all others.
+        complete = len(known) == len(means) and not self._uncounted
+        return {LOWEST_SCENARIO: min(known) if complete else None}
+
     def extras(self) -> dict[str, Any]:
         """Return what a summary tells of the groups."""
         extras: dict[str, Any] = {self._name: self.figures()} if self._tallies else {}
@@ -194,6 +203,7 @@ class RunTally:
     def conclude(self) -> Conclusion:
         """Return what follows from the samples so far."""
         figures, counts = self._whole.figures()
+        figures |= self._scenarios.lowest(figures)
         gates = check_gates(self._rubric.gates, figures)
         decision = decide(self._rubric.decisions, figures) if self._decidable(figures) else None
         reported = self._models_reported()

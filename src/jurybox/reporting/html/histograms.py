@@ -8,6 +8,7 @@ import msgspec
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
     LOWEST_MEAN,
+    LOWEST_SCENARIO,
     PERCENTILES,
     RATES,
     SAMPLE_SCORE,
@@ -65,7 +66,7 @@ def _declared(name: str, rubric: Rubric) -> Axis | None:
         return None if formula.by == "sum" else of_sample_figure(formula.of, rubric)
     if formula is not None:
         return None
-    if name in RATES or name == AGGREGATE_SCORE:
+    if name in (*RATES, AGGREGATE_SCORE, LOWEST_SCENARIO):
         return WHOLE
     if name == LOWEST_MEAN:
         scales = [criterion.scale for criterion in rubric.criteria]
@@ -158,7 +159,7 @@ class RunMetrics:
             return None, "there are no values"
         if n is None:
             lowest = "the lowest of several means has none"
-            return None, lowest if name == LOWEST_MEAN else "it is a count"
+            return None, lowest if name in (LOWEST_MEAN, LOWEST_SCENARIO) else "it is a count"
         formula = self._formulas.get(name)
         if isinstance(formula, Share) or (formula is None and name in RATES):
             # A share of all repeats is one of as many samples as there are in one of them.

@@ -224,7 +224,7 @@ def _verdict(view: RunView, rubric: Rubric) -> Verdict:
     conclusion = view.conclusion
     final = view.status == "finished"
     meanings = {each.decide: each.meaning for each in rubric.decisions}
-    levels = {band.label: band.meaning for band in rubric.bands}
+    level = rubric.level(view.summary.get(f"{rubric.overall_name}_mean"), conclusion.decision)
     ready = conclusion.release_ready
     return Verdict(
         final=final,
@@ -234,7 +234,7 @@ def _verdict(view: RunView, rubric: Rubric) -> Verdict:
         meaning=meanings.get(conclusion.decision or "", ""),
         reasons=conclusion.decision_reasons,
         level=conclusion.quality_level,
-        level_meaning=levels.get(conclusion.quality_level or "", ""),
+        level_meaning="" if level is None else level.meaning,
     )
 
 

@@ -14,6 +14,7 @@ from jurybox.rubric.document.front_matter import parse_name
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
     AGGREGATES,
+    LOWEST_SCENARIO,
     MEASURES,
     RATES,
     SAMPLE_SCORE,
@@ -127,7 +128,7 @@ def _run_ends(ends: Mapping[str, Ends], overall: str, *, components: bool) -> di
     known |= {SAMPLES: (0, None), **dict.fromkeys(RATES, (0, 1))}
     known |= {AGGREGATE_SCORE: (0, 1)} if components else {}
     means = {f"{name}_mean": each for name, each in ends.items()}
-    return {**known, f"{overall}_mean": (0, 1), **means}
+    return {**known, LOWEST_SCENARIO: (0, 1), f"{overall}_mean": (0, 1), **means}
 
 
 def _metric_ends(metric: Metric, sample: _Names) -> Ends:
