@@ -22,6 +22,7 @@ from jurybox.reporting.view import (
     partial_view,
     unfinished_view,
 )
+from jurybox.sample import Usage
 from jurybox.scoring.sample_result import ModelUse
 from jurybox.scoring.summary import Acceptance, RunTally
 from jurybox.settings import Settings
@@ -77,7 +78,8 @@ def _dollars(use: ModelUse, prices: Prices, *, batched: bool) -> float | None:
     """Return the price of a model's use; None where a reply didn't report its tokens."""
     if use.calls == use.cached + use.failed:
         return 0.0
-    return None if use.unknown else cost(use.model, use.usage, prices, batched=batched)
+    usage = Usage() if use.unknown else use.usage
+    return cost(use.model, usage, prices, batched=batched)
 
 
 def view_run(row: RunRow, store: Store) -> RunView:

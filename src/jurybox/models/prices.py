@@ -34,9 +34,12 @@ def cost(model: str, usage: Usage, prices: Prices, *, batched: bool = False) -> 
     """Return US dollars, or None where the price or the tokens aren't known.
 
     ``model`` is looked up as it is, then without its ``@version``, then without its date: a dated
-    release has the price of its family unless the table knows better.
+    release has the price of its family unless the table knows better. A price of ``provider/`` is
+    that of all its other models.
     """
     price = _price(model, prices)
+    if price is not None and not price.input and not price.output:
+        return 0.0
     if price is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
     cached = min(usage.cached_tokens or 0, usage.input_tokens)
@@ -56,7 +59,8 @@ def cost(model: str, usage: Usage, prices: Prices, *, batched: bool = False) -> 
 
 def _price(model: str, prices: Prices) -> Price | None:
     unversioned = model.partition("@")[0]
-    for name in (model, unversioned, _DATE.sub("", unversioned)):
+    provider = f"{model.partition('/')[0]}/"
+    for name in (model, unversioned, _DATE.sub("", unversioned), provider):
         if name in prices:
             return prices[name]
     return None

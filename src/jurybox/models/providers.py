@@ -49,11 +49,13 @@ class OwnProvider(msgspec.Struct, frozen=True, kw_only=True):
     """A file or code of the user's, whose version a run records by itself.
 
     ``build`` is called with the name, the suite's folder and the folder of embedded models.
-    ``is_path`` is whether the name may be a path, which may hold anything.
+    ``is_path`` is whether the name may be a path, which may hold anything. ``is_free`` says that
+    its tokens cost nothing; what a function of the user's costs isn't known.
     """
 
     build: "Callable[[str, str, Path], Model]"
     is_path: bool = False
+    is_free: bool = False
 
 
 def _lazy(module: str, name: str) -> Any:  # noqa: ANN401 - the field of the table has its type
@@ -98,7 +100,9 @@ PROVIDERS: Final[Mapping[str, HttpProvider | OwnProvider]] = {
             "claude-sonnet-4-5": _claude("2025-11-01", 3.0, 15.0),
         },
     ),
-    "local": OwnProvider(build=_lazy("local.local_model", "open_local_model"), is_path=True),
+    "local": OwnProvider(
+        build=_lazy("local.local_model", "open_local_model"), is_path=True, is_free=True
+    ),
     "openai": HttpProvider(
         client=_lazy("openai", "openai_client"),
         model=_lazy("openai", "OpenAIModel"),
@@ -121,7 +125,7 @@ PROVIDERS: Final[Mapping[str, HttpProvider | OwnProvider]] = {
         },
     ),
     "python": OwnProvider(build=_lazy("function", "open_function")),
-    "replay": OwnProvider(build=_lazy("recorded", "open_recording"), is_path=True),
+    "replay": OwnProvider(build=_lazy("recorded", "open_recording"), is_path=True, is_free=True),
 }
 
 HTTP_PROVIDERS: Final = {
@@ -144,6 +148,8 @@ def load_prices(own: str | PathLike[str] | None = None) -> Prices:
         for provider, each in HTTP_PROVIDERS.items()
         for model, price in each.prices.items()
     }
+    own_models = ((name, each) for name, each in PROVIDERS.items() if isinstance(each, OwnProvider))
+    bundled |= {f"{name}/": Price(input=0, output=0) for name, each in own_models if each.is_free}
     return bundled if own is None else {**bundled, **_read_prices(own)}
 
 
