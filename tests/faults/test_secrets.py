@@ -18,7 +18,7 @@ from jurybox.models.connections import Endpoint, HttpOptions, Proxies
 from jurybox.models.openai import OpenAIModel, openai_client
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn
-from loopback import Fault, Loopback, echo_key, good, status
+from loopback import Fault, Loopback, completion, echo_key, good, status
 
 KEY = "geheim-0123456789"
 REQUEST = ModelRequest(
@@ -66,6 +66,42 @@ def test_a_key_is_in_no_message_no_exception_and_no_log(
     with caplog.at_level(logging.DEBUG):
         shown = asyncio.run(main(), debug=True)
     assert [text for text in [*shown, caplog.text] if KEY in text] == []
+
+
+def replying(text: str, key: str = KEY) -> str:
+    """Return the text of a reply as it arrives from an endpoint that was sent this key."""
+
+    async def main() -> str:
+        async with Loopback(good(completion(text))) as server:
+            model = OpenAIModel("m", openai_client(server.url, key))
+            reply = await model.complete(REQUEST)
+            await model.aclose()
+            return reply.text
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"Your key is {KEY}.", "Your key is [hidden]."),
+        (f"{KEY}{KEY} {KEY}", "[hidden][hidden] [hidden]"),
+        (f"It ends with {KEY[-12:]}", "It ends with [hidden]"),
+        (f"In between: x{KEY[2:15]}x", "In between: x[hidden]x"),
+        (f"Too short for one: {KEY[-11:]}", f"Too short for one: {KEY[-11:]}"),
+        ("Nothing of it.", "Nothing of it."),
+    ],
+)
+def test_a_key_in_a_reply_is_hidden_as_a_whole_and_in_part(text: str, shown: str) -> None:
+    assert replying(text) == shown
+
+
+def test_a_key_that_json_writes_otherwise_is_hidden_too() -> None:
+    assert replying("It is abc/def+ghi/jklm.", "abc/def+ghi/jklm") == "It is [hidden]."
+
+
+def test_a_word_that_local_servers_take_for_a_key_stays_in_replies() -> None:
+    assert replying("There are none.", "none") == "There are none."
 
 
 def test_a_key_that_is_not_ours_is_hidden_too() -> None:

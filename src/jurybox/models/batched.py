@@ -370,7 +370,7 @@ class BatchedModel:
         with tempfile.TemporaryFile(prefix="jurybox-") as file:
             await self._model.client.send(HttpCall(path=path, into=file))
             file.seek(0)
-            return [line for line in file if line.strip()]
+            return [self._model.client.mask(line) for line in file if line.strip()]
 
     async def _resubmit(self, row: BatchRow, status: BatchStatus, part: Sequence[_Pending]) -> None:
         """Continue with smaller batches, one at a time, after one that was too large."""

@@ -18,6 +18,7 @@ from jurybox.errors import InputError
 from jurybox.models.connections import Endpoint, HttpOptions
 from jurybox.models.model_errors import (
     LARGEST_REFUSAL,
+    SecretMask,
     quoted,
     read_refusal,
     read_retry_after,
@@ -104,6 +105,7 @@ class HttpClient:
         self._options = options or HttpOptions()
         self._endpoint = Endpoint(base_url, {"Accept": _JSON, **headers}, self._options)
         self._secrets = (*secrets, *self._endpoint.secrets)
+        self.mask = SecretMask(self._secrets)
         self._today = today
         self._client: wreq.Client | None = None
 
@@ -146,7 +148,7 @@ class HttpClient:
         except _ERRORS as error:
             raise self._trouble(error, time.monotonic() - started) from None
         answer = HttpAnswer(
-            body=b"".join(body),
+            body=self.mask(b"".join(body)),
             headers={str(n, "latin-1"): str(v, "utf-8", "replace") for n, v in response.headers},
             elapsed_ms=(time.monotonic() - started) * 1000,
         )

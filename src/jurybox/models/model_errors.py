@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Final
 
 import msgspec
+from ahocorasick_rs import BytesAhoCorasick
 
 from jurybox.engine.ports import ModelError
 from jurybox.judging.flow import FailureKind
@@ -24,6 +25,7 @@ _LOOKS_SECRET = re.compile(
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
 _SHORTEST_SECRET = 4
+_PART: Final = 12
 
 _RETRY: Final[Mapping[int, FailureKind]] = {
     408: "timeout",
@@ -66,6 +68,33 @@ class StatusError(ModelError):
         )
         self.status = status
         self.refusal = refusal
+
+
+class SecretMask:
+    """Hides secrets in what an endpoint sends, and every part of one of 12 characters or more.
+
+    A shorter one isn't looked for: `none` or `EMPTY`, the keys of many local servers, are words
+    that a reply may well have.
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        # As JSON may write them too.
+        written = {form for each in secrets for form in (each, each.replace("/", "\\/"))}
+        known = [each.encode() for each in written]
+        parts = {each[at : at + _PART] for each in known for at in range(len(each) - _PART + 1)}
+        self._finder = BytesAhoCorasick(parts) if parts else None
+
+    def __call__(self, data: bytes) -> bytes:
+        """Return what came, with `[hidden]` in the place of secrets."""
+        if self._finder is None:
+            return data
+        kept: list[bytes] = []
+        end = 0
+        for _, start, stop in self._finder.find_matches_as_indexes(data, overlapping=True):
+            if start >= end:
+                kept += [data[end:start], HIDDEN.encode()]
+            end = max(end, stop)
+        return b"".join([*kept, data[end:]]) if kept else data
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:
