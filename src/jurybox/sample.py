@@ -26,6 +26,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """How long a response took; None where it wasn't measured.
 
+    ``attempts`` were made at the response, the last of which took ``latency_attempt_ms``.
     ``cached`` marks times that were measured when the response was made for an earlier run: they
     are kept, and never mixed with what this run measured.
     """
@@ -34,6 +35,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     latency_model_ms: float | None = None
     timed_out: bool = False
     cached: bool = False
+    attempts: int | None = None
+    latency_attempt_ms: float | None = None
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):

@@ -155,15 +155,15 @@ def test_a11_the_code_version_is_the_commit_and_says_when_it_is_dirty(
 
 def test_a9_the_defaults_of_the_document_and_what_was_overridden(write: Write) -> None:
     usual = {"temperature": 0, "top_p": 1, "max_tokens": 1024, "seed": 42}
-    assert metadata(jurybox.run(write()))["generation_params"] == {**usual, "overrides": {}}
+    nothing = {"overrides": {}, "refused": {}, "not_supported": {}}
+    params = metadata(jurybox.run(write()))["generation_params"]
+    assert params == {"target": None, "judge": {**usual, **nothing}}
     suite = write(target="respond")
     warm = suite.read_text().replace(':respond"}', ':respond", "generation": {"temperature": 0.5}}')
     suite.write_text(warm)
     assert metadata(jurybox.run(suite))["generation_params"] == {
-        **usual,
-        "temperature": 0.5,
-        "overrides": {"temperature": 0.5},
-        "evaluator": usual,
+        "target": {**usual, **nothing, "temperature": 0.5, "overrides": {"temperature": 0.5}},
+        "judge": {**usual, **nothing},
     }
 
 

@@ -20,6 +20,7 @@ from jurybox.errors import InputError
 from jurybox.models.names import ModelName
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import Procedure
+from jurybox.settings import REGION
 
 ALLOW_VERSION_DRIFT: Final = "allow_version_drift"
 """The field of a run's metadata that says that other versions of its models are accepted."""
@@ -56,7 +57,31 @@ def run_metadata(
         "environment": _environment(region),
         ALLOW_VERSION_DRIFT: False,
     }
+    reasons = _why_not_known(plan)
+    found["not_known"] = {
+        name: reasons[name]
+        for name in (*_REQUIRED, "environment.region")
+        if (region if name == "environment.region" else found[name]) is None
+    }
     return {name: found[name] for name in dict.fromkeys((*_REQUIRED, *found))}
+
+
+def _why_not_known(plan: Plan) -> dict[str, str]:
+    """Return why each field may be null."""
+    unpinned = "neither its name nor a file of it states the version"
+    target = "the responses are recorded" if plan.target is None else None
+    judge = None if plan.judges else "no judge is asked"
+    template = target or "the task is sent without a prompt template"
+    return {
+        "model_version": target or unpinned,
+        "prompt_template_id": template,
+        "prompt_template_version_or_hash": template,
+        "evaluator_model_id": judge or unpinned,
+        "evaluator_model_version": judge or unpinned,
+        "evaluator_prompt_template_version_or_hash": judge or unpinned,
+        "code_version": "the suite's folder is not in a git repository with a commit",
+        "environment.region": f"{REGION} is not set",
+    }
 
 
 def judge_versions(plan: Plan) -> str | None:
@@ -75,13 +100,13 @@ def _joined(versions: list[str | None]) -> str | None:
     return ", ".join(version or "unpinned" for version in versions)
 
 
-def _environment(region: str | None) -> dict[str, str]:
-    found = {
+def _environment(region: str | None) -> dict[str, str | None]:
+    return {
         "jurybox": __version__,
         "runtime": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": f"{platform.system()} {platform.machine()}",
+        "region": region,
     }
-    return found if region is None else {**found, "region": region}
 
 
 def code_version(folder: Path) -> str | None:

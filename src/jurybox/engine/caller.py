@@ -71,15 +71,17 @@ class Caller:
         endpoint = self._endpoint
         attempts = at_fault = 0
         first = last = math.inf
-        latency: float | None = None
+        began = latency = None
         while True:
-            result, elapsed = await self._attempt(request, state)
-            if isinstance(result, ModelReply):
-                return result
+            result, span = await self._attempt(request, state)
             # Where the endpoint is known to be down, the attempt before was the last.
-            latency = latency if elapsed is None else elapsed
+            if span is not None:
+                began = span[0] if began is None else began
+                latency = (span[1] - began) * 1000
+            if isinstance(result, ModelReply):
+                return result.retried(attempts + 1, latency) if attempts else result
             if isinstance(result, Failure):
-                return msgspec.structs.replace(result, latency_ms=latency)
+                return msgspec.structs.replace(result, latency_ms=latency, attempts=attempts)
             attempts += 1
             # In an outage every request fails, and none of them is at fault.
             at_fault += endpoint.limits.patience is None or endpoint.answered_since(last)
@@ -87,7 +89,7 @@ class Caller:
             first = min(first, last)
             failure = self._give_up(result, attempts, at_fault, first)
             if failure is not None:
-                return msgspec.structs.replace(failure, latency_ms=latency)
+                return msgspec.structs.replace(failure, latency_ms=latency, attempts=attempts)
             # Without a slot, so that other requests can use it.
             await endpoint.wait(result, max(0, at_fault - 1))
 
@@ -129,8 +131,8 @@ class Caller:
 
     async def _attempt(
         self, request: ModelRequest, state: SampleState | None
-    ) -> tuple[Outcome | ModelError, float | None]:
-        """Return the result and its milliseconds; None where no attempt was made."""
+    ) -> tuple[Outcome | ModelError, tuple[float, float] | None]:
+        """Return the result, and its start and end; None where no attempt was made."""
         endpoint = self._endpoint
         if not endpoint.slots.try_acquire():
             await endpoint.slots.acquire(first=state is not None and state.started)
@@ -147,12 +149,11 @@ class Caller:
             started = endpoint.clock.now()
             result = await self._ask(request)
             ended = endpoint.clock.now()
-            elapsed = (ended - started) * 1000
             if isinstance(result, ModelError):
                 self._refusals += result.fatal and not result.retry
                 endpoint.failed(result, started, ended)
                 self.on_failure()
-                return result, elapsed
+                return result, (started, ended)
             self._answered, self._refusals = True, 0
             endpoint.succeeded(ended)
         finally:
@@ -161,8 +162,8 @@ class Caller:
             used = (result.usage.input_tokens or 0) + result.usage.output_tokens
             self._quota.correct(reserved, used)
         if result.latency_ms is None:
-            result = msgspec.structs.replace(result, latency_ms=elapsed)
-        return result, elapsed
+            result = msgspec.structs.replace(result, latency_ms=(ended - started) * 1000)
+        return result, (started, ended)
 
     async def _await_quota(self, request: ModelRequest) -> float:
         """Wait until a quota per minute has room; return how many tokens were reserved."""

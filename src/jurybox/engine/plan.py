@@ -267,12 +267,23 @@ def planned_metadata(plan: Plan, procedure: Procedure) -> Metadata:
 
 
 def _generation(plan: Plan, procedure: Procedure) -> dict[str, Any]:
-    """Return the parameters of the system under test, and beside them those of the judges."""
-    judges = msgspec.to_builtins(procedure.judging.rubric.generation)
-    if plan.target is None:
-        return {**judges, "overrides": {}}
-    mine = msgspec.to_builtins(plan.target.generation)
-    return {**mine, "overrides": plan.target.overrides, "evaluator": judges}
+    """Return the parameters that are sent to each role; where votes differ, one per vote."""
+    target, judge = plan.target, None
+    if plan.judges:
+        panel = procedure.judging.panel(plan.judges, plan.votes)
+        sent = [msgspec.to_builtins(seat.generation) for seat in panel.seats]
+        judge = {name: _one_or_each([each[name] for each in sent]) for name in sent[0]}
+        judge |= {"overrides": panel.overrides}
+    return {
+        "target": None
+        if target is None
+        else {**msgspec.to_builtins(target.generation), "overrides": target.overrides},
+        "judge": judge,
+    }
+
+
+def _one_or_each(values: list[Any]) -> Any:  # noqa: ANN401 - whatever a parameter may be
+    return values[0] if values.count(values[0]) == len(values) else values
 
 
 def _tagged(digest: str | None) -> str | None:

@@ -202,7 +202,12 @@ def _stored_form(role: Role, outcome: Outcome) -> tuple[str, str]:
     notes: dict[str, object] = {}
     if role == "judge":
         notes["latency_ms"] = outcome.latency_ms
-        outcome = msgspec.structs.replace(outcome, latency_ms=None)
+        usual: dict[str, object] = {"latency_ms": None}
+        if outcome.attempts > 1:
+            notes["attempts"], usual["attempts"] = outcome.attempts, 1
+            if isinstance(outcome, ModelReply):
+                notes["attempt_ms"], usual["attempt_ms"] = outcome.attempt_ms, None
+        outcome = msgspec.structs.replace(outcome, **usual)
     if isinstance(outcome, ModelReply) and outcome.reference is not None:
         notes["reference"] = outcome.reference
         outcome = msgspec.structs.replace(outcome, reference=None)

@@ -77,24 +77,38 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     """What a model answered, word for word, and what is known of how.
 
     ``sent`` are the parameters that really went out: some models take no temperature or no seed.
-    ``latency_ms`` is from the request to the last byte of the answer, ``latency_model_ms`` what
-    the provider says that the model itself took. A ``cached`` reply was made for an earlier run.
-    ``logprobs`` is JSON as OpenAI's chat completions have it. ``reference`` is where the provider
-    keeps the reply, for a model that can be asked for it again.
+    ``refused`` are those that the endpoint wouldn't take. ``latency_ms`` is from the first of
+    ``attempts`` to the last byte of the answer, ``attempt_ms`` the time of the last attempt where
+    there were several, ``latency_model_ms`` what the provider says that the model itself took.
+    A ``cached`` reply was made for an earlier run. ``logprobs`` is JSON as OpenAI's chat
+    completions have it. ``reference`` is where the provider keeps the reply, for a model that can
+    be asked for it again.
     """
 
     text: str
     usage: Usage = Usage()
     sent: Generation | None = None
     seed_sent: bool = True
+    refused: tuple[str, ...] = ()
     model: str | None = None
     fingerprint: str | None = None
     finish_reason: str | None = None
     latency_ms: float | None = None
+    attempts: int = 1
+    attempt_ms: float | None = None
     latency_model_ms: float | None = None
     logprobs: str | None = None
     cached: bool = False
     reference: str | None = None
+
+    def retried(self, attempts: int, latency_ms: float | None) -> "ModelReply":
+        """Return it as the last of several attempts, with the time that a user waited (A11)."""
+        return msgspec.structs.replace(
+            self,
+            latency_ms=latency_ms,
+            attempts=attempts - 1 + self.attempts,
+            attempt_ms=self.latency_ms if self.attempt_ms is None else self.attempt_ms,
+        )
 
 
 class ReportedModel(msgspec.Struct, frozen=True, array_like=True, order=True):
@@ -113,7 +127,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
     ``fatal`` says that no request of the run can fare better: the endpoint is out of reach, or
     it refuses the key or the model. ``transient`` says that the same request may succeed later, so
-    that `jurybox resume` makes it again. ``latency_ms`` is how long the last attempt took.
+    that `jurybox resume` makes it again. ``latency_ms`` is how long all ``attempts`` took.
     """
 
     kind: FailureKind
@@ -121,6 +135,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     fatal: bool = False
     transient: bool = False
     latency_ms: float | None = None
+    attempts: int = 1
 
 
 Outcome = ModelReply | Failure

@@ -43,6 +43,7 @@ _STATUSES: Final[Mapping[str, int]] = {
 }
 _INTERNAL: Final = 500
 
+_OPTIONAL: Final = ("temperature", "top_p")
 # A provider's own defaults.
 _DEFAULT_TEMPERATURE: Final = 1.0
 _DEFAULT_TOP_P: Final = 1.0
@@ -108,7 +109,8 @@ class AnthropicModel:
             ModelError: there is none.
 
         """
-        return _reply(answer, payload)
+        without = self.negotiation.accepted.without
+        return _reply(answer, payload, tuple(name for name in _OPTIONAL if name in without))
 
     async def aclose(self) -> None:
         """Let go of connections."""
@@ -228,7 +230,9 @@ class _Answer(msgspec.Struct):
     usage: object = None
 
 
-def _reply(answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
+def _reply(
+    answer: HttpAnswer, payload: Mapping[str, object], refused: tuple[str, ...]
+) -> ModelReply:
     said = decode(answer, _Answer)
     reason = _REASONS.get(said.stop_reason or "", said.stop_reason)
     blocks = [block.get("text") for block in said.content or () if block.get("type") == "text"]
@@ -245,9 +249,12 @@ def _reply(answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
         ),
         # The API has none.
         seed_sent=False,
+        refused=refused,
         model=said.model if isinstance(said.model, str) else None,
         finish_reason=reason,
         latency_ms=answer.elapsed_ms,
+        attempts=answer.attempts,
+        attempt_ms=answer.attempt_ms,
     )
 
 

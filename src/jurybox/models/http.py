@@ -64,12 +64,15 @@ _ERRORS: Final = (
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A successful answer, and the time from sending to its last byte.
 
-    The names of ``headers`` are in lower case.
+    The names of ``headers`` are in lower case. ``attempt_ms`` is the time of the last of several
+    ``attempts``.
     """
 
     body: bytes
     headers: dict[str, str]
     elapsed_ms: float
+    attempts: int = 1
+    attempt_ms: float | None = None
 
     @property
     def content_type(self) -> str:

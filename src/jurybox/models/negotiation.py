@@ -6,6 +6,7 @@ again without it. What was sent in the end is in the reply.
 """
 
 import re
+import time
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Final, Literal, get_args
@@ -122,6 +123,7 @@ class Negotiation:
     async def post(self, build: Callable[[Accepted], Payload]) -> tuple[HttpAnswer, Payload]:
         """Send what ``build`` returns; return the answer and what was sent."""
         accepted = self._accepted
+        started, refusals = time.monotonic(), 0
         while True:
             payload = build(accepted)
             try:
@@ -132,6 +134,12 @@ class Negotiation:
                 if less is None:
                     raise
                 accepted = less
+                refusals += 1
             else:
                 self._accepted = accepted
+                if refusals:
+                    waited, last = (time.monotonic() - started) * 1000, answer.elapsed_ms
+                    answer = msgspec.structs.replace(
+                        answer, elapsed_ms=waited, attempts=1 + refusals, attempt_ms=last
+                    )
                 return answer, payload

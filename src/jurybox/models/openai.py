@@ -36,6 +36,7 @@ _BATCHES: Final = "/batches"
 _OPEN_STATES: Final = {"validating", "in_progress", "finalizing", "cancelling"}
 _ENDED_STATES: Final = {"completed", "expired", "cancelled"}
 
+_ALWAYS_SENT: Final = ("temperature", "top_p", "seed")
 # A provider's own defaults.
 _DEFAULT_TEMPERATURE: Final = 1.0
 _DEFAULT_TOP_P: Final = 1.0
@@ -228,10 +229,13 @@ def _reply(answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
         usage=_usage(completion.usage),
         sent=_sent(payload),
         seed_sent="seed" in payload,
+        refused=tuple([name for name in _ALWAYS_SENT if name not in payload]),
         model=_string(completion.model),
         fingerprint=_string(completion.system_fingerprint),
         finish_reason="refusal" if refusal and not text else choice.finish_reason,
         latency_ms=answer.elapsed_ms,
+        attempts=answer.attempts,
+        attempt_ms=answer.attempt_ms,
         latency_model_ms=_model_time(answer, completion.timings),
         logprobs=None if logprobs == b"null" else logprobs.decode(),
     )

@@ -27,10 +27,11 @@ from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, readin
 from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Response, Row
-from jurybox.scoring.sample_result import SampleResult
+from jurybox.scoring.sample_result import SampleResult, sent_parameters
 
 ColumnType = Literal["text", "integer", "number", "boolean", "json"]
 ExportedRow = dict[str, Any]
+Parameters = dict[str, dict[str, Any] | None]
 
 _TEXTS: Final = (str, str | None, Response | None)
 _INPUTS: Final[dict[str, ColumnType]] = {
@@ -51,10 +52,15 @@ _METRICS: Final[dict[str, ColumnType]] = {
     "token_efficiency_ratio": "number",
 }
 _JUDGED: Final[dict[str, ColumnType]] = {
+    "attempts": "integer",
+    "latency_attempt_ms": "number",
     "timed_out": "boolean",
+    "method": "text",
+    "generation_params": "json",
     "criteria": "json",
     "responses": "json",
     "confidence": "text",
+    "votes_independent": "boolean",
     "votes_valid": "integer",
     "votes_requested": "integer",
     "votes_skipped": "integer",
@@ -106,8 +112,11 @@ class ExportShape:
     something else, such as `confidence`, the score is called `criterion.confidence`.
     """
 
-    def __init__(self, rubric: Rubric, *, rules: bool, raw: bool = False) -> None:
-        """Take the rubric, whether rules score it, and whether exchanges are exported too."""
+    def __init__(
+        self, rubric: Rubric, params: Parameters, *, rules: bool, raw: bool = False
+    ) -> None:
+        """Take the rubric, the planned parameters by role, and what is to be exported."""
+        self._params = params
         criteria = {each.id: _free("criterion", each.id) for each in rubric.criteria}
         overall = {rubric.overall_name: _free("overall", rubric.overall_name)}
         self._scores = criteria | overall
@@ -130,10 +139,13 @@ class ExportShape:
 
         """
         # Checked as a result, but its numbers stay as they are stored: 2 doesn't become 2.0.
-        read_result(sample.result)
+        result = read_result(sample.result)
         values: ExportedRow = _DEFAULTS | _OBJECT.decode(sample.result)
         metrics, components = values["figures"], values["components"]
         values |= _inputs(sample) | _judged(sample)
+        values["generation_params"] = self._sent(result)
+        if not result.judged:
+            values["votes_independent"] = None
         values |= {name: metrics.get(name) for name in _METRICS}
         values |= {new: metrics.get(name) for name, new in self._scores.items()}
         values |= {new: components.get(name) for name, new in self._components.items()}
@@ -141,6 +153,14 @@ class ExportShape:
         if self.raw:
             values["exchanges"] = [_exchange(each) for each in in_order(sample, exchanges)]
         return {name: values[name] for name in self.columns}
+
+    def _sent(self, result: SampleResult) -> dict[str, Any]:
+        """Return the parameters that a sample's models were sent, by role (E10)."""
+        roles: Parameters = {}
+        for role, planned in self._params.items():
+            uses = [use for use in result.uses if use.role == role]
+            roles[role] = None if planned is None or not uses else sent_parameters(planned, uses)
+        return roles
 
 
 def export_shape(run: RunRow, *, raw: bool = False) -> ExportShape:
@@ -150,8 +170,11 @@ def export_shape(run: RunRow, *, raw: bool = False) -> ExportShape:
         IncompleteError: the run's plan can't be read.
 
     """
+    with reading(run):
+        params = msgspec.json.decode(run.metadata)["generation_params"]
     procedure = procedure_of(run)
-    return ExportShape(procedure.judging.rubric, rules=procedure.rules is not None, raw=raw)
+    rubric, rules = procedure.judging.rubric, procedure.rules is not None
+    return ExportShape(rubric, params, rules=rules, raw=raw)
 
 
 def record_as_data(record: SampleRecord, run: RunRow, *, raw: bool = True) -> ExportedRow:
@@ -174,12 +197,15 @@ def _free(what: str, name: str) -> str:
 def _inputs(sample: SampleRow) -> ExportedRow:
     record = SampleRecord(sample)
     row, second = record.inputs, record.responses.response_b
+    timing = record.responses.response.timing
     return {
         **msgspec.to_builtins(msgspec.structs.asdict(row)),
         "id": sample.sample_id,
         "repeat": sample.repeat,
         "response": record.responses.response.text,
         "response_b": None if second is None else second.text,
+        "attempts": None if timing.cached else timing.attempts,
+        "latency_attempt_ms": None if timing.cached else timing.latency_attempt_ms,
     }
 
 

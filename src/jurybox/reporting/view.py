@@ -18,6 +18,7 @@ from jurybox.reporting.metric_text import key_metric
 from jurybox.reporting.release import ReleaseReview, release_review, reviewed_conclusion
 from jurybox.reporting.stored import plan_of, reading, rubric_of
 from jurybox.rubric import parse_rubric
+from jurybox.scoring.sample_result import sent_parameters
 from jurybox.scoring.summary import Conclusion, GateOutcome, RunTally
 
 
@@ -87,6 +88,8 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
             data["quality_level"] = conclusion.quality_level
         return data | {
             "review": conclusion.review | self.release.as_data(),
+            "method": self.metadata["method"],
+            "votes_independent": conclusion.votes_independent,
             "metadata": self.metadata,
             "cost": self.cost,
             "planned": self.planned,
@@ -172,10 +175,16 @@ def _with_reported(metadata: Metadata, plan: Plan, conclusion: Conclusion) -> Me
                 for model in models
             ]
             metadata = {**metadata, field: ", ".join(filter(None, versions)) or None}
+    not_known: dict[str, str] = metadata.get("not_known", {})
+    reasons = {name: why for name, why in not_known.items() if metadata.get(name) is None}
+    metadata = {**metadata, "not_known": reasons}
+    metadata = {**metadata, "generation_params": _really_sent(metadata, conclusion)}
     reported = [(name, each) for name, some in conclusion.reported.items() for each in some]
     verified = {each.version_verified for _, each in reported} - {None}
     return {
         **metadata,
+        "method": ", ".join(conclusion.methods) or None,
+        "votes_independent": conclusion.votes_independent,
         "version_verified": all(verified) if verified else None,
         "reported_models": [
             {
@@ -190,6 +199,16 @@ def _with_reported(metadata: Metadata, plan: Plan, conclusion: Conclusion) -> Me
     }
 
 
+def _really_sent(metadata: Metadata, conclusion: Conclusion) -> dict[str, Any]:
+    """Return the parameters of each role as they were sent (A11): null where no reply had them."""
+    params: dict[str, dict[str, Any] | None] = dict(metadata["generation_params"])
+    for role, planned in params.items():
+        uses = [use for use in conclusion.uses if use.role == role]
+        if planned is not None and uses:
+            params[role] = sent_parameters(planned, uses)
+    return params
+
+
 def _notes(row: RunRow, plan: Plan, conclusion: Conclusion) -> list[str]:
     """Return what a reader has to know before any metric."""
     notes: list[str] = []
@@ -202,6 +221,8 @@ def _notes(row: RunRow, plan: Plan, conclusion: Conclusion) -> list[str]:
             notes.append(f"{model} changed its version during the run: {listed}")
         unverified = {each.model for each in versions if each.version_verified is False}
         notes += [_unverified(model, each) for each in sorted(unverified, key=str)]
+    if conclusion.votes_independent is False:
+        notes.append("votes are not independent: they were asked for with the same parameters")
     if plan.derived_from is not None:
         notes.append(f"re-scored from the replies of run {plan.derived_from}")
     lost = conclusion.summary["unscored_votes"]

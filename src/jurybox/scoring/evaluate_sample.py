@@ -101,10 +101,16 @@ def response_of(outcome: Outcome) -> Response:
                 latency_e2e_ms=outcome.latency_ms,
                 latency_model_ms=outcome.latency_model_ms,
                 cached=outcome.cached,
+                attempts=outcome.attempts,
+                latency_attempt_ms=(
+                    outcome.latency_ms if outcome.attempt_ms is None else outcome.attempt_ms
+                ),
             )
             error = None if outcome.text.strip() else EMPTY
             return Response(text=outcome.text, timing=timing, usage=outcome.usage, error=error)
         case Failure():
             late = outcome.kind == "timeout"
-            timing = Timing(latency_e2e_ms=outcome.latency_ms, timed_out=late)
+            timing = Timing(
+                latency_e2e_ms=outcome.latency_ms, timed_out=late, attempts=outcome.attempts
+            )
             return Response(text="", timing=timing, error=f"{outcome.kind}: {outcome.message}")

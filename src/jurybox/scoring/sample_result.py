@@ -1,9 +1,10 @@
 """The result of one sample: scores, measures, pass or fail, flags and usage."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -11,13 +12,21 @@ from jurybox.judging.evaluation_report import (
     Confidence,
     CriterionReport,
     EvaluationReport,
+    Method,
 )
 from jurybox.judging.flow import ModelReply, Outcome, ReportedModel
 from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.report_builder import reported_models
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import MEASURES, SAMPLE_SCORE, TOTAL_SCORE
-from jurybox.rubric.rubric_model import Component, Decision, ReviewReason, Rubric, releases
+from jurybox.rubric.rubric_model import (
+    Component,
+    Decision,
+    Generation,
+    ReviewReason,
+    Rubric,
+    releases,
+)
 from jurybox.sample import Response, Row, Sample, Usage, added_usage
 from jurybox.scoring.rules import AutomatedReport, overall_score
 
@@ -129,6 +138,8 @@ class ModelUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``unknown`` counts the replies that didn't say what they used, ``cached`` those that were paid
     for by an earlier run and are not in ``usage``. ``reported`` is what the provider says it used.
+    ``refused`` counts the replies without a parameter that the provider wouldn't take, ``unsent``
+    those without one that it doesn't have.
     """
 
     model: str
@@ -139,6 +150,8 @@ class ModelUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unknown: int = 0
     usage: Usage = Usage()
     reported: tuple[ReportedModel, ...] = ()
+    refused: dict[str, int] = {}
+    unsent: dict[str, int] = {}
 
 
 class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -158,6 +171,8 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     target_error: str | None = None
     timed_out: bool = False
     judged: bool = False
+    method: Method | None = None
+    votes_independent: bool = True
     by_rules: bool = False
     judge_score: float | None = None
     judge_fallback: bool | None = None
@@ -212,6 +227,7 @@ def conclude(
         passed=_passed(rules, scored=scored, one=one),
         decision=decided,
         by_rules=by_rules,
+        method="rules" if by_rules else None,
         evaluator_error=error,
         target_error=sample.failure,
         timed_out=sample.response.timing.timed_out,
@@ -224,6 +240,8 @@ def conclude(
     return msgspec.structs.replace(
         result,
         judged=True,
+        method=report.method,
+        votes_independent=report.votes_independent,
         judge_score=judge_score,
         judge_fallback=report.judge_fallback,
         votes_valid=report.votes_valid,
@@ -350,4 +368,29 @@ def _use(role: Role, model: str, outcomes: Sequence[Outcome]) -> ModelUse:
         unknown=len(paid) - len(known),
         usage=added_usage(known),
         reported=reported_models(replies),
+        refused=_counted([name for each in replies for name in each.refused]),
+        unsent=_counted([name for each in replies for name in _unsent(each)]),
     )
+
+
+def _counted(names: Sequence[str]) -> dict[str, int]:
+    return dict(Counter(names)) if names else {}
+
+
+def sent_parameters(planned: Mapping[str, Any], uses: Sequence[ModelUse]) -> dict[str, Any]:
+    """Return the planned parameters of a role as they were sent: null what no reply had (A11)."""
+    replies = sum(use.calls - use.failed for use in uses)
+    refused = {use.model: use.refused for use in uses if use.refused}
+    unsent = {use.model: use.unsent for use in uses if use.unsent}
+    missing = Counter[str]()
+    for counts in (*refused.values(), *unsent.values()):
+        missing.update(counts)
+    sent = {name: None if missing[name] == replies > 0 else planned[name] for name in planned}
+    return {**sent, "refused": refused, "not_supported": unsent}
+
+
+def _unsent(reply: ModelReply) -> tuple[str, ...]:
+    """Return the parameters that a model has no place for."""
+    if reply.seed_sent or "seed" in reply.refused:
+        return ()
+    return Generation.__struct_fields__ if reply.sent is None else ("seed",)

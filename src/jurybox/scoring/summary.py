@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from jurybox.judging.evaluation_report import Method
 from jurybox.judging.flow import ReportedModel
 from jurybox.judging.model_versions import check_version
 from jurybox.rubric.conditions import Comparison
@@ -74,7 +75,9 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     """All that follows from a run's samples.
 
     ``quality_level`` is the band of the average overall score, where the rubric has bands (C11).
-    ``versions_changed`` says that one model answered under several versions during the run.
+    ``votes_independent`` is None where no judge was asked, and false where the votes on a sample
+    were all asked for with the same parameters. ``versions_changed`` says
+    that one model answered under several versions during the run.
     ``attention`` are reasons to look at samples, and ``spreads`` how their values vary.
     """
 
@@ -87,6 +90,8 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     uses: tuple[ModelUse, ...]
     reported: dict[str, tuple[Reported, ...]]
     versions_changed: bool
+    methods: tuple[str, ...]
+    votes_independent: bool | None
     quality_level: str | None
     attention: tuple[Noted, ...]
     spreads: RunSpreads
@@ -149,6 +154,8 @@ class RunTally:
         self._errors: Counter[str] = Counter()
         self._winners: Counter[str] = Counter()
         self._lost_votes = self._skipped_votes = 0
+        self._judged = self._dependent = 0
+        self._methods: set[Method] = set()
         self._notice = Notice()
         self._spread = SpreadTally(rubric)
         self._uses: defaultdict[tuple[Role, str], list[ModelUse]] = defaultdict(list)
@@ -185,6 +192,10 @@ class RunTally:
             self._errors[result.evaluator_error] += 1
         if result.winner is not None:
             self._winners[result.winner] += 1
+        if result.method is not None:
+            self._methods.add(result.method)
+        self._judged += result.judged
+        self._dependent += not result.votes_independent
         self._skipped_votes += result.votes_skipped
         self._lost_votes += result.votes_requested - result.votes_skipped - result.votes_valid
 
@@ -222,6 +233,8 @@ class RunTally:
             uses=self.uses(),
             reported=reported,
             versions_changed=any(len(each) > 1 for each in self._reported.values()),
+            methods=tuple(sorted(self._methods)),
+            votes_independent=None if not self._judged else not self._dependent,
             quality_level=self._quality_level(figures),
             attention=self._notice.describe(),
             spreads=self._spread.describe(),
@@ -291,6 +304,10 @@ def _is_verified(name: str, reported: ReportedModel) -> bool | None:
     return None if check is None else check == "verified"
 
 
+def _counts(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    return dict(sorted(sum(map(Counter, counts), Counter[str]()).items())) if any(counts) else {}
+
+
 def _added(uses: Sequence[ModelUse]) -> ModelUse:
     """Add uses of one model in one role."""
     return ModelUse(
@@ -301,6 +318,8 @@ def _added(uses: Sequence[ModelUse]) -> ModelUse:
         failed=sum([use.failed for use in uses]),
         unknown=sum([use.unknown for use in uses]),
         usage=added_usage([use.usage for use in uses]),
+        refused=_counts([use.refused for use in uses]),
+        unsent=_counts([use.unsent for use in uses]),
     )
 
 

@@ -275,7 +275,7 @@ def test_a_request_without_a_reply_has_its_failure(make_run: Callable, row: Call
 
 def _shape_of(made: object, *, raw: bool) -> ExportShape:
     rubric = read_plan(made.row.plan).procedure().judging.rubric
-    return ExportShape(rubric, rules=False, raw=raw)
+    return ExportShape(rubric, {}, rules=False, raw=raw)
 
 
 def test_raw_exchanges_come_in_the_order_asked(make_run: Callable, row: Callable) -> None:
