@@ -297,7 +297,7 @@ class TestJury:
             ([1, 3, 5], 3, "low"),
             ([2, 5], 2, "low"),
             ([2, 2, 5, 5], 2, "low"),
-            ([3], 3, "high"),
+            ([3], 3, "moderate"),
         ],
     )
     def test_e9_majority_confidence_and_median(
@@ -357,7 +357,8 @@ class TestJury:
     def test_e10_a_mixed_jury_deals_the_votes_out_in_turns(self) -> None:
         talk = evaluate(ONE, lambda _: scores(5), judges=["a/x", "b/y"])
         asked = [(request.model, request.generation.temperature) for request in talk.requests]
-        assert asked == [("a/x", 0.7), ("b/y", 0.0), ("a/x", 0.7)]
+        # Three votes would be two by one judge and one by the other (E9).
+        assert asked == [("a/x", 0.7), ("b/y", 0.7), ("a/x", 0.7), ("b/y", 0.7)]
         assert talk.report.judges == ("a/x", "b/y")
 
     def test_e10_identical_parameters_are_one_vote_asked_three_times(self) -> None:
@@ -365,7 +366,10 @@ class TestJury:
         without_seed = ModelReply(text=scores(5), sent=sent, seed_sent=False)
         assert not evaluate(ONE, lambda _: without_seed).report.votes_independent
         cold = ModelReply(text=scores(5), sent=Generation())
-        assert not evaluate(ONE, lambda _: cold).report.votes_independent
+        report = evaluate(ONE, lambda _: cold).report
+        assert not report.votes_independent
+        # E9: one vote that was asked for three times is no agreement.
+        assert {report.confidence, *(each.confidence for each in report.criteria)} == {"moderate"}
 
 
 def _steady(request: ModelRequest, side: str) -> str:
@@ -415,6 +419,7 @@ class TestReport:
             "reasoning": "The sum is right.",
             "confidence": "moderate",
             "votes": [5, 5, 4],
+            "vote_mean": 4.666667,
         }
         # Three times the whole scale and once three quarters of it, over four.
         assert (data["total_score"], data["max_score"], data["overall"]) == (9, 10, 0.9375)
@@ -550,7 +555,7 @@ class TestAfterReview:
         report = evaluate(ONE, lambda _: "great", votes=3, judging=judging).report
         assert (report.criteria[0].votes, report.confidence) == ((0.5,), "low")
         read = evaluate(ONE, lambda _: "0.5", votes=1, judging=judging).report
-        assert (read.overall, read.confidence, read.judge_fallback) == (0.5, "high", False)
+        assert (read.overall, read.confidence, read.judge_fallback) == (0.5, "moderate", False)
 
     def test_c15_thoughts_before_the_score_line_are_skipped_and_never_scored(self) -> None:
         judging = Judging(rubric=load_rubric("companion"), checklist=CHECKLIST)

@@ -71,7 +71,8 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
             ``{model: openai/NAME, base_url: http://localhost:8000/v1}``, or functions of yours that
             take the prompt and return the reply; several share the votes. Without any, the
             rubric's rules score if they can, else the embedded judge if it is installed.
-        votes: the number of votes; the rubric's by default.
+        votes: the number of votes, the rubric's by default; raised until every judge gives the
+            same number.
         latency_e2e_ms: how long the response took; without it, a rule about it doesn't pass.
         latency_model_ms: how long the model alone took.
         input_tokens: the tokens of the request.
@@ -104,9 +105,6 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
     names = [spec.model for spec in specs]
     used = rubric if isinstance(rubric, Rubric) else load_rubric(rubric)
     count = used.protocol.votes if votes is None else votes
-    if count < len(set(names)):
-        problem = f"{len(set(names))} judges can't share {count} votes"
-        raise InputError(problem, "ask for at least one vote per judge")
     if reference is not None and not reference.strip():
         raise InputError("the reference answer is empty", "give one, or leave it out")
     timing = Timing(

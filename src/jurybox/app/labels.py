@@ -116,6 +116,26 @@ def _samples(count: int) -> str:
     return "1 sample" if count == 1 else f"{count} samples"
 
 
+def labels_for_diff(store: Store, one: RunRow, other: RunRow, path: Path | None) -> dict[str, Gold]:
+    """Return labels of the responses that two runs judged: of a file, or else of reviews and rows.
+
+    Raises:
+        InputError: the file can't be read, or the runs judged responses of their own.
+        IncompleteError: the run can't be read.
+
+    """
+    plans = [plan_of(one), plan_of(other)]
+    if not all(plan.judges and plan.target is None for plan in plans):
+        if path is None:
+            return {}
+        problem = "labels are for recorded responses, and both runs must have judges"
+        raise InputError(problem, "leave --gold out", str(path))
+    if path is not None:
+        return dict(read_labels(path, one))
+    found = labels_of_samples(store, one).gold
+    return _of_rows(store, one) if found is None else dict(found)
+
+
 def labels_of_samples(store: Store, run: RunRow) -> RunLabels:
     """Return labels of single samples, however they were chosen: reviews, else those of the rows.
 

@@ -19,6 +19,7 @@ from jurybox.engine.plan import (
     read_prompt,
 )
 from jurybox.errors import InputError, RubricError
+from jurybox.judging.protocol import equal_votes, raised_votes
 from jurybox.models.names import ModelName
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.rubric_model import Rubric
@@ -145,6 +146,9 @@ def prepare_chosen(
         warnings = ()  # a rubric's warnings concern judges
     elif not options.judges and suite.judge is None:
         warnings = (*warnings, DEFAULT_JUDGE_NOTICE.format(name=plan.judges[0]))
+    if plan.votes_raised_from is not None:
+        raised = raised_votes(plan.votes_raised_from, plan.votes, plan.judges)
+        warnings = (*warnings, raised)
     return Prepared(
         plan=msgspec.structs.replace(plan, dataset=described),
         procedure=procedure,
@@ -274,10 +278,8 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
     judge = suite.judge or JudgeSpec(models=())
     specs = _judges(chosen_models(options.judges, judge.models), rubric, chosen.origin)
     judges = tuple(spec.model for spec in specs)
-    votes = rubric.protocol.votes if judge.votes is None else judge.votes
-    if votes < len(judges):
-        problem = f"{len(judges)} judges can't share {votes} votes"
-        raise InputError(problem, "ask for at least one vote per judge", chosen.origin)
+    asked = rubric.protocol.votes if judge.votes is None else judge.votes
+    votes = equal_votes(judges, asked)
     batch = judge.batch if options.batch is None else options.batch
     for limit in ("timeout", "max_requests_per_minute", "max_tokens_per_minute"):
         if batch and any(getattr(spec, limit) is not None for spec in specs):
@@ -299,6 +301,7 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
         dataset=DatasetPlan(id=suite.dataset, path="", sha256="", bytes=0, rows=0),
         judges=judges,
         votes=votes,
+        votes_raised_from=None if votes == asked else asked,
         stop_when_decided=rubric.protocol.stop_when_decided if stop is None else stop,
         judge_models=tuple(spec for spec in specs if spec != ModelSpec(model=spec.model)),
         repeats=options.repeats or suite.repeats or usual,

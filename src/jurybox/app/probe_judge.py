@@ -29,6 +29,7 @@ from jurybox.engine.ports import Store
 from jurybox.engine.records import ENCODER, RunRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.formats.reply_format import Side, mirror
+from jurybox.judging.protocol import equal_votes
 from jurybox.models.names import ModelName
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.stored import SampleRecord, damaged, plan_of
@@ -113,7 +114,8 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
         suite=f"{plan.suite}{PROBE}",
         judges=judges,
         judge_models=specs,
-        votes=max(plan.votes, len(judges)),
+        votes=equal_votes(judges, plan.votes_raised_from or plan.votes),
+        votes_raised_from=None,
         repeats=1,
         target=None,
         base_url=without_secrets(options.base_url) or plan.base_url,

@@ -24,6 +24,7 @@ GOLD: Final = "gold"
 GOLD_WINNER: Final = "gold_winner"
 
 _ONE: Final = "1"
+_HALF_A_POINT: Final = 0.5
 
 T = TypeVar("T")
 
@@ -230,6 +231,24 @@ def read_verdict(report: EvaluationReport | None, rubric: Rubric) -> JudgeVerdic
         stable=report.stable,
         method=report.method,
     )
+
+
+def share_right(
+    gold: Gold, winner: Side | None, scores: Mapping[str, float | None], scales: Mapping[str, Scale]
+) -> float | None:
+    """Return the share of a sample's labels that a judge meets; None without a verdict on any.
+
+    A score is right within half a point of the label, on a continuous scale within a tenth of it.
+    """
+    if gold.winners:
+        return None if winner is None else float(winner == gold.winner)
+    met: list[bool] = []
+    for name, scale in scales.items():
+        label, score = gold.score(name), scores.get(name)
+        if label is not None and score is not None:
+            most = (scale.high - scale.low) / 10 if scale.continuous else _HALF_A_POINT
+            met.append(abs(score - label) < most)
+    return sum(met) / len(met) if met else None
 
 
 def usable(row: Row, gold: Gold | None) -> Gold | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -48,6 +49,11 @@ _VISIBLE: Final = 0.005
     type=click.Choice(["regression"]),
     help="Exit with 1 where a metric of B is worse than A's beyond chance.",
 )
+@click.option(
+    "--gold",
+    metavar="FILE",
+    help="Labels from people, instead of reviews and of those in the rows: which judge is right?",
+)
 @cluster_option
 @level_option
 @seed_option
@@ -59,6 +65,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     everything: bool,
     limit: int | None,
     fail_on: str | None,
+    gold: str | None,
     cluster: str | None,
     level: float,
     seed: int,
@@ -72,7 +79,8 @@ def command(  # noqa: PLR0917 - click passes them by name
     and a p value with Holm's correction over all of them. B counts as higher or lower only where
     the interval and the p value agree. Changed samples are listed, changed verdicts (passed,
     winner, scored, flagged) before changed scores, larger differences before smaller ones. Latency
-    is shown, but neither counts as a change nor is tested. The exit code is 0 whether or not the
+    is shown, but neither counts as a change nor is tested. Where people have labeled the recorded
+    responses, it says which run's judge is right more often. The exit code is 0 whether or not the
     runs differ, unless --fail-on is given.
 
     \b
@@ -82,6 +90,7 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox diff 20260301-0914 last --cluster conversation --limit 100
       jurybox diff 20260301-0914 last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.app.labels import labels_for_diff
     from jurybox.app.view_run import view_run
     from jurybox.reporting.compare_runs import ComparedRun, CompareOptions, compare_runs
     from jurybox.wiring import find_run
@@ -89,15 +98,16 @@ def command(  # noqa: PLR0917 - click passes them by name
     if everything and limit is not None:
         raise click.UsageError("--all and --limit exclude each other")
     unbounded = everything or (as_json and limit is None)
-    options = CompareOptions(
-        limit=None if unbounded else _LIMIT if limit is None else limit,
-        same=everything,
-        cluster=cluster,
-        level=level,
-        seed=seed,
-    )
     with opened(store_url) as store:
         rows = [find_run(store, run) for run in (run_a, run_b)]
+        options = CompareOptions(
+            limit=None if unbounded else _LIMIT if limit is None else limit,
+            same=everything,
+            cluster=cluster,
+            level=level,
+            seed=seed,
+            gold=labels_for_diff(store, rows[0], rows[1], None if gold is None else Path(gold)),
+        )
         one, other = [ComparedRun(row=row, view=view_run(row, store)) for row in rows]
         diff = compare_runs(store, one, other, options)
     if as_json:
@@ -156,6 +166,9 @@ def _print_tested(out: Console, diff: RunDiff) -> None:
         counts = f"{only_in_a} only in A, {only_in_b} only in B"
         out.print(plain(f"on one side only  {', '.join(names)}: {counts}", style="yellow"))
     out.print(plain(diff.conclusion(), style="bold"))
+    judges = diff.judges_line()
+    if judges is not None:
+        out.print(plain(judges, style="bold"))
 
 
 def _tested(tested: MetricDifference) -> Iterator[str]:

@@ -175,6 +175,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.evaluate_once import evaluate
     from jurybox.app.view_run import Spending
+    from jurybox.judging.protocol import raised_votes
     from jurybox.scoring.by_rules import RulesReport
     from jurybox.scoring.sample_result import NEEDS_REVIEW, decide
     from jurybox.wiring import DEFAULT_JUDGE_NOTICE, load_with_warnings, read_settings
@@ -225,6 +226,9 @@ def command(  # noqa: PLR0917 - click passes them by name
             print_report(report, report.result.rules, decided, spending.dollars)
         _print_outcome(report, awaiting, accepted=accept_unreviewed)
     judged = report.judge if isinstance(report, RulesReport) else report
+    asked = loaded.protocol.votes if votes is None else votes
+    if judged is not None and judged.votes_requested > asked:
+        say(f"note: {raised_votes(asked, judged.votes_requested, judged.judges)}")
     if judged is not None and judged.votes_requested and judged.votes_valid == 0:
         return INCOMPLETE
     waits = awaiting and not accept_unreviewed

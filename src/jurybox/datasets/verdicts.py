@@ -1,8 +1,9 @@
 """Verdicts on pairs of models, one a row: the input of a ranking."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -128,6 +129,9 @@ def _winner(record: Record, names: list[str]) -> WinningSide | None:
     winner = record["winner"]
     if winner is None:
         return None
+    by_votes = _winner_by_votes(record)
+    if by_votes is not None:
+        return by_votes
     meant = _outcomes(winner, names)
     if not meant:
         problem = f"the winner {_short(str(winner))!r} is none of the two models and no tie"
@@ -136,6 +140,16 @@ def _winner(record: Record, names: list[str]) -> WinningSide | None:
         problem = f"the winner {_short(str(winner))!r} is a side and the other side's model"
         raise FieldError("wrong-type", problem, "rename the models")
     return meant.pop()
+
+
+def _winner_by_votes(record: Record) -> WinningSide | None:
+    """Return the winner by the mean votes of an exported pair (E9); None for any other row."""
+    responses = record.get("responses")
+    with contextlib.suppress(msgspec.DecodeError, TypeError, KeyError):
+        sides: Any = msgspec.json.decode(responses) if isinstance(responses, str) else responses
+        a, b = (float(sides[side]["overall_by_votes"]) for side in ("A", "B"))
+        return "tie" if a == b else "a" if a > b else "b"
+    return None
 
 
 def _outcomes(winner: object, names: list[str]) -> set[WinningSide]:

@@ -154,6 +154,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     judges: tuple[str, ...]
     votes: int
     repeats: int
+    votes_raised_from: int | None = None  # where judges would have had unequal numbers
     stop_when_decided: bool = False
     judge_models: tuple[ModelSpec, ...] = ()
     folder: str = ""
@@ -258,6 +259,7 @@ def planned_metadata(plan: Plan, procedure: Procedure) -> Metadata:
         "dataset_rows_used": plan.dataset.used,
         "repeats": plan.repeats,
         "votes": plan.votes if plan.judges else 0,
+        **({"votes_raised_from": raised} if (raised := plan.votes_raised_from) else {}),
         **({"stop_when_decided": True} if plan.stop_when_decided else {}),
         "allow_unpinned": plan.allow_unpinned,
         **plan.dataset.recorded(),

@@ -31,7 +31,10 @@ class RubricName(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CriterionReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the jury says on one criterion: a score, or a preference for a pair; None: unscored."""
+    """What the jury says on one criterion: a score, or a preference for a pair; None: unscored.
+
+    Comparisons use ``vote_mean``, the mean of the valid votes, instead of the majority (E9).
+    """
 
     id: str
     score: float | None
@@ -40,6 +43,7 @@ class CriterionReport(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: str
     confidence: Confidence
     votes: tuple[float | Side, ...]
+    vote_mean: float | None = None
     preference: Side | None = None
 
     def normalize(self, score: float) -> float:
@@ -65,6 +69,7 @@ class SideReport(msgspec.Struct, frozen=True, kw_only=True):
     max_score: float
     overall: float | None
     confidence: Confidence
+    overall_by_votes: float | None = None
 
 
 class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +77,8 @@ class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
 
     ``overrides`` are parameters that differ from the rubric's on purpose (E10), ``reported_models``
     what the providers said which version answered (A10). ``votes_skipped`` of the votes requested
-    were never asked for, because they couldn't have changed the outcome.
+    were never asked for, because they couldn't have changed the outcome. ``overall_by_votes`` is
+    the overall score of the votes' means instead of the majorities.
     """
 
     rubric: RubricName
@@ -101,6 +107,7 @@ class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
     judge_fallback: bool | None = None
     responses: dict[str, SideReport] | None = None
     votes_skipped: int = 0
+    overall_by_votes: float | None = None
 
     def as_data(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""

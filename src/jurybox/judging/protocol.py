@@ -69,16 +69,29 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def equal_votes(judges: Sequence[str], votes: int) -> int:
+    """Return the number of votes, raised so that every judge gives the same number of them (E9)."""
+    count = max(1, len(set(judges)))
+    return -(-votes // count) * count
+
+
+def raised_votes(before: int, votes: int, judges: Sequence[str]) -> str:
+    """Say that there are more votes than were asked for."""
+    each = votes // len(set(judges))
+    return f"votes raised from {before} to {votes}: each of {len(set(judges))} judges gives {each}"
+
+
 def seats(
     rubric: Rubric, judges: Sequence[str], votes: int, wanted: Way | None = None
 ) -> tuple[Seat, ...]:
-    """Deal the votes out among the judges, in turns.
+    """Deal the votes out among the judges, in turns; each gives the same number (E9).
 
     A model that gives several votes is asked with another seed each time and the rubric's
     ``vote_temperature``: asking a deterministic model the same thing three times is one vote. One
     that is asked for evidence gets other words each time instead.
     """
-    dealt = [judges[vote % len(judges)] for vote in range(votes)]
+    named = list(dict.fromkeys(judges))
+    dealt = [named[vote % len(named)] for vote in range(equal_votes(named, votes))]
     counts = Counter(dealt)
     base = rubric.generation
     warm = rubric.protocol.vote_temperature

@@ -1,5 +1,6 @@
 """From the votes on one sample to its report."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
@@ -42,6 +43,7 @@ class _JuryVerdict(msgspec.Struct, frozen=True, kw_only=True):
     confidence: Confidence
     total_score: float | None = None
     overall: float | None = None
+    overall_by_votes: float | None = None
     winner: Side | None = None
     stable: bool | None = None
     responses: dict[str, SideReport] | None = None
@@ -58,6 +60,7 @@ def report_on_one(
         confidence=side.confidence,
         total_score=side.total_score,
         overall=side.overall,
+        overall_by_votes=side.overall_by_votes,
     )
     return _report(judging, sample, panel, [ballots], verdict)
 
@@ -123,12 +126,14 @@ def _side(judging: Judging, ballots: Sequence[Ballot], requested: int) -> SideRe
     sure = not [vote for vote in valid if vote.remarks.fallback]
     criteria = tuple([_scored(criterion, valid, requested, sure=sure) for criterion in scored])
     known = [criterion.score for criterion in criteria if criterion.score is not None]
+    means = [criterion.vote_mean for criterion in criteria if criterion.vote_mean is not None]
     whole = len(known) == len(criteria)
     return SideReport(
         criteria=criteria,
         total_score=round(sum(known), 6) if whole else None,
         max_score=judging.max_score,
         overall=_overall(scored, known) if whole else None,
+        overall_by_votes=_overall(scored, means) if whole else None,
         confidence=lowest([criterion.confidence for criterion in criteria]),
     )
 
@@ -156,6 +161,7 @@ def _scored(
         reasoning=reasoning,
         confidence=confidence if sure else "low",
         votes=tuple(given),
+        vote_mean=round(math.fsum(given) / len(given), 6) if given else None,
     )
 
 
@@ -232,6 +238,12 @@ def _report(
     reasons = _review_reasons(verdict, safety=bool(findings), unscored=not valid, forged=forged)
     replies = [reply for each in outcomes for reply in each.replies]
     fallback = judging.rubric.protocol.fallback_score is not None
+    are_independent = independent(
+        [(each.seat, reply) for each in outcomes if not each.lost for reply in each.replies]
+    )
+    if not are_independent:
+        sides = {name: _at_most_moderate(each) for name, each in (verdict.responses or {}).items()}
+        verdict = msgspec.structs.replace(_at_most_moderate(verdict), responses=sides or None)
     return EvaluationReport(
         rubric=judging.rubric_name,
         method=verdict.method,
@@ -240,9 +252,7 @@ def _report(
         max_score=judging.max_score,
         overall=verdict.overall,
         confidence=verdict.confidence,
-        votes_independent=independent(
-            [(each.seat, reply) for each in outcomes if not each.lost for reply in each.replies]
-        ),
+        votes_independent=are_independent,
         votes_valid=valid,
         votes_requested=requested,
         votes_skipped=requested - valid - max(unscored),
@@ -261,6 +271,7 @@ def _report(
         reported_models=tuple(filter(None, map(str, reported_models(replies)))),
         judge_fallback=_any_fallback(outcomes) if fallback else None,
         responses=verdict.responses,
+        overall_by_votes=verdict.overall_by_votes,
     )
 
 
@@ -381,13 +392,26 @@ def count_sides(votes: Sequence[Side], requested: int) -> tuple[Side | None, Con
 def _majority(votes: Sequence[V], requested: int) -> tuple[V | None, Confidence]:
     """Return what more than half of the votes say, and how sure that is.
 
-    All agree: high; but a jury that lost votes can't be sure what they would have said.
+    All of several agree: high; a jury that lost votes can't be sure what they would have said.
     """
     for value in votes[: len(votes) // 2 + 1]:
         agreeing = votes.count(value)
         if 2 * agreeing > len(votes):
-            return value, "high" if agreeing == len(votes) == requested else "moderate"
+            return value, "high" if agreeing == len(votes) == requested > 1 else "moderate"
     return None, "low"
+
+
+P = TypeVar("P", _JuryVerdict, SideReport)
+
+
+def _at_most_moderate(said: P) -> P:
+    """Take high confidence from votes that are one vote asked for several times (E9)."""
+    criteria = tuple(
+        msgspec.structs.replace(each, confidence=lowest([each.confidence, "moderate"]))
+        for each in said.criteria
+    )
+    confidence = lowest([said.confidence, "moderate"])
+    return msgspec.structs.replace(said, criteria=criteria, confidence=confidence)
 
 
 def lowest(confidences: Sequence[Confidence]) -> Confidence:

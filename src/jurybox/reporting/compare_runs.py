@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from jurybox.calibration.gold import Gold, gold_scales, share_right
 from jurybox.engine.plan import Metadata
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow, read_result
@@ -31,9 +32,8 @@ from jurybox.reporting.stored import reading, rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLE_SCORE, SAMPLES
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import SampleResult
+from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
 from jurybox.statistics.metric_differences import (
-    JUDGE_SCORE,
     DifferenceTests,
     comparable_scores,
     score_of,
@@ -65,6 +65,7 @@ class CompareOptions(msgspec.Struct, frozen=True, kw_only=True):
         cluster: the field by which samples belong together, where they aren't independent.
         level: of the intervals.
         seed: of the sign flips that p values come from.
+        gold: what people say of the responses that both runs judged, by sample id.
 
     """
 
@@ -73,6 +74,7 @@ class CompareOptions(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str | None = None
     level: float = 0.95
     seed: int = 0
+    gold: Mapping[str, Gold] = {}
 
 
 _USUAL: Final = CompareOptions()
@@ -187,6 +189,8 @@ class _Changes:
         self.counts = dict.fromkeys(ChangeCounts.__struct_fields__, 0)
         self.only_in_a: list[SamplePlace] = []
         self.only_in_b: list[SamplePlace] = []
+        self._gold = options.gold
+        self._scales = gold_scales(rubrics[0])
         self._names = tuple(dict.fromkeys(name for each in rubrics for name in _names(each)))
         self._limit = options.limit
         self._list_same = options.same
@@ -209,7 +213,8 @@ class _Changes:
 
     def _add_pair(self, left: StoredSide, right: StoredSide) -> None:
         change = self._change(left, right)
-        self.tests.add(left.result, right.result, left.cluster)
+        met = (self._share_right(left), self._share_right(right))
+        self.tests.add(left.result, right.result, left.cluster, met)
         self.counts[change.change] += 1
         self.counts["identical_records"] += change.identical
         if change.change != "same":
@@ -220,6 +225,13 @@ class _Changes:
                 heapq.heappushpop(self._heap, entry)
         elif self._list_same and (self._limit is None or len(self._same) < self._limit):
             self._same.append(change)
+
+    def _share_right(self, side: StoredSide) -> float | None:
+        gold = self._gold.get(side.key[0])
+        if gold is None:
+            return None
+        scores = {name: score_of(side.result, name) for name in self._scales}
+        return share_right(gold, side.result.winner, scores, self._scales)
 
     def _change(self, left: StoredSide, right: StoredSide) -> SampleChange:
         one, other = left.result, right.result

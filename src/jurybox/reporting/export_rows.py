@@ -59,6 +59,7 @@ _JUDGED: Final[dict[str, ColumnType]] = {
     "generation_params": "json",
     "criteria": "json",
     "responses": "json",
+    "overall_by_votes": "number",
     "confidence": "text",
     "votes_independent": "boolean",
     "votes_valid": "integer",
@@ -96,13 +97,22 @@ _DEFAULTS: Final[ExportedRow] = msgspec.to_builtins(
     msgspec.structs.asdict(SampleResult(figures={}))
 )
 _REPORTED: Final = (
+    "overall_by_votes",
     "responses",
     "lost_votes",
     "bias_checklist",
     "safety_findings",
     "response_findings",
 )
-_OF_CRITERION: Final = ("id", "score", "preference", "reasoning", "confidence", "votes")
+_OF_CRITERION: Final = (
+    "id",
+    "score",
+    "preference",
+    "reasoning",
+    "confidence",
+    "votes",
+    "vote_mean",
+)
 
 
 class ExportShape:

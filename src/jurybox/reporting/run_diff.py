@@ -9,7 +9,8 @@ from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.metric_text import shown, signed
 from jurybox.reporting.view import RunView
 from jurybox.scoring.summary import GateOutcome
-from jurybox.statistics.metric_differences import MetricDifference
+from jurybox.statistics.metric_differences import RIGHT, MetricDifference
+from jurybox.text_format import counted
 
 ChangeKind = Literal["higher", "lower", "changed", "same"]
 
@@ -163,6 +164,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             "b": _run_as_data(self.b),
             "tested": tested,
             "regressions": list(self.regressions),
+            "judges": self.judges_line(),
         }
 
     def records_line(self) -> str:
@@ -190,6 +192,17 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             if each.only_in_a or each.only_in_b:
                 found.setdefault((each.only_in_a, each.only_in_b), []).append(each.figure)
         return found
+
+    def judges_line(self) -> str | None:
+        """Return which run's judge people say is right more often; None without labels."""
+        found = next((each for each in self.tested if each.figure == RIGHT), None)
+        if found is None:
+            return None
+        made = found.comparison
+        side = {"higher": "B's judge is", "lower": "A's judge is"}.get(made.verdict)
+        a, b = (f"{100 * (mean or 0):.0f}%" for mean in (made.mean_a, made.mean_b))
+        who = side or "neither judge is, beyond chance,"
+        return f"{who} right more often: A {a}, B {b} of the labels on {counted(made.n, 'sample')}"
 
     def conclusion(self) -> str:
         """Return the result of the tests in words."""

@@ -14,6 +14,7 @@ from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow, StoredOutcome, read_result
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.judging.model_versions import check_version
+from jurybox.judging.protocol import raised_votes
 from jurybox.reporting.metric_text import key_metric
 from jurybox.reporting.release import ReleaseReview, release_review, reviewed_conclusion
 from jurybox.reporting.stored import plan_of, reading, rubric_of
@@ -221,6 +222,8 @@ def _notes(row: RunRow, plan: Plan, conclusion: Conclusion) -> list[str]:
             notes.append(f"{model} changed its version during the run: {listed}")
         unverified = {each.model for each in versions if each.version_verified is False}
         notes += [_unverified(model, each) for each in sorted(unverified, key=str)]
+    if plan.votes_raised_from is not None:
+        notes.append(raised_votes(plan.votes_raised_from, plan.votes, plan.judges))
     if conclusion.votes_independent is False:
         notes.append("votes are not independent: they were asked for with the same parameters")
     if plan.derived_from is not None:

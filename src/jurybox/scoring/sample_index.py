@@ -9,8 +9,7 @@ from typing import Final, Protocol
 import msgspec
 
 from jurybox.scoring.review_reasons import KINDS
-from jurybox.scoring.sample_result import SampleResult
-from jurybox.scoring.tally import JUDGE_SCORE
+from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
 
 _BITS: Final = (
     "safety",

@@ -118,6 +118,8 @@ def whole_score(judge: EvaluationReport) -> float | None:
     return judge.criteria[0].score if len(judge.criteria) == 1 else judge.overall
 
 
+JUDGE_SCORE: Final = "judge_score"
+
 Role = Literal["target", "judge"]
 Exchange = tuple[Role, str, Outcome]
 """Who was asked, which model it is, and what came of the request."""
@@ -159,6 +161,7 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     ``figures`` are the values that rules may name. Where the rubric's own rules score the response,
     the judge's score is next to them as ``judge_score`` and is never mixed in (C15).
+    ``vote_means`` has, where there are several votes, the mean of each score that judges gave.
     ``passed`` is None where the rubric has no pass rules.
     """
 
@@ -176,6 +179,7 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     by_rules: bool = False
     judge_score: float | None = None
     judge_fallback: bool | None = None
+    vote_means: dict[str, float | None] = {}
     votes_valid: int = 0
     votes_requested: int = 0
     votes_skipped: int = 0
@@ -244,6 +248,7 @@ def conclude(
         votes_independent=report.votes_independent,
         judge_score=judge_score,
         judge_fallback=report.judge_fallback,
+        vote_means=_vote_means(rubric, report, by_rules=by_rules),
         votes_valid=report.votes_valid,
         votes_requested=report.votes_requested,
         votes_skipped=report.votes_skipped,

@@ -15,8 +15,8 @@ from jurybox.judging.evaluation_report import CONFIDENCES
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import UNIT_SCALE, ScoreBins
-from jurybox.scoring.sample_result import SampleResult
-from jurybox.scoring.tally import CHUNK, JUDGE_SCORE, MetricColumn
+from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
+from jurybox.scoring.tally import CHUNK, MetricColumn
 
 Bin = tuple[float, float, int]
 

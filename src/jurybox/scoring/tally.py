@@ -24,9 +24,8 @@ from jurybox.rubric.metrics import (
     Statistic,
 )
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import SampleResult
+from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
 
-JUDGE_SCORE: Final = "judge_score"
 CHUNK: Final = 1024
 """The number of samples after which their values are added up."""
 _LARGEST: Final = 1e140  # the square of a larger number may be none

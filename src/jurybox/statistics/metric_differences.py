@@ -13,7 +13,7 @@ import msgspec
 
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import SampleResult
+from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
 from jurybox.statistics.paired_comparison import PairedComparison, adjusted, compare_paired
 
 Wanted = Literal["higher", "lower", "neither"]
@@ -26,9 +26,10 @@ _YES_OR_NO: Final[Mapping[str, Wanted]] = {
     "unscored": "lower",
     "target_error": "lower",
 }
+RIGHT: Final = "right"
+"""How many of a sample's labels by people its judge meets, as a share."""
 POINTS_OF_B: Final = "points_of_b"
 POINTS: Final = {"A": 0.0, "tie": 0.5, "B": 1.0}
-JUDGE_SCORE: Final = "judge_score"
 
 
 def comparable_scores(one: Rubric, other: Rubric) -> tuple[str, ...]:
@@ -47,7 +48,9 @@ def comparable_scores(one: Rubric, other: Rubric) -> tuple[str, ...]:
 
 
 def score_of(result: SampleResult, name: str) -> float | None:
-    """Return a score of a sample by its name."""
+    """Return a score of a sample by its name: the mean of several votes, not the majority (E9)."""
+    if name in result.vote_means:
+        return result.vote_means[name]
     return result.judge_score if name == JUDGE_SCORE else result.figures.get(name)
 
 
@@ -101,11 +104,17 @@ class DifferenceTests:
         self._pairs: dict[str, _Pairs] = {}
         self._clusters: list[Hashable] = []
 
-    def add(self, one: SampleResult, other: SampleResult, cluster: Hashable) -> None:
-        """Take what both runs say of a sample."""
+    def add(
+        self,
+        one: SampleResult,
+        other: SampleResult,
+        cluster: Hashable,
+        right: tuple[float | None, float | None] = (None, None),
+    ) -> None:
+        """Take what both runs say of a sample, and how far people say that each is right."""
         place = len(self._clusters)
         self._clusters.append(cluster)
-        a, b = self._values(one), self._values(other)
+        a, b = self._values(one) | {RIGHT: right[0]}, self._values(other) | {RIGHT: right[1]}
         for name in a:
             if a[name] is not None or b[name] is not None:
                 self._pairs.setdefault(name, _Pairs()).add(place, a[name], b[name])
@@ -124,7 +133,7 @@ class DifferenceTests:
         self, *, clustered: bool, level: float = 0.95, seed: int = 0
     ) -> tuple[MetricDifference, ...]:
         """Test every metric that both runs have."""
-        every = (*self._scores, *_YES_OR_NO, POINTS_OF_B)
+        every = (*self._scores, *_YES_OR_NO, POINTS_OF_B, RIGHT)
         names = [name for name in every if name in self._pairs and self._is_tested(name)]
         compared = adjusted(
             [self._compare(name, clustered=clustered, level=level, seed=seed) for name in names]

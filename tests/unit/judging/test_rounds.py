@@ -119,8 +119,8 @@ def test_a_jury_that_stopped_early_knows_a_majority_and_not_that_all_agree() -> 
     assert {criterion.confidence for criterion in report.criteria} == {"moderate"}
 
 
-def test_a_single_vote_can_be_as_sure_as_ever() -> None:
-    assert judge(ONE, [_scores((3, 2))], stop=True)[0].confidence == "high"
+def test_a_single_vote_is_never_sure() -> None:
+    assert judge(ONE, [_scores((3, 2))], stop=True)[0].confidence == "moderate"
 
 
 def test_for_pairs_by_review_all_votes_have_a_say() -> None:

@@ -16,9 +16,9 @@ from jurybox.rubric.metrics import (
     Statistic,
 )
 from jurybox.rubric.rubric_model import Rubric
+from jurybox.scoring.sample_result import JUDGE_SCORE
 from jurybox.scoring.spread import MEASURED, Bin, FigureSpread
 from jurybox.scoring.summary import Conclusion
-from jurybox.scoring.tally import JUDGE_SCORE
 from jurybox.statistics.distributions import t_quantile
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import bounded_mean, wilson

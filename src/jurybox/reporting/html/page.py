@@ -33,7 +33,7 @@ from jurybox.reporting.metric_text import metrics_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.tally import JUDGE_SCORE
+from jurybox.scoring.sample_result import JUDGE_SCORE
 from jurybox.statistics.jury_agreement import JuryAgreement
 
 UNSTABLE_RATE: Final = "unstable_rate"

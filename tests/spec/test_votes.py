@@ -1,0 +1,133 @@
+"""E9: judges give equal numbers of votes, and comparisons use the mean of the votes."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.commands import Done, call
+
+RUBRIC = """---
+id: tone
+version: 1.0.0
+scale: 1-5
+votes: 3
+weights: {tone: 3, length: 1}
+gates: ["overall_mean >= 0"]
+---
+# Tone
+## Criteria
+### Tone
+Polite.
+### Length
+Short.
+"""
+# The seed is 42 for the first vote, and one more for each further vote.
+JUDGES = """
+import json
+
+ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
+
+
+def verdict(tone, length=3):
+    return json.dumps({
+        "reasoning": {"tone": "It says please.", "length": "One line."},
+        "bias_checklist": dict.fromkeys(ITEMS, "It had no effect here."),
+        "safety_concerns": [],
+        "scores": {"tone": tone, "length": length},
+    })
+
+
+def split(request):
+    return verdict(2 if request.generation.seed == 42 else 5)
+
+
+def steady(request):
+    return verdict(4)
+
+
+def fair(request):
+    # Right about every response, which say themselves what people think of them.
+    return verdict(int(request.messages[-1].content.partition("worth ")[2][0]))
+"""
+Jurybox = Callable[..., Done]
+
+
+@pytest.fixture
+def jurybox(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Jurybox:
+    (tmp_path / "tone.md").write_text(RUBRIC)
+    (tmp_path / "judges.py").write_text(JUDGES)
+    rows = [
+        {
+            "id": f"q{n}",
+            "task": f"Task {n}",
+            "response": f"It is worth {1 + n % 5} points",
+            "gold": {"tone": 1 + n % 5},
+        }
+        for n in range(20)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "suite.yaml").write_text("suite: s\nrubric: tone.md\ndataset: rows.jsonl\n")
+
+    def run(*arguments: str) -> Done:
+        return call(monkeypatch, *arguments)
+
+    return run
+
+
+def run(jurybox: Jurybox, *judges: str) -> dict[str, Any]:
+    named = [part for judge in judges for part in ("--judge", f"python/judges:{judge}")]
+    done = jurybox("run", "suite.yaml", *named, "--json")
+    assert done.code == 0, done.err
+    data: dict[str, Any] = json.loads(done.out)
+    assert jurybox("verify", "last").code == 0
+    return data
+
+
+def test_every_judge_gives_the_same_number_of_votes(jurybox: Jurybox) -> None:
+    data = run(jurybox, "split", "steady")
+    assert (data["metadata"]["votes"], data["metadata"]["votes_raised_from"]) == (4, 3)
+    assert "votes raised from 3 to 4: each of 2 judges gives 2" in data["notes"]
+    row = json.loads(jurybox("export", "last", "-o", "-").out.splitlines()[0])
+    assert (row["votes_requested"], len(row["criteria"][0]["votes"])) == (4, 4)
+    asked = ("--rubric", "tone.md", "--task", "Ask.", "--response", "Salt?", "--votes", "1")
+    both = ("--judge", "python/judges:split", "--judge", "python/judges:steady")
+    done = jurybox("evaluate", *asked, *both, "--json")
+    assert json.loads(done.out)["votes_requested"] == 2
+    assert "votes raised from 1 to 2" in done.err
+
+
+def test_each_criterion_has_the_mean_of_its_votes(jurybox: Jurybox) -> None:
+    run(jurybox, "split")
+    row = json.loads(jurybox("export", "last", "-o", "-").out.splitlines()[0])
+    tone, length = row["criteria"]
+    assert (tone["votes"], tone["score"], tone["vote_mean"]) == ([2, 5, 5], 5, 4.0)
+    assert length["vote_mean"] == 3.0
+    # (3 * 0.75 + 1 * 0.5) / 4, next to the overall score of the majorities.
+    assert row["overall_by_votes"] == 0.6875
+    assert row["overall"] == 0.875
+
+
+def test_diff_compares_the_means_of_votes(jurybox: Jurybox) -> None:
+    # By the majority 5 against 4, by the mean of the votes 4 against 4.
+    one, other = run(jurybox, "split")["run_id"], run(jurybox, "steady")["run_id"]
+    data = json.loads(jurybox("diff", one, other, "--json").out)
+    tone = next(each for each in data["tested"] if each["figure"] == "tone")
+    assert (tone["mean_a"], tone["mean_b"], tone["difference"]) == (4.0, 4.0, 0.0)
+    assert data["counts"]["same"] == 20
+
+
+def test_diff_says_which_judge_is_right_more_often(jurybox: Jurybox, tmp_path: Path) -> None:
+    one, other = run(jurybox, "steady")["run_id"], run(jurybox, "fair")["run_id"]
+    line = "B's judge is right more often: A 20%, B 100% of the labels on 20 samples"
+    assert line in jurybox("diff", one, other).out
+    assert json.loads(jurybox("diff", one, other, "--json").out)["judges"] == line
+    swapped = json.loads(jurybox("diff", other, one, "--json").out)
+    assert swapped["judges"].startswith("A's judge is right more often: A 100%, B 20%")
+    same = json.loads(jurybox("diff", one, one, "--json").out)
+    assert same["judges"].startswith("neither judge is, beyond chance, right more often")
+    labels = "".join(json.dumps({"id": f"q{n}", "gold": {"tone": 4}}) + "\n" for n in range(20))
+    (tmp_path / "labels.jsonl").write_text(labels)
+    by_file = json.loads(jurybox("diff", one, other, "--gold", "labels.jsonl", "--json").out)
+    assert by_file["judges"].startswith("A's judge is right more often: A 100%, B 20%")
