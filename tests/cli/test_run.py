@@ -172,7 +172,7 @@ def test_one_unscored_sample_is_named_and_counted_and_stops_nothing(
     done = jurybox("run", "suite.yaml")
     assert done.code == 0
     assert "needs attention  unscored, 1 sample: no judge gave a valid vote: q1\n" in done.out
-    assert "needs attention  why judges gave no scores: 1 parse_error\n" in done.out
+    assert "needs attention  why judges gave no scores: 1 x parse_error\n" in done.out
     assert re.search(r"^evaluator_error_rate +0\.1 +10$", done.out, re.MULTILINE)
 
 

@@ -8,7 +8,7 @@ import msgspec
 from jurybox.cli.output import add_row, plain, table, wide_console
 from jurybox.errors import IncompleteError, Unreadable
 from jurybox.reporting.attention import Concern, SamplePlace, concerns_of
-from jurybox.reporting.metric_text import exact, key_metric, metrics_of, shown, signed
+from jurybox.reporting.metric_text import causes_of, exact, key_metric, metrics_of, shown, signed
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
@@ -140,10 +140,7 @@ def _print_attention(out: "Console", view: RunView, concerns: Sequence[Concern])
         count = f"{len(failed)} of {len(view.gates)}"
         lines.append((f"{count} gates fail: {', '.join(failed)}", "bold red"))
     lines += [(_concern(each), _STYLES.get(each.kind, "red")) for each in concerns]
-    errors: dict[str, int] = view.summary.get("evaluator_errors") or {}
-    if errors:
-        listed = ", ".join(f"{count} {name}" for name, count in errors.items())
-        lines.append((f"why judges gave no scores: {listed}", "yellow"))
+    lines += [(line, "yellow") for line in causes_of(view.summary)]
     queued: int = view.conclusion.review["queued"]
     if queued:
         lines.append((f"{counted(queued, 'sample')} queued for human review", "yellow"))

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.reporting.attention import Attention, Concern, ExtremeSample
-from jurybox.reporting.metric_text import MISSING, exact, key_metric, metrics_of, shown
+from jurybox.reporting.metric_text import MISSING, causes_of, exact, key_metric, metrics_of, shown
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES
@@ -101,6 +101,7 @@ def _attention(view: RunView, concerns: Sequence[Concern]) -> Lines:
         if not gate.passed
     ]
     points += [item(_concern(concern)) for concern in concerns]
+    points += [item(plain(line)) for line in causes_of(view.summary)]
     yield from points or ["Nothing does."]
 
 
@@ -172,12 +173,11 @@ def _figures(view: RunView, rubric: Rubric) -> Lines:
             for figure in metrics_of(view.summary, rubric)
         ),
     )
-    for name in ("evaluator_errors", "winners"):
-        counted = view.summary.get(name)
-        if counted:
-            listed = ", ".join(f"{plain(what)} {count}" for what, count in counted.items())
-            yield ""
-            yield f"{code(name)}: {listed}"
+    winners = view.summary.get("winners")
+    if winners:
+        listed = ", ".join(f"{plain(side)} {count}" for side, count in winners.items())
+        yield ""
+        yield f"{code('winners')}: {listed}"
 
 
 def _people(lines: Sequence[str]) -> Lines:

@@ -1,6 +1,6 @@
 """The metrics of a run in order, and numbers and texts as they are shown."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -83,6 +83,26 @@ def difference(one: float | None, other: float | None) -> float | None:
 def signed(value: float | None) -> str:
     """Return a difference with its sign."""
     return f"+{shown(value)}" if value is not None and value > 0 else shown(value)
+
+
+_CAUSES: Final = {
+    "failed_samples": "why samples fail",
+    "target_errors": "why the target gave no response",
+    "evaluator_errors": "why judges gave no scores",
+}
+
+
+def causes_of(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why samples failed or have no response or scores, each cause with its count."""
+    for name, heading in _CAUSES.items():
+        if counts := summary.get(name):
+            yield f"{heading}: {listed_counts(counts)}"
+
+
+def listed_counts(counts: Mapping[str, int]) -> str:
+    """Return causes with their counts in one line, the most frequent first."""
+    ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    return "; ".join(f"{count} x {cause}" for cause, count in ranked)
 
 
 def cut(text: str, most: int) -> str:

@@ -15,7 +15,7 @@ from jurybox.engine.records import RunRow, StoredOutcome, read_result
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.judging.model_versions import check_version
 from jurybox.judging.protocol import raised_votes
-from jurybox.reporting.metric_text import key_metric
+from jurybox.reporting.metric_text import key_metric, listed_counts
 from jurybox.reporting.release import ReleaseReview, release_review, reviewed_conclusion
 from jurybox.reporting.stored import plan_of, reading, rubric_of
 from jurybox.rubric import parse_rubric
@@ -230,7 +230,8 @@ def _notes(row: RunRow, plan: Plan, conclusion: Conclusion) -> list[str]:
         notes.append(f"re-scored from the replies of run {plan.derived_from}")
     lost = conclusion.summary["unscored_votes"]
     if lost:
-        notes.append(f"{lost} votes are missing: no valid reply")
+        causes = listed_counts(conclusion.summary.get("unscored_causes", {}))
+        notes.append(f"{lost} votes are missing: {causes or 'no valid reply'}")
     skipped = conclusion.summary.get("skipped_votes")
     if skipped:
         notes.append(f"{skipped} votes were not requested: the outcome was decided without them")

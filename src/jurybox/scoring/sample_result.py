@@ -1,6 +1,7 @@
 """The result of one sample: scores, measures, pass or fail, flags and usage."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -118,6 +119,13 @@ def whole_score(judge: EvaluationReport) -> float | None:
     return judge.criteria[0].score if len(judge.criteria) == 1 else judge.overall
 
 
+def _whole_vote_mean(judge: EvaluationReport) -> float | None:
+    """Return what a judge's votes say on average of the response as a whole."""
+    if len(judge.criteria) == 1:
+        return judge.criteria[0].vote_mean
+    return judge.overall_by_votes
+
+
 JUDGE_SCORE: Final = "judge_score"
 
 Role = Literal["target", "judge"]
@@ -161,7 +169,8 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     ``figures`` are the values that rules may name. Where the rubric's own rules score the response,
     the judge's score is next to them as ``judge_score`` and is never mixed in (C15).
-    ``vote_means`` has, where there are several votes, the mean of each score that judges gave.
+    ``lost_causes`` counts why votes are missing. ``vote_means`` has, where there are several votes,
+    the mean of each score that judges gave.
     ``passed`` is None where the rubric has no pass rules.
     """
 
@@ -183,6 +192,7 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     votes_valid: int = 0
     votes_requested: int = 0
     votes_skipped: int = 0
+    lost_causes: dict[str, int] = {}
     confidence: Confidence | None = None
     stable: bool | None = None
     winner: Side | None = None
@@ -244,7 +254,7 @@ def conclude(
     return msgspec.structs.replace(
         result,
         judged=True,
-        method=report.method,
+        method="rules" if by_rules else report.method,
         votes_independent=report.votes_independent,
         judge_score=judge_score,
         judge_fallback=report.judge_fallback,
@@ -252,6 +262,7 @@ def conclude(
         votes_valid=report.votes_valid,
         votes_requested=report.votes_requested,
         votes_skipped=report.votes_skipped,
+        lost_causes=_counted([cause_of(lost.reason) for lost in report.lost_votes]),
         confidence=report.confidence,
         stable=report.stable,
         winner=report.winner,
@@ -271,6 +282,17 @@ def _review_reasons(
     if judge is None or overall is None or round(abs(judge - overall), _DECIMALS) <= _APART:
         return report.review_reasons
     return (*report.review_reasons, "judge_disagrees")
+
+
+def _vote_means(
+    rubric: Rubric, report: EvaluationReport, *, by_rules: bool
+) -> dict[str, float | None]:
+    if report.votes_valid <= 1 or report.winner is not None:
+        return {}
+    if by_rules:
+        return {JUDGE_SCORE: _whole_vote_mean(report)}
+    means = {each.id: each.vote_mean for each in report.criteria}
+    return means | {rubric.overall_name: report.overall_by_votes}
 
 
 def _demographic(row: Row) -> str | None:
@@ -340,6 +362,18 @@ def _evaluator_error(report: EvaluationReport | None) -> EvaluatorError | None:
         return None
     causes = {lost.cause for lost in report.lost_votes}
     return "parse_error" if "defect" in causes else "model_error"
+
+
+# What differs between errors of one cause: names of requests, and how often each was tried.
+_VARIABLE: Final = re.compile(r" after \d+ attempts|^[AB] before [AB]: ")
+_NAME_OF_ONE: Final = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[a-z])[\w-]{16,}")
+_LONGEST_CAUSE: Final = 200
+
+
+def cause_of(error: str) -> str:
+    """Return the text of an error without what differs between errors of one cause."""
+    flat = _VARIABLE.sub("", " ".join(error[: 8 * _LONGEST_CAUSE].split()))
+    return _NAME_OF_ONE.sub("...", flat)[:_LONGEST_CAUSE]
 
 
 def _passed(rules: tuple[RuleOutcome, ...], *, scored: bool, one: bool) -> bool | None:

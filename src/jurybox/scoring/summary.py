@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -17,13 +17,15 @@ from jurybox.rubric.rubric_model import Decision, Rubric
 from jurybox.sample import added_usage
 from jurybox.scoring.decision import decision_reasons
 from jurybox.scoring.review_reasons import Noted, Notice
-from jurybox.scoring.sample_result import ModelUse, Role, SampleResult, decide
+from jurybox.scoring.sample_result import ModelUse, Role, SampleResult, cause_of, decide
 from jurybox.scoring.spread import RunSpreads, SpreadTally
 from jurybox.scoring.tally import CHUNK, Figures, MetricTally
 
 _LATENCY: Final = "latency_e2e_p95_ms"
 # A column with another value in every row is no scenario, and memory has to end somewhere.
 _MOST_GROUPS: Final = 1000
+_MOST_CAUSES: Final = 20
+_OTHERS: Final = "other causes"
 
 
 class GateOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,6 +143,35 @@ class _Groups:
         return extras
 
 
+class _Causes:
+    """Counts the texts of errors; those beyond the first thousand are counted as others."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def add(self, counts: Mapping[str, int]) -> None:
+        for cause, count in counts.items():
+            known = cause in self._counts or len(self._counts) < _MOST_GROUPS
+            self._counts[cause if known else _OTHERS] += count
+
+    def most_frequent(self) -> dict[str, int]:
+        ranked = sorted(self._counts.items(), key=lambda each: (-each[1], each[0]))
+        rest = sum(count for _, count in ranked[_MOST_CAUSES:])
+        return dict(ranked[:_MOST_CAUSES]) | ({_OTHERS: rest} if rest else {})
+
+
+def _why_failed(result: SampleResult) -> Iterator[str]:
+    """Yield the pass rules that a sample fails; without scores, what is missing instead."""
+    if result.target_error is not None:
+        yield "no response"
+    elif result.evaluator_error is not None and not result.by_rules:
+        yield "no valid vote"
+    else:
+        for rule in result.rules:
+            if rule.passed is not True:
+                yield rule.rule if rule.passed is False else f"{rule.rule} (not measured)"
+
+
 class RunTally:
     """A run as its samples come in, as a whole, by repeat, by scenario and by demographic."""
 
@@ -153,6 +184,8 @@ class RunTally:
         self._reasons: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._winners: Counter[str] = Counter()
+        self._lost_causes, self._target_errors = _Causes(), _Causes()
+        self._failed: Counter[str] = Counter()
         self._lost_votes = self._skipped_votes = 0
         self._judged = self._dependent = 0
         self._methods: set[Method] = set()
@@ -190,6 +223,11 @@ class RunTally:
             self._reasons.update(result.review_reasons)
         if result.evaluator_error is not None:
             self._errors[result.evaluator_error] += 1
+        self._lost_causes.add(result.lost_causes)
+        if result.target_error is not None:
+            self._target_errors.add({cause_of(result.target_error): 1})
+        if result.passed is False:
+            self._failed.update(_why_failed(result))
         if result.winner is not None:
             self._winners[result.winner] += 1
         if result.method is not None:
@@ -277,6 +315,12 @@ class RunTally:
         extras: dict[str, Any] = {}
         if self._skipped_votes:
             extras["skipped_votes"] = self._skipped_votes
+        causes = {
+            "unscored_causes": self._lost_causes.most_frequent(),
+            "target_errors": self._target_errors.most_frequent(),
+            "failed_samples": dict(sorted(self._failed.items())),
+        }
+        extras |= {name: counts for name, counts in causes.items() if counts}
         if self._errors:
             extras["evaluator_errors"] = dict(sorted(self._errors.items()))
         if self._winners:

@@ -82,7 +82,7 @@ def test_every_figure_has_its_n_beside_it(make_run: Callable, row: Callable) -> 
     assert figures["`aggregate_score`"] == ["1", "1"]
     assert figures["`evaluator_error_rate`"] == ["0.5", "2"]
     assert figures["`latency_model_p95_ms`"] == ["-", "0"]
-    assert "`evaluator_errors`: parse\\_error 1" in text
+    assert "why judges gave no scores: 1 x parse\\_error" in text
 
 
 def test_repeats_have_mean_and_deviation_a12(make_run: Callable, row: Callable) -> None:

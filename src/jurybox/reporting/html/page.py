@@ -29,7 +29,7 @@ from jurybox.reporting.html.panels import (
 )
 from jurybox.reporting.html.people import People
 from jurybox.reporting.html.sample_panels import Independence, OrderMetric, SampleCard
-from jurybox.reporting.metric_text import metrics_of
+from jurybox.reporting.metric_text import causes_of, metrics_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES
 from jurybox.rubric.rubric_model import Rubric
@@ -117,7 +117,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: str | None
     notes: tuple[str, ...]
     concerns: tuple[Concern, ...]
-    evaluator_errors: dict[str, int]
+    causes: tuple[str, ...]
     queued: int
     queued_for: dict[str, int]
     verdict: Verdict
@@ -183,7 +183,7 @@ def run_page(
         finished_at=view.finished_at,
         notes=view.notes,
         concerns=tuple(concerns),
-        evaluator_errors=summary.get("evaluator_errors") or {},
+        causes=tuple(causes_of(summary)),
         queued=view.conclusion.review["queued"],
         queued_for=view.conclusion.review["reasons"],
         verdict=_verdict(view, rubric),

@@ -237,7 +237,7 @@ def test_nothing_hostile_gets_through_in_any_field(
     plain = msgspec.to_builtins(msgspec.structs.replace(page(made(kind)), extras=extras))
     shown = msgspec.convert(spoiled(plain), RunPage)
     named = {HOSTILE + key: count for key, count in (("x", 1), ("y", 2))}
-    shown = msgspec.structs.replace(shown, evaluator_errors=named, queued_for=named)
+    shown = msgspec.structs.replace(shown, causes=tuple(named), queued_for=named)
     if link is not None:
         template = environment().get_template("report.html")
         text = template.render(page=shown, sample_url=link, style="", style_hash="")
