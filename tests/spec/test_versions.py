@@ -118,6 +118,18 @@ def test_another_version_stops_the_run_and_nothing_is_lost(
     assert jurybox("verify", "last").code == 0
 
 
+def test_a11_a_key_that_a_provider_echoes_is_not_stored(
+    server: JudgeServer, jurybox: Jurybox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789-of-ours")
+    server.model = "sk-0123456789-of-ours"
+    done = jurybox("run", "suite.yaml", "--judge", "openai/gpt-4o@2024-08-06", "--json")
+    assert done.code == 0
+    reported = json.loads(done.out)["metadata"]["reported_models"][0]["reported_model"]
+    assert reported == "[hidden]"
+    assert b"sk-0123456789" not in Path(".jurybox/jurybox.db").read_bytes()
+
+
 def test_evaluate_stops_too(server: JudgeServer, jurybox: Jurybox) -> None:
     server.model = "gpt-4o-2024-11-20"
     asked = ("evaluate", "--rubric", "general", "--task", "2 + 2?", "--response", "4")
