@@ -353,5 +353,6 @@ def test_a9_a_cached_latency_is_kept_and_never_counts_as_measured() -> None:
     procedure = msgspec.structs.replace(PROCEDURE, target=target)
     reply = ModelReply(text="Paris.", latency_ms=800, cached=True)
     outcome = drive_sync(evaluate_sample(procedure, row(None)), Judge(reply, verdict(2, 2)))
-    assert outcome.response.timing == Timing(latency_e2e_ms=800, cached=True)
+    timing = Timing(latency_e2e_ms=800, cached=True, attempts=1, latency_attempt_ms=800)
+    assert outcome.response.timing == timing
     assert outcome.result.figures["latency_e2e_ms"] is None

@@ -100,8 +100,8 @@ def test_a_refused_parameter_is_recorded_as_refused(server: PickyServer, jurybox
     data = json.loads(jurybox("run", "suite.yaml", "--json").out)
     params = data["metadata"]["generation_params"]
     assert (params["judge"]["seed"], params["judge"]["temperature"]) == (None, None)
-    assert params["judge"]["refused"] == {"openai/judge@1": {"seed": 9, "temperature": 9}}
-    assert params["target"]["refused"] == {"openai/bot@1": {"seed": 3, "temperature": 3}}
+    assert params["judge"]["refused"] == {key: {"openai/judge@1": 9} for key in server.refused}
+    assert params["target"]["refused"] == {key: {"openai/bot@1": 3} for key in server.refused}
     assert params["judge"]["top_p"] == 1.0
     # Three times the same question with the same parameters is one vote.
     assert data["votes_independent"] is False

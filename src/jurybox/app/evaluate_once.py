@@ -69,8 +69,8 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
         messages: the conversation before the task.
         judges: models such as ``openai/gpt-4.1-2025-04-14``, or with an endpoint of their own
             ``{model: openai/NAME, base_url: http://localhost:8000/v1}``, or functions of yours that
-            take the prompt and return the reply; several share the votes. Without any, the
-            rubric's rules score if they can, else the embedded judge if it is installed.
+            take the prompt and return the reply. Without any, the rubric's
+            rules score if they can, else the embedded judge if it is installed.
         votes: the number of votes, the rubric's by default; raised until every judge gives the
             same number.
         latency_e2e_ms: how long the response took; without it, a rule about it doesn't pass.

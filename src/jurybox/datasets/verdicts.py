@@ -145,7 +145,7 @@ def _winner(record: Record, names: list[str]) -> WinningSide | None:
 def _winner_by_votes(record: Record) -> WinningSide | None:
     """Return the winner by the mean votes of an exported pair (E9); None for any other row."""
     responses = record.get("responses")
-    with contextlib.suppress(msgspec.DecodeError, TypeError, KeyError):
+    with contextlib.suppress(msgspec.DecodeError, TypeError, ValueError, LookupError):
         sides: Any = msgspec.json.decode(responses) if isinstance(responses, str) else responses
         a, b = (float(sides[side]["overall_by_votes"]) for side in ("A", "B"))
         return "tie" if a == b else "a" if a > b else "b"

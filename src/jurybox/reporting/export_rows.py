@@ -167,7 +167,8 @@ class ExportShape:
     def _sent(self, result: SampleResult) -> dict[str, Any]:
         """Return the parameters that a sample's models were sent, by role (E10)."""
         roles: Parameters = {}
-        for role, planned in self._params.items():
+        for role in ("target", "judge"):
+            planned = self._params.get(role)
             uses = [use for use in result.uses if use.role == role]
             roles[role] = None if planned is None or not uses else sent_parameters(planned, uses)
         return roles
@@ -181,7 +182,7 @@ def export_shape(run: RunRow, *, raw: bool = False) -> ExportShape:
 
     """
     with reading(run):
-        params = msgspec.json.decode(run.metadata)["generation_params"]
+        params = msgspec.json.decode(run.metadata).get("generation_params", {})
     procedure = procedure_of(run)
     rubric, rules = procedure.judging.rubric, procedure.rules is not None
     return ExportShape(rubric, params, rules=rules, raw=raw)

@@ -202,11 +202,11 @@ def _with_reported(metadata: Metadata, plan: Plan, conclusion: Conclusion) -> Me
 
 def _really_sent(metadata: Metadata, conclusion: Conclusion) -> dict[str, Any]:
     """Return the parameters of each role as they were sent (A11): null where no reply had them."""
-    params: dict[str, dict[str, Any] | None] = dict(metadata["generation_params"])
-    for role, planned in params.items():
+    params: dict[str, Any] = dict(metadata.get("generation_params", {}))
+    for role in ("target", "judge"):
         uses = [use for use in conclusion.uses if use.role == role]
-        if planned is not None and uses:
-            params[role] = sent_parameters(planned, uses)
+        if params.get(role) is not None and uses:
+            params[role] = sent_parameters(params[role], uses)
     return params
 
 

@@ -419,11 +419,14 @@ def _counted(names: Sequence[str]) -> dict[str, int]:
 def sent_parameters(planned: Mapping[str, Any], uses: Sequence[ModelUse]) -> dict[str, Any]:
     """Return the planned parameters of a role as they were sent: null what no reply had (A11)."""
     replies = sum(use.calls - use.failed for use in uses)
-    refused = {use.model: use.refused for use in uses if use.refused}
-    unsent = {use.model: use.unsent for use in uses if use.unsent}
+    refused: dict[str, dict[str, int]] = {}
+    unsent: dict[str, dict[str, int]] = {}
     missing = Counter[str]()
-    for counts in (*refused.values(), *unsent.values()):
-        missing.update(counts)
+    for use in uses:
+        for counts, found in ((use.refused, refused), (use.unsent, unsent)):
+            missing.update(counts)
+            for name, count in counts.items():
+                found.setdefault(name, {})[use.model] = count
     sent = {name: None if missing[name] == replies > 0 else planned[name] for name in planned}
     return {**sent, "refused": refused, "not_supported": unsent}
 

@@ -349,7 +349,10 @@ def _is_verified(name: str, reported: ReportedModel) -> bool | None:
 
 
 def _counts(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    return dict(sorted(sum(map(Counter, counts), Counter[str]()).items())) if any(counts) else {}
+    total = Counter[str]()
+    for each in filter(None, counts):
+        total.update(each)
+    return dict(sorted(total.items()))
 
 
 def _added(uses: Sequence[ModelUse]) -> ModelUse:

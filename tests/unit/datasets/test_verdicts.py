@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,19 @@ def test_rows_as_an_arena_or_a_run_writes_them() -> None:
     assert (one.a, one.winner, one.item) == ("x", "a", "q1")
     assert (other.b, other.winner, other.item) == ("y", "b", "q2")
     assert third.item == "topic"
+
+
+@pytest.mark.parametrize("written", [lambda each: each, json.dumps], ids=["jsonl", "csv"])
+def test_e9_a_scored_pair_is_ranked_by_the_means_of_its_votes(
+    written: Callable[[object], object],
+) -> None:
+    by_majority = {"a": "x", "b": "y", "winner": "A"}
+    means = {"A": {"overall_by_votes": 0.6}, "B": {"overall_by_votes": 0.7}}
+    (row,) = read({**by_majority, "responses": written(means)}).rows
+    assert row.winner == "b"
+    unknown = {"A": {"overall_by_votes": None}, "B": {"overall_by_votes": None}}
+    (row,) = read({**by_majority, "responses": written(unknown)}).rows
+    assert row.winner == "a"
 
 
 def test_csv_is_read_as_people_and_as_export_write_it() -> None:
