@@ -114,6 +114,8 @@ def test_another_version_stops_the_run_and_nothing_is_lost(
     data = json.loads(done.out)
     assert data["metadata"]["allow_version_drift"] is True
     assert data["metadata"]["version_verified"] is False
+    field = "evaluator_model_version" if role == "--judge" else "model_version"
+    assert data["metadata"][field] == "gpt-4o-2024-11-20 fp_1"
     assert any("`gpt-4o-2024-11-20` answered, another version" in note for note in data["notes"])
     assert jurybox("verify", "last").code == 0
 

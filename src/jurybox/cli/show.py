@@ -176,6 +176,8 @@ def _print_exchange(out: Console, name: str, exchange: ExchangeRow, run: RunRow)
     parts = [name, exchange.role, model]
     if took is not None:
         parts.append(f"{shown(round(took, 1))} ms")
+    if (attempts := max(notes.attempts, outcome.attempts)) > 1:
+        parts.append(f"{attempts} attempts")
     if isinstance(outcome, Failure):
         parts.append("no reply")
         text = f"{outcome.kind}: {outcome.message}"

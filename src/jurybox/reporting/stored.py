@@ -197,6 +197,7 @@ class ExchangeNotes(msgspec.Struct, frozen=True, kw_only=True):
     """What is stored next to an exchange."""
 
     latency_ms: float | None = None
+    attempts: int = 1
 
 
 _NOTES: Final = msgspec.json.Decoder(ExchangeNotes)

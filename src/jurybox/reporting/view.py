@@ -167,23 +167,22 @@ def _view(row: RunRow, plan: Plan, stored: StoredOutcome, store: Store) -> RunVi
 
 
 def _with_reported(metadata: Metadata, plan: Plan, conclusion: Conclusion) -> Metadata:
-    """Fill in the versions that the providers reported where the names don't pin one (A10)."""
+    """Fill in the versions that the providers reported where the names state none, or another."""
     target = () if plan.target is None else (plan.target.model,)
     for field, models in (("model_version", target), ("evaluator_model_version", plan.judges)):
-        if metadata.get(field) is None:
+        if metadata.get(field) is None or any(_drifted(each, conclusion) for each in models):
             versions = [
                 " / ".join(each.version for each in conclusion.reported.get(model, ()))
                 for model in models
             ]
             metadata = {**metadata, field: ", ".join(filter(None, versions)) or None}
     not_known: dict[str, str] = metadata.get("not_known", {})
-    reasons = {name: why for name, why in not_known.items() if metadata.get(name) is None}
-    metadata = {**metadata, "not_known": reasons}
-    metadata = {**metadata, "generation_params": _really_sent(metadata, conclusion)}
     reported = [(name, each) for name, some in conclusion.reported.items() for each in some]
     verified = {each.version_verified for _, each in reported} - {None}
     return {
         **metadata,
+        "not_known": {name: why for name, why in not_known.items() if metadata.get(name) is None},
+        "generation_params": _really_sent(metadata, conclusion),
         "method": ", ".join(conclusion.methods) or None,
         "votes_independent": conclusion.votes_independent,
         "version_verified": all(verified) if verified else None,
@@ -236,6 +235,11 @@ def _notes(row: RunRow, plan: Plan, conclusion: Conclusion) -> list[str]:
     if skipped:
         notes.append(f"{skipped} votes were not requested: the outcome was decided without them")
     return notes
+
+
+def _drifted(model: str, conclusion: Conclusion) -> bool:
+    reported = conclusion.reported.get(model, ())
+    return any(check_version(model, each.model) == "contradicted" for each in reported)
 
 
 def _unverified(model: str, reported: str | None) -> str:
