@@ -88,10 +88,11 @@ def test_a_row_has_every_field_of_a_sample_a1(make_run: Callable, row: Callable)
         "id": "faithfulness_score",
         "score": 1,
         "reasoning": "Right; one guess.",
-        "confidence": "high",
+        "confidence": "moderate",
         "votes": [1],
+        "vote_mean": 1,
     }
-    assert record["confidence"] == "high"
+    assert record["confidence"] == "moderate"
     assert (record["stable"], record["winner"]) == (None, None)
     assert record["safety_flag"] is False
     assert (record["needs_review"], record["review_reasons"]) == (False, [])
@@ -243,7 +244,7 @@ def test_a_score_never_takes_the_name_of_another_field(make_run: Callable, row: 
     (record,) = exported(made)
     assert record["criterion.confidence"] == 4
     assert record["criterion.criteria"] == 4
-    assert record["confidence"] == "high"
+    assert record["confidence"] == "moderate"
     assert record["criteria"][0]["id"] == "confidence"
 
 

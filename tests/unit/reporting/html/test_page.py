@@ -168,8 +168,8 @@ def test_pairs_tell_what_the_order_did(made: Callable, page: Callable) -> None:
 def test_a_jury_tells_how_sure_it_is(made: Callable, page: Callable) -> None:
     jury = page(made("judged")).jury
     assert [(each.label, each.count) for each in jury.confidence] == [
-        ("high", 2),
-        ("moderate", 0),
+        ("high", 0),
+        ("moderate", 2),
         ("low", 0),
     ]
     assert jury.votes == {"requested": 3, "valid": 2, "skipped": 0, "lost": 1}
