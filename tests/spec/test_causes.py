@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.commands import Done, call
 from tests.faults.judge_server import ITEMS, JudgeServer
+
+from jurybox.engine.limiter import Limits
 
 CRITERIA = ("correctness", "completeness", "soundness", "clarity", "usefulness")
 Jurybox = Callable[..., Done]
@@ -47,7 +50,8 @@ def server() -> Iterator[JudgeServer]:
 
 @pytest.fixture
 def jurybox(server: JudgeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Jurybox:
-    monkeypatch.setattr("jurybox.engine.caller.delay", lambda *_: 0.0)
+    quick = partial(Limits, patience=None, first_delay=0.0)
+    monkeypatch.setattr("jurybox.app.model_session.Limits", quick)
     rows = [{"id": f"q{n}", "task": f"Task {n}", "response": "So"} for n in range(4)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "judges.py").write_text(JUDGES)
