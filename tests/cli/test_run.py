@@ -371,3 +371,26 @@ def test_a_timeout_and_batches_exclude_each_other(
     done = jurybox("run", "suite.yaml")
     assert done.code == 2
     assert "leave out `timeout`, or ask directly with --no-batch" in done.err
+
+
+def test_c13_a_prompt_that_drops_the_context_is_refused(
+    jurybox: Callable, write: Write, tmp_path: Path
+) -> None:
+    (tmp_path / "target.py").write_text("def answer(prompt: str) -> str:\n    return prompt\n")
+    (tmp_path / "prompt.md").write_text("Answer: {{task}}")
+    target = "target: {model: python/target:answer, prompt: prompt.md}\n"
+    context = "The user is 74 years old."
+    write(more=target, context=context, response=None)
+    done = jurybox("run", "suite.yaml")
+    assert done.code == 2
+    assert "the target's prompt drops the row's `context`" in done.err
+    write(more=f"{target}unused: [context]\n", context=context, response=None)
+    assert "can't be used" not in jurybox("run", "suite.yaml").err
+    for more in ("", "system: system.md", "prompt: shown.md"):
+        (tmp_path / "system.md").write_text("Be kind.")
+        (tmp_path / "shown.md").write_text("{{context}} {{task}}")
+        parts = ", ".join(filter(None, ("model: python/target:answer", more)))
+        write(more=f"target: {{{parts}}}\n", context=context, response=None)
+        jurybox("run", "suite.yaml")
+        shown = json.loads(jurybox("show", "last", "--sample", "q0", "--json").out)
+        assert context in shown["response"]

@@ -364,7 +364,8 @@ def test_c12_decisions_stand_in_this_order() -> None:
     assert first.decide == "needs_revision"
     assert shown(first.when_any) == ["overall_quality_mean < 0.6", "lowest_criterion_mean < 0.5"]
     assert second.decide == "deploy"
-    assert shown(second.when_all) == ["overall_quality_mean >= 0.7"]
+    everywhere = "lowest_scenario_mean >= 0.7"
+    assert shown(second.when_all) == ["overall_quality_mean >= 0.7", everywhere]
     assert last.decide == "ab_test"
     assert not last.when_any
     assert not last.when_all

@@ -144,7 +144,8 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
     finally:
         for model in models.values():
             await model.aclose()
-    return single_report(used, row.sample(given), outcome)
+    sample, report = row.sample(given), outcome.report
+    return single_report(used, sample, report, outcome.automated, outcome.result)
 
 
 evaluate = blocking("evaluate", aevaluate)

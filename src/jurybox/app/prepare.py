@@ -17,6 +17,7 @@ from jurybox.engine.plan import (
     TargetPlan,
     overridden,
     read_prompt,
+    shown_parts,
 )
 from jurybox.errors import InputError, RubricError
 from jurybox.judging.protocol import equal_votes, raised_votes
@@ -125,7 +126,14 @@ def prepare_chosen(
     # Reports a missing key or function now instead of after the first sample.
     plan_models(plan, read_settings(), options.base_url)
 
+    prompt = None if plan.target is None else plan.target.prompt
+    drops = prompt is not None and "context" not in {*shown_parts(prompt), *suite.unused}
+
     def check(row: Row) -> None:
+        if drops and row.context:
+            problem = "the target's prompt drops the row's `context`"
+            hint = "put `{{context}}` into the prompt, or `unused: [context]` into the suite"
+            raise InputError(problem, hint)
         if procedure.judging.asks_for_verdicts(procedure.judges):
             procedure.judging.check(row.sample(row.response or Response(text="")))
 

@@ -76,6 +76,11 @@ def read_prompt(text: str, origin: str) -> Template:
     return template
 
 
+def shown_parts(prompt: str) -> frozenset[str]:
+    """Return which parts of a row a target's prompt shows."""
+    return frozenset(PLACEHOLDERS[name] for name, _ in Template(text=prompt).placeholders())
+
+
 def _forbidden(name: str) -> str:
     return f"`{name}` would tell the system under test what it is held against"
 

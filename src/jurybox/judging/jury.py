@@ -139,12 +139,12 @@ def _votes_needed(judging: Judging) -> VotesNeeded[PairVote | Unscored]:
     # By `on_unstable: review` a single unstable vote takes the winner away, so all have a say.
     if not judging.stop_when_decided or judging.rubric.protocol.on_unstable == "review":
         return all_at_once
-    return votes_needed_for_pair([criterion.id for criterion in judging.rubric.criteria])
+    return votes_needed_for_pair([criterion.id for criterion in judging.asked.criteria])
 
 
 def _with_fallback(judging: Judging, ballot: Ballot) -> Ballot:
     """Put the reply format's fallback in place of a reply that can't be read; it is counted."""
     if not isinstance(ballot, Unscored) or ballot.cause != "defect":
         return ballot
-    scores = judging.format.fallback(judging.rubric, ballot.replies[-1].text)
+    scores = judging.format.fallback(judging.asked, ballot.replies[-1].text)
     return ballot if scores is None else Answer(value=scores, replies=ballot.replies)

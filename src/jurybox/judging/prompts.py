@@ -79,7 +79,7 @@ def rubric_eval_prompt(
     messages: Sequence[Turn] = (),
 ) -> str:
     """Return the prompt to score one response by the rubric; the checklist: the bundled one."""
-    checklist = checklist or _bundled_checklist()
+    checklist, rubric = checklist or _bundled_checklist(), rubric.asked()
     form = reply_format(rubric.protocol.reply_format).scores(rubric, checklist)
     if rubric.template is not None:
         given = {"task": task, "response": response}
@@ -99,7 +99,7 @@ def reference_eval_prompt(  # noqa: PLR0913 - each is a part of the prompt, all 
     messages: Sequence[Turn] = (),
 ) -> str:
     """Return the prompt to score one response against a reference answer."""
-    checklist = checklist or _bundled_checklist()
+    checklist, rubric = checklist or _bundled_checklist(), rubric.asked()
     form = reply_format(rubric.protocol.reply_format).scores(rubric, checklist)
     if rubric.template is not None:
         given = {"task": task, "response": response, "reference": reference}
@@ -125,7 +125,7 @@ def pairwise_eval_prompt(  # noqa: PLR0913 - the same
         InputError: the rubric's reply format has no comparisons.
 
     """
-    checklist = checklist or _bundled_checklist()
+    checklist, rubric = checklist or _bundled_checklist(), rubric.asked()
     form = pair_form(rubric, checklist)
     if rubric.template is not None:
         given = {"task": task, "response": response_a, "response_b": response_b}

@@ -174,6 +174,11 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     stop_when_decided: bool = False
 
     @cached_property
+    def asked(self) -> Rubric:
+        """What judges are asked about."""
+        return self.rubric.asked()
+
+    @cached_property
     def format(self) -> ReplyFormat:
         """How judges write their replies."""
         return reply_format(self.rubric.protocol.reply_format)
@@ -181,7 +186,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def score_form(self) -> ReplyForm[Scores]:
         """How a reply with scores is asked for and read."""
-        return self.format.scores(self.rubric, self.checklist)
+        return self.format.scores(self.asked, self.checklist)
 
     @cached_property
     def pair_form(self) -> ReplyForm[Preference]:
@@ -191,17 +196,17 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             InputError: the reply format has no comparisons.
 
         """
-        return pair_form(self.rubric, self.checklist)
+        return pair_form(self.asked, self.checklist)
 
     @cached_property
     def reask_policy(self) -> ReaskPolicy:
         """How invalid replies are asked for again."""
-        return self.format.reask_policy(self.rubric)
+        return self.format.reask_policy(self.asked)
 
     @cached_property
     def scored(self) -> tuple[Criterion, ...]:
         """What a reply gives scores for: the criteria, or the response as a whole."""
-        return self.format.scored(self.rubric)
+        return self.format.scored(self.asked)
 
     @cached_property
     def max_score(self) -> float:
@@ -284,21 +289,21 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _rubric_frame(self) -> Frame:
-        return rubric_frame(self.rubric, self.checklist, self.score_form)
+        return rubric_frame(self.asked, self.checklist, self.score_form)
 
     @cached_property
     def _reference_frame(self) -> Frame:
-        return reference_frame(self.rubric, self.checklist, self.score_form)
+        return reference_frame(self.asked, self.checklist, self.score_form)
 
     @cached_property
     def _pair_frame(self) -> Frame:
-        return pair_frame(self.rubric, self.checklist, self.pair_form)
+        return pair_frame(self.asked, self.checklist, self.pair_form)
 
     def _filled(self, form: ReplyForm[Any], sample: Sample, texts: dict[str, str]) -> Question:
         if sample.reference is not None:
             texts = {**texts, "reference": sample.reference}
         text = filled_template(
-            self.rubric,
+            self.asked,
             self.checklist,
             form,
             task=sample.task,

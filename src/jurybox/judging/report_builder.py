@@ -98,7 +98,7 @@ def report_on_pair(
     confidence = _capped(confidence, [vote.stable for vote in valid])
     if stable is False and judging.rubric.protocol.on_unstable == "review":
         winner = None
-    compared = judging.rubric.criteria if valid else ()
+    compared = judging.asked.criteria if valid else ()
     criteria = tuple(_compared(criterion, valid, len(panel.seats)) for criterion in compared)
     verdict = _JuryVerdict(
         method="pairwise",

@@ -15,6 +15,8 @@ from jurybox.rubric.template import Template
 ReaskWith = Literal["defect", "same"]
 OnUnstable = Literal["tie", "review"]
 Polarity = Literal["positive", "negative", "neutral"]
+CriterionSource = Literal["judge", "rules"]
+"""What scores a criterion."""
 EvidenceKind = Literal["levels", "reference", "context"]
 ReviewReason = Literal[
     "safety", "unscored", "unstable", "low_confidence", "judge_disagrees", "forged_prompt"
@@ -70,6 +72,11 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
     indicators: tuple[Indicators, ...] = ()
     rules: Rules | None = None
     evidence: EvidenceKind = "levels"
+
+    @property
+    def source(self) -> CriterionSource:
+        """What scores it: its rules where it has some, else a judge."""
+        return "judge" if self.rules is None else "rules"
 
     def band(self, score: float) -> Level | None:
         """Return the level of a score, rounded to the decimals that the levels have (C11)."""
@@ -204,6 +211,18 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
             "without_response": frozenset(self.without_response.items()),
         }
         return tuple(fields.values())
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether rules score some of the criteria that count, and judges the others."""
+        return len({each.source for each in self.criteria if each.weight}) > 1
+
+    def asked(self) -> "Rubric":
+        """Return what a judge is asked about: of a mixed rubric only what no rules score (D4)."""
+        if not self.is_mixed:
+            return self
+        judged = tuple(each for each in self.criteria if each.source == "judge")
+        return msgspec.structs.replace(self, criteria=judged)
 
     def criterion(self, criterion_id: str) -> Criterion | None:
         """Return the criterion with that id."""

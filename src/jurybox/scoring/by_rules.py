@@ -8,9 +8,8 @@ from jurybox.documents.numbers import show_number
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport, RubricName
 from jurybox.judging.safety import SafetyFinding, scan
 from jurybox.rubric.metrics import TOTAL_SCORE
-from jurybox.rubric.rubric_model import Criterion, Rubric
+from jurybox.rubric.rubric_model import Criterion, Rubric, weighted_mean
 from jurybox.sample import Sample, Usage
-from jurybox.scoring.evaluate_sample import SampleOutcome
 from jurybox.scoring.rules import AutomatedReport, CriterionScore, FiredRule
 from jurybox.scoring.sample_result import SampleResult, whole_score
 
@@ -94,14 +93,44 @@ class RulesReport(SingleReport, frozen=True, kw_only=True):
         return data
 
 
-def single_report(rubric: Rubric, sample: Sample, outcome: SampleOutcome) -> SingleReport:
+def with_rules(
+    rubric: Rubric, report: EvaluationReport, automated: AutomatedReport | None
+) -> EvaluationReport:
+    """Return a judges' report on one response with the criteria that rules score (D4)."""
+    if automated is None or not rubric.is_mixed or report.winner is not None or report.responses:
+        return report
+    judged = {each.id: each for each in report.criteria}
+    ruled = {each.id: each for each in automated.criteria}
+    criteria = [
+        criterion_by_rules(each, ruled[each.id]) if each.id in ruled else judged[each.id]
+        for each in rubric.criteria
+    ]
+    scores = [each.score for each in criteria if each.score is not None]
+    whole = len(scores) == len(criteria)
+    pairs = zip(rubric.criteria, scores, strict=whole)
+    shares = [each.scale.normalize(score) for each, score in pairs]
+    return msgspec.structs.replace(
+        report,
+        criteria=tuple(criteria),
+        total_score=round(sum(scores), _DECIMALS) if whole else None,
+        max_score=sum(each.scale.high for each in rubric.criteria),
+        overall=round(weighted_mean(rubric.criteria, shares), _DECIMALS) if whole else None,
+    )
+
+
+def single_report(
+    rubric: Rubric,
+    sample: Sample,
+    judge: EvaluationReport | None,
+    automated: AutomatedReport | None,
+    result: SampleResult,
+) -> SingleReport:
     """Return the report on a single evaluation: by the rules where they score all, else by judges.
 
     A danger that a judge sees, or a judge without a valid vote, is queued for review as ever.
     """
-    result, judge = outcome.result, outcome.report
-    if result.by_rules and outcome.automated is not None:
-        return _by_rules(rubric, outcome.automated, scan(sample.response.text), result, judge)
+    if result.by_rules and automated is not None:
+        return _by_rules(rubric, automated, scan(sample.response.text), result, judge)
     report = _unanswered(rubric, sample, result) if judge is None else judge
     fields = {name: getattr(report, name) for name in EvaluationReport.__struct_fields__}
     return SingleReport(**fields, result=result)

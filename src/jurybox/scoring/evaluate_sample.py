@@ -13,6 +13,7 @@ from jurybox.judging.flow import Failure, Flow, ModelReply, ModelRequest, Outcom
 from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging
 from jurybox.sample import EMPTY, Response, Row, Timing
+from jurybox.scoring.by_rules import with_rules
 from jurybox.scoring.rules import AutomatedReport, CompiledRules, score_by_rules
 from jurybox.scoring.sample_result import Exchange, SampleResult, conclude
 
@@ -74,6 +75,7 @@ def evaluate_sample(procedure: Procedure, row: Row) -> Flow[SampleOutcome]:
         if procedure.judges:
             judged = jury(procedure.judging, sample, procedure.judges, procedure.votes)
             report = yield from _recorded(judged, exchanges)
+            report = with_rules(procedure.judging.rubric, report, automated)
     result = conclude(procedure.judging.rubric, row, sample, report, automated, exchanges)
     return SampleOutcome(response=response, report=report, automated=automated, result=result)
 

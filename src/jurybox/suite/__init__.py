@@ -3,6 +3,7 @@
 import contextlib
 import re
 import shlex
+from collections.abc import Iterator
 from typing import Final, Literal
 
 import msgspec
@@ -67,6 +68,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
         rubric: the name of a rubric, or its path.
         dataset: a path, or ``langfuse:NAME``.
         columns: the dataset's column of a field, where it has another name than usual (D1).
+        unused: fields of the rows that the target's prompt leaves out on purpose (C13).
         target: None where the dataset carries the responses.
         repeats: how often every sample is run.
         variance_sensitive: whether results vary too much for a single run (A12).
@@ -79,6 +81,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
     rubric: str
     dataset: str
     columns: dict[str, str] = {}
+    unused: tuple[str, ...] = ()
     target: TargetSpec | None = None
     judge: JudgeSpec | None = None
     repeats: int | None = None
@@ -273,6 +276,7 @@ SUITE_KEYS: Final = (
     "rubric",
     "dataset",
     "columns",
+    "unused",
     "target",
     "judge",
     "repeats",
@@ -335,6 +339,7 @@ def _read(data: bytes, findings: Findings) -> Suite | None:
         rubric=fields.parsed("rubric", "bad-path", parse_path) or "",
         dataset=fields.parsed("dataset", "bad-path", parse_dataset) or "",
         columns=_read_columns(fields),
+        unused=tuple(_read_unused(fields)),
         target=read_target(fields),
         judge=_read_judge(fields),
         repeats=fields.whole("repeats", 1, _MOST_REPEATS),
@@ -368,6 +373,15 @@ def _parse_name(text: str) -> str:
         )
         raise Unreadable(f"`{text}` can't be a suite's name", hint)
     return text
+
+
+def _read_unused(fields: Fields) -> Iterator[str]:
+    for node in fields.items("unused", "a list such as `[context]`"):
+        if isinstance(node, Scalar) and node.text == "context":
+            yield node.text
+        else:
+            problem = f"a prompt can't leave out {kind_of(node)}"
+            fields.findings.add(node.place, "unknown-choice", problem, "write `[context]`")
 
 
 def _read_columns(fields: Fields) -> dict[str, str]:

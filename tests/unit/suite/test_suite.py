@@ -79,8 +79,8 @@ def test_what_is_left_out_has_a_default() -> None:
 def test_every_key_of_a_suite_is_read() -> None:
     text = (
         "suite: A.b_c-1\ndescription: |\n  Two\n  lines.\nrubric: my/rubric.md\n"
-        "dataset: langfuse:questions\ncolumns: {task: Q 1}\ntarget: {model: a/b}\n"
-        "judge: {models: [a/b, c/d], batch: true}\nrepeats: 1000\n"
+        "dataset: langfuse:questions\ncolumns: {task: Q 1}\nunused: [context]\n"
+        "target: {model: a/b}\njudge: {models: [a/b, c/d], batch: true}\nrepeats: 1000\n"
         "variance_sensitive: true\nlimit: 5\nconcurrency: 10000\ncache: true\n"
     )
     suite = read(text)
@@ -90,6 +90,7 @@ def test_every_key_of_a_suite_is_read() -> None:
         rubric="my/rubric.md",
         dataset="langfuse:questions",
         columns={"task": "Q 1"},
+        unused=("context",),
         target=TargetSpec(model=A_B),
         judge=JudgeSpec(models=(A_B, ModelSpec(model="c/d")), votes=None, batch=True),
         repeats=1000,

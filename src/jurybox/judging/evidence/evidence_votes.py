@@ -139,7 +139,7 @@ def compare(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Uns
     """Compare two responses by evidence."""
     a = sample.response.text
     b = "" if sample.response_b is None else sample.response_b.text
-    criteria = judging.rubric.criteria
+    criteria = judging.asked.criteria
     straight, swapped = _comparison(sample, a, b, seat.vote), _comparison(sample, b, a, seat.vote)
     gathered = yield from gather(criteria, sample, (a, b), seat, (straight, swapped))
     if isinstance(gathered, Unscored):
@@ -177,7 +177,7 @@ def _alone(
     seat: Seat,
 ) -> Preference:
     """Return what follows from each side's own evidence."""
-    criteria = judging.rubric.criteria
+    criteria = judging.asked.criteria
     a, b = evidence
     leads = {each.id: a[each.id].strength - b[each.id].strength for each in criteria}
     reasoning = {each.id: _both(a[each.id], b[each.id], compared) for each in criteria}
@@ -220,7 +220,7 @@ def examine(
     judging: Judging, sample: Sample, response: str, seat: Seat
 ) -> Flow[Answer[Scores] | Unscored]:
     """Score one response by what a small model finds in it."""
-    criteria = judging.rubric.criteria
+    criteria = judging.asked.criteria
     gathered = yield from gather(criteria, sample, (response,), seat)
     if isinstance(gathered, Unscored):
         return gathered

@@ -21,6 +21,7 @@ from jurybox.documents.plain_yaml import Node, Pairs, Scalar, read_yaml
 from jurybox.errors import Unreadable
 from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.rubric_model import (
+    CriterionSource,
     EvidenceKind,
     Generation,
     OnUnstable,
@@ -40,6 +41,7 @@ KEYS: Final = (
     "scales",
     "weights",
     "evidence",
+    "sources",
     "overall_name",
     "votes",
     "stop_when_decided",
@@ -64,17 +66,18 @@ KEYS: Final = (
 )
 """Every key of the front matter, in canonical order."""
 
+SOURCES: Final[tuple[CriterionSource, ...]] = get_args(CriterionSource)
 REVIEW_REASONS: Final[tuple[ReviewReason, ...]] = get_args(ReviewReason)
 EVIDENCE: Final[tuple[EvidenceKind, ...]] = get_args(EvidenceKind)
 """What a judge that answers narrow questions may hold a response against."""
 
-_KINDS: Final[dict[str, EvidenceKind]] = {kind: kind for kind in EVIDENCE}
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,2}")
 _MAX_ID = 64
 _MAX_WEIGHT = 1000
 
 S = TypeVar("S", bound=msgspec.Struct)
+K = TypeVar("K", bound=str)
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +88,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     scale: Scale | None
     scales: dict[str, Scale]
     weights: dict[str, float]
-    evidence: dict[str, EvidenceKind]
+    evidence: dict[str, tuple[EvidenceKind, Place]]
+    sources: dict[str, tuple[CriterionSource, Place]]
     overall_name: str
     overall_given: bool
     overall_place: Place
@@ -130,7 +134,8 @@ def read_head(fields: Fields, criteria: Sequence[str]) -> Head:
         scale=scale,
         scales=scales,
         weights=_read_weights(fields, criteria),
-        evidence=_read_evidence(fields, criteria),
+        evidence=_read_kinds(fields, "evidence", EVIDENCE, criteria),
+        sources=_read_kinds(fields, "sources", SOURCES, criteria),
         overall_name=_read_overall_name(fields, criteria),
         overall_given="overall_name" in fields,
         overall_place=fields.value_place("overall_name"),
@@ -305,19 +310,22 @@ def _read_require_review(fields: Fields) -> tuple[ReviewReason, ...]:
     return tuple(reason for reason in REVIEW_REASONS if reason in named)
 
 
-def _read_evidence(fields: Fields, criteria: Sequence[str]) -> dict[str, EvidenceKind]:
-    kinds: dict[str, EvidenceKind] = {}
-    for key, value in fields.pairs("evidence", "a mapping such as `{correctness: reference}`"):
+def _read_kinds(
+    fields: Fields, name: str, kinds: Sequence[K], criteria: Sequence[str]
+) -> dict[str, tuple[K, Place]]:
+    """Read one of a few words for each criterion, with its place."""
+    found: dict[str, tuple[K, Place]] = {}
+    for key, value in fields.pairs(name, f"a mapping such as `{{correctness: {kinds[1]}}}`"):
         known = known_criterion(key, criteria, fields.findings)
-        text = value.text if isinstance(value, Scalar) else None
-        kind = _KINDS.get(text or "")
+        text = value.text if isinstance(value, Scalar) else ""
+        kind = next((each for each in kinds if each == text), None)
         if kind is None:
-            problem = f"the evidence for `{key.text}` can't be {kind_of(value)}"
-            hint = nearest(text or "", EVIDENCE, f"use one of {listed(EVIDENCE)}")
+            problem = f"`{name}` of `{key.text}` can't be {kind_of(value)}"
+            hint = nearest(text, kinds, f"use one of {listed(kinds)}")
             fields.findings.add(value.place, "unknown-choice", problem, hint)
         elif known:
-            kinds[key.text] = kind
-    return kinds
+            found[key.text] = (kind, value.place)
+    return found
 
 
 def _with_defaults(defaults: S, given: Mapping[str, object]) -> S:

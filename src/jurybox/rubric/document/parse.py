@@ -16,6 +16,7 @@ from jurybox.errors import RubricError
 from jurybox.rubric.document.blocks import Block, Body, Fence, MarkdownSource, read_source
 from jurybox.rubric.document.criteria import CriterionText, Levels, read_criterion, read_levels
 from jurybox.rubric.document.front_matter import (
+    SOURCES,
     Head,
     front_fields,
     open_front_matter,
@@ -245,10 +246,12 @@ def _assemble(
     check_names(texts, head, thresholds, findings)
     building = _Building(body, head, lexicons, overlay, findings)
     criteria = tuple(building.criterion(text) for text in texts)
+    base = None if overlay is None else overlay.base
+    template = template or (None if base is None else base.template)
+    building.check_sources(criteria, texts, template)
     if head.scale is None:
         return None
     sections = read_sections(body, outline.parts)
-    base = None if overlay is None else overlay.base
     return Rubric(
         id=head.id,
         version=head.version,
@@ -270,7 +273,7 @@ def _assemble(
         decisions=thresholds.decisions,
         sample_decisions=thresholds.sample_decisions,
         lexicons=lexicons,
-        template=template or (None if base is None else base.template),
+        template=template,
         sections=sections if overlay is None else overlay.sections(sections),
         sha256=source.sha256,
     )
@@ -328,13 +331,35 @@ class _Building:
             scale=scale or Scale(low=0, high=1),
             definition=text.definition,
             weight=self._head.weights.get(text.id, 1.0),
-            evidence=self._head.evidence.get(text.id, "levels"),
+            evidence=self._head.evidence.get(text.id, ("levels", text.place))[0],
             levels=levels.rows,
             level_columns=levels.columns,
             level_decimals=levels.decimals,
             indicators=text.indicators,
             rules=self._rules(text, scale),
         )
+
+    def check_sources(
+        self,
+        criteria: Sequence[Criterion],
+        texts: Sequence[CriterionText],
+        template: Template | None,
+    ) -> None:
+        """Note where the document contradicts itself about what scores a criterion (D4)."""
+        for each in criteria:
+            stated, place = self._head.sources.get(each.id, (each.source, None))
+            if place is not None and stated != each.source:
+                block = "has a `yaml rules` block" if each.rules else "has no `yaml rules` block"
+                problem = f"`{each.id}` is said to be scored by `{stated}`, but {block}"
+                hint = f"say `{each.id}: {each.source}`, or {'remove' if each.rules else 'add'} it"
+                self._findings.add(place, "ambiguous-source", problem, hint)
+        if len({each.source for each in criteria if each.weight}) < len(SOURCES):
+            return
+        for each, text in zip(criteria, texts, strict=True):
+            if each.rules is not None and template and f'"{each.id}"' in template.text:
+                problem = f"the judge prompt asks for `{each.id}`, which its rules score"
+                hint = "leave it out of the prompt, or remove its `yaml rules` block"
+                self._findings.add(text.place, "ambiguous-source", problem, hint)
 
     def _levels(self, text: CriterionText, scale: Scale | None) -> Levels:
         if text.table is not None:

@@ -308,6 +308,7 @@ def _criterion_data(criterion: Criterion) -> dict[str, Any]:
         "scale": list(criterion.scale.ends),
         "continuous": criterion.scale.continuous,
         "weight": criterion.weight,
+        "source": criterion.source,
         "levels": msgspec.to_builtins(criterion.levels),
         "level_columns": list(criterion.level_columns),
         "level_decimals": criterion.level_decimals,

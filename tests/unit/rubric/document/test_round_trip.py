@@ -14,6 +14,7 @@ from jurybox.rubric.document.front_matter import EVIDENCE
 from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
+    LOWEST_SCENARIO,
     MEASURES,
     RATES,
     SAMPLE_SCORE,
@@ -535,7 +536,8 @@ def ends_in_a_sample(
 def ends_in_a_run(scales_: dict[str, Scale], overall: str, *, components: bool) -> dict[str, Ends]:
     known = run_metrics(scales_, overall=overall, components=components)
     ends: dict[str, Ends] = dict.fromkeys(known, (None, None)) | {SAMPLES: (0, None)}
-    ends |= {name: (0, 1) for name in (*RATES, f"{overall}_mean", AGGREGATE_SCORE) if name in ends}
+    shares = (*RATES, f"{overall}_mean", AGGREGATE_SCORE, LOWEST_SCENARIO)
+    ends |= {name: (0, 1) for name in shares if name in ends}
     return ends | {f"{name}_mean": (scale.low, scale.high) for name, scale in scales_.items()}
 
 
