@@ -22,9 +22,10 @@ from ready import Ready, ready
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES = 300
 RUNS, KILLS = 3, 17
+CONCURRENCY = 6
 WHOLE_REQUESTS = (
-    "select replace(text, char(10), material) from exchanges"
-    " join frames on frames.run_id = exchanges.run_id and frames.sha256 = frame"
+    "select coalesce(replace(text, char(10), material), material) from exchanges"
+    " left join frames on frames.run_id = exchanges.run_id and frames.sha256 = frame"
 )
 
 
@@ -37,7 +38,7 @@ def write_suite(place: Path) -> Path:
     suite = place / "suite.yaml"
     suite.write_text(
         "suite: killed\nrubric: general\ndataset: rows.jsonl\n"
-        "judge: {models: [openai/judge-2025-01-01], votes: 3}\nconcurrency: 6\n"
+        f"judge: {{models: [openai/judge-2025-01-01], votes: 3}}\nconcurrency: {CONCURRENCY}\n"
     )
     return suite
 
@@ -121,6 +122,9 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(
             kept = Kept(path)
             after = asked_so_far(server)
             assert all(after[question] == before[question] for question in paid)
+            asked = {each for each, count in after.items() if count > before.get(each, 0)}
+            # What isn't stored and has to be asked again was in flight.
+            assert len(asked - kept.paid()) <= CONCURRENCY
         before, paid = asked_so_far(server), kept.paid()
         goes_on = ("run", str(suite)) if kept.run_id is None else ("resume", kept.run_id)
         done = finish(here, *goes_on, *store, url=server.url)
@@ -148,3 +152,8 @@ def kill_at_some_moment(here: Ready, server: JudgeServer, moments: random.Random
             time.sleep(0.001)
         time.sleep(moments.uniform(0, 0.08))
     here.kill()
+    # What was sent before still arrives, and belongs to the run that was killed.
+    seen = -1
+    while seen != server.requests:
+        seen = server.requests
+        time.sleep(0.05)

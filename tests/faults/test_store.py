@@ -354,6 +354,26 @@ def test_a_folder_that_may_only_be_read(shared: Path) -> None:
             open_store(str(shared / "folder" / "new.db"))
 
 
+@pytest.mark.parametrize(("folder", "file"), [(0o555, 0o644), (0o755, 0o444), (0o555, 0o444)])
+def test_what_may_only_be_read_can_be_looked_at(shared: Path, folder: int, file: int) -> None:
+    (shared / "store.db").chmod(file)
+    shared.chmod(folder)
+    with nobody():
+        store = open_store(str(shared / "store.db"), create=False)
+        assert len(list(store.numbers("run-1"))) == 60
+        with pytest.raises(IncompleteError, match=r"it can't be written \(attempt to write a rea"):
+            store.append([sample_row(1000)], [])
+        store.close()
+    assert [each.name for each in shared.iterdir()] == ["store.db"]
+
+
+def test_a_log_that_was_left_behind_is_never_overlooked(shared: Path) -> None:
+    (shared / "store.db-wal").write_bytes(b"what was written last")
+    shared.chmod(0o555)
+    with nobody(), pytest.raises(IncompleteError):
+        open_store(str(shared / "store.db"), create=False)
+
+
 def test_a_claim_needs_a_folder_that_can_be_written(shared: Path) -> None:
     store = open_store(str(shared / "store.db"))
     shared.chmod(0o555)

@@ -108,6 +108,7 @@ async def open_session(
             endpoint=lambda role, name: models.of(role, name).endpoint,
             window=_window(plan),
             outages=callers.outages,
+            unwritten=callers.unwritten,
             lookup=_finder(store) if plan.cache else None,
             allow_version_drift=allow_version_drift,
         )

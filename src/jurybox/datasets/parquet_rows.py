@@ -14,8 +14,13 @@ from jurybox.errors import InputError
 Arrow = Any  # The library comes without types, and only with an extra.
 Convert = Callable[[Arrow], list[Any]]
 
-# Small, because a single row may hold a whole book.
-_BATCH: Final = 512
+# Rows at once: few, because a single row may hold a whole book, and fewer still where all of them
+# may repeat one that takes up most of a group of rows.
+_FEWEST_ROWS, _MOST_ROWS = 16, 512
+_MEMORY: Final = 32_000_000
+# Text is packed to a tenth of its size; a file that unpacks to far more is made to fill memory.
+_HARMLESS: Final = 1_000_000
+_MOST_PACKED: Final = 1000
 _BUFFER: Final = 1 << 18
 _PANDAS_INDEX: Final = "__index_level_"
 _COUNTS: Final = fields_with("count")
@@ -77,11 +82,14 @@ class _ParquetFile:
             self._source.file, buffer_size=_BUFFER, pre_buffer=False, memory_map=False
         )
         schema = file.schema_arrow
+        rows = self._rows_at_once(file.metadata)
+        if not rows:
+            return
         columns = self._columns(schema)
         # None is all of them; a list would take a dot in a name for a path.
         wanted = None if len(columns) == len(schema) else list(columns)
         texts = [name for name in columns if self._holds_json(name, schema.field(name).type)]
-        for batch in file.iter_batches(batch_size=_BATCH, columns=wanted, use_threads=False):
+        for batch in file.iter_batches(batch_size=rows, columns=wanted, use_threads=False):
             values = [
                 self._values(batch.column(name), convert) for name, convert in columns.items()
             ]
@@ -91,6 +99,20 @@ class _ParquetFile:
                 for name in texts:
                     record[name] = self._decoded(name, record[name])
                 yield self._row, record
+
+    def _rows_at_once(self, metadata: Arrow) -> int:
+        """Return how many rows to read at once; 0, with a finding, for a file that fills memory."""
+        largest = 1
+        for group in range(metadata.num_row_groups):
+            for index in range(metadata.num_columns):
+                chunk = metadata.row_group(group).column(index)
+                packed, size = chunk.total_compressed_size, chunk.total_uncompressed_size
+                largest = max(largest, size)
+                if size > max(_HARMLESS, _MOST_PACKED * packed):
+                    what = f"{packed:,} bytes of it unpack to {size:,}"
+                    self._note("parquet", what, "write the file without compression")
+                    return 0
+        return min(max(_MEMORY // largest, _FEWEST_ROWS), _MOST_ROWS)
 
     def _columns(self, schema: Arrow) -> dict[str, Convert]:
         """Choose how to read each column; what can't be kept is left out, or refused."""

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import msgspec
 
 from jurybox.engine.driver import Call
-from jurybox.engine.limiter import EndpointLimiter, Limits, MinuteQuota
+from jurybox.engine.limiter import EndpointLimiter, Limits, MinuteQuota, UnwrittenReplies
 from jurybox.engine.ports import Clock, Model, ModelError
 from jurybox.judging.flow import Failure, FailureKind, ModelReply, ModelRequest, Outcome
 from jurybox.suite.model_spec import ModelSpec
@@ -212,6 +212,7 @@ class Callers:
         draw: Callable[[], float] = random.random,
         on_failure: Callable[[], None] = lambda: None,
     ) -> None:
+        self.unwritten = UnwrittenReplies()
         self._limits = limits or Limits()
         self._clock = clock or SystemClock()
         self._draw = draw
@@ -227,7 +228,9 @@ class Callers:
         """
         name = model.endpoint
         if name not in self._endpoints:
-            self._endpoints[name] = EndpointLimiter(name, self._limits, self._clock, self._draw)
+            self._endpoints[name] = EndpointLimiter(
+                name, self._limits, self._clock, self._draw, self.unwritten
+            )
         endpoint = self._endpoints[name]
         spec = spec or ModelSpec(model="")
         caller = Caller(model, endpoint, spec, retry_timeouts=retry_timeouts)

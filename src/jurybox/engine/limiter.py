@@ -209,14 +209,40 @@ class ResizableSemaphore:
             raise
 
     def release(self) -> None:
-        """Release a slot, and wake as many tasks as there is room for now."""
+        """Release a slot; a reply that came through it counts as unwritten before it is taken."""
         self.in_use -= 1
+        asyncio.get_running_loop().call_soon(self.wake)
+
+    def wake(self) -> None:
+        """Wake as many tasks as there is room for now."""
         while (queue := self._first or self._queue) and self.in_use < self._size():
             turn = queue.popleft()
             # A task that was cancelled a moment ago is still in the queue.
             if not turn.done():
                 self.in_use += 1
                 turn.set_result(None)
+
+
+# So many unwritten replies, as a share of the calls at once, make the store hurry.
+_HURRY: Final = 4
+
+
+class UnwrittenReplies:
+    """Replies that have arrived and aren't stored yet: until then each takes up a slot.
+
+    So a run that is killed repeats at most as many calls as were allowed at once.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.hurry: Callable[[], object] = lambda: None
+        self.on_stored: list[Callable[[], None]] = []
+
+    def stored(self, count: int) -> None:
+        """Free the slots of replies that are stored."""
+        self.count -= count
+        for wake in self.on_stored:
+            wake()
 
 
 class MinuteQuota:
@@ -250,16 +276,31 @@ class EndpointLimiter:
 
     """
 
-    def __init__(self, name: str, limits: Limits, clock: Clock, draw: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        name: str,
+        limits: Limits,
+        clock: Clock,
+        draw: Callable[[], float],
+        unwritten: UnwrittenReplies,
+    ) -> None:
         self.name = name
         self.limits = limits
         self.clock = clock
         self.concurrency = Concurrency(limits)
-        self.slots = ResizableSemaphore(lambda: self.concurrency.limit)
+        self.slots = ResizableSemaphore(self._room)
+        self._unwritten = unwritten
+        unwritten.on_stored.append(self.slots.wake)
         self.down: Failure | None = None
         self._draw = draw
         self._last_success = -math.inf
         self._outage: tuple[float, ModelError] | None = None
+
+    def _room(self) -> int:
+        limit, unwritten = self.concurrency.limit, self._unwritten.count
+        if unwritten * _HURRY >= limit:
+            self._unwritten.hurry()
+        return limit - unwritten
 
     @property
     def answered(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Final, Protocol, cast
 import msgspec
 
 from jurybox.engine.driver import drive
+from jurybox.engine.limiter import UnwrittenReplies
 from jurybox.engine.ports import Store
 from jurybox.engine.records import ENCODER, ExchangeRow, SampleRow, hashed_sample, notes_of
 from jurybox.engine.transcript import HaltedError, ModelSession, Transcript, Work
@@ -88,8 +89,10 @@ class Writer:
     An error of the store is raised to every later caller, so that the run ends.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, unwritten: UnwrittenReplies | None = None) -> None:
         self._store = store
+        self._unwritten = unwritten or UnwrittenReplies()
+        self._replies = 0
         self._samples: list[SampleRow] = []
         self._exchanges: list[ExchangeRow] = []
         self._wake = asyncio.Event()
@@ -98,6 +101,7 @@ class Writer:
         self._drained.set()
         self._closing = False
         self._error: BaseException | None = None
+        self._unwritten.hurry = self._urgent.set
         self._task = asyncio.create_task(self._write())
 
     def add(self, sample: SampleRow | None, exchanges: Sequence[ExchangeRow] = ()) -> None:
@@ -114,7 +118,10 @@ class Writer:
 
     def add_reply(self, row: ExchangeRow) -> None:
         """Queue a reply to a sample that isn't finished yet: it is paid for."""
-        self.add(None, (row,))
+        if self._error is None:
+            self._replies += 1
+            self._unwritten.count += 1
+            self.add(None, (row,))
 
     @property
     def failed(self) -> bool:
@@ -161,14 +168,17 @@ class Writer:
             self._error = error
         finally:
             self._drained.set()
+            self._unwritten.stored(self._unwritten.count)
 
     async def _flush(self) -> None:
         samples, self._samples = self._samples, []
         exchanges, self._exchanges = self._exchanges, []
+        replies, self._replies = self._replies, 0
         if not self._closing:
             self._urgent.clear()
         if samples or exchanges:
             await asyncio.to_thread(self._store.append, samples, exchanges)
+        self._unwritten.stored(replies)
         self._drained.set()
 
 
@@ -208,7 +218,7 @@ class Runner:
             IncompleteError: the store has failed; what it took is kept.
 
         """
-        writer = Writer(self._store)
+        writer = Writer(self._store, self._session.unwritten)
         remaining = iter(work)
         # Each worker takes the next sample when its last one is done.
         workers = [

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from jurybox.engine.caller import SampleState
+from jurybox.engine.limiter import UnwrittenReplies
 from jurybox.engine.records import (
     ENCODER,
     ExchangeHashes,
@@ -45,6 +46,7 @@ class ModelSession(msgspec.Struct, frozen=True, kw_only=True):
             uses no cache.
         window: how many samples may be in flight at once.
         outages: returns the endpoints that don't answer now, each with its error.
+        unwritten: counts the replies that aren't stored yet; None where nothing waits for them.
         allow_version_drift: whether another version of a model than the plan names may answer.
 
     """
@@ -54,6 +56,7 @@ class ModelSession(msgspec.Struct, frozen=True, kw_only=True):
     lookup: Callable[[str, str], Awaitable[ModelReply | None]] | None = None
     window: int = 1
     outages: Callable[[], Sequence[str]] = tuple
+    unwritten: UnwrittenReplies | None = None
     allow_version_drift: bool = False
 
 

@@ -137,6 +137,11 @@ class SqliteDatabase:
         self._file = _absolute(path)
         _require_file(self._file, self.name, create=create)
         self._mode = "rwc" if create else "rw"
+        if not create and not _is_writable(self._file):
+            # Without a log beside it the file is all there is, and nobody changes it here.
+            log = self._file.with_name(f"{self._file.name}-wal")
+            whole = not log.exists() or not log.stat().st_size
+            self._mode = "ro&immutable=1" if whole else "ro"
         self._idle = deque[SqliteSession]()
         self._closed = False
 
@@ -192,6 +197,8 @@ class SqliteDatabase:
 
     def prepare(self) -> None:
         """Have a write-ahead log; the file remembers that."""
+        if self._mode.startswith("ro"):
+            return
         self._mode = "rw"  # a file that vanishes later isn't made anew without a word
         deadline = time.monotonic() + self.patience
         with telling(self), self.lend() as session:
@@ -271,6 +278,12 @@ def _require_file(file: Path, name: str, *, create: bool) -> None:
         ) from None
     if not there:
         raise InputError(f"no store at {name}", "run a suite first, or name one with --store")
+
+
+def _is_writable(file: Path) -> bool:
+    """Tell whether SQLite can write the file, and its log beside it."""
+    places = (file, file.parent)
+    return all(os.access(place, os.W_OK, effective_ids=True) for place in places)
 
 
 def _lock(file: Path) -> int | None:

@@ -4,6 +4,8 @@ import builtins
 import datetime as dt
 import decimal
 import hashlib
+import random
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -258,3 +260,30 @@ def test_other_kinds_do_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(builtins, "__import__", guarded)
     assert read(jsonl({"task": "x"})) == [Row(id="1", task="x")]
+
+
+def repeated(text: str, count: int, compression: str) -> bytes:
+    """Return a file whose rows all have the same text, which is stored once."""
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array([text]))
+    columns = {"id": pa.array(list(map(str, range(count)))), "task": column, "response": column}
+    return write(columns, compression=compression, use_dictionary=["task", "response"])
+
+
+def test_a_file_that_unpacks_to_far_more_than_it_has_is_refused() -> None:
+    data = repeated("x" * 3_000_000, 512, "zstd")
+    assert len(data) < 2000
+    (finding,) = refusal(data, PARQUET.name).findings
+    assert "bytes of it unpack to 3,000,0" in finding.problem
+
+
+def test_few_long_rows_are_read_at_once() -> None:
+    chance = random.Random(1)  # noqa: S311 - nothing secret
+    text = "".join(chance.choices("abcdefgh ", k=3000)) * 1000
+    tracemalloc.start()
+    rows = dataset(repeated(text, 512, "gzip"), PARQUET.name).rows(needs_response=True)
+    _, first = next(rows)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert first.task == text
+    # In batches of 512 rows, it would be 3 GB.
+    assert peak < 200_000_000
