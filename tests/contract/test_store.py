@@ -14,8 +14,9 @@ import msgspec
 import pytest
 
 from jurybox.engine.ports import Store
-from jurybox.engine.records import ExchangeRow, SampleRow
+from jurybox.engine.records import ExchangeRow, SampleRow, outcome_text
 from jurybox.errors import IncompleteError, InputError
+from jurybox.judging.flow import Failure
 from jurybox.storage import open_store
 from jurybox.storage.database import reading, writing
 from stores import (
@@ -285,6 +286,27 @@ def test_unfinished_are_the_exchanges_without_their_sample(store: Store, run: st
     assert list(store.unfinished(run)) == exchanges
     store.append([sample_row(number) for number in range(0, MANY, 2)], [])
     assert list(store.unfinished(run)) == [row for row in exchanges if row.number % 2]
+
+
+def test_samples_that_lost_a_request_are_removed_and_their_exchanges_stay(
+    store: Store, run: str
+) -> None:
+    lost = outcome_text(Failure(kind="timeout", message="late", transient=True))
+    refused = outcome_text(Failure(kind="refused", message='"transient":true'))
+    exchanges = [
+        exchange_row(0),
+        exchange_row(1, key="", outcome=lost),
+        exchange_row(1, 1),
+        exchange_row(2, key="", outcome=refused),
+    ]
+    store.append([sample_row(number) for number in range(3)], exchanges)
+    assert store.transient_failures(run) == [1]
+    reopened = run_row(run, status="stopped")
+    store.reopen(reopened, [1])
+    assert store.run(run) == reopened
+    assert list(store.numbers(run)) == [0, 2]
+    assert [facets.number for facets in store.facets(run)] == [0, 2]
+    assert list(store.unfinished(run)) == exchanges[1:3]
 
 
 def test_the_newest_exchange_with_a_key_is_found(store: Store) -> None:
