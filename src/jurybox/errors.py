@@ -5,6 +5,7 @@
     JuryboxError
     ├── InputError             what was given can't be used        (exit code 2)
     │   ├── Unreadable         one small text: a scale, a comparison, a formula
+    │   ├── SeveralErrors      of the rubric, the models and the dataset of one run
     │   └── DocumentError      a whole document, with all its findings
     │       ├── RubricError
     │       ├── SuiteError     in `jurybox.suite`
@@ -64,6 +65,19 @@ class DocumentError(InputError):
     def __str__(self) -> str:
         """Return a line for each finding."""
         return "\n".join(f"{self.where}:{finding}" for finding in self.findings)
+
+
+class SeveralErrors(InputError):  # noqa: N818 - it is several of them
+    """Several things can't be used, each with its own error."""
+
+    def __init__(self, errors: Sequence[InputError]) -> None:
+        """Gather the errors of a run's parts."""
+        super().__init__("several things can't be used", "fix each of them")
+        self.errors = tuple(errors)
+
+    def __str__(self) -> str:
+        """Return the lines of each."""
+        return "\n".join(str(error) for error in self.errors)
 
 
 class RubricError(DocumentError):

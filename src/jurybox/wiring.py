@@ -4,6 +4,8 @@ Functions import what they build, so that a command loads only the parts that it
 """
 
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -39,9 +41,26 @@ if TYPE_CHECKING:
 _FOLDER = Path("rubrics")
 
 
+_ENV_FILE = Path(".env")
+_ENV_LINE = re.compile(
+    r"""\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(?:'([^']*)'|"([^"]*)"|(.*?))\s*(?:\s\#.*)?"""
+)
+
+
+def environment() -> Mapping[str, str]:
+    """Return the environment; what it lacks is read from `.env` in the current folder."""
+    try:
+        lines = _ENV_FILE.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return os.environ
+    read = [found for line in lines if (found := _ENV_LINE.fullmatch(line))]
+    own = {found[1]: found[2] or found[3] or found[4] or "" for found in read}
+    return {**own, **os.environ}
+
+
 def read_settings() -> Settings:
     """Return the settings that the environment gives."""
-    return Settings.from_environment(os.environ)
+    return Settings.from_environment(environment())
 
 
 def rubric_files() -> "RubricFiles":
@@ -112,7 +131,7 @@ def local_file(name: str, folder: str, settings: Settings | None = None) -> "Mod
     """
     from jurybox.models.local.files import locate, models_folder
 
-    models = models_folder((settings or read_settings()).models, os.environ)
+    models = models_folder((settings or read_settings()).models, environment())
     return locate(name, models, Path(folder))
 
 
@@ -144,7 +163,7 @@ class ModelBuilder:
             if spec.base_url is not None or spec.api_key_env is not None:
                 problem = f"`{name.provider}` models have no endpoint"
                 raise InputError(problem, "leave out `base_url` and `api_key_env`", spec.model)
-            models = files.models_folder(self._settings.models, os.environ)
+            models = files.models_folder(self._settings.models, environment())
             return provider.build(name.name, self._folder, models)
         shared = (name.provider, spec.base_url, spec.api_key_env, spec.timeout)
         if shared not in self._clients:
@@ -152,7 +171,8 @@ class ModelBuilder:
         return provider.model(name.name, self._clients[shared])
 
     def _client(self, provider: HttpProvider, spec: "ModelSpec") -> "HttpClient":
-        usual = os.environ.get(provider.base_url) or provider.address
+        variables = environment()
+        usual = variables.get(provider.base_url) or provider.address
         if provider.base_url_option:
             usual = self._base_url or usual
         address = spec.base_url or usual
@@ -161,7 +181,7 @@ class ModelBuilder:
         # A provider's own key goes to no other host than it was set for.
         if variable is None and (official or _host(address) == _host(usual)):
             variable = provider.api_key
-        key = None if variable is None else os.environ.get(variable) or None
+        key = None if variable is None else variables.get(variable) or None
         if key is None and (official or spec.api_key_env is not None):
             hint = "set it to your key, or name another endpoint as `base_url`"
             raise InputError(f"{variable} is not set", hint, spec.model)
@@ -199,7 +219,7 @@ def http_options(settings: Settings, timeout: float | None = None) -> "HttpOptio
         # Both may be in one file.
         key=_read(CLIENT_KEY, settings.client_key or settings.client_cert),
     )
-    options = HttpOptions(proxies=Proxies.from_environment(os.environ), tls=tls)
+    options = HttpOptions(proxies=Proxies.from_environment(environment()), tls=tls)
     if settings.timeout is not None:
         seconds = _seconds(settings.timeout, TIMEOUT)
         options = msgspec.structs.replace(options, read=seconds, total=seconds)
@@ -253,7 +273,7 @@ def _seconds(text: str, variable: str) -> float:
 
 def models_folder() -> Path:
     """Return the folder of models that all projects of this user share."""
-    return files.models_folder(read_settings().models, os.environ)
+    return files.models_folder(read_settings().models, environment())
 
 
 DEFAULT_STORE = ".jurybox/jurybox.db"

@@ -331,7 +331,7 @@ class _Calibrator:
             allow_unpinned=options.allow_unpinned,
         )
         document = DocumentPlan(origin=self._document.origin, text=text)
-        return prepare_chosen(chosen, run_options, document)
+        return prepare_chosen(chosen, run_options, lambda: (document, ()))
 
     def _cases(self, run_id: str, rubric: Rubric) -> Iterator[GoldCase]:
         for sample in self._store.samples(run_id):

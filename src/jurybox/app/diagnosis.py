@@ -23,7 +23,13 @@ from jurybox.settings import (
     TOKEN,
     VARIABLES,
 )
-from jurybox.wiring import DEFAULT_STORE, open_run_store, read_settings, rubric_files
+from jurybox.wiring import (
+    DEFAULT_STORE,
+    environment,
+    open_run_store,
+    read_settings,
+    rubric_files,
+)
 
 # Each extra is recognized by a package that it installs.
 _EXTRAS: Final = {
@@ -140,7 +146,7 @@ def _store() -> DoctorCheck:
 
 def _keys() -> Iterable[DoctorCheck]:
     for name in API_KEYS:
-        is_set = bool(os.environ.get(name))
+        is_set = bool(environment().get(name))
         yield DoctorCheck(
             about="keys",
             name=name,
@@ -154,7 +160,7 @@ def _settings(broken: set[str | None]) -> Iterable[DoctorCheck]:
     problems = {RUBRICS: _error(rubric_files), PRICES: _error(_check_prices)}
     secret = {*API_KEYS, TOKEN}
     known = (*VARIABLES, *PROVIDER_VARIABLES)
-    names = [name for name in known if os.environ.get(name) and name not in secret]
+    names = [name for name in known if environment().get(name) and name not in secret]
     if not names:
         yield DoctorCheck(
             about="settings", name="none is set", state="absent", value="all are at their defaults"
@@ -164,7 +170,8 @@ def _settings(broken: set[str | None]) -> Iterable[DoctorCheck]:
         if problem is not None:
             yield _broken("settings", name, problem, name)
         elif name not in broken:
-            shown = f"{_without_password(os.environ[name])} (from the environment)"
+            origin = "the environment" if name in os.environ else "`.env`"
+            shown = f"{_without_password(environment()[name])} (from {origin})"
             yield DoctorCheck(about="settings", name=name, state="fine", value=shown, setting=name)
 
 

@@ -1,9 +1,9 @@
 """Prepare a run: read the suite, open the dataset and build the plan."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -19,14 +19,14 @@ from jurybox.engine.plan import (
     read_prompt,
     shown_parts,
 )
-from jurybox.errors import InputError, RubricError
+from jurybox.errors import InputError, RubricError, SeveralErrors
 from jurybox.judging.protocol import equal_votes, raised_votes
 from jurybox.models.names import ModelName
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric_files import read_path, shown
 from jurybox.sample import Response, Row
-from jurybox.suite import JudgeSpec, Suite, TargetSpec, parse_suite
+from jurybox.suite import JudgeSpec, Suite, TargetSpec, is_inline, parse_suite
 from jurybox.suite.model_spec import ModelSpec, chosen_models
 from jurybox.text_format import listed, nearest
 from jurybox.wiring import (
@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     from jurybox.scoring.evaluate_sample import Procedure
 
 
+T = TypeVar("T")
+
 _SUITE_FILE: Final = "suite.yaml"
+_DATASETS: Final = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,20 +97,39 @@ def prepare(name: str | Path, options: RunOptions) -> Prepared:
 
     """
     chosen = choose_suite(name, options)
-    if options.rubric is None:
-        rubric, warnings = read_rubric(chosen.suite.rubric, chosen.folder)
-    else:
-        rubric, warnings = read_rubric(options.rubric)
-    return prepare_chosen(chosen, options, rubric, warnings)
+    own = options.rubric
+    rubric = chosen.suite.rubric if own is None else own
+    folder = chosen.folder if own is None else None
+    return prepare_chosen(chosen, options, lambda: read_rubric(rubric, folder))
+
+
+class _Attempts:
+    """Goes on after an error, so that all parts of a run are checked at once."""
+
+    def __init__(self) -> None:
+        self.errors: list[InputError] = []
+
+    def __call__(self, work: Callable[[], T]) -> T | None:
+        try:
+            return work()
+        except InputError as error:
+            self.errors.append(error)
+            return None
+
+    def failed(self) -> InputError:
+        """Return the one error, or all of them."""
+        return self.errors[0] if len(self.errors) == 1 else SeveralErrors(self.errors)
 
 
 def prepare_chosen(
-    chosen: ChosenSuite, options: RunOptions, rubric: DocumentPlan, warnings: tuple[str, ...] = ()
+    chosen: ChosenSuite,
+    options: RunOptions,
+    read: Callable[[], tuple[DocumentPlan, tuple[str, ...]]],
 ) -> Prepared:
-    """Read everything that a suite needs apart from its rubric.
+    """Read everything that a suite needs; ``read`` returns its rubric.
 
     Raises:
-        InputError: a prompt, a model's name or the dataset can't be used.
+        InputError: the rubric, a prompt, a model's name or the dataset can't be used.
 
     """
     from jurybox.datasets import open_dataset, survey
@@ -118,15 +140,11 @@ def prepare_chosen(
         raise InputError(problem, "name a file", f"{chosen.origin}: {shown(suite.dataset)}")
     limit = options.limit or suite.limit
     path = chosen.folder / suite.dataset
-    dataset = open_dataset(path, chosen.responses, limit=limit, columns=suite.columns)
-    plan = _plan(chosen, options, rubric)
-    procedure = plan.procedure()
-    if plan.batch:
-        check_batchable(plan.judges, chosen.origin)
-    # Reports a missing key or function now instead of after the first sample.
-    plan_models(plan, read_settings(), options.base_url)
-
-    prompt = None if plan.target is None else plan.target.prompt
+    attempt = _Attempts()
+    rubric, warnings = attempt(read) or (None, ())
+    plan = None if rubric is None else attempt(lambda: _checked_plan(chosen, options, rubric))
+    procedure = None if plan is None else plan.procedure()
+    prompt = None if plan is None or plan.target is None else plan.target.prompt
     drops = prompt is not None and "context" not in {*shown_parts(prompt), *suite.unused}
 
     def check(row: Row) -> None:
@@ -134,10 +152,16 @@ def prepare_chosen(
             problem = "the target's prompt drops the row's `context`"
             hint = "put `{{context}}` into the prompt, or `unused: [context]` into the suite"
             raise InputError(problem, hint)
-        if procedure.judging.asks_for_verdicts(procedure.judges):
+        if procedure is not None and procedure.judging.asks_for_verdicts(procedure.judges):
             procedure.judging.check(row.sample(row.response or Response(text="")))
 
-    found = survey(dataset, needs_response=plan.target is None, check=check)
+    dataset = attempt(
+        lambda: open_dataset(path, chosen.responses, limit=limit, columns=suite.columns)
+    )
+    needed = suite.target is None
+    found = dataset and attempt(lambda: survey(dataset, needs_response=needed, check=check))
+    if plan is None or procedure is None or dataset is None or found is None:
+        raise attempt.failed()
     described = DatasetPlan(
         id=suite.dataset,
         path=str(dataset.path.resolve()),
@@ -190,8 +214,14 @@ def choose_suite(name: str | Path, options: RunOptions) -> ChosenSuite:
         otherwise = f"give the path of a suite file, or one of {listed(bundled)}"
         raise InputError("no such suite", nearest(str(name), bundled, otherwise), shown(name))
     file = read_path(path)
+    kind = "dataset" if path.suffix.lower() in _DATASETS else "rubric"
+    if kind == "dataset" or path.suffix.lower() == ".md":
+        hint = f"write a suite with a line `{kind}: {path.name}`, and run that"
+        raise InputError(f"this is a {kind}, not a suite", hint, file.origin)
     origin = str(name) if folder is not None else file.origin
     suite = _with_target(parse_suite(file.data, origin), options, origin)
+    if suite.rows:
+        suite = msgspec.structs.replace(suite, dataset=path.name)
     recorded = _recorded(folder)
     responses = None if options.responses is None else _responses(options.responses, recorded)
     if folder is not None and suite.target is None and responses is None:
@@ -279,6 +309,15 @@ def read_rubric(name: str, folder: Path | None = None) -> tuple[DocumentPlan, tu
     return DocumentPlan(origin=found.origin, text=text), warnings
 
 
+def _checked_plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> Plan:
+    plan = _plan(chosen, options, document)
+    if plan.batch:
+        check_batchable(plan.judges, chosen.origin)
+    # Reports a missing key or function now instead of after the first sample.
+    plan_models(plan, read_settings(), options.base_url)
+    return plan
+
+
 def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> Plan:
     """Return the plan, but for the description of its dataset."""
     suite = chosen.suite
@@ -341,7 +380,7 @@ def _target(
     here = Path()
     prompt = _text(spec.prompt, chosen.folder if options.prompt is None else here)
     if prompt is not None:
-        read_prompt(prompt, str(spec.prompt))
+        read_prompt(prompt, str(_id_of(spec.prompt)))
     command = spec.command or ()
     target = TargetPlan(
         model=spec.model.model
@@ -353,18 +392,23 @@ def _target(
         command=command,
         stdin=spec.input,
         endpoint=spec.model,
-        prompt_id=spec.prompt,
+        prompt_id=_id_of(spec.prompt),
         prompt=prompt,
-        system_id=spec.system,
+        system_id=_id_of(spec.system),
         system=_text(spec.system, chosen.folder if options.system is None else here),
     )
     # With the number types of a stored plan: 0 and 0.0 would make two different requests.
     return msgspec.convert(msgspec.to_builtins(target), TargetPlan)
 
 
+def _id_of(prompt: str | None) -> str | None:
+    """Return what a prompt is called in records: its path, or where it stands."""
+    return "inline" if prompt is not None and is_inline(prompt) else prompt
+
+
 def _text(name: str | None, folder: Path) -> str | None:
-    if name is None:
-        return None
+    if name is None or is_inline(name):
+        return name
     if name.startswith("langfuse:"):
         raise InputError("prompts can't be loaded from Langfuse yet", "give a file", name)
     found = read_path(folder / name)

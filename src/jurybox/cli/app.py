@@ -13,6 +13,7 @@ from jurybox.cli.output import harmless
 from jurybox.cli.signals import BAD_INPUT, FINE, INCOMPLETE, fail, guarded
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.settings import TRACEBACK
+from jurybox.text_format import closest
 from jurybox.wiring import read_settings
 
 # Each is the `command` of the module `jurybox.cli.NAME`, in the order of the help.
@@ -124,4 +125,9 @@ def _message(error: click.ClickException | JuryboxError) -> str:
     if not isinstance(error, click.UsageError):
         return line
     path = "jurybox" if error.ctx is None else error.ctx.command_path
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        options = [name for each in error.ctx.command.params for name in each.opts]
+        close = closest(error.option_name, options)
+        line = f"no such option '{error.option_name}'"
+        line += "" if close is None else f"; did you mean `{close}`?"
     return f"{path}: {line} (see `{path} --help`)"

@@ -15,7 +15,7 @@ from typing import Final, NoReturn, cast
 from jurybox.datasets.fields import FieldError, kind_of
 from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import SAVE_AS_UTF8, Source
-from jurybox.documents.findings import Findings, Place
+from jurybox.documents.findings import Findings, Lines, Place
 
 
 class JsonError(FieldError):
@@ -136,6 +136,26 @@ def read_json_lines(source: Source, context: FileContext) -> Iterator[tuple[int,
 
 def _note_array(findings: Findings, number: int) -> None:
     """Note once what would else be a finding on every line."""
-    problem = "the file is a JSON list"
-    hint = "write each of its objects on a line of its own, without commas between them"
-    findings.add(Place(number), "wrong-type", problem, hint)
+    hint = "call the file `.json`, or write each object on a line of its own, without commas"
+    findings.add(Place(number), "wrong-type", "the file is a JSON list", hint)
+
+
+def read_json_list(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
+    """Yield every object of a list with its number; the file is read whole."""
+    data = b"\n".join(line for _, line in source.lines(context.findings))
+    try:
+        value = decode(data)
+    except JsonError as fault:
+        place = Lines(data.decode("utf-8", "replace"), Place(1)).place(fault.column - 1)
+        context.findings.add(place, fault.code, fault.problem, fault.hint)
+        return
+    if type(value) is not list:
+        hint = "write `[{...}, {...}]`, or one object per line and call the file `.jsonl`"
+        context.note(1, "wrong-type", f"the file is {kind_of(value)}, not a list", hint)
+        return
+    for number, each in enumerate(cast("list[object]", value), start=1):
+        if type(each) is dict:
+            yield number, cast("Record", each)
+        else:
+            problem = f"row {number} is {kind_of(each)}, not an object"
+            context.note(number, "wrong-type", problem, "write an object, `{...}`")

@@ -8,10 +8,11 @@ from typing import Final
 from jurybox.datasets.csv_rows import read_csv, read_tsv
 from jurybox.datasets.dataset import Dataset, DatasetError, Format, Recorded
 from jurybox.datasets.fields import Columns, FieldError, read_id
-from jurybox.datasets.json_lines import read_json_lines
+from jurybox.datasets.json_lines import read_json_lines, read_json_list
 from jurybox.datasets.parquet_rows import read_parquet, require_pyarrow
 from jurybox.datasets.row_reader import ANSWERED, FileContext, Record
 from jurybox.datasets.source import Source, open_source
+from jurybox.datasets.yaml_rows import read_yaml_rows
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.errors import InputError
 from jurybox.text_format import listed, printable
@@ -91,10 +92,14 @@ def joined(read: Format, recorded: Recorded) -> Format:
 FORMATS: Final[dict[str, Format]] = {
     ".jsonl": read_json_lines,
     ".ndjson": read_json_lines,
+    ".json": read_json_list,
     ".csv": read_csv,
     ".tsv": read_tsv,
     ".parquet": read_parquet,
+    ".yaml": read_yaml_rows,
+    ".yml": read_yaml_rows,
 }
+_COUNTED: Final = (".parquet", ".json")
 _PACKED = frozenset({".gz", ".bz2", ".xz", ".zip", ".zst"})
 
 
@@ -120,7 +125,7 @@ def open_dataset(
     if responses is not None:
         recorded = read_recorded(responses, reader_of(responses))
         read = joined(read, recorded)
-    unit = "row" if path.suffix.lower() == ".parquet" else "line"
+    unit = "row" if path.suffix.lower() in _COUNTED else "line"
     return Dataset(path, read, unit=unit, recorded=recorded, limit=limit, columns=columns)
 
 
@@ -149,8 +154,6 @@ def reader_of(path: Path) -> Format:
 
 
 def _hint(ending: str) -> str:
-    if ending == ".json":
-        return "write one JSON object a line and call it `.jsonl`"
     if ending in _PACKED:
         return "unpack it first"
     return f"use one of {listed(FORMATS)}"

@@ -32,8 +32,8 @@ class TargetSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         command: the program and its arguments; no shell reads them.
-        prompt: the path of a template, or ``langfuse:NAME@VERSION``.
-        system: the path of a system prompt.
+        prompt: a template, its path, or ``langfuse:NAME@VERSION``.
+        system: a system prompt of several lines, or its path.
         generation: the sampling parameters that differ from the defaults on purpose (A9).
         timeout: seconds, after which a response counts as timed out.
         input: what a command gets on standard input: the task, or the whole sample as JSON.
@@ -67,6 +67,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         rubric: the name of a rubric, or its path.
         dataset: a path, or ``langfuse:NAME``.
+        rows: how many rows the suite file itself has, in place of a dataset.
         columns: the dataset's column of a field, where it has another name than usual (D1).
         unused: fields of the rows that the target's prompt leaves out on purpose (C13).
         target: None where the dataset carries the responses.
@@ -80,6 +81,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
     suite: str
     rubric: str
     dataset: str
+    rows: int = 0
     columns: dict[str, str] = {}
     unused: tuple[str, ...] = ()
     target: TargetSpec | None = None
@@ -122,7 +124,7 @@ def parse_dataset(text: str) -> str:
 
 
 def parse_prompt(text: str) -> str:
-    """Read where a prompt is: a path, or ``langfuse:NAME@VERSION``.
+    """Read a prompt: its text, a path, or ``langfuse:NAME@VERSION``.
 
     Raises:
         Unreadable: it is neither; without its version a prompt may change between two runs.
@@ -134,7 +136,12 @@ def parse_prompt(text: str) -> str:
             raise Unreadable(
                 f"`{text}` names no version of a prompt", f"write `{LANGFUSE}NAME@VERSION`"
             )
-    return parse_path(text)
+    return text if is_inline(text) else parse_path(text)
+
+
+def is_inline(text: str) -> bool:
+    """Tell whether a prompt is given itself: no path has placeholders or several lines."""
+    return "{{" in text or "\n" in text.strip()
 
 
 TARGET_KEYS: Final = (
@@ -173,7 +180,7 @@ def read_target(fields: Fields) -> TargetSpec | None:
         model=model,
         command=_read_command(inner),
         prompt=inner.parsed("prompt", "bad-path", parse_prompt),
-        system=inner.parsed("system", "bad-path", parse_path),
+        system=inner.parsed("system", "bad-path", parse_prompt),
         generation=_read_generation(inner),
         timeout=60.0 if timeout is None else timeout,
         input=_read_input(inner),
@@ -275,6 +282,7 @@ SUITE_KEYS: Final = (
     "description",
     "rubric",
     "dataset",
+    "rows",
     "columns",
     "unused",
     "target",
@@ -332,12 +340,15 @@ def _read(data: bytes, findings: Findings) -> Suite | None:
         return None
     fields.require("suite", "add a line such as `suite: support-bot`")
     fields.require("rubric", "add a line such as `rubric: answer-quality`")
-    fields.require("dataset", "add a line such as `dataset: data/questions.jsonl`")
+    rows = _read_rows(fields)
+    if not rows:
+        fields.require("dataset", "add a line such as `dataset: data/questions.jsonl`")
     return Suite(
         suite=fields.parsed("suite", "bad-name", _parse_name) or "",
         description=fields.text("description") or "",
         rubric=fields.parsed("rubric", "bad-path", parse_path) or "",
         dataset=fields.parsed("dataset", "bad-path", parse_dataset) or "",
+        rows=rows,
         columns=_read_columns(fields),
         unused=tuple(_read_unused(fields)),
         target=read_target(fields),
@@ -382,6 +393,16 @@ def _read_unused(fields: Fields) -> Iterator[str]:
         else:
             problem = f"a prompt can't leave out {kind_of(node)}"
             fields.findings.add(node.place, "unknown-choice", problem, "write `[context]`")
+
+
+def _read_rows(fields: Fields) -> int:
+    """Count the rows of the file itself; their values are read like those of a dataset."""
+    rows = list(fields.items("rows", "a list of rows, each with `task: ...`"))
+    if rows and "dataset" in fields:
+        place = fields.key_place("rows")
+        problem = "the suite has both `rows` and a `dataset`"
+        fields.findings.add(place, "two-datasets", problem, "keep one of them")
+    return len(rows)
 
 
 def _read_columns(fields: Fields) -> dict[str, str]:

@@ -185,8 +185,8 @@ def test_a_hundred_findings_are_enough() -> None:
 @pytest.mark.parametrize("text", ["[\n  {\n", '[{"task": "x"}]', " [1, 2]", f"[{GOOD},\n{GOOD}]\n"])
 def test_a_json_list_is_told_apart_at_once(text: str) -> None:
     assert only_finding(text) == (
-        "1:1: the file is a JSON list; write each of its objects on a line of its own, "
-        "without commas between them [wrong-type]"
+        "1:1: the file is a JSON list; call the file `.json`, or write each object on a line of "
+        "its own, without commas [wrong-type]"
     )
 
 

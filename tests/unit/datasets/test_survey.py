@@ -169,24 +169,19 @@ def test_a_dataset_error_is_a_document_error() -> None:
     ("name", "said"),
     [
         (
-            "rows.json",
-            (
-                "a `.json` file can't be a dataset; "
-                "write one JSON object a line and call it `.jsonl`"
-            ),
-        ),
-        (
             "rows.txt",
             (
                 "a `.txt` file can't be a dataset; "
-                "use one of `.jsonl`, `.ndjson`, `.csv`, `.tsv`, `.parquet`"
+                "use one of `.jsonl`, `.ndjson`, `.json`, `.csv`, `.tsv`, `.parquet`, `.yaml`, "
+                "`.yml`"
             ),
         ),
         (
             "rows",
             (
                 "a file without an ending can't be a dataset; "
-                "use one of `.jsonl`, `.ndjson`, `.csv`, `.tsv`, `.parquet`"
+                "use one of `.jsonl`, `.ndjson`, `.json`, `.csv`, `.tsv`, `.parquet`, `.yaml`, "
+                "`.yml`"
             ),
         ),
         ("rows.jsonl.gz", "a `.gz` file can't be a dataset; unpack it first"),

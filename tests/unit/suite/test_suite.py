@@ -100,7 +100,7 @@ def test_every_key_of_a_suite_is_read() -> None:
         cache=True,
     )
     keys = [line.partition(":")[0] for line in text.splitlines() if not line.startswith(" ")]
-    assert tuple(keys) == SUITE_KEYS
+    assert keys == [key for key in SUITE_KEYS if key != "rows"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,58 @@
+"""Rows in YAML: a list of mappings, or the `rows` of a suite."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from jurybox.datasets.fields import FIELDS
+from jurybox.datasets.row_reader import FileContext, Record
+from jurybox.datasets.source import Source
+from jurybox.documents.document_text import decode
+from jurybox.documents.field_reader import kind_of
+from jurybox.documents.findings import Place
+from jurybox.documents.numbers import read_number
+from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
+
+_WORDS: Final = {"true": True, "false": False, "null": None, "~": None, "": None}
+
+
+def read_yaml_rows(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
+    """Yield every mapping with the line that it begins on; the file is read whole."""
+    data = b"\n".join(line for _, line in source.lines(context.findings))
+    text = decode(data, context.findings)
+    node = None if text is None else read_yaml(text, Place(1), context.findings)
+    if isinstance(node, Pairs):
+        node = next((value for key, value in node.pairs if key.text == "rows"), node)
+    if node is not None and not isinstance(node, Items):
+        problem = f"the rows are {kind_of(node)}, not a list"
+        context.note(node.place.line, "wrong-type", problem, "write `- task: ...` for each row")
+    for each in node.items if isinstance(node, Items) else ():
+        if isinstance(each, Pairs):
+            yield (
+                each.place.line,
+                {key.text: _cell(key.text, value, context) for key, value in each.pairs},
+            )
+        else:
+            problem = f"a row is {kind_of(each)}"
+            context.note(each.place.line, "wrong-type", problem, "write `task: ...` and so on")
+
+
+def _cell(column: str, node: Node, context: FileContext) -> object:
+    """Return the value of a column: what belongs to a field of text is text, `5` too."""
+    field = context.columns.field(column)
+    is_text = field is not None and FIELDS[field].cell == "text"
+    if is_text and isinstance(node, Scalar) and node.text not in {"", "~", "null"}:
+        return node.text
+    return _value(node)
+
+
+def _value(node: Node) -> object:
+    match node:
+        case Items():
+            return [_value(each) for each in node.items]
+        case Pairs():
+            return {key.text: _value(value) for key, value in node.pairs}
+        case Scalar(text=text, quoted=quoted):
+            if quoted or text not in _WORDS:
+                number = None if quoted else read_number(text)
+                return text if number is None else number
+            return _WORDS[text]
