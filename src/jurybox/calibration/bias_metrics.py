@@ -6,14 +6,36 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.calibration.observations import MARKS, Observations, ObservedVote, share_of
+from jurybox.calibration.observations import (
+    MARKS,
+    GradedResponse,
+    Observations,
+    ObservedVote,
+    share_of,
+)
 from jurybox.calibration.probes import KINDS
 from jurybox.errors import InputError, Unreadable
 from jurybox.judging.formats.reply_format import Side
 from jurybox.rubric.conditions import Comparison
-from jurybox.statistics import pair_bias, position_bias, verbosity_bias
-from jurybox.statistics.bias_metric import BiasMetric, unmeasured
-from jurybox.statistics.pair_bias import ResponseKind
+from jurybox.statistics.bias import (
+    LONGER,
+    LONGER_EXCESS,
+    OWN,
+    OWN_EXCESS,
+    BiasMetric,
+    ResponseKind,
+    difference_by_mark,
+    first_place_win_rate,
+    flip_rate,
+    formatted,
+    own_against_others,
+    score_by_length,
+    swap_consistency,
+    unmeasured,
+    win_excess,
+    win_rate,
+    win_rate_at_equal,
+)
 from jurybox.statistics.stability import STABILITY_METRICS
 from jurybox.text_format import nearest
 
@@ -49,75 +71,62 @@ def measure(seen: Observations, level: float = 0.95) -> tuple[Bias, ...]:
     )
 
 
+def _because(reason: str | None, *metrics: BiasMetric) -> Iterator[BiasMetric]:
+    """Yield the metrics, or the reason why none of them can be measured."""
+    for each in metrics:
+        yield each if reason is None else unmeasured(each.name, reason)
+
+
 def _position(seen: Observations, level: float) -> Iterator[BiasMetric]:
-    if not seen.voted:
-        names = (position_bias.FIRST_PLACE, position_bias.CONSISTENCY)
-        flips = (f"{position_bias.FLIPS}.{name}" for name in seen.criteria)
-        yield from (unmeasured(name, _NO_PAIRS) for name in (*names, *flips))
-        return
     straight = [vote.straight for vote in seen.voted]
     swapped = [vote.swapped for vote in seen.voted]
     samples = [vote.sample for vote in seen.voted]
-    yield position_bias.first_place_win_rate(straight, swapped, samples, level=level)
-    yield position_bias.swap_consistency(straight, swapped, samples, level=level)
-    kept: dict[str, list[bool]] = {name: [] for name in seen.criteria}
-    whose: dict[str, list[str]] = {name: [] for name in seen.criteria}
+    kept: dict[str, list[tuple[bool, str]]] = {name: [] for name in seen.criteria}
     for vote in seen.voted:
         for name, same in vote.kept.items():
-            kept.setdefault(name, []).append(same)
-            whose.setdefault(name, []).append(vote.sample)
-    for name, stayed in kept.items():
-        yield position_bias.flip_rate(name, stayed, whose[name], level=level)
+            kept.setdefault(name, []).append((same, vote.sample))
+    yield from _because(
+        None if seen.voted else _NO_PAIRS,
+        first_place_win_rate(straight, swapped, samples, level=level),
+        swap_consistency(straight, swapped, samples, level=level),
+        *(
+            flip_rate(name, [same for same, _ in of], [sample for _, sample in of], level=level)
+            for name, of in kept.items()
+        ),
+    )
 
 
 def _verbosity(seen: Observations, level: float) -> Iterator[BiasMetric]:
     rows = seen.scored
-    if rows:
-        samples = [each.sample for each in rows]
-        scores, words = [each.score for each in rows], [each.words for each in rows]
-        yield from verbosity_bias.score_by_length(scores, words, samples, level=level)
-    else:
-        yield unmeasured(verbosity_bias.CORRELATION, _NO_SCORES)
-        yield unmeasured(verbosity_bias.SLOPE, _NO_SCORES)
-    known = [(each, each.gold) for each in rows if each.gold is not None]
-    if known:
-        yield from verbosity_bias.score_by_length_given_gold(
-            [each.score for each, _ in known],
-            [each.words for each, _ in known],
-            [gold for _, gold in known],
-            [each.sample for each, _ in known],
-            level=level,
-        )
-    else:
-        why = _NO_GOLD if rows else _NO_SCORES
-        yield unmeasured(verbosity_bias.GIVEN_GOLD, why)
-        yield unmeasured(verbosity_bias.SLOPE_GIVEN_GOLD, why)
-    yield from _of_kind(
-        seen.voted, _longer, verbosity_bias.LONGER, verbosity_bias.LONGER_EXCESS, level
+    no_scores = None if rows else _NO_SCORES
+    found = score_by_length(
+        [each.score for each in rows],
+        [each.words for each in rows],
+        [each.sample for each in rows],
+        level=level,
     )
+    yield from _because(no_scores, *found)
+    known = [(each, each.gold) for each in rows if each.gold is not None]
+    found = score_by_length(
+        [each.score for each, _ in known],
+        [each.words for each, _ in known],
+        [each.sample for each, _ in known],
+        [gold for _, gold in known],
+        level=level,
+    )
+    yield from _because(no_scores or (None if known else _NO_GOLD), *found)
+    yield from _of_kind(seen.voted, _longer, (LONGER, LONGER_EXCESS), level)
 
 
 def _self_preference(seen: Observations, level: float) -> Iterator[BiasMetric]:
     why = _NO_SCORES if not seen.scored else _one_family({each.maker for each in seen.graded})
-    if why is not None:
-        yield unmeasured(pair_bias.OWN_DIFFERENCE, why)
-        yield unmeasured(pair_bias.OWN_DIFFERENCE_GIVEN_GOLD, why)
-    else:
-        yield pair_bias.own_against_others(
-            [each.score for each in seen.graded],
-            [each.judge == each.maker for each in seen.graded],
-            [each.judge for each in seen.graded],
-            [each.sample for each in seen.graded],
-            level=level,
-        )
-        yield _beyond_people(seen, level)
-    kinds = (pair_bias.OWN, pair_bias.OWN_EXCESS)
+    known = [(each, each.gold) for each in seen.graded if each.gold is not None]
+    yield from _because(why, _own_difference([(each, 0.0) for each in seen.graded], level))
+    why = why or (None if known else _NO_GOLD)
+    yield from _because(why, _own_difference(known, level, given_gold=True))
     makers = {maker for vote in seen.voted for maker in vote.makers or ()}
     why = _one_family(makers) if seen.voted else None
-    if why is not None:
-        yield from (unmeasured(kind.name, why) for kind in kinds)
-    else:
-        yield from _of_kind(seen.voted, _own, *kinds, level)
+    yield from _because(why, *_of_kind(seen.voted, _own, (OWN, OWN_EXCESS), level))
 
 
 def _one_family(makers: set[str]) -> str | None:
@@ -128,16 +137,15 @@ def _one_family(makers: set[str]) -> str | None:
     return None
 
 
-def _beyond_people(seen: Observations, level: float) -> BiasMetric:
-    known = [(each, each.gold) for each in seen.graded if each.gold is not None]
-    if not known:
-        return unmeasured(pair_bias.OWN_DIFFERENCE_GIVEN_GOLD, _NO_GOLD)
-    return pair_bias.own_against_others(
-        [each.score - gold for each, gold in known],
-        [each.judge == each.maker for each, _ in known],
-        [each.judge for each, _ in known],
-        [each.sample for each, _ in known],
-        given_gold=True,
+def _own_difference(
+    graded: Sequence[tuple[GradedResponse, float]], level: float, *, given_gold: bool = False
+) -> BiasMetric:
+    return own_against_others(
+        [each.score - people for each, people in graded],
+        [each.judge == each.maker for each, _ in graded],
+        [each.judge for each, _ in graded],
+        [each.sample for each, _ in graded],
+        given_gold=given_gold,
         level=level,
     )
 
@@ -146,19 +154,16 @@ def _formatting(seen: Observations, level: float) -> Iterator[BiasMetric]:
     samples = [each.sample for each in seen.scored]
     scores, words = [each.score for each in seen.scored], [each.words for each in seen.scored]
     for bit, mark in enumerate(MARKS):
-        if seen.scored:
-            has = [bool(each.marks >> bit & 1) for each in seen.scored]
-            yield pair_bias.difference_by_mark(mark, scores, has, words, samples, level=level)
-        else:
-            yield unmeasured(pair_bias.difference_name(mark), _NO_SCORES)
-        yield _marked(seen.voted, bit, pair_bias.formatted(mark), level)
+        has = [bool(each.marks >> bit & 1) for each in seen.scored]
+        found = difference_by_mark(mark, scores, has, words, samples, level=level)
+        yield from _because(None if seen.scored else _NO_SCORES, found)
+        won = _marked(seen.voted, bit, formatted(mark), level)
+        yield from _because(None if seen.voted else _NO_PAIRS, won)
 
 
 def _marked(
     votes: Sequence[ObservedVote], bit: int, kind: ResponseKind, level: float
 ) -> BiasMetric:
-    if not votes:
-        return unmeasured(kind.name, _NO_PAIRS)
     found: list[tuple[float, float, str]] = []
     for vote in votes:
         a, b = (bool(marks >> bit & 1) for marks in vote.marks)
@@ -167,8 +172,7 @@ def _marked(
             side: Side = "A" if a else "B"
             found.append((share_of(vote.winner, side), longer if a else -longer, vote.sample))
     shares, apart = [each for each, _, _ in found], [each for _, each, _ in found]
-    samples = [each for _, _, each in found]
-    return pair_bias.win_rate_at_equal(shares, apart, samples, kind, level=level)
+    return win_rate_at_equal(shares, apart, [each for _, _, each in found], kind, level=level)
 
 
 def _longer(vote: ObservedVote) -> Side | None:
@@ -186,37 +190,30 @@ def _own(vote: ObservedVote) -> Side | None:
 def _of_kind(
     votes: Sequence[ObservedVote],
     which: Which,
-    plain: ResponseKind,
-    excess: ResponseKind,
+    kinds: tuple[ResponseKind, ResponseKind],
     level: float,
 ) -> Iterator[BiasMetric]:
     """Yield how often one kind of response wins, and how much more often than with people."""
-    if not votes:
-        yield unmeasured(plain.name, _NO_PAIRS)
-        yield unmeasured(excess.name, _NO_PAIRS)
-        return
-    known: list[tuple[ObservedVote, Side]] = []
-    for vote in votes:
-        side = which(vote)
-        if side is not None:
-            known.append((vote, side))
+    plain, excess = kinds
+    known = [(vote, side) for vote in votes if (side := which(vote)) is not None]
     shares = [share_of(vote.winner, side) for vote, side in known]
-    yield pair_bias.win_rate(shares, [vote.sample for vote, _ in known], plain, level=level)
-    if not any(vote.gold for vote in votes):
-        yield unmeasured(excess.name, _NO_GOLD)
-        return
+    samples = [vote.sample for vote, _ in known]
+    no_pairs = None if votes else _NO_PAIRS
+    yield from _because(no_pairs, win_rate(shares, samples, plain, level=level))
     judged = [
         (share_of(vote.winner, side), share_of(vote.gold, side), vote.sample)
         for vote, side in known
         if vote.gold is not None
     ]
-    yield pair_bias.win_excess(
+    found = win_excess(
         [share for share, _, _ in judged],
         [people for _, people, _ in judged],
         [sample for _, _, sample in judged],
         excess,
         level=level,
     )
+    no_gold = None if any(vote.gold for vote in votes) else _NO_GOLD
+    yield from _because(no_pairs or no_gold, found)
 
 
 _GATE: Final = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*([^\w\s.].*)", re.DOTALL)

@@ -1,4 +1,4 @@
-"""What holding a judge against people gives, as values; reading them again needs no numpy."""
+"""The results of comparing a judge with people; reading them again needs no numpy."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -10,25 +10,15 @@ from jurybox.statistics.estimates import Estimate, Interval
 
 
 class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
-    """How far people agree with each other: no judge can be asked for much more.
-
-    Attributes:
-        people: how many people there are.
-        n: how many samples have what two or more of them say.
-        exact: how often two of them say the same, over all pairs of people.
-        kappa: their kappa, the mean over all pairs of people by the samples that they share.
-        judge_kappa: the judge's kappa with one of them at a time: with the mean of several, as
-            elsewhere, it is easier to agree.
-        alpha: Krippendorff's alpha of all of them.
-
-    """
+    """How far people agree with each other: no judge can be asked for much more."""
 
     people: int
-    n: int
-    exact: float | None
-    kappa: float | None
+    n: int  # samples with what two or more of them say
+    exact: float | None  # how often two of them say the same, over all pairs of people
+    kappa: float | None  # the mean over all pairs of people, by the samples that they share
+    # The judge's with one of them at a time: with the mean of several it is easier to agree.
     judge_kappa: float | None
-    alpha: Estimate
+    alpha: Estimate  # Krippendorff's, of all of them
 
 
 class Confusion(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,94 +39,60 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgeBias(msgspec.Struct, frozen=True, kw_only=True):
-    """By how much the judge scores higher than people, on average.
-
-    ``direction`` is ``undecided`` where that could be chance.
-    """
+    """By how much the judge scores higher than people, on average."""
 
     value: float | None
     interval: Interval | None
-    direction: str
+    direction: str  # "undecided" where it could be chance
     sentence: str
     reason: str | None = None
 
 
 class CriterionAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the judge agrees with people on one criterion, or on who wins.
-
-    Attributes:
-        criterion: its id; ``winner`` for pairs.
-        scale: its ends; None for pairs.
-        n: how many samples both have judged.
-        unscored: how many only people have.
-        exact: how often they say the same, people's mean rounded to the scale.
-        kappa: Cohen's with quadratic weights over the declared scale; unweighted for pairs.
-        spearman: the correlation of ranks; None for pairs.
-        bias: None for pairs.
-        error: the mean of ``|judge - people|``; None for pairs.
-        unstable: of how many pairs the judge's winner changes with the order.
-        note: what has to be known to read kappa.
-
-    """
+    """How far the judge agrees with people on one criterion, or on who wins (`winner`)."""
 
     criterion: str
-    scale: tuple[float, float] | None
+    scale: tuple[float, float] | None  # None for pairs, as are spearman, bias and error
     n: int
-    unscored: int
-    exact: Estimate
-    kappa: Estimate
+    unscored: int  # samples that only people have judged
+    exact: Estimate  # how often they say the same, people's mean rounded to the scale
+    kappa: Estimate  # with quadratic weights over the declared scale; unweighted for pairs
     spearman: Estimate | None = None
     bias: JudgeBias | None = None
-    error: float | None = None
-    unstable: int | None = None
+    error: float | None = None  # the mean of |judge - people|
+    unstable: int | None = None  # pairs whose winner changes with the order
     ceiling: Ceiling | None = None
     confusion: Confusion | None = None
     worst: tuple[Disagreement, ...] = ()
-    note: str | None = None
+    note: str | None = None  # what has to be known to read kappa
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
     """How far a judge agrees with people on a set of samples.
 
-    Attributes:
-        n: how many samples.
-        loss: the mean distance of judge and people.
-        criteria: each on its own.
-        methods: how the samples were judged, as reports call it: figures say nothing of others.
-
+    ``methods`` are how the samples were judged: the metrics say nothing of others.
     """
 
     n: int
-    loss: float | None
+    loss: float | None  # the mean distance of judge and people
     criteria: tuple[CriterionAgreement, ...]
     methods: tuple[str, ...] = ()
 
 
 class Gain(msgspec.Struct, frozen=True, kw_only=True):
-    """How a change moves the judge's distance from people, on the same samples.
-
-    Attributes:
-        n: how many samples.
-        before: the mean distance without it, from 0 to 1.
-        after: the mean distance with it.
-        difference: after minus before; below zero is nearer to people.
-        interval: where the difference lies.
-        clear: whether it is nearer beyond noise.
-        sentence: all that in words.
-
-    """
+    """How a change moves the judge's distance from people, from 0 to 1, on the same samples."""
 
     n: int
     before: float | None
     after: float | None
-    difference: float | None
+    difference: float | None  # after minus before; below zero is nearer to people
     interval: Interval | None
-    clear: bool
+    clear: bool  # whether it is nearer beyond noise
     sentence: str
 
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
-    """The judge on one criterion, in three figures."""
+    """The judge on one criterion, in three metrics."""
 
     criterion: str
     n: int
@@ -169,30 +125,17 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
-    """All rounds, and how the best rubric does on samples that no round has looked at.
+    """All rounds, and how the best rubric does on samples that no round has looked at."""
 
-    Attributes:
-        parts: how many samples are in each part.
-        level: of the intervals that decide a round, adjusted for the number of rounds.
-        rounds: in their order.
-        ended: why there were fewer rounds than asked for.
-        base_version: the version that was begun with.
-        base_sha256: of its document.
-        before: the rubric as it was, on the report part.
-        gain: what the kept changes do on the report part; None where none was kept.
-        written: the file of the new version.
-
-    """
-
-    parts: dict[str, int]
-    level: float
+    parts: dict[str, int]  # how many samples are in each
+    level: float  # of the intervals that decide a round, adjusted for the number of rounds
     rounds: tuple[Round, ...]
-    ended: str | None
+    ended: str | None  # why there were fewer rounds than asked for
     base_version: str
     base_sha256: str
-    before: Agreement
-    gain: Gain | None = None
-    written: str | None = None
+    before: Agreement  # the rubric as it was, on the report part
+    gain: Gain | None = None  # of the kept changes on the report part
+    written: str | None = None  # the file of the new version
 
 
 class JudgedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,25 +157,7 @@ class GoldSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """A judge with a rubric, compared with people.
-
-    Attributes:
-        id: its name.
-        created_at: when it was finished.
-        rubric_id: whose rubric; the figures are those of this version.
-        rubric_version: the version.
-        rubric_sha256: of its document.
-        judges: who judged.
-        judge_version: their versions, from names and providers.
-        prompt_sha256: of the words in which they were asked.
-        votes: how many votes a sample got.
-        gold: the labels.
-        seed: of the split and of the intervals.
-        figures: how far they agree with people.
-        runs: the runs that all of it rests on.
-        tuning: the loop, where there was one.
-
-    """
+    """A judge with a rubric, compared with people; the metrics are those of this version."""
 
     id: str
     created_at: str
@@ -244,9 +169,9 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     prompt_sha256: str
     votes: int
     gold: GoldSource
-    seed: int
+    seed: int  # of the split and of the sign flips
     figures: Agreement
-    runs: tuple[JudgedRun, ...]
+    runs: tuple[JudgedRun, ...]  # all that it rests on
     tuning: Tuning | None = None
 
 
@@ -266,16 +191,9 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CalibrationStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The calibration that applies to a run.
+    """The calibration that applies to a run, made on ``date`` from ``n`` samples.
 
-    Attributes:
-        id: the calibration's.
-        date: when it was made.
-        rubric_version: of which version of the rubric.
-        n: how many samples its figures are from.
-        agreement: kappa with people by criterion; ``winner`` for pairs.
-        stale: what has changed since; empty where it still holds.
-
+    ``agreement`` is kappa with people by criterion; ``stale`` is what has changed since.
     """
 
     id: str

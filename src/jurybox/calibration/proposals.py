@@ -40,13 +40,8 @@ _TIES_APART: Final = 0.15
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     """A change worth trying.
 
-    Attributes:
-        key: identifies it; a refused change is not tried again.
-        kind: what is changed.
-        criterion: on which criterion; None where it is about all of them.
-        hypothesis: why it could help, in words.
-        rubric: the rubric with the change made.
-
+    ``key`` identifies it, so that a refused change is not tried again; ``criterion`` is None where
+    it is about all of them; ``rubric`` has the change made.
     """
 
     key: str
@@ -79,7 +74,7 @@ def _proposals(rubric: Rubric, cases: Sequence[GoldCase], figures: Agreement) ->
     about = [(known[each.criterion], each) for each in figures.criteria if each.criterion in known]
     about.sort(key=lambda pair: (-_bias_share(pair[1]), pair[0].id))
     kinds = (
-        [*_anchors_of_all(rubric, about), *(p for pair in about for p in _anchors(rubric, *pair))],
+        list(_anchors(rubric, about)),
         list(_ties(rubric, cases)),
         [each for criterion, _ in about for each in _levels(rubric, criterion, cases)],
         list(_examples(rubric, cases)),
@@ -96,47 +91,46 @@ def _bias_share(figure: CriterionAgreement) -> float:
     return abs(bias.value) / (scale[1] - scale[0])
 
 
-def _anchors_of_all(
+def _anchors(
     rubric: Rubric, about: Sequence[tuple[Criterion, CriterionAgreement]]
 ) -> Iterator[Proposal]:
-    """Ask for the same on several criteria at once where they are off in the same direction."""
-    for direction in ("higher", "lower"):
-        off = [
-            (criterion, bias)
-            for criterion, figure in about
-            if (bias := figure.bias) is not None and bias.direction == direction
-        ]
-        if len(off) < 2:  # noqa: PLR2004 - one has a change of its own
-            continue
-        changed = rubric
-        for criterion, bias in off:
-            changed = with_definition_note(changed, criterion, _anchor_note(bias))
-        names = listed(criterion.id for criterion, _ in off)
-        yield Proposal(
-            key=f"anchors all {direction}",
-            kind="anchors",
-            criterion=None,
-            hypothesis=f"the judge scores {names} {direction} than people; asked to be"
-            f" {_WORDS[direction]} on all of them, it comes nearer to them",
-            rubric=changed,
-        )
+    """Ask for stricter or looser scores where the judge is clearly off in one direction.
+
+    Criteria that are off in the same direction are changed together first, then each alone.
+    """
+    off = [
+        (criterion, bias)
+        for criterion, figure in about
+        if (bias := figure.bias) is not None and bias.direction != "undecided"
+    ]
+    for direction in _WORDS:
+        alike = [(criterion, bias) for criterion, bias in off if bias.direction == direction]
+        if len(alike) > 1:
+            names = listed(criterion.id for criterion, _ in alike)
+            yield _anchor(rubric, alike, "all", names, " on all of them")
+    for criterion, bias in off:
+        by = show_number(round(abs(bias.value or 0.0), 2))
+        yield _anchor(rubric, [(criterion, bias)], criterion.id, f"`{criterion.id}` about {by}", "")
 
 
-def _anchors(
-    rubric: Rubric, criterion: Criterion, figure: CriterionAgreement
-) -> Iterator[Proposal]:
-    """Ask for stricter or looser scores where the judge is clearly off in one direction."""
-    bias = figure.bias
-    if bias is None or bias.value is None or bias.direction == "undecided":
-        return
-    by = show_number(round(abs(bias.value), 2))
-    yield Proposal(
-        key=f"anchors {criterion.id} {bias.direction}",
+def _anchor(
+    rubric: Rubric,
+    off: Sequence[tuple[Criterion, JudgeBias]],
+    key: str,
+    names: str,
+    where: str,
+) -> Proposal:
+    direction = off[0][1].direction
+    changed = rubric
+    for criterion, bias in off:
+        changed = with_definition_note(changed, criterion, _anchor_note(bias))
+    return Proposal(
+        key=f"anchors {key} {direction}",
         kind="anchors",
-        criterion=criterion.id,
-        hypothesis=f"the judge scores `{criterion.id}` about {by} {bias.direction} than people;"
-        f" asked to be {_WORDS[bias.direction]}, it comes nearer to them",
-        rubric=with_definition_note(rubric, criterion, _anchor_note(bias)),
+        criterion=off[0][0].id if len(off) == 1 else None,
+        hypothesis=f"the judge scores {names} {direction} than people; asked to be"
+        f" {_WORDS[direction]}{where}, it comes nearer to them",
+        rubric=changed,
     )
 
 

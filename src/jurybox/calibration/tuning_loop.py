@@ -12,6 +12,7 @@ import msgspec
 from jurybox.calibration.calibration_record import (
     Agreement,
     Brief,
+    CriterionAgreement,
     Gain,
     Round,
     RoundResult,
@@ -108,11 +109,12 @@ def improve(base: Rubric, sizes: Mapping[Part, int], options: LoopOptions) -> Lo
     select = yield from _judged(ToJudge(rubric=base, part="select", round=0))
     best = _Best(rubric=base, tune=tune.cases, select=select.cases)
     version = next_version(base.version)
+    quick = Options(level=options.level, seed=options.seed, worst=0)
     rounds: list[Round] = []
     tried: set[str] = set()
     ended: str | None = None
     for number in range(1, options.rounds + 1):
-        figures = compare(best.tune, best.rubric, _quick(options))
+        figures = compare(best.tune, best.rubric, quick)
         by, found = yield from _next_change(best, figures, rounds, frozenset(tried), options)
         if found is None:
             ended = _why_ended(figures, rounds)
@@ -140,10 +142,6 @@ def _judged(request: ToJudge) -> Generator[Request, Answer, JudgedPart]:
     if not isinstance(answer, JudgedPart):
         raise TypeError("samples were to be judged")
     return answer
-
-
-def _quick(options: LoopOptions) -> Options:
-    return Options(level=options.level, seed=options.seed, worst=0)
 
 
 def _next_change(
@@ -215,17 +213,34 @@ def _round(
     )
     if rubric is None:
         return made, None
+
+    def trial(before: Sequence[GoldCase], after: JudgedPart) -> RoundResult:
+        level, seed = options.deciding, options.seed
+        gain = gain_of(before, after.cases, rubric, level=level, seed=seed)
+        quick = Options(level=options.level, seed=seed, worst=0)
+        figures = compare(after.cases, rubric, quick).criteria
+        return RoundResult(run_id=after.run_id, gain=gain, criteria=tuple(map(_brief, figures)))
+
     tune = yield from _judged(ToJudge(rubric=rubric, part="tune", round=number))
-    level = options.deciding
-    made = msgspec.structs.replace(made, tune=_trial(best.tune, tune, rubric, level, options))
+    made = msgspec.structs.replace(made, tune=trial(best.tune, tune))
     if made.tune is None or not _nearer(made.tune.gain):
         reason = "no nearer to people on the tune part, so the select part was left alone"
         return msgspec.structs.replace(made, reason=reason), None
     select = yield from _judged(ToJudge(rubric=rubric, part="select", round=number))
-    trial = _trial(best.select, select, rubric, level, options)
-    kept, reason = _verdict(trial.gain)
-    made = msgspec.structs.replace(made, select=trial, kept=kept, reason=reason)
+    chosen = trial(best.select, select)
+    kept, reason = _verdict(chosen.gain)
+    made = msgspec.structs.replace(made, select=chosen, kept=kept, reason=reason)
     return made, _Best(rubric=rubric, tune=tune.cases, select=select.cases) if kept else None
+
+
+def _brief(each: CriterionAgreement) -> Brief:
+    return Brief(
+        criterion=each.criterion,
+        n=each.n,
+        exact=each.exact.value,
+        kappa=each.kappa.value,
+        bias=None if each.bias is None else each.bias.value,
+    )
 
 
 def _nearer(gain: Gain) -> bool:
@@ -240,30 +255,6 @@ def _verdict(gain: Gain) -> tuple[bool, str]:
     else:
         why = "nearer on the tune part only: it fits those samples and no others"
     return False, f"{why}: {gain.sentence}"
-
-
-def _trial(
-    before: Sequence[GoldCase],
-    after: JudgedPart,
-    rubric: Rubric,
-    level: float,
-    options: LoopOptions,
-) -> RoundResult:
-    figures = compare(after.cases, rubric, _quick(options))
-    return RoundResult(
-        run_id=after.run_id,
-        gain=gain_of(before, after.cases, rubric, level=level, seed=options.seed),
-        criteria=tuple(
-            Brief(
-                criterion=each.criterion,
-                n=each.n,
-                exact=each.exact.value,
-                kappa=each.kappa.value,
-                bias=None if each.bias is None else each.bias.value,
-            )
-            for each in figures.criteria
-        ),
-    )
 
 
 def gain_of(

@@ -32,7 +32,7 @@ class AgreementStatistic(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: what JSON calls it; ``group`` and the rest of the name where it is one of several.
-        formula: computes it for many draws.
+        formula: computes it for many rows of weights.
         heading: of its column or row in a table; empty to leave it to JSON.
         group: the name of the object that JSON puts it in.
         categorical: whether it needs a scale with points.
@@ -179,8 +179,8 @@ def agree(
     ]
 
     def compute(weights: Values) -> Computed:
-        draws = pair.PairDraws(cells, weights, points)
-        return {each.name: each.formula(draws) for each in used}
+        rows = pair.WeightedCells(cells, weights, points)
+        return {each.name: each.formula(rows) for each in used}
 
     patterns = Patterns(
         pattern_of=cells.cell_of, count=len(cells.x), informative=cells.n, clusters=clusters
@@ -325,8 +325,8 @@ def _of_ratings(
     ]
 
     def compute(weights: Values) -> Computed:
-        draws = panel.PanelDraws(patterns, weights, points)
-        return {each.name: each.formula(draws) for each in used}
+        rows = panel.WeightedRatings(patterns, weights, points)
+        return {each.name: each.formula(rows) for each in used}
 
     left_out = Patterns(
         pattern_of=patterns.pattern_of,
@@ -419,7 +419,7 @@ def _panel_notes(
         return
     weights = np.bincount(patterns.pattern_of, minlength=len(patterns.ratings)).astype(np.float64)
     totals = np.bincount(patterns.column, weights[patterns.row] * patterns.times)
-    agreed = float(panel.PanelDraws(patterns, weights[None, :]).agreed[0])
+    agreed = float(panel.WeightedRatings(patterns, weights[None, :]).agreed[0])
     kappa = found["fleiss_kappa"].value
     note = _prevalence_note(
         agreed, kappa, patterns.values, totals.astype(np.float64), "Fleiss' kappa"

@@ -56,15 +56,6 @@ class Patterns(msgspec.Struct, frozen=True, kw_only=True):
         return np.bincount(self.pattern_of, minlength=self.count).astype(np.float64)
 
 
-class _LeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows of weights without some units: how many each leaves out, and how often it counts."""
-
-    rows: Callable[[], Iterator[Values]]
-    sizes: Values
-    counts: Values
-    what: str
-
-
 def estimates_of(
     compute: Callable[[Values], Computed],
     patterns: Patterns,
@@ -103,52 +94,56 @@ def _intervals(
     whole: Mapping[str, float],
     level: float,
 ) -> dict[str, Interval | None]:
-    left_out = _left_out(patterns)
-    parts = [compute(rows) for rows in left_out.rows()]
-    return {
-        name: _interval(value, np.concatenate([part[name] for part in parts]), left_out, level)
-        for name, value in whole.items()
-    }
-
-
-def _left_out(patterns: Patterns) -> _LeftOut:
-    times, n = patterns.times, len(patterns.pattern_of)
+    n = len(patterns.pattern_of)
     if patterns.clusters is None and patterns.count <= _MOST_ROWS:
-        without_one = times - np.eye(patterns.count)
-        ones = np.ones(patterns.count)
-        return _LeftOut(
-            rows=lambda: iter([without_one]), sizes=ones, counts=times, what=f"{n:,} items"
-        )
-    if patterns.clusters is None:
-        units, unit_of, what = n, np.arange(n), "items"
+        # Any item of a pattern may be the one that is left out.
+        rows = iter([patterns.times - np.eye(patterns.count)])
+        sizes, counts, what = np.ones(patterns.count), patterns.times, f"{n:,} items"
     else:
-        unit_of, units = codes_of(patterns.clusters, n)
-        what = "clusters"
-    groups = min(units, _MOST_ROWS)
-    group_of = unit_of % groups
-    named = f"{units:,} {what}" if units == groups else f"{groups} groups of {units:,} {what}"
+        unit_of, units, name = np.arange(n), n, "items"
+        if patterns.clusters is not None:
+            unit_of, units = codes_of(patterns.clusters, n)
+            name = "clusters"
+        groups = min(units, _MOST_ROWS)
+        rows = _without_groups(patterns, unit_of % groups, groups)
+        sizes = np.bincount(np.arange(units) % groups).astype(np.float64)
+        counts = np.ones(groups)
+        what = f"{units:,} {name}" if units == groups else f"{groups} groups of {units:,} {name}"
+    parts = [compute(some) for some in rows]
+    found: dict[str, Interval | None] = {}
+    for name, value in whole.items():
+        without = np.concatenate([part[name] for part in parts])
+        ends = _ends(value, without, sizes, counts, level)
+        if ends is None:
+            found[name] = None
+        else:
+            method = f"jackknife, {what}"
+            found[name] = Interval(low=ends[0], high=ends[1], level=level, method=method)
+    return found
 
-    def rows() -> Iterator[Values]:
-        step = max(1, _PIECE // max(patterns.count, patterns.width))
-        for start in range(0, groups, step):
-            some = range(start, min(start + step, groups))
-            gone = [
-                np.bincount(patterns.pattern_of[group_of == group], minlength=patterns.count)
-                for group in some
-            ]
-            yield times - np.array(gone)
 
-    sizes = np.bincount(np.arange(units) % groups).astype(np.float64)
-    return _LeftOut(rows=rows, sizes=sizes, counts=np.ones(groups), what=named)
+def _without_groups(patterns: Patterns, group_of: Codes, groups: int) -> Iterator[Values]:
+    """Yield how often each pattern occurs without each group, as many at once as fit in memory."""
+    step = max(1, _PIECE // max(patterns.count, patterns.width))
+    for start in range(0, groups, step):
+        gone = [
+            np.bincount(patterns.pattern_of[group_of == group], minlength=patterns.count)
+            for group in range(start, min(start + step, groups))
+        ]
+        yield patterns.times - np.array(gone)
 
 
-def _interval(value: float, without: Values, left_out: _LeftOut, level: float) -> Interval | None:
-    """Return the interval on Fisher's scale; None where nothing varies or one item decides all."""
+def _ends(
+    value: float, without: Values, sizes: Values, counts: Values, level: float
+) -> tuple[float, float] | None:
+    """Return the interval's ends; None where nothing varies or one item decides all.
+
+    ``without`` are the values without ``sizes`` units each, of which each counts ``counts`` times.
+    """
     if not abs(value) < 1 - _SAME or np.isnan(without).any():
         return None
-    counts = left_out.counts
     total = float(counts.sum())
-    share = float(counts @ left_out.sizes) / left_out.sizes
+    share = float(counts @ sizes) / sizes
     pseudo = share * value - (share - 1) * without
     apart = (pseudo - np.average(pseudo, weights=counts)) ** 2 / (share - 1)
     variance = float(counts @ apart) / total
@@ -157,6 +152,5 @@ def _interval(value: float, without: Values, left_out: _LeftOut, level: float) -
     kurtosis = float(counts @ apart**2) / total / variance**2
     degrees = min(total - 1, 2 * total / max(kurtosis - 1, _SAME))
     half = t_quantile((1 + level) / 2, degrees) * variance**0.5 / (1 - value**2)
-    low, high = np.tanh(np.arctanh(value) - half), np.tanh(np.arctanh(value) + half)
-    method = f"jackknife, {left_out.what}"
-    return Interval(low=float(low), high=float(high), level=level, method=method)
+    middle = float(np.arctanh(value))
+    return float(np.tanh(middle - half)), float(np.tanh(middle + half))

@@ -32,7 +32,6 @@ FEW_ITEMS: Final = "too few items for an interval that takes repeated ones into 
 
 _ROUNDING: Final = 1e-9
 _MOST_NAMES: Final = 5
-_MOST_WARNINGS: Final = 20
 
 
 class RankedModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,12 +70,11 @@ class StrengthDifference(msgspec.Struct, frozen=True, kw_only=True):
     significant: bool
 
 
-class TieParameter(msgspec.Struct, frozen=True, kw_only=True):
-    """How readily verdicts tie: equal models do with probability ``v / (2 + v)``."""
+class Ties(msgspec.Struct, frozen=True, kw_only=True):
+    """How many verdicts tie, and how readily: equal models do with probability ``v / (2 + v)``."""
 
-    parameter: float | None
-    interval: Interval | None = None
     ties: int
+    parameter: float | None
 
 
 class Ranking(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +89,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[RankedModel, ...]
     differences: tuple[StrengthDifference, ...]
     cycles: tuple[tuple[str, ...], ...]  # of majorities, such as A beats B beats C beats A
-    ties: TieParameter
+    ties: Ties
     warnings: tuple[str, ...]
     counts: WinCounts
 
@@ -151,7 +149,7 @@ def rank(verdicts: Sequence[PairVerdict], *, level: float = 0.95) -> Ranking:
         models=_models(counts, once, scales, groups, level),
         differences=_differences(counts, scales),
         cycles=cycles,
-        ties=_tie_parameter(counts, scales),
+        ties=Ties(ties=int(counts.ties.sum()) // 2, parameter=_tie_parameter(counts, scales)),
         warnings=(
             *(_unnamed_items(unnamed) if clustered else ()),
             *_unlinked(counts, groups),
@@ -348,18 +346,11 @@ def _differences(counts: WinCounts, scales: _Scales) -> tuple[StrengthDifference
     return tuple(made)
 
 
-def _tie_parameter(counts: WinCounts, scales: _Scales) -> TieParameter:
-    ties = int(counts.ties.sum()) // 2
-    if not ties:
-        return TieParameter(parameter=0.0, ties=0)
-    if scales.fitted is None or scales.fitted.log_tie is None:
-        return TieParameter(parameter=None, ties=ties)
-    log, interval = scales.fitted.log_tie, None
-    if scales.spread is not None:
-        logs = scales.spread.interval(log, float(scales.spread.covariance[-1, -1]))
-        low, high = float(np.exp(logs.low)), float(np.exp(logs.high))
-        interval = msgspec.structs.replace(logs, low=low, high=high)
-    return TieParameter(parameter=float(np.exp(log)), interval=interval, ties=ties)
+def _tie_parameter(counts: WinCounts, scales: _Scales) -> float | None:
+    if not counts.ties.any():
+        return 0.0
+    fitted = scales.fitted
+    return None if fitted is None or fitted.log_tie is None else float(np.exp(fitted.log_tie))
 
 
 def _unnamed_items(count: int) -> Iterator[str]:
@@ -378,31 +369,25 @@ def _unlinked(counts: WinCounts, groups: Sequence[Sequence[int]]) -> Iterator[st
 
 def _one_sided(counts: WinCounts, scales: _Scales) -> Iterator[str]:
     """Name the models between which all verdicts went one way, so that no distance is finite."""
-    warned = 0
+    won, lost = counts.wins.any(axis=1), counts.wins.any(axis=0)
+    alone = [part[0] for part in scales.parts if len(part) == 1]
+    for which, what in (
+        ([i for i in alone if won[i] and not lost[i]], "won every verdict"),
+        ([i for i in alone if lost[i] and not won[i]], "lost every verdict"),
+        (
+            [i for i in alone if won[i] and lost[i]],
+            "won every verdict against some models and lost every one against the others",
+        ),
+    ):
+        if which:
+            yield f"{_names(counts, which)} {what}: no finite strength can be given"
     for part in scales.parts:
         rest = [i for i in range(len(counts.names)) if i not in part]
         beaten = [i for i in rest if counts.wins[np.ix_(part, [i])].any()]
-        lost_to = [i for i in rest if counts.wins[np.ix_([i], part)].any()]
-        if len(part) > 1 and not beaten:
-            continue
-        warned += 1
-        if warned > _MOST_WARNINGS:
-            yield "more models have no finite strength; see the reason of each"
-            return
-        names = _names(counts, part)
-        if len(part) > 1:
+        if len(part) > 1 and beaten:
             yield (
-                f"{names} won every verdict against {_names(counts, beaten)}:"
+                f"{_names(counts, part)} won every verdict against {_names(counts, beaten)}:"
                 " the verdicts set no bound to how much stronger they are"
-            )
-        elif not lost_to:
-            yield f"{names} won every verdict: its strength has no upper bound, so none is given"
-        elif not beaten:
-            yield f"{names} lost every verdict: its strength has no lower bound, so none is given"
-        else:
-            yield (
-                f"{names} lost every verdict against {_names(counts, lost_to)} and won every one"
-                f" against {_names(counts, beaten)}: no finite strength can be given"
             )
 
 

@@ -1,7 +1,7 @@
-"""Coefficients of two raters, each computed for many draws at once.
+"""Coefficients of two raters, each computed for many rows of weights at once.
 
-Every coefficient depends only on how often each pair of scores occurs, so a draw of items is a row
-of weights for the cells of the raters' table.
+Every coefficient depends only on how often each pair of scores occurs: a set of items is a row of
+weights for the cells of the raters' table.
 
 Cohen's kappa is ``1 - D / E``: the observed disagreement ``D`` over the disagreement ``E`` of two
 independent raters with the same rates. Disagreeing costs 1 (plain), the distance of the two scores
@@ -73,8 +73,8 @@ def cells_of(a: Sequence[float] | Values, b: Sequence[float] | Values) -> Cells:
     )
 
 
-class PairDraws:
-    """Cells with rows of weights, one row per draw; ``points`` of the scale, 0 if continuous."""
+class WeightedCells:
+    """Cells with a row of weights per set of items; ``points`` of the scale, 0 if continuous."""
 
     def __init__(self, cells: Cells, weights: Values, points: int = 0) -> None:
         """Take the weights; what several coefficients need is computed once."""
@@ -85,22 +85,22 @@ class PairDraws:
 
     @cached_property
     def left(self) -> Values:
-        """How often the first rater gave each score, in each draw."""
+        """How often the first rater gave each score, in each row."""
         return margins(self.cells.x, len(self.cells.values), self.weights)
 
     @cached_property
     def right(self) -> Values:
-        """How often the second rater gave each score, in each draw."""
+        """How often the second rater gave each score, in each row."""
         return margins(self.cells.y, len(self.cells.values), self.weights)
 
     @cached_property
     def equal(self) -> Values:
-        """How many items have the same score, in each draw."""
+        """How many items have the same score, in each row."""
         return self.weights @ (self.cells.x == self.cells.y).astype(np.float64)
 
     @cached_property
     def spread(self) -> Values:
-        """``sum(p (1 - p))`` over the shares of the scores, in each draw."""
+        """``sum(p (1 - p))`` over the shares of the scores, in each row."""
         share = (self.left + self.right) / (2 * np.maximum(self.n, 1)[:, None])
         return np.sum(share * (1 - share), axis=1)
 
@@ -117,11 +117,11 @@ class PairDraws:
 
 
 def margins(codes: Codes, size: int, weights: Values) -> Values:
-    """Return how often each of ``size`` codes occurs in each draw."""
-    draws = len(weights)
-    cells = codes + size * np.arange(draws)[:, None]
-    found = np.bincount(cells.ravel(), weights.ravel(), draws * size)
-    return np.asarray(found, dtype=np.float64).reshape(draws, size)
+    """Return how often each of ``size`` codes occurs in each row."""
+    rows = len(weights)
+    cells = codes + size * np.arange(rows)[:, None]
+    found = np.bincount(cells.ravel(), weights.ravel(), rows * size)
+    return np.asarray(found, dtype=np.float64).reshape(rows, size)
 
 
 def divided(above: Values, below: Values, *, where: NDArray[np.bool_]) -> Values:
@@ -136,53 +136,53 @@ def centered(values: Values) -> Values:
     return values - (values[0] + values[-1]) / 2 if len(values) else values
 
 
-def exact(draws: PairDraws) -> Values:
+def exact(rows: WeightedCells) -> Values:
     """Return the share of items with the same score."""
-    return divided(draws.equal, draws.n, where=draws.n > 0)
+    return divided(rows.equal, rows.n, where=rows.n > 0)
 
 
-def kappa(draws: PairDraws) -> Values:
+def kappa(rows: WeightedCells) -> Values:
     """Return plain kappa, ``(p - e) / (1 - e)``; undefined where all scores are the same."""
     # In counts, not shares: whole numbers are exact, and 1 - e is zero where it should be.
-    chance = np.sum(draws.left * draws.right, axis=1)
-    n = draws.n
-    return divided(n * draws.equal - chance, n**2 - chance, where=draws.some_vary)
+    chance = np.sum(rows.left * rows.right, axis=1)
+    n = rows.n
+    return divided(n * rows.equal - chance, n**2 - chance, where=rows.some_vary)
 
 
-def kappa_linear(draws: PairDraws) -> Values:
+def kappa_linear(rows: WeightedCells) -> Values:
     """Return kappa with the distance of the scores as weight.
 
     The mean distance of two independent scores is ``sum(gap * (F (1 - G) + G (1 - F)))`` over the
     gaps between neighboring scores, with ``F`` and ``G`` the shares at or below them.
     """
-    cells, whole = draws.cells, draws.n[:, None]
-    below, also = (np.cumsum(each, axis=1)[:, :-1] for each in (draws.left, draws.right))
+    cells, whole = rows.cells, rows.n[:, None]
+    below, also = (np.cumsum(each, axis=1)[:, :-1] for each in (rows.left, rows.right))
     chance = (below * (whole - also) + also * (whole - below)) @ np.diff(cells.values)
-    seen = draws.weights @ np.abs(cells.values[cells.x] - cells.values[cells.y])
-    return 1 - divided(draws.n * seen, chance, where=draws.some_vary)
+    seen = rows.weights @ np.abs(cells.values[cells.x] - cells.values[cells.y])
+    return 1 - divided(rows.n * seen, chance, where=rows.some_vary)
 
 
-def kappa_quadratic(draws: PairDraws) -> Values:
+def kappa_quadratic(rows: WeightedCells) -> Values:
     """Return kappa with the squared distance of the scores as weight."""
-    cells, n = draws.cells, draws.n
+    cells, n = rows.cells, rows.n
     v = centered(cells.values)
     x, y = v[cells.x], v[cells.y]
-    chance = n * (draws.weights @ (x**2 + y**2)) - 2 * (draws.weights @ x) * (draws.weights @ y)
-    seen = draws.weights @ (x - y) ** 2
-    return 1 - divided(n * seen, chance, where=draws.some_vary)
+    chance = n * (rows.weights @ (x**2 + y**2)) - 2 * (rows.weights @ x) * (rows.weights @ y)
+    seen = rows.weights @ (x - y) ** 2
+    return 1 - divided(n * seen, chance, where=rows.some_vary)
 
 
-def ac1(draws: PairDraws) -> Values:
+def ac1(rows: WeightedCells) -> Values:
     """Return Gwet's AC1, ``(p - e) / (1 - e)``."""
-    return beyond_chance(exact(draws), draws.spread, draws.points)
+    return beyond_chance(exact(rows), rows.spread, rows.points)
 
 
-def ac2(draws: PairDraws) -> Values:
+def ac2(rows: WeightedCells) -> Values:
     """Return Gwet's AC2 with the weights ``1 - ((x - y) / (q - 1))^2``."""
-    cells, points = draws.cells, draws.points
+    cells, points = rows.cells, rows.points
     apart = (cells.values[cells.x] - cells.values[cells.y]) / (points - 1)
-    seen = 1 - divided(draws.weights @ apart**2, draws.n, where=draws.n > 0)
-    return beyond_chance(seen, quadratic_total(points) / points * draws.spread, points)
+    seen = 1 - divided(rows.weights @ apart**2, rows.n, where=rows.n > 0)
+    return beyond_chance(seen, quadratic_total(points) / points * rows.spread, points)
 
 
 def quadratic_total(points: int) -> float:
@@ -196,40 +196,40 @@ def beyond_chance(seen: Values, spread: Values, points: int) -> Values:
     return divided(seen - chance, 1 - chance, where=chance < 1)
 
 
-def pearson(draws: PairDraws) -> Values:
+def pearson(rows: WeightedCells) -> Values:
     """Return ``sum((x - mx)(y - my)) / sqrt(sum((x - mx)^2) sum((y - my)^2))``."""
-    cells, weights, n = draws.cells, draws.weights, draws.n
+    cells, weights, n = rows.cells, rows.weights, rows.n
     v = centered(cells.values)
     x, y = v[cells.x], v[cells.y]
     sx, sy = weights @ x, weights @ y
     above = n * (weights @ (x * y)) - sx * sy
     left, right = n * (weights @ x**2) - sx**2, n * (weights @ y**2) - sy**2
-    return _ratio(above, left * right, draws)
+    return _ratio(above, left * right, rows)
 
 
-def spearman(draws: PairDraws) -> Values:
+def spearman(rows: WeightedCells) -> Values:
     """Return Pearson's correlation of the ranks; equal scores share the mean of their ranks."""
-    cells, left, right = draws.cells, draws.left, draws.right
-    middle = draws.n[:, None] / 2
+    cells, left, right = rows.cells, rows.left, rows.right
+    middle = rows.n[:, None] / 2
     x, y = (np.cumsum(each, axis=1) - each / 2 - middle for each in (left, right))
-    above = np.sum(draws.weights * x[:, cells.x] * y[:, cells.y], axis=1)
+    above = np.sum(rows.weights * x[:, cells.x] * y[:, cells.y], axis=1)
     below = np.sum(left * x**2, axis=1) * np.sum(right * y**2, axis=1)
-    return _ratio(above, below, draws)
+    return _ratio(above, below, rows)
 
 
-def kendall(draws: PairDraws) -> Values:
+def kendall(rows: WeightedCells) -> Values:
     """Return tau-b, ``(P - Q) / sqrt((N - X)(N - Y))``.
 
     ``P`` and ``Q`` count the pairs of items that the raters order alike and oppositely, ``N`` all
     pairs, ``X`` and ``Y`` those with equal scores of the one and the other rater.
     """
-    cells, weights = draws.cells, draws.weights
+    cells, weights = rows.cells, rows.weights
     signs = np.sign(cells.x[:, None] - cells.x) * np.sign(cells.y[:, None] - cells.y)
     alike = np.sum((weights @ signs.astype(np.float64)) * weights, axis=1) / 2
-    left, right = ((draws.n**2 - np.sum(each**2, axis=1)) / 2 for each in (draws.left, draws.right))
-    return _ratio(alike, left * right, draws)
+    left, right = ((rows.n**2 - np.sum(each**2, axis=1)) / 2 for each in (rows.left, rows.right))
+    return _ratio(alike, left * right, rows)
 
 
-def _ratio(above: Values, squared: Values, draws: PairDraws) -> Values:
+def _ratio(above: Values, squared: Values, rows: WeightedCells) -> Values:
     below = np.sqrt(np.maximum(squared, 0))
-    return np.clip(divided(above, below, where=draws.both_vary & (squared > 0)), -1, 1)
+    return np.clip(divided(above, below, where=rows.both_vary & (squared > 0)), -1, 1)

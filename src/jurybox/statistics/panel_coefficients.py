@@ -1,4 +1,4 @@
-"""Coefficients of any number of raters, each computed for many draws at once.
+"""Coefficients of any number of raters, each computed for many rows of weights at once.
 
 Krippendorff's alpha, Fleiss' kappa and Gwet's AC1 and AC2 need only how often each item was given
 each score; ratings may be missing.
@@ -139,8 +139,8 @@ class RatingPatterns:
         return np.add.reduceat(v[:, self.column] * self.times, self._rows, axis=1)
 
 
-class PanelDraws:
-    """Patterns with rows of weights, one row per draw; ``points`` of the scale."""
+class WeightedRatings:
+    """Patterns with rows of weights, one row per set of items; ``points`` of the scale."""
 
     def __init__(self, patterns: RatingPatterns, weights: Values, points: int = 0) -> None:
         """Take the weights; what several coefficients need is computed once."""
@@ -189,53 +189,53 @@ class PanelDraws:
         return 2 * n * _dot(self.totals, (v - mean[:, None]) ** 2)
 
 
-def alpha_nominal(draws: PanelDraws) -> Values:
+def alpha_nominal(rows: WeightedRatings) -> Values:
     """Return Krippendorff's alpha of labels without an order."""
-    n = draws.totals.sum(axis=1)
-    expected = n**2 - _dot(draws.totals, draws.totals)
-    return draws.alpha(draws.paired @ draws.patterns.unequal, expected)
+    n = rows.totals.sum(axis=1)
+    expected = n**2 - _dot(rows.totals, rows.totals)
+    return rows.alpha(rows.paired @ rows.patterns.unequal, expected)
 
 
-def alpha_ordinal(draws: PanelDraws) -> Values:
-    """Return Krippendorff's alpha of ranks, which differ in each draw."""
-    patterns, totals = draws.patterns, draws.totals
+def alpha_ordinal(rows: WeightedRatings) -> Values:
+    """Return Krippendorff's alpha of ranks, which differ in each row."""
+    patterns, totals = rows.patterns, rows.totals
     # Ranks are whole or half, so squares and sums are exact.
     ranks = np.cumsum(totals, axis=1) - totals / 2 - totals.sum(axis=1, keepdims=True) / 2
     sums, squares = patterns.by_pattern(ranks), patterns.by_pattern(ranks**2)
     apart = 2 * (patterns.ratings * squares - sums**2) / patterns.pairs
-    return draws.alpha(_dot(draws.paired, apart), draws.spread(ranks))
+    return rows.alpha(_dot(rows.paired, apart), rows.spread(ranks))
 
 
-def alpha_interval(draws: PanelDraws) -> Values:
+def alpha_interval(rows: WeightedRatings) -> Values:
     """Return Krippendorff's alpha of scores whose distances count."""
-    patterns = draws.patterns
-    expected = draws.spread(centered(patterns.values)[None, :])
-    return draws.alpha(draws.paired @ patterns.squared, expected)
+    patterns = rows.patterns
+    expected = rows.spread(centered(patterns.values)[None, :])
+    return rows.alpha(rows.paired @ patterns.squared, expected)
 
 
-def alpha_ratio(draws: PanelDraws) -> Values:
+def alpha_ratio(rows: WeightedRatings) -> Values:
     """Return Krippendorff's alpha of scores whose ratios count."""
-    among, within = draws.patterns.ratios
-    return draws.alpha(draws.paired @ within, _dot(draws.totals @ among, draws.totals))
+    among, within = rows.patterns.ratios
+    return rows.alpha(rows.paired @ within, _dot(rows.totals @ among, rows.totals))
 
 
-def fleiss_kappa(draws: PanelDraws) -> Values:
+def fleiss_kappa(rows: WeightedRatings) -> Values:
     """Return Fleiss' kappa, or Gwet's extension where numbers of ratings differ."""
-    chance = _dot(draws.share, draws.share)
-    varied = np.count_nonzero(draws.share, axis=1) > 1
-    return divided(draws.agreed - chance, 1 - chance, where=varied & (chance < 1))
+    chance = _dot(rows.share, rows.share)
+    varied = np.count_nonzero(rows.share, axis=1) > 1
+    return divided(rows.agreed - chance, 1 - chance, where=varied & (chance < 1))
 
 
-def panel_ac1(draws: PanelDraws) -> Values:
+def panel_ac1(rows: WeightedRatings) -> Values:
     """Return Gwet's AC1."""
-    return beyond_chance(draws.agreed, _dot(draws.share, 1 - draws.share), draws.points)
+    return beyond_chance(rows.agreed, _dot(rows.share, 1 - rows.share), rows.points)
 
 
-def panel_ac2(draws: PanelDraws) -> Values:
+def panel_ac2(rows: WeightedRatings) -> Values:
     """Return Gwet's AC2 with quadratic weights."""
-    points = draws.points
-    near = 1 - draws.apart / (points - 1) ** 2
-    spread = _dot(draws.share, 1 - draws.share)
+    points = rows.points
+    near = 1 - rows.apart / (points - 1) ** 2
+    spread = _dot(rows.share, 1 - rows.share)
     return beyond_chance(near, spread * quadratic_total(points) / points, points)
 
 
@@ -256,7 +256,7 @@ class MeanSquares:
         within = np.maximum(weights @ (k * x.var(axis=1)), 0)
         means = weights @ x / self.n[:, None]
         raters = self.n * np.sum((means - grand[:, None]) ** 2, axis=1)
-        # A draw of one item has no variance between items; it is undefined below.
+        # A row of one item has no variance between items; it is undefined below.
         free = np.maximum(self.n - 1, 1)
         self.items: Values = items / free
         self.within: Values = within / (self.n * (k - 1))

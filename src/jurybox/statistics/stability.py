@@ -5,15 +5,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.statistics.bias_metric import (
-    BiasMetric,
-    by_side,
-    measured,
-    number,
-    percent,
-    side_of,
-    unmeasured,
-)
+from jurybox.statistics.bias import BiasMetric, percent, side_of, signed, unmeasured
 from jurybox.statistics.estimates import Estimate, Interval
 from jurybox.statistics.intervals import mean_of, proportion
 
@@ -51,33 +43,42 @@ def changes(
     moved = [abs(each) > _ROUNDING for each in apart]
     share = proportion(moved, level=level)
     largest = Estimate(value=max(apart, key=abs), n=n, reason="an extreme has no interval")
-    most = number(largest.value or 0.0)
+    most = signed(largest.value or 0.0)
     shown = percent(share.value or 0.0, share.interval)
     counted = "1 sample" if n == 1 else f"{n} samples"
     if any(moved):
         sentence = (
-            f"the score changes by {number(mean.value or 0.0, mean.interval)} of the scale on"
+            f"the score changes by {signed(mean.value or 0.0, mean.interval)} of the scale on"
             f" average, in {sum(moved)} of {counted}, by {most} at the most:"
             f" {_verdict(mean.interval, harmless=alteration.harmless)}."
         )
     else:
         top = "" if share.interval is None else f" (at most {percent(share.interval.high)} would)"
         sentence = f"no score of {counted} changes{top}."
-    start = f"With {alteration.what},"
-    return (
-        measured(names[0], mean, n, f"{start} {sentence}"),
-        measured(names[1], share, n, f"{start} {shown} of the scores change."),
-        measured(names[2], largest, n, f"{start} the largest change is {most}."),
+    sentences = (
+        sentence,
+        f"{shown} of the scores change.",
+        f"the largest change is {most}.",
     )
+    one, two, three = (
+        BiasMetric(
+            name=name,
+            value=found.value,
+            n=n,
+            samples=n,
+            interval=found.interval,
+            reason=found.reason,
+            sentence=f"With {alteration.what}, {each}",
+        )
+        for name, found, each in zip(names, (mean, share, largest), sentences, strict=True)
+    )
+    return one, two, three
 
 
 def _verdict(interval: Interval | None, *, harmless: bool) -> str:
-    if harmless and side_of(interval, 0.0):
+    side = side_of(interval, 0.0)
+    if not side:
+        return "no significant drift, but scores aren't stable"
+    if harmless:
         return "what shouldn't matter does"
-    return by_side(
-        interval,
-        0.0,
-        none="no significant drift, but scores aren't stable",
-        above="the judge gives more for it",
-        below="the judge gives less for it",
-    )
+    return f"the judge gives {'more' if side > 0 else 'less'} for it"

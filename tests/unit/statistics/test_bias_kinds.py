@@ -3,21 +3,18 @@
 import numpy as np
 import pytest
 
-from jurybox.statistics.bias_metric import BiasMetric
-from jurybox.statistics.pair_bias import (
+from jurybox.statistics.bias import (
+    LONGER,
+    LONGER_EXCESS,
     OWN,
+    BiasMetric,
     difference_by_mark,
     formatted,
     own_against_others,
+    score_by_length,
     win_excess,
     win_rate,
     win_rate_at_equal,
-)
-from jurybox.statistics.verbosity_bias import (
-    LONGER,
-    LONGER_EXCESS,
-    score_by_length,
-    score_by_length_given_gold,
 )
 
 RNG = np.random.default_rng(8)
@@ -39,14 +36,14 @@ def test_better_responses_that_are_longer_make_no_verbosity_bias_at_equal_qualit
     assert plain.value > 0.8
     assert "longer responses get higher scores" in plain.sentence
     assert slope.value == pytest.approx(0.45, abs=0.05)
-    partial, beyond = score_by_length_given_gold(FAIR, WORDS, QUALITY, range(N))
+    partial, beyond = score_by_length(FAIR, WORDS, range(N), QUALITY)
     assert _holds(partial, 0)
     assert "no significant bias" in partial.sentence
     assert _holds(beyond, 0)
 
 
 def test_a_judge_that_pays_for_length_is_told_so_at_equal_quality() -> None:
-    partial, slope = score_by_length_given_gold(VERBOSE, WORDS, QUALITY, range(N))
+    partial, slope = score_by_length(VERBOSE, WORDS, range(N), QUALITY)
     assert partial.value is not None
     assert partial.value > 0.3
     assert "the judge favors longer responses" in partial.sentence

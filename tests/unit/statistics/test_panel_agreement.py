@@ -10,7 +10,7 @@ from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement import PANEL_STATISTICS, PanelAgreement, Ratings, agree_all
-from jurybox.statistics.panel_coefficients import PanelDraws, RatingPatterns
+from jurybox.statistics.panel_coefficients import RatingPatterns, WeightedRatings
 
 FIVE = Scale.parse("1-5")
 X = float("nan")
@@ -177,8 +177,8 @@ def test_many_draws_at_once_give_what_each_gives_alone(*, continuous: bool) -> N
     weights = np.random.default_rng(0).multinomial(items, share, size=1000).astype(float)
     for each in PANEL_STATISTICS:
         if each.group != "icc" and not (continuous and each.categorical):
-            together = each.formula(PanelDraws(patterns, weights, 5))
-            alone = [each.formula(PanelDraws(patterns, row[None, :], 5)) for row in weights]
+            together = each.formula(WeightedRatings(patterns, weights, 5))
+            alone = [each.formula(WeightedRatings(patterns, row[None, :], 5)) for row in weights]
             assert together == pytest.approx(np.concatenate(alone), abs=1e-12)
 
 
