@@ -67,7 +67,7 @@ def test_json_holds_strengths_matrix_circles_and_ties(jurybox: Callable) -> None
 def test_a_model_that_won_everything_is_named_without_a_strength(jurybox: Callable) -> None:
     name = write(("A", "B", "a", 7), ("B", "C", "a", 2), ("B", "C", "b", 2))
     done = jurybox("rank", name)
-    assert "`A` won every verdict: its strength has no upper bound" in done.out
+    assert "`A` won every verdict: no finite strength can be given" in done.out
     data = jurybox("rank", name, "--json").json
     assert data["models"][0]["strength"] is None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jurybox.statistics.bias import first_place_win_rate, swap_consistency
+from jurybox.statistics.bias_estimates import first_place_win_rate, swap_consistency
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
 FILE = Path(os.environ.get("JURYBOX_DATA") or BESIDE) / "llmbar_runs.jsonl"

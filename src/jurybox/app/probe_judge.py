@@ -314,7 +314,7 @@ def read_probe(
 
     """
     from jurybox.calibration.bias_metrics import Bias
-    from jurybox.statistics.bias import BiasMetric, unmeasured
+    from jurybox.statistics.bias_estimates import BiasMetric, unmeasured
     from jurybox.statistics.stability import STABILITY_METRICS, Alteration, changes
 
     sides: dict[str, Side] = {each.sample.id: each.side for each in probe.picked}

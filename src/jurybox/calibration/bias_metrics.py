@@ -17,7 +17,7 @@ from jurybox.calibration.probes import KINDS
 from jurybox.errors import InputError, Unreadable
 from jurybox.judging.formats.reply_format import Side
 from jurybox.rubric.conditions import Comparison
-from jurybox.statistics.bias import (
+from jurybox.statistics.bias_estimates import (
     LONGER,
     LONGER_EXCESS,
     OWN,
@@ -195,7 +195,11 @@ def _of_kind(
 ) -> Iterator[BiasMetric]:
     """Yield how often one kind of response wins, and how much more often than with people."""
     plain, excess = kinds
-    known = [(vote, side) for vote in votes if (side := which(vote)) is not None]
+    known: list[tuple[ObservedVote, Side]] = []
+    for vote in votes:
+        side = which(vote)
+        if side is not None:
+            known.append((vote, side))
     shares = [share_of(vote.winner, side) for vote, side in known]
     samples = [vote.sample for vote, _ in known]
     no_pairs = None if votes else _NO_PAIRS

@@ -30,16 +30,10 @@ T = TypeVar("T")
 
 
 class Gold(msgspec.Struct, frozen=True, kw_only=True):
-    """What people say of one sample.
+    """What people say of one sample; people without a name are numbered from 1."""
 
-    Attributes:
-        scores: by criterion, then by person; people without a name are numbered from 1.
-        winners: by person, which of two responses is better.
-
-    """
-
-    scores: dict[str, dict[str, float]] = {}
-    winners: dict[str, Side] = {}
+    scores: dict[str, dict[str, float]] = {}  # by criterion, then by person
+    winners: dict[str, Side] = {}  # by person, which of two responses is better
 
     def score(self, criterion: str) -> float | None:
         """Return the mean score; None without any."""
@@ -167,20 +161,7 @@ class JudgeVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GoldCase(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample with what people and judges say of it.
-
-    Attributes:
-        id: the sample's.
-        gold: what people say.
-        verdict: what the judges say.
-        task: the request.
-        response: what was answered.
-        response_b: what another one answered, where two are compared.
-        comments: why people say so, by criterion, or on the whole.
-        cluster: what the sample belongs together with, where that was said.
-        words: the digest of what was read by the judge; None where it is like no other.
-
-    """
+    """A sample with what people (``gold``) and judges (``verdict``) say of it."""
 
     id: str
     gold: Gold
@@ -188,14 +169,9 @@ class GoldCase(msgspec.Struct, frozen=True, kw_only=True):
     task: str = ""
     response: str = ""
     response_b: str | None = None
-    comments: dict[str, str] = {}
-    cluster: str | None = None
-    words: str | None = None
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether two responses are compared."""
-        return self.response_b is not None
+    comments: dict[str, str] = {}  # why people say so, by criterion, or on the whole
+    cluster: str | None = None  # what the sample belongs together with
+    words: str | None = None  # the digest of what the judge read; None where it is like no other
 
     def comment(self, criterion: str) -> str:
         """Return people's comment on a criterion, or on the whole sample."""

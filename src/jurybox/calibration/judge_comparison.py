@@ -32,18 +32,11 @@ _WORST: Final = 5
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How figures are made.
-
-    Attributes:
-        level: of the intervals.
-        seed: of the sign flips that decide on a bias.
-        worst: how many disagreements are kept of each criterion.
-
-    """
+    """How metrics are computed."""
 
     level: float = 0.95
-    seed: int = 0
-    worst: int = _WORST
+    seed: int = 0  # of the sign flips that decide on a bias
+    worst: int = _WORST  # how many disagreements are kept of each criterion
 
 
 def compare(cases: Sequence[GoldCase], rubric: Rubric, options: Options | None = None) -> Agreement:

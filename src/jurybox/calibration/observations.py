@@ -103,31 +103,18 @@ class GradedResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ObservedVote(msgspec.Struct, frozen=True, kw_only=True):
-    """One vote on a pair.
-
-    Attributes:
-        straight: who won with A shown first.
-        swapped: who won with B shown first, mapped back.
-        winner: what the vote counts as: where the two orders differ, a tie.
-        kept: by criterion, whether its preference stayed.
-        words: how long the two responses are.
-        marks: their marks of layout.
-        judge: the family of who voted.
-        makers: the families of who made the responses, where that is known.
-        gold: which one people prefer.
-
-    """
+    """One vote on a pair."""
 
     sample: str
-    straight: Side
-    swapped: Side
-    winner: Side
-    kept: dict[str, bool]
-    words: tuple[int, int]
-    marks: tuple[int, int]
-    judge: str
-    makers: tuple[str, str] | None = None
-    gold: Side | None = None
+    straight: Side  # who won with A shown first
+    swapped: Side  # who won with B shown first, mapped back
+    winner: Side  # what the vote counts as: where the two orders differ, a tie
+    kept: dict[str, bool]  # by criterion, whether its preference stayed
+    words: tuple[int, int]  # how long the two responses are
+    marks: tuple[int, int]  # their marks of layout
+    judge: str  # the family of who voted
+    makers: tuple[str, str] | None = None  # the families of who made the responses
+    gold: Side | None = None  # which one people prefer
 
 
 class Observations(msgspec.Struct, kw_only=True):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jurybox.calibration.bias_metrics import Bias, BiasGate, BiasReport, Probed
     from jurybox.engine.ports import Store
     from jurybox.engine.records import RunRow
-    from jurybox.statistics.bias import BiasMetric
+    from jurybox.statistics.bias_estimates import BiasMetric
 
 
 @click.command("bias")

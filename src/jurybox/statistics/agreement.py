@@ -19,7 +19,7 @@ from jurybox.rubric.scale import Scale
 from jurybox.statistics import pair_coefficients as pair
 from jurybox.statistics import panel_coefficients as panel
 from jurybox.statistics.estimates import Estimate
-from jurybox.statistics.intervals import Codes, Values, wilson
+from jurybox.statistics.intervals import Values, wilson
 from jurybox.statistics.jackknife import Computed, Patterns, estimates_of
 
 # "Slight" agreement at best, in the words of J. R. Landis and G. G. Koch (1977).
@@ -28,24 +28,14 @@ _HIGH: Final = 0.75
 
 
 class AgreementStatistic(msgspec.Struct, frozen=True, kw_only=True):
-    """One statistic of agreement.
+    """One statistic of agreement, computed by ``formula`` for many rows of weights."""
 
-    Attributes:
-        name: what JSON calls it; ``group`` and the rest of the name where it is one of several.
-        formula: computes it for many rows of weights.
-        heading: of its column or row in a table; empty to leave it to JSON.
-        group: the name of the object that JSON puts it in.
-        categorical: whether it needs a scale with points.
-        correlation: whether it is undefined where a rater gave one score only.
-
-    """
-
-    name: str
+    name: str  # in JSON: the group and the rest of the name where it is one of several
     formula: Callable[..., Values]
-    heading: str = ""
-    group: str = ""
-    categorical: bool = False
-    correlation: bool = False
+    heading: str = ""  # of its column or row in a table; empty to leave it to JSON
+    group: str = ""  # the object that JSON puts it in
+    categorical: bool = False  # whether it needs a scale with points
+    correlation: bool = False  # whether it is undefined where a rater gave one score only
 
 
 PAIR_STATISTICS: Final = (
@@ -154,8 +144,8 @@ class PanelAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def agree(
-    a: Sequence[float],
-    b: Sequence[float],
+    a: Sequence[float] | Values,
+    b: Sequence[float] | Values,
     scale: Scale,
     *,
     clusters: Sequence[Hashable] | None = None,
@@ -264,36 +254,26 @@ def agree_all(ratings: Ratings, scale: Scale, *, level: float = 0.95) -> PanelAg
         ValueError: a rater rated an item twice.
 
     """
-    score = np.asarray(ratings.score, dtype=np.float64)
     rated, item = np.unique(np.asarray(ratings.item, dtype=np.intp), return_inverse=True)
-    items = int(item.max()) + 1 if len(item) else 0
-    by_rater = _by_rater(item, np.asarray(ratings.rater, dtype=np.intp), score, len(ratings.raters))
+    # A row per item and a column per rater, NaN where a rating is missing.
+    table = np.full((len(rated), len(ratings.raters)), np.nan)
+    table[item, np.asarray(ratings.rater, dtype=np.intp)] = ratings.score
+    given = ~np.isnan(table)
+    if int(given.sum()) < len(ratings.score):
+        raise ValueError("a rater rated an item twice")
     clusters = ratings.clusters and [ratings.clusters[place] for place in rated.tolist()]
-    patterns = panel.RatingPatterns(item, score, items)
+    patterns = panel.RatingPatterns(np.nonzero(given)[0], table[given], len(table))
     found = _of_ratings(patterns, scale, clusters, level)
     return PanelAgreement(
         criterion=ratings.criterion,
-        n_items=items,
+        n_items=len(table),
         n_paired=_paired(patterns),
-        n_ratings=len(score),
+        n_ratings=len(ratings.score),
         raters=ratings.raters,
-        estimates=found | _of_complete(by_rater, items, clusters, level),
-        pairs=_pairs(by_rater, ratings.raters, scale, clusters, level),
+        estimates=found | _of_complete(table, clusters, level),
+        pairs=_pairs(table, ratings.raters, scale, clusters, level),
         notes=tuple(_panel_notes(patterns, found, scale)),
     )
-
-
-_Rated = tuple[Codes, Values]
-"""The items that a rater rated, ascending, and the scores."""
-
-
-def _by_rater(item: Codes, rater: Codes, score: Values, raters: int) -> list[_Rated]:
-    order = np.lexsort((item, rater))
-    ends = np.searchsorted(rater[order], np.arange(1, raters))
-    found = list(zip(np.split(item[order], ends), np.split(score[order], ends), strict=True))
-    if any((np.diff(items) == 0).any() for items, _ in found):
-        raise ValueError("a rater rated an item twice")
-    return found
 
 
 def _paired(patterns: panel.RatingPatterns) -> int:
@@ -347,18 +327,14 @@ def _of_ratings(
     return _ordered(_RATINGS, found, n, "a continuous scale has no categories; see alpha")
 
 
-def _of_complete(
-    by_rater: Sequence[_Rated], items: int, clusters: _Clusters, level: float
-) -> dict[str, Estimate]:
+def _of_complete(table: Values, clusters: _Clusters, level: float) -> dict[str, Estimate]:
     """Return the statistics of the items that every rater rated."""
-    if len(by_rater) <= 1:
+    if table.shape[1] <= 1:
         return _ordered(_COMPLETE, {}, 0, "there is one rater only")
-    every = np.concatenate([items for items, _ in by_rater])
-    full = np.bincount(every, minlength=items) == len(by_rater)
-    n = int(full.sum())
+    full = ~np.isnan(table).any(axis=1)
+    scores, n = table[full], int(full.sum())
     if n <= 1:
         return _ordered(_COMPLETE, {}, n, "fewer than two items were rated by every rater")
-    scores = np.stack([scores[full[items]] for items, scores in by_rater], axis=1)
     rows, row_of = np.unique(scores, axis=0, return_inverse=True)
     undefined = _SAME_SCORE
     if not np.all(rows == rows[0, 0]):
@@ -381,21 +357,16 @@ def _of_complete(
 
 
 def _pairs(
-    by_rater: Sequence[_Rated],
-    names: Sequence[str],
-    scale: Scale,
-    clusters: _Clusters,
-    level: float,
+    table: Values, names: Sequence[str], scale: Scale, clusters: _Clusters, level: float
 ) -> tuple[RaterPair, ...]:
     found: list[RaterPair] = []
     for one, other in combinations(range(len(names)), 2):
-        (left, a), (right, b) = by_rater[one], by_rater[other]
-        both, i, j = np.intersect1d(left, right, assume_unique=True, return_indices=True)
+        both = np.flatnonzero(~np.isnan(table[:, one] + table[:, other])).tolist()
         agreement = agree(
-            a[i].tolist(),
-            b[j].tolist(),
+            table[both, one],
+            table[both, other],
             scale,
-            clusters=clusters and [clusters[place] for place in both.tolist()],
+            clusters=clusters and [clusters[place] for place in both],
             level=level,
         )
         found.append(RaterPair(raters=(names[one], names[other]), agreement=agreement))

@@ -9,7 +9,7 @@ import numpy as np
 
 from jurybox.statistics.distributions import normal_quantile
 from jurybox.statistics.estimates import Estimate, Interval
-from jurybox.statistics.intervals import Ends, Values, mean_of, proportion, wilson
+from jurybox.statistics.intervals import Ends, Values, mean_of, proportion
 
 FEWEST_LABELS: Final = 10
 """With fewer (or fewer independent) labels, the judge's errors are unknown."""
@@ -309,9 +309,10 @@ def corrected_rate(data: LabeledScores, *, level: float = 0.95) -> CorrectedRate
     if data.clusters is not None:
         raise ValueError("clusters are not supported here; use the prediction-powered mean")
     yes = data.human > 0
-    apparent = _rate(int(data.rest.sum()), len(data.rest), level)
-    sensitivity = _rate(int(data.judge[yes].sum()), int(yes.sum()), level)
-    specificity = _rate(int((1 - data.judge[~yes]).sum()), int((~yes).sum()), level)
+    apparent, sensitivity, specificity = (
+        proportion(right.tolist(), level=level)
+        for right in (data.rest > 0, data.judge[yes] > 0, data.judge[~yes] == 0)
+    )
     reason = _rate_refusal(apparent, sensitivity, specificity)
     value, unclipped, interval = None, None, None
     if reason is None:
@@ -329,12 +330,6 @@ def corrected_rate(data: LabeledScores, *, level: float = 0.95) -> CorrectedRate
         unclipped=unclipped,
         reason=reason,
     )
-
-
-def _rate(yes: int, n: int, level: float) -> Estimate:
-    if not n:
-        return Estimate(value=None, n=0, reason="there are no samples")
-    return Estimate(value=yes / n, interval=wilson(yes, n, level), n=n)
 
 
 def _rate_refusal(apparent: Estimate, sensitivity: Estimate, specificity: Estimate) -> str | None:

@@ -369,7 +369,7 @@ def _unlinked(counts: WinCounts, groups: Sequence[Sequence[int]]) -> Iterator[st
 
 def _one_sided(counts: WinCounts, scales: _Scales) -> Iterator[str]:
     """Name the models between which all verdicts went one way, so that no distance is finite."""
-    won, lost = counts.wins.any(axis=1), counts.wins.any(axis=0)
+    won, lost = (counts.wins.sum(axis=axis) > 0 for axis in (1, 0))
     alone = [part[0] for part in scales.parts if len(part) == 1]
     for which, what in (
         ([i for i in alone if won[i] and not lost[i]], "won every verdict"),

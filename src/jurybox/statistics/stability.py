@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.statistics.bias import BiasMetric, percent, side_of, signed, unmeasured
+from jurybox.statistics.bias_estimates import BiasMetric, percent, side_of, signed, unmeasured
 from jurybox.statistics.estimates import Estimate, Interval
 from jurybox.statistics.intervals import mean_of, proportion
 

@@ -8,7 +8,7 @@ from jurybox.calibration.observations import (
     ScoredResponse,
 )
 from jurybox.judging.formats.reply_format import Side
-from jurybox.statistics.bias import BiasMetric
+from jurybox.statistics.bias_estimates import BiasMetric
 
 
 def _figures(biases: tuple[Bias, ...]) -> dict[str, BiasMetric]:

@@ -4,7 +4,7 @@ import pytest
 
 from jurybox.calibration.bias_metrics import check_bias_gates, check_gates, probe_names, read_gates
 from jurybox.errors import InputError
-from jurybox.statistics.bias import BiasMetric, unmeasured
+from jurybox.statistics.bias_estimates import BiasMetric, unmeasured
 
 CONSISTENCY = BiasMetric(name="position.swap_consistency", value=0.9, n=20, samples=20)
 UNKNOWN = unmeasured("verbosity.correlation", "the run scores no single responses")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jurybox.statistics.bias import (
+from jurybox.statistics.bias_estimates import (
     LONGER,
     LONGER_EXCESS,
     OWN,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.statistics.bias import first_place_win_rate, flip_rate, swap_consistency
+from jurybox.statistics.bias_estimates import first_place_win_rate, flip_rate, swap_consistency
 
 Votes = tuple[list[str], list[str], list[int]]
 

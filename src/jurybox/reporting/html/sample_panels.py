@@ -15,7 +15,7 @@ from jurybox.reporting.pair_votes import OrderedVote, stored_votes
 from jurybox.reporting.reasons import Reason, reasons_of
 from jurybox.reporting.stored import SampleRecord, procedure_of, reading
 from jurybox.sample import Response
-from jurybox.statistics.bias import BiasMetric
+from jurybox.statistics.bias_estimates import BiasMetric
 
 # Rows of one dataset are asked about in the same way.
 _LOOKED_AT: Final = 100
@@ -159,7 +159,7 @@ def order_metrics(store: Store, run: RunRow, most: int = MOST_PAIRS) -> tuple[Or
 
     """
     # Numpy is loaded for this only.
-    from jurybox.statistics.bias import (
+    from jurybox.statistics.bias_estimates import (
         first_place_win_rate,
         flip_rate,
         swap_consistency,

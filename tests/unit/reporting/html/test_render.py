@@ -21,7 +21,7 @@ from jurybox.reporting.html.sample_panels import (
     order_metrics,
 )
 from jurybox.reporting.reasons import Reason
-from jurybox.statistics.bias import BiasMetric
+from jurybox.statistics.bias_estimates import BiasMetric
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.jury_agreement import CriterionVotes, JudgeDissent, JuryAgreement
 
