@@ -178,8 +178,9 @@ class HttpClient:
 
     async def _read_all(self, response: wreq.Response, largest: int, take: _Take) -> None:
         if await _read(response, largest, take) > largest:
+            # Far more than was asked for: an odd answer, like any other that can't be read.
             what = f"the answer is larger than {largest / _MEGABYTE:.0f} MB"
-            raise ModelError("unreadable", what, retry=False)
+            raise ModelError("unreadable", what, retry=True, fatal=True)
 
     def _refused(self, status: int, answer: HttpAnswer) -> ModelError:
         if status < _FIRST_FINAL:
