@@ -449,3 +449,18 @@ def test_a5_a7_what_came_too_late_is_not_judged_and_fails(jurybox: Callable) -> 
     scores = (done.json["accuracy_score"], done.json["faithfulness_score"])
     assert (*scores, done.json["sample_score"]) == (0, None, 0)
     assert done.json["latency_e2e_ms"] == 30000
+
+
+@pytest.mark.parametrize(("score", "reasons"), [("0.1", ["judge_disagrees"]), ("0.75", [])])
+def test_c15_a_judge_far_from_the_rules_queues_the_response(
+    jurybox: Callable, score: str, reasons: list[str]
+) -> None:
+    Path("lines.py").write_text(
+        f"def rate(prompt):\n    return 'Score: {score} | Reasoning: So.'\n"
+    )
+    response = "I understand, that sounds hard. What happened to you today?"
+    texts = ("--rubric", "companion", "--task", "I'm sad.", "--response", response)
+    data = jurybox("evaluate", *texts, "--judge", "python/lines:rate", "--json").json
+    assert data["judge"]["score"] == float(score)
+    assert data["overall_quality"] > 0.7
+    assert (data["review_reasons"], data["needs_review"]) == (reasons, bool(reasons))

@@ -20,6 +20,7 @@ _OF_SAMPLE: Final = (
     "decision",
     "evaluator_error",
     "target_error",
+    "timed_out",
     "needs_review",
     "review_reasons",
 )
@@ -57,9 +58,8 @@ class SingleReport(EvaluationReport, frozen=True, kw_only=True):
     def as_data(self) -> dict[str, Any]:
         """Return plain data, ready for JSON, with every field of a sample."""
         data = super().as_data()
-        result: dict[str, Any] = msgspec.to_builtins(data.pop("result"))
-        own = {name: result.get(name) for name in _OF_SAMPLE}
-        data |= {**own, "timed_out": self.result.timed_out}
+        del data["result"]
+        data |= {name: msgspec.to_builtins(getattr(self.result, name)) for name in _OF_SAMPLE}
         # A criterion may be called like a part of the report, which it never replaces.
         figures = {**self.result.figures, **self.result.components}
         return data | {name: value for name, value in figures.items() if name not in data}
