@@ -609,7 +609,8 @@ def test_a_refused_connection_says_where_what_and_how_to_mend_it() -> None:
         "is the server running, and is the address right?",
         fatal=True,
         transient=True,
-        latency_ms=0,
+        latency_ms=2000,
+        attempts=4,
     )
 
 
