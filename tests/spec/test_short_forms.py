@@ -177,3 +177,16 @@ def test_rubric_models_and_dataset_are_reported_together(jurybox: Call) -> None:
     Path("s.yaml").write_text("suite: a\nrubric: generl\ndataset: nowhere.jsonl\n")
     lines = jurybox("run", "s.yaml").err.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["generl", "nowhere.jsonl"]
+
+
+def test_an_option_replaces_the_dataset_and_the_votes_d8(jurybox: Call) -> None:
+    Path("judge.py").write_text("def f(prompt):\n    return 'Score: 0.7 | Reasoning: Kind.'\n")
+    Path("s.yaml").write_text(
+        "suite: a\nrubric: companion\nrows: [{q: x, a: y}]\ncolumns: {task: q, response: a}\n"
+        "judge: {model: 'python/judge:f', votes: 3}\n"
+    )
+    Path("other.jsonl").write_text('{"q": "I feel low.", "a": "I am sorry."}\n' * 2)
+    done = jurybox("run", "s.yaml", "--dataset", "other.jsonl", "--votes", "1", "--json")
+    metadata = json.loads(done.out)["metadata"]
+    assert (metadata["dataset_id"], metadata["dataset_rows"]) == ("other.jsonl", 2)
+    assert metadata["votes"] == 1

@@ -58,6 +58,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     responses: str | None = None
     judges: tuple[str, ...] = ()
     repeats: int | None = None
+    dataset: str | None = None
+    votes: int | None = None
     limit: int | None = None
     concurrency: int | None = None
     base_url: str | None = None
@@ -139,7 +141,7 @@ def prepare_chosen(
         problem = "datasets can't be loaded from Langfuse yet"
         raise InputError(problem, "name a file", f"{chosen.origin}: {shown(suite.dataset)}")
     limit = options.limit or suite.limit
-    path = chosen.folder / suite.dataset
+    path = chosen.folder / suite.dataset if options.dataset is None else Path(options.dataset)
     attempt = _Attempts()
     rubric, warnings = attempt(read) or (None, ())
     plan = None if rubric is None else attempt(lambda: _checked_plan(chosen, options, rubric))
@@ -163,7 +165,7 @@ def prepare_chosen(
     if plan is None or procedure is None or dataset is None or found is None:
         raise attempt.failed()
     described = DatasetPlan(
-        id=suite.dataset,
+        id=options.dataset or suite.dataset,
         path=str(dataset.path.resolve()),
         sha256=found.sha256,
         bytes=found.bytes,
@@ -325,7 +327,7 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
     judge = suite.judge or JudgeSpec(models=())
     specs = _judges(chosen_models(options.judges, judge.models), rubric, chosen.origin)
     judges = tuple(spec.model for spec in specs)
-    asked = rubric.protocol.votes if judge.votes is None else judge.votes
+    asked = options.votes or judge.votes or rubric.protocol.votes
     votes = equal_votes(judges, asked)
     batch = judge.batch if options.batch is None else options.batch
     for limit in ("timeout", "max_requests_per_minute", "max_tokens_per_minute"):

@@ -54,6 +54,15 @@ if TYPE_CHECKING:
     help="Run every sample N times; defaults to the suite's `repeats`.",
 )
 @click.option(
+    "--dataset", metavar="FILE", help="A dataset, instead of the suite's; with the same columns."
+)
+@click.option(
+    "--votes",
+    type=click.IntRange(1, 99),
+    metavar="N",
+    help="Votes per sample, instead of the suite's or the rubric's.",
+)
+@click.option(
     "--limit",
     type=click.IntRange(1),
     metavar="N",
@@ -92,6 +101,8 @@ def command(  # noqa: PLR0917 - click passes them by name
     system: str | None,
     responses: str | None,
     repeats: int | None,
+    dataset: str | None,
+    votes: int | None,
     limit: int | None,
     concurrency: int | None,
     judges: tuple[str, ...],
@@ -134,6 +145,8 @@ def command(  # noqa: PLR0917 - click passes them by name
         responses=responses,
         judges=judges,
         repeats=repeats,
+        dataset=dataset,
+        votes=votes,
         limit=limit,
         concurrency=concurrency,
         base_url=base_url,
