@@ -14,7 +14,7 @@ from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
 from jurybox.errors import DocumentError, Unreadable
 from jurybox.rubric.document.front_matter import GENERATION_KEYS
-from jurybox.sample import Row, Timing
+from jurybox.sample import Row
 from jurybox.suite.model_spec import (
     ENDPOINT_KEYS,
     ModelSpec,
@@ -300,7 +300,9 @@ JUDGE_KEYS: Final = ("models", "model", "votes", "stop_when_decided", "batch", *
 
 ROW_FIELDS: Final = (
     *Row.__struct_fields__,
-    *(name for name in Timing.__struct_fields__ if name != "cached"),
+    "latency_e2e_ms",
+    "latency_model_ms",
+    "timed_out",
     "input_tokens",
     "output_tokens",
 )
