@@ -383,7 +383,7 @@ def test_c13_a_prompt_that_drops_the_context_is_refused(
     write(more=target, context=context, response=None)
     done = jurybox("run", "suite.yaml")
     assert done.code == 2
-    assert "the target's prompt drops the row's `context`" in done.err
+    assert done.err.count("the target's prompt drops the rows' `context`") == 1
     write(more=f"{target}unused: [context]\n", context=context, response=None)
     assert "can't be used" not in jurybox("run", "suite.yaml").err
     for more in ("", "system: system.md", "prompt: shown.md"):

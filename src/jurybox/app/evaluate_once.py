@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jurybox.scoring.by_rules import SingleReport
 
 CHECKLIST = "bias-awareness"
-# Seconds; somebody waits for a single report, and nothing shows that an endpoint is waited for.
+# Seconds: a user waits for a single report, and sees no progress meanwhile.
 _PATIENCE = 30.0
 
 

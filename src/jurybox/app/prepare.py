@@ -150,8 +150,10 @@ def prepare_chosen(
     drops = prompt is not None and "context" not in {*shown_parts(prompt), *suite.unused}
 
     def check(row: Row) -> None:
+        nonlocal drops
         if drops and row.context:
-            problem = "the target's prompt drops the row's `context`"
+            drops = False  # once for the whole file
+            problem = "the target's prompt drops the rows' `context`"
             hint = "put `{{context}}` into the prompt, or `unused: [context]` into the suite"
             raise InputError(problem, hint)
         if procedure is not None and procedure.judging.asks_for_verdicts(procedure.judges):

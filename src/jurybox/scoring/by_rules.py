@@ -137,7 +137,7 @@ def single_report(
 
 
 def _unanswered(rubric: Rubric, sample: Sample, result: SampleResult) -> EvaluationReport:
-    """Return the report on a response that came too late, which nobody judges (A7)."""
+    """Return the report on a response that came too late, which isn't judged (A7)."""
     criteria = [
         CriterionReport(
             id=each.id,

@@ -67,7 +67,7 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
-    """That so many samples of a run were accepted without the reviews that they need, and when."""
+    """How many samples of a run were accepted without the reviews that they need, and when."""
 
     samples: int
     at: str

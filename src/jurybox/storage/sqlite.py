@@ -138,7 +138,7 @@ class SqliteDatabase:
         _require_file(self._file, self.name, create=create)
         self._mode = "rwc" if create else "rw"
         if not create and not _is_writable(self._file):
-            # Without a log beside it the file is all there is, and nobody changes it here.
+            # Without a log next to it the file is complete, and no process changes it.
             log = self._file.with_name(f"{self._file.name}-wal")
             whole = not log.exists() or not log.stat().st_size
             self._mode = "ro&immutable=1" if whole else "ro"

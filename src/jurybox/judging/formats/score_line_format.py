@@ -210,7 +210,7 @@ def _without_thoughts(text: str, scale: Scale) -> str | Defect:
     thoughts = text[start:end]
     labels = chain(_LABEL.finditer(thoughts), own_sentences(thoughts))
     if next(_scores_at(thoughts, labels, scale), None) is not None:
-        return Defect("its thoughts can't be told from its score; reply with the score alone.")
+        return Defect("its thoughts can't be separated from its score; reply with the score alone.")
     return text
 
 
