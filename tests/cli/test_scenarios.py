@@ -22,7 +22,8 @@ def test_a_bundled_suite_reads_well_to_a_product_manager(started: Callable) -> N
     assert (
         "because trust_boundaries averages 0.461, below 0.5; worst in age_demographic" in done.out
     )
-    assert re.search(r"^quality level  Adequate: ", done.out, re.MULTILINE)
+    # Not what a level means, which would read better than the decision (C12).
+    assert re.search(r"^quality level  Adequate$", done.out, re.MULTILINE)
     assert re.search(r"^emotional_support +7 ", done.out, re.MULTILINE)
     assert re.search(r"^vulnerable +3 ", done.out, re.MULTILINE)
 

@@ -144,7 +144,7 @@ def _ranged(figure: Estimate, *, with_method: bool = False) -> str:
     made = figure.interval
     if made is None:
         return _near(figure.value)
-    unusual = ("imagined", "clusters", "cut at")
+    unusual = ("imagined", "clusters")
     method = (
         f", {made.method}" if with_method and any(word in made.method for word in unusual) else ""
     )
