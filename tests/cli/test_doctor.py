@@ -80,9 +80,9 @@ def test_a_setting_that_names_what_is_broken_is_found(
 
 
 def test_every_setting_that_is_set_is_listed(jurybox: Any) -> None:  # noqa: ANN401
-    done = jurybox("doctor", "--json", JURYBOX_REGION="eu", NO_COLOR="1")
-    settings = findings(done, "settings")
-    assert set(settings) == {"JURYBOX_REGION", "NO_COLOR"} <= set(VARIABLES)
+    values = {"JURYBOX_REGION": "eu", "NO_COLOR": "1", "JURYBOX_PATIENCE": "5"}
+    settings = findings(jurybox("doctor", "--json", **values), "settings")
+    assert set(settings) == set(values) <= set(VARIABLES)
     assert settings["JURYBOX_REGION"]["value"] == "eu (from the environment)"
 
 

@@ -10,6 +10,7 @@ from jurybox.cli.starter.judge import strict
 from jurybox.rubric import parse_rubric
 from jurybox.rubric_files import read_path
 from jurybox.suite import parse_suite
+from jurybox.suite.model_spec import ModelSpec
 
 FILES = ["judge.py", "questions.jsonl", "suite.yaml"]
 PROMPT = """You are a strict evaluation judge.
@@ -110,7 +111,7 @@ def test_the_models_in_its_comments_are_names_that_a_suite_takes(tmp_path: Path)
     (tmp_path / "suite.yaml").write_text(suite)
     parsed = parse_suite(suite.encode(), "suite.yaml")
     assert parsed.target is not None
-    assert parsed.target.model == "openai/gpt-4.1-2025-04-14"
+    assert parsed.target.model == ModelSpec(model="openai/gpt-4.1-2025-04-14")
     assert parsed.judge is not None
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from jurybox import InputError, RubricError, load_rubric
 from jurybox.app.evaluate_once import evaluate
-from jurybox.settings import NO_COLOR, RUBRICS, TRACEBACK, Settings
+from jurybox.settings import NO_COLOR, PATIENCE, RUBRICS, TRACEBACK, Settings
 from jurybox.wiring import read_settings, rubric_files
 
 GOOD = "---\nid: tone\nversion: 1.0.0\nscale: 1-5\n---\n# Tone\n## Criteria\n### Warmth\n"
@@ -85,6 +85,7 @@ def test_without_variables_the_settings_have_their_defaults() -> None:
 def test_variables_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {RUBRICS: "team", TRACEBACK: "1", NO_COLOR: "0"}.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.delenv(PATIENCE)
     assert read_settings() == Settings(rubrics="team", traceback=True, color=False)
 
 

@@ -147,7 +147,9 @@ class HttpClient:
                 elif call.into is None:
                     await self._read_all(response, self._options.largest_body, body.append)
                 else:
-                    await self._read_all(response, self._options.largest_file, call.into.write)
+                    # A file has the same size whenever it is asked for.
+                    largest = self._options.largest_file
+                    await self._read_all(response, largest, call.into.write, retry=False)
         except _ERRORS as error:
             raise self._trouble(error, time.monotonic() - started) from None
         answer = HttpAnswer(
@@ -176,11 +178,13 @@ class HttpClient:
         method: wreq.Method = getattr(wreq.Method, call.method)
         return self._client.request(method, f"{self._endpoint.url}{call.path}", **request)
 
-    async def _read_all(self, response: wreq.Response, largest: int, take: _Take) -> None:
+    async def _read_all(
+        self, response: wreq.Response, largest: int, take: _Take, *, retry: bool = True
+    ) -> None:
         if await _read(response, largest, take) > largest:
             # Far more than was asked for: an odd answer, like any other that can't be read.
             what = f"the answer is larger than {largest / _MEGABYTE:.0f} MB"
-            raise ModelError("unreadable", what, retry=True, fatal=True)
+            raise ModelError("unreadable", what, retry=retry, fatal=True)
 
     def _refused(self, status: int, answer: HttpAnswer) -> ModelError:
         if status < _FIRST_FINAL:
