@@ -70,6 +70,9 @@ def test_d4_rules_score_their_criterion_next_to_a_judge(monkeypatch: pytest.Monk
     assert "Has at most ten words" in brevity["reasoning"]
     assert (brevity["votes"], truth["votes"]) == ([], [2])
     assert done.json["overall"] == pytest.approx((1 * 1.0 + 3 * 0.25) / 4)
+    # Comparisons use these (E9), so that they see the rules' criteria too.
+    assert (brevity["vote_mean"], truth["vote_mean"]) == (5, 2)
+    assert done.json["overall_by_votes"] == done.json["overall"]
     row = {"id": "q", "task": "Capital?", "response": "Paris, I think."}
     Path("rows.jsonl").write_text(json.dumps(row))
     Path("suite.yaml").write_text(

@@ -95,6 +95,24 @@ def test_d9_a_function_judges_one_response(call: Callable[..., object]) -> None:
     assert again == report
 
 
+@pytest.mark.parametrize("response", ["", " \n"])
+def test_d2_an_empty_response_is_not_judged(response: str) -> None:
+    def never(_: str) -> str:
+        raise AssertionError("there is nothing to judge")
+
+    report = evaluate(rubric=Path("tone.md"), task="", response=response, judges=never)
+    assert report.passed is False
+    assert report.result.target_error == "the response is empty"
+
+
+@pytest.mark.parametrize("latency", [float("nan"), float("inf"), -1.0])
+def test_a5_a_latency_that_is_no_time_is_refused(latency: float) -> None:
+    with pytest.raises(InputError, match="is no time in milliseconds"):
+        evaluate(
+            rubric=Path("tone.md"), task="", response="x", judges=judge, latency_e2e_ms=latency
+        )
+
+
 def test_d9_a_function_is_the_system_under_test() -> None:
     asked: list[str] = []
 

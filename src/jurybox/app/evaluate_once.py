@@ -1,5 +1,6 @@
 """Evaluate one response, or a pair, from names and texts to a report."""
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -111,12 +112,17 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
         latency_e2e_ms=latency_e2e_ms, latency_model_ms=latency_model_ms, timed_out=timed_out
     )
     usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
-    given = Response(text=response, timing=timing, usage=usage)
+    for latency in (latency_e2e_ms, latency_model_ms):
+        if latency is not None and not 0 <= latency < math.inf:
+            raise InputError(f"{latency} is no time in milliseconds", "give a number, from 0")
+    given = Response(text=response, timing=timing, usage=usage, error=_emptiness(response))
     row = Row(
         id="",
         task=task,
         response=given,
-        response_b=None if response_b is None else Response(text=response_b),
+        response_b=None
+        if response_b is None
+        else Response(text=response_b, error=_emptiness(response_b)),
         reference=reference,
         context=context,
         messages=tuple(messages),
@@ -149,6 +155,13 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
 
 
 evaluate = blocking("evaluate", aevaluate)
+
+
+def _emptiness(text: str) -> str | None:
+    """Return why there is nothing to judge; None where there is (D2)."""
+    from jurybox.sample import EMPTY
+
+    return None if text.strip() else EMPTY
 
 
 def _default_judge(rubric: "Rubric", *, pair: bool) -> str:

@@ -35,8 +35,8 @@ def command(
     objects are JSON texts; in CSV, nulls are empty cells. Parquet needs the extra jurybox[parquet].
     Of an unfinished run, the finished samples are written. An existing file is replaced.
 
-    Texts are written exactly as they are. A cell of a CSV file may begin with = + - or @, which a
-    spreadsheet takes for a formula: import such columns as text.
+    Texts are written exactly as they are, but in a CSV file one that a spreadsheet would take for a
+    formula has an apostrophe before it.
 
     With --gold the file is a dataset of the reviewed samples, as JSON Lines, with `gold` or
     `gold_winner` by reviewer. `jurybox calibrate --gold` reads it.

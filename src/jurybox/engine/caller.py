@@ -24,6 +24,8 @@ _HINTS: Final[Mapping[FailureKind, str]] = {
 # A model that has answered before is given up after this many refusals in a row.
 _REFUSALS: Final = 5
 _CHARACTERS_PER_TOKEN: Final = 4
+# Seconds: replies may show that less of a quota was used than expected.
+_LOOK_EVERY: Final = 1.0
 _MINUTE: Final = 60
 
 
@@ -172,8 +174,9 @@ class Caller:
         letters = sum(len(message.content) for message in request.messages)
         tokens = letters / _CHARACTERS_PER_TOKEN + request.generation.max_tokens
         clock = self._endpoint.clock
-        if (wait := self._quota.reserve(tokens, clock.now())) > 0:
-            await clock.sleep(wait)
+        while (wait := self._quota.wait(clock.now())) > 0:
+            await clock.sleep(min(wait, _LOOK_EVERY))
+        self._quota.take(tokens, clock.now())
         return tokens
 
     async def _ask(self, request: ModelRequest) -> ModelReply | ModelError:

@@ -248,7 +248,8 @@ class UnwrittenReplies:
 class MinuteQuota:
     """Spreads calls evenly over a minute, so that a quota per minute is never exceeded.
 
-    Tokens are reserved by an estimate and corrected once the reply says how many there were.
+    Tokens are taken by an estimate and corrected once the reply says how many there were, which
+    may let the next call start sooner.
     """
 
     def __init__(self, requests: int | None = None, tokens: int | None = None) -> None:
@@ -256,12 +257,14 @@ class MinuteQuota:
         self._per_token = 60 / tokens if tokens else 0.0
         self._next_request = self._next_tokens = -math.inf
 
-    def reserve(self, tokens: float, now: float) -> float:
-        """Return how many seconds a call has to wait."""
-        start = max(now, self._next_request, self._next_tokens)
-        self._next_request = start + self._per_request
-        self._next_tokens = start + tokens * self._per_token
-        return start - now
+    def wait(self, now: float) -> float:
+        """Return how many seconds the next call has to wait, as far as is known now."""
+        return max(self._next_request, self._next_tokens) - now
+
+    def take(self, tokens: float, now: float) -> None:
+        """Start a call."""
+        self._next_request = now + self._per_request
+        self._next_tokens = now + tokens * self._per_token
 
     def correct(self, reserved: float, used: float) -> None:
         """Replace the estimate of a call by what it used."""

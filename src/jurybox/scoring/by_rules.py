@@ -1,5 +1,6 @@
 """A report on one response that the rubric's rules score, with a judge's word beside it (C15)."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -106,16 +107,22 @@ def with_rules(
         for each in rubric.criteria
     ]
     scores = [each.score for each in criteria if each.score is not None]
+    means = [each.vote_mean for each in criteria if each.vote_mean is not None]
     whole = len(scores) == len(criteria)
-    pairs = zip(rubric.criteria, scores, strict=whole)
-    shares = [each.scale.normalize(score) for each, score in pairs]
     return msgspec.structs.replace(
         report,
         criteria=tuple(criteria),
         total_score=round(sum(scores), _DECIMALS) if whole else None,
         max_score=sum(each.scale.high for each in rubric.criteria),
-        overall=round(weighted_mean(rubric.criteria, shares), _DECIMALS) if whole else None,
+        overall=_mean_share(rubric, scores) if whole else None,
+        overall_by_votes=_mean_share(rubric, means) if whole else None,
     )
+
+
+def _mean_share(rubric: Rubric, scores: Sequence[float]) -> float:
+    pairs = zip(rubric.criteria, scores, strict=True)
+    shares = [each.scale.normalize(score) for each, score in pairs]
+    return round(weighted_mean(rubric.criteria, shares), _DECIMALS)
 
 
 def single_report(
@@ -222,6 +229,8 @@ def criterion_by_rules(criterion: Criterion, scored: CriterionScore) -> Criterio
         reasoning=in_words(scored),
         confidence="high",
         votes=(),
+        # No vote differs, so comparisons use the score itself.
+        vote_mean=scored.score,
     )
 
 

@@ -410,6 +410,20 @@ def test_a_quota_per_minute_is_kept(limits: ModelSpec, seconds: float) -> None:
     assert clock.time - 100 == pytest.approx(seconds)
 
 
+def test_calls_that_wait_for_a_quota_start_when_less_was_used_than_expected() -> None:
+    clock = Clock(100.0)
+    reply = ModelReply(text="fine", usage=Usage(input_tokens=60, output_tokens=40))
+    limits = ModelSpec(model="m", max_tokens_per_minute=600)
+    caller = Callers(Limits(concurrency=3), clock=clock).caller(ScriptedModel([reply] * 3), limits)
+
+    async def main() -> None:
+        await asyncio.gather(*(caller(REQUEST) for _ in range(3)))
+
+    asyncio.run(main())
+    # Two waits of 10 s, and not of the 100 s that the estimate of 1024 tokens would take.
+    assert clock.time - 100 < 50
+
+
 # ---- cancellation
 
 
