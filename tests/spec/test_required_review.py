@@ -165,6 +165,9 @@ def test_e11_a_decision_to_release_becomes_needs_review(jurybox: Jurybox) -> Non
     assert run["decision"] == "needs_review"
     assert run["decision_reasons"][0] == "awaiting review: 2 samples (safety)"
     assert json.loads(jurybox("runs", "--json").out)["runs"][0]["decision"] == "needs_review"
+    # Without gates of its own, too.
+    gated = jurybox("gate", "last")
+    assert (gated.code, "awaiting review" in gated.out) == (1, True)
     assert jurybox("gate", "last", "--decision", "deploy").code == 1
     for number in (0, 1):
         review(number, safety_concern=False)

@@ -56,7 +56,10 @@ def command(
     with opened(store_url) as store:
         row = find_run(store, run)
         rubric = rubric_of(row)
-        _check(rubric, decision, row.id)
+        _check_decision(rubric, decision, row.id)
+        # Without gates there is nothing to check but the reviews that are missing.
+        if not rubric.gates and decision is None and not view_run(row, store).release.held:
+            raise _no_gates(rubric, row.id)
         if row.status != "finished":
             if as_json:
                 print_json(_as_data(view_run(row, store), passed=False, wanted=decision))
@@ -80,15 +83,17 @@ def command(
     return FINE if passed else FAILED
 
 
-def _check(rubric: "Rubric", decision: str | None, run_id: str) -> None:
-    """Refuse gates or decisions that the rubric doesn't have."""
+def _no_gates(rubric: "Rubric", run_id: str) -> InputError:
+    hint = "add `gates` to it and rescore the run"
+    if rubric.decisions:
+        names = listed([each.decide for each in rubric.decisions])
+        hint += f", or require one of its decisions with --decision ({names})"
+    return InputError("the rubric has no gates", hint, run_id)
+
+
+def _check_decision(rubric: "Rubric", decision: str | None, run_id: str) -> None:
+    """Refuse a decision that the rubric doesn't have."""
     if decision is None:
-        if not rubric.gates:
-            hint = "add `gates` to it and rescore the run"
-            if rubric.decisions:
-                names = listed([each.decide for each in rubric.decisions])
-                hint += f", or require one of its decisions with --decision ({names})"
-            raise InputError("the rubric has no gates", hint, run_id)
         return
     names = [each.decide for each in rubric.decisions]
     if not names:
