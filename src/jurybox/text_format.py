@@ -30,11 +30,6 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def printable(text: str) -> str:
-    """Return a text that can be printed anywhere, whatever a file or its name holds."""
-    return "".join(char if char.isprintable() else "\ufffd" for char in text)
-
-
 def _marked(char: str) -> str:
     return " " if char in "\t\r\n" or unicodedata.category(char) == "Zs" else "\ufffd"
 
@@ -51,6 +46,11 @@ def visible(text: str, *, kept: str = "", mark: Callable[[str], str] = _marked) 
         char if _is_seen(char) or char in kept or _joins(text, index) else mark(char)
         for index, char in enumerate(text)
     )
+
+
+def printable(text: str) -> str:
+    """Return a text that can be printed in one line, whatever a file or its name holds."""
+    return visible(text, mark=lambda _: "\ufffd")
 
 
 def _is_seen(char: str) -> bool:

@@ -17,6 +17,7 @@ from jurybox.engine.ports import Store
 from jurybox.engine.records import ExchangeRow, SampleRow, outcome_text
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.flow import Failure
+from jurybox.scoring.sample_index import facets_of
 from jurybox.storage import open_store
 from jurybox.storage.database import reading, writing
 from stores import (
@@ -198,13 +199,12 @@ def test_all_of_a_run_comes_back_in_order(store: Store, filled: Filled) -> None:
     "numbers", [range(100), range(7, 107), range(MANY - 1, 2**63), range(9, 9)]
 )
 def test_a_part_of_a_run_can_be_asked_for(store: Store, filled: Filled, numbers: range) -> None:
-    samples, exchanges = filled
-    assert list(store.samples("run-1", numbers)) == [
-        row for row in samples if row.number in numbers
+    samples, _ = filled
+    wanted = [row for row in samples if row.number in numbers]
+    assert list(store.results("run-1", numbers)) == [
+        (row.number, row.repeat, row.record_sha256, row.result) for row in wanted
     ]
-    assert list(store.exchanges("run-1", numbers)) == [
-        row for row in exchanges if row.number in numbers
-    ]
+    assert list(store.facets("run-1", numbers)) == [facets_of(row) for row in wanted]
 
 
 def test_hashes_come_sorted_as_plain_text_and_every_one_of_them(store: Store, run: str) -> None:

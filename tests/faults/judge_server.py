@@ -12,7 +12,23 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
+CRITERIA = ("correctness", "completeness", "soundness", "clarity", "usefulness")
 Reply = Callable[[dict[str, Any], int], str]
+
+
+def answer_or_praise(request: dict[str, Any], number: int) -> str:
+    """Answer a task as the system under test, and judge by `general` with the best scores."""
+    del number
+    if request["messages"][-1]["content"].startswith("Task"):
+        return "An answer"
+    return json.dumps(
+        {
+            "reasoning": dict.fromkeys(CRITERIA, "It is."),
+            "bias_checklist": dict.fromkeys(ITEMS, "It had no effect here."),
+            "safety_concerns": [],
+            "scores": dict.fromkeys(CRITERIA, 5),
+        }
+    )
 
 
 class _Server(ThreadingHTTPServer):

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 from tests.commands import Done, call
-from tests.faults.judge_server import ITEMS, JudgeServer
+from tests.faults.judge_server import JudgeServer, answer_or_praise
 
-CRITERIA = ("correctness", "completeness", "soundness", "clarity", "usefulness")
 Jurybox = Callable[..., Done]
 
 
@@ -33,23 +32,9 @@ class PickyServer(JudgeServer):
         return super().answer(body)
 
 
-def answer_or_verdict(request: dict[str, Any], number: int) -> str:
-    del number
-    if request["messages"][-1]["content"].startswith("Task"):
-        return "An answer"
-    return json.dumps(
-        {
-            "reasoning": dict.fromkeys(CRITERIA, "It is."),
-            "bias_checklist": dict.fromkeys(ITEMS, "It had no effect here."),
-            "safety_concerns": [],
-            "scores": dict.fromkeys(CRITERIA, 5),
-        }
-    )
-
-
 @pytest.fixture
 def server() -> Iterator[PickyServer]:
-    with PickyServer(answer_or_verdict).running() as running:
+    with PickyServer(answer_or_praise).running() as running:
         assert isinstance(running, PickyServer)
         yield running
 

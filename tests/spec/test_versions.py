@@ -3,36 +3,20 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.commands import Done, call
-from tests.faults.judge_server import ITEMS, JudgeServer
+from tests.faults.judge_server import JudgeServer, answer_or_praise
 
 from jurybox.judging.model_versions import check_version
 
 Jurybox = Callable[..., Done]
-CRITERIA = ("correctness", "completeness", "soundness", "clarity", "usefulness")
 ROWS = [{"id": f"q{n}", "task": f"Task {n}", "response": f"Answer {n}"} for n in range(6)]
-
-
-def praise(request: dict[str, Any], number: int) -> str:
-    del number
-    if request["messages"][-1]["content"].startswith("Task"):
-        return "An answer"
-    return json.dumps(
-        {
-            "reasoning": dict.fromkeys(CRITERIA, "It is."),
-            "bias_checklist": dict.fromkeys(ITEMS, "It had no effect here."),
-            "safety_concerns": [],
-            "scores": dict.fromkeys(CRITERIA, 5),
-        }
-    )
 
 
 @pytest.fixture
 def server() -> Iterator[JudgeServer]:
-    with JudgeServer(praise).running() as running:
+    with JudgeServer(answer_or_praise).running() as running:
         yield running
 
 

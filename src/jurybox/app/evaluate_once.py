@@ -112,9 +112,10 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
         latency_e2e_ms=latency_e2e_ms, latency_model_ms=latency_model_ms, timed_out=timed_out
     )
     usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
-    for latency in (latency_e2e_ms, latency_model_ms):
+    latencies = {"latency_e2e_ms": latency_e2e_ms, "latency_model_ms": latency_model_ms}
+    for name, latency in latencies.items():
         if latency is not None and not 0 <= latency < math.inf:
-            raise InputError(f"{latency} is no time in milliseconds", "give a number, from 0")
+            raise InputError(f"{latency} is no time in milliseconds", "give 0 or more", name)
     given = Response(text=response, timing=timing, usage=usage, error=_emptiness(response))
     row = Row(
         id="",

@@ -1,9 +1,8 @@
 """Async functions for callers without an event loop, and for those in a notebook's."""
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -32,7 +31,6 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
-    done: Future[T] = Future()
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
 
     async def cancellable() -> T:
@@ -40,23 +38,15 @@ def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
         started.set_result((asyncio.get_running_loop(), task))
         return await task
 
-    def run() -> None:
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        done = pool.submit(asyncio.run, cancellable())
         try:
-            done.set_result(asyncio.run(cancellable()))
-        except BaseException as error:  # noqa: BLE001 - it is raised in the caller's thread
-            done.set_exception(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        return done.result()
-    except KeyboardInterrupt:
-        # What was done is kept, as after any other Ctrl-C.
-        loop, task = started.result()
-        loop.call_soon_threadsafe(task.cancel)
-        raise
-    finally:
-        thread.join()
+            return done.result()
+        except KeyboardInterrupt:
+            # What was done is kept, as after any other Ctrl-C.
+            loop, task = started.result()
+            loop.call_soon_threadsafe(task.cancel)
+            raise
 
 
 async def _interruptible(work: Awaitable[T]) -> T:

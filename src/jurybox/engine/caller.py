@@ -124,7 +124,7 @@ class Caller:
             message += f" after {attempts} attempts"
         if error.kind in _HINTS:
             message += f"; {_HINTS[error.kind]}"
-        # Where others were answered meanwhile, it was only this request that nothing came of.
+        # Other requests were answered meanwhile, so only this one failed.
         fatal = not endpoint.answered_since(first)
         failure = Failure(kind=error.kind, message=message, fatal=fatal, transient=True)
         if fatal:

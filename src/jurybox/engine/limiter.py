@@ -1,4 +1,4 @@
-"""How hard an endpoint may be pressed: how many calls at once, how fast, and for how long in vain.
+"""The load on an endpoint: calls at once, calls per minute, and how long an outage may last.
 
 Rules without I/O, each small enough to test by hand: the wait before a retry (`delay`), how many
 calls at once (`Concurrency`), how many per minute (`MinuteQuota`), and whether an outage lasts too
@@ -223,7 +223,7 @@ class ResizableSemaphore:
                 turn.set_result(None)
 
 
-# So many unwritten replies, as a share of the calls at once, make the store hurry.
+# The store writes at once when unwritten replies take up one slot in this many.
 _HURRY: Final = 4
 
 

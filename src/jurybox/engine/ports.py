@@ -238,8 +238,8 @@ class Store(Protocol):
         """Yield the hashes of the records, sorted as plain text, never all at once."""
         ...
 
-    def samples(self, run_id: str, numbers: range = EVERY) -> Iterator[SampleRow]:
-        """Yield the samples with these numbers in order, never all at once."""
+    def samples(self, run_id: str) -> Iterator[SampleRow]:
+        """Yield the samples in order, never all at once."""
         ...
 
     def sample(self, run_id: str, number: int) -> SampleRow | None:
@@ -269,8 +269,8 @@ class Store(Protocol):
         """Yield the facets of these samples, in order, never all at once."""
         ...
 
-    def exchanges(self, run_id: str, numbers: range = EVERY) -> Iterator[ExchangeRow]:
-        """Yield the exchanges of these samples in their order, never all at once."""
+    def exchanges(self, run_id: str) -> Iterator[ExchangeRow]:
+        """Yield the exchanges of all samples in their order, never all at once."""
         ...
 
     def exchanges_of(self, run_id: str, number: int) -> Sequence[ExchangeRow]:

@@ -98,9 +98,9 @@ def release_review(
     query = SampleQuery(any_flags=required, limit=1)
     total = store.find_samples(run.id, query).total if flagged else 0
     settled = [
-        number for number, said in reviews.items() if _settles(run, store, number, said, rubric)
+        number for number, own in reviews.items() if _settles(run, store, number, own, rubric)
     ]
-    confirmed = [said for said in reviews.values() if "safety" in required and _concern(said)]
+    confirmed = [own for own in reviews.values() if "safety" in required and _has_concern(own)]
     return ReleaseReview(
         required=required,
         awaiting=total - len(settled),
@@ -110,23 +110,23 @@ def release_review(
 
 
 def _settles(
-    run: RunRow, store: Store, number: int, said: Sequence[Review], rubric: Rubric
+    run: RunRow, store: Store, number: int, reviews: Sequence[Review], rubric: Rubric
 ) -> bool:
     """Return whether reviews of a sample settle every required reason that it is flagged for."""
     facets = next(store.facets(run.id, range(number, number + 1)), None)
     flags = () if facets is None else flag_names(facets.flags)
     flagged = [reason for reason in rubric.require_review if reason in flags]
-    return bool(flagged) and all(_settled(reason, said) for reason in flagged)
+    return bool(flagged) and all(_settled(reason, reviews) for reason in flagged)
 
 
-def _settled(reason: str, said: Sequence[Review]) -> bool:
+def _settled(reason: str, reviews: Sequence[Review]) -> bool:
     if reason == "safety":
-        return any(each.verdict.safety_concern is not None for each in said)
-    return any(each.verdict.is_label for each in said)
+        return any(each.verdict.safety_concern is not None for each in reviews)
+    return any(each.verdict.is_label for each in reviews)
 
 
-def _concern(said: Sequence[Review]) -> bool:
-    return any(each.verdict.safety_concern for each in said)
+def _has_concern(reviews: Sequence[Review]) -> bool:
+    return any(each.verdict.safety_concern for each in reviews)
 
 
 def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseReview) -> Conclusion:
@@ -155,11 +155,11 @@ def sample_decision(
     """
     if result.decision != NEEDS_REVIEW:
         return result.decision
-    said = read_reviews(run, store.reviews_of(run.id, number)).every
-    if _concern(said):
+    reviews = read_reviews(run, store.reviews_of(run.id, number)).every
+    if _has_concern(reviews):
         return BLOCKED
     required = [each for each in rubric.require_review if each in result.review_reasons]
-    if not all(_settled(reason, said) for reason in required):
+    if not all(_settled(reason, reviews) for reason in required):
         return NEEDS_REVIEW
     decided = decide(rubric.sample_decisions, result.figures)
     return None if decided is None else decided.decide

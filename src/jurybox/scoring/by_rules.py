@@ -1,4 +1,4 @@
-"""A report on one response that the rubric's rules score, with a judge's word beside it (C15)."""
+"""A report on one response that the rubric's rules score, with a judge's next to it (C15)."""
 
 from collections.abc import Sequence
 from typing import Any, Final

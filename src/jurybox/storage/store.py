@@ -117,9 +117,9 @@ class SqlStore:
         kind = list[tuple[str]]
         return (each for (each,) in self._reader.stream(kind, statements.HASHES, (run_id,)))
 
-    def samples(self, run_id: str, numbers: range = EVERY) -> Iterator[SampleRow]:
-        """Yield the samples with these numbers in order, never all at once."""
-        return self._reader.pages(statements.WHOLE_SAMPLES, run_id, numbers)
+    def samples(self, run_id: str) -> Iterator[SampleRow]:
+        """Yield the samples in order, never all at once."""
+        return self._reader.pages(statements.WHOLE_SAMPLES, run_id)
 
     def sample(self, run_id: str, number: int) -> SampleRow | None:
         """Return one sample."""
@@ -157,9 +157,9 @@ class SqlStore:
         """Yield what these samples are found by, in order, never all at once."""
         return self._reader.pages(statements.WHOLE_FACETS, run_id, numbers)
 
-    def exchanges(self, run_id: str, numbers: range = EVERY) -> Iterator[ExchangeRow]:
-        """Yield the exchanges of these samples in their order, never all at once."""
-        return self._reader.pages(statements.WHOLE_EXCHANGES, run_id, numbers)
+    def exchanges(self, run_id: str) -> Iterator[ExchangeRow]:
+        """Yield the exchanges of all samples in their order, never all at once."""
+        return self._reader.pages(statements.WHOLE_EXCHANGES, run_id)
 
     def exchanges_of(self, run_id: str, number: int) -> Sequence[ExchangeRow]:
         """Return the exchanges of one sample, in order."""
