@@ -3,7 +3,9 @@
 import math
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from jurybox.app.event_loop import blocking
 from jurybox.errors import InputError
@@ -18,10 +20,12 @@ from jurybox.wiring import (
 
 if TYPE_CHECKING:
     from jurybox.engine.driver import OnExchange
+    from jurybox.judging.protocol import Way
     from jurybox.models.function import Function
     from jurybox.rubric import Rubric
-    from jurybox.sample import Turn
+    from jurybox.sample import Row, Turn
     from jurybox.scoring.by_rules import SingleReport
+    from jurybox.scoring.evaluate_sample import Procedure, SampleOutcome
 
 CHECKLIST = "bias-awareness"
 # Seconds: a user waits for a single report, and sees no progress meanwhile.
@@ -92,70 +96,174 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
     """
     from jurybox.app.model_session import checked_route
     from jurybox.engine.driver import drive
-    from jurybox.judging.protocol import Judging
     from jurybox.models.function import function_names
     from jurybox.rubric import Rubric
-    from jurybox.sample import Response, Row, Timing, Usage
-    from jurybox.scoring.by_rules import single_report
-    from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
-    from jurybox.scoring.rules import compile_rules
+    from jurybox.scoring.evaluate_sample import evaluate_sample
     from jurybox.suite.model_spec import ModelSpec, model_option
 
     named = [judges] if isinstance(judges, str) or callable(judges) else judges
     specs = [model_option(each) for each in function_names(named)]
     names = [spec.model for spec in specs]
     used = rubric if isinstance(rubric, Rubric) else load_rubric(rubric)
-    count = used.protocol.votes if votes is None else votes
-    if reference is not None and not reference.strip():
-        raise InputError("the reference answer is empty", "give one, or leave it out")
-    timing = Timing(
-        latency_e2e_ms=latency_e2e_ms, latency_model_ms=latency_model_ms, timed_out=timed_out
-    )
-    usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
-    latencies = {"latency_e2e_ms": latency_e2e_ms, "latency_model_ms": latency_model_ms}
-    for name, latency in latencies.items():
-        if latency is not None and not 0 <= latency < math.inf:
-            raise InputError(f"{latency} is no time in milliseconds", "give 0 or more", name)
-    given = Response(text=response, timing=timing, usage=usage, error=_emptiness(response))
-    row = Row(
-        id="",
+    row = single_row(
         task=task,
-        response=given,
-        response_b=None
-        if response_b is None
-        else Response(text=response_b, error=_emptiness(response_b)),
+        response=response,
+        response_b=response_b,
         reference=reference,
         context=context,
-        messages=tuple(messages),
+        messages=messages,
+        latency_e2e_ms=latency_e2e_ms,
+        latency_model_ms=latency_model_ms,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        timed_out=timed_out,
     )
-    rules = compile_rules(used) if response_b is None else None
-    ruled = rules is not None and missing_rules(used) is None
+    pair = response_b is not None
+    ruled = not pair and missing_rules(used) is None
     announce = None if names else on_default_judge
-    if not names and given.answered and not ruled:
-        names = [_default_judge(used, pair=response_b is not None)]
+    if not names and row.response is not None and row.response.answered and not ruled:
+        names = [_default_judge(used, pair=pair)]
         specs = [ModelSpec(model=names[0])]
-    checklist = load_rubric(CHECKLIST)
-    stop = used.protocol.stop_when_decided
-    judging = Judging(rubric=used, checklist=checklist, stop_when_decided=stop)
-    procedure = Procedure(judging=judging, judges=tuple(names), votes=count, rules=rules)
+    count = used.protocol.votes if votes is None else votes
+    procedure = single_procedure(used, names, count, pair=pair)
     builder = ModelBuilder(read_settings(), base_url)
     models = {spec.model: builder.build(spec) for spec in specs}
     if announce is not None and names:
         announce(names[0])
     try:
-        flow = evaluate_sample(procedure, row)
         call = checked_route(
             models, specs, allow_version_drift=allow_version_drift, patience=_PATIENCE
         )
-        outcome = await drive(flow, call, on_exchange=on_exchange)
+        outcome = await drive(evaluate_sample(procedure, row), call, on_exchange=on_exchange)
     finally:
         for model in models.values():
             await model.aclose()
-    sample, report = row.sample(given), outcome.report
-    return single_report(used, sample, report, outcome.automated, outcome.result)
+    return outcome_report(procedure, row, outcome)
 
 
 evaluate = blocking("evaluate", aevaluate)
+
+
+def single_row(  # noqa: PLR0913 - the parts of a sample, all by keyword
+    *,
+    task: str,
+    response: str,
+    response_b: str | None = None,
+    reference: str | None = None,
+    context: str | None = None,
+    messages: "Sequence[Turn]" = (),
+    latency_e2e_ms: float | None = None,
+    latency_model_ms: float | None = None,
+    input_tokens: int | None = None,
+    output_tokens: int | None = None,
+    timed_out: bool = False,
+) -> "Row":
+    """Return the sample of a single evaluation.
+
+    Raises:
+        InputError: the reference is empty, or a latency is no time.
+
+    """
+    from jurybox.sample import Response, Row, Timing, Usage
+
+    if reference is not None and not reference.strip():
+        raise InputError("the reference answer is empty", "give one, or leave it out")
+    latencies = {"latency_e2e_ms": latency_e2e_ms, "latency_model_ms": latency_model_ms}
+    for name, latency in latencies.items():
+        if latency is not None and not 0 <= latency < math.inf:
+            raise InputError(f"{latency} is no time in milliseconds", "give 0 or more", name)
+    timing = Timing(
+        latency_e2e_ms=latency_e2e_ms, latency_model_ms=latency_model_ms, timed_out=timed_out
+    )
+    usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+    other = None
+    if response_b is not None:
+        other = Response(text=response_b, error=_emptiness(response_b))
+    return Row(
+        id="",
+        task=task,
+        response=Response(text=response, timing=timing, usage=usage, error=_emptiness(response)),
+        response_b=other,
+        reference=reference,
+        context=context,
+        messages=tuple(messages),
+    )
+
+
+def single_procedure(
+    rubric: "Rubric", judges: Sequence[str], votes: int, *, pair: bool, way: "Way | None" = None
+) -> "Procedure":
+    """Return how a single sample is judged; ``way`` is as in `Judging`."""
+    from jurybox.judging.protocol import Judging
+    from jurybox.scoring.evaluate_sample import Procedure
+    from jurybox.scoring.rules import compile_rules
+
+    judging = Judging(
+        rubric=rubric,
+        checklist=load_rubric(CHECKLIST),
+        way=way,
+        stop_when_decided=rubric.protocol.stop_when_decided,
+    )
+    rules = None if pair else compile_rules(rubric)
+    return Procedure(judging=judging, judges=tuple(judges), votes=votes, rules=rules)
+
+
+def outcome_report(procedure: "Procedure", row: "Row", outcome: "SampleOutcome") -> "SingleReport":
+    """Return the report on a single evaluation that was driven to its end."""
+    from jurybox.scoring.by_rules import single_report
+
+    sample, rubric = row.sample(outcome.response), procedure.judging.rubric
+    return single_report(rubric, sample, outcome.report, outcome.automated, outcome.result)
+
+
+class SingleConclusion(msgspec.Struct, frozen=True, kw_only=True):
+    """What follows from a single report: the decision, the missing reviews, and the exit code."""
+
+    report: "SingleReport"
+    decision: str | None
+    meaning: str
+    awaiting: tuple[str, ...]
+    accepted: bool
+
+    @property
+    def outcome(self) -> Literal["fine", "failed", "incomplete"]:
+        """Whether it passes, doesn't, or got no valid vote."""
+        report = self.report
+        judged = getattr(report, "judge", report)
+        if judged is not None and judged.votes_requested and judged.votes_valid == 0:
+            return "incomplete"
+        waits = self.awaiting and not self.accepted
+        return "failed" if report.passed is False or waits else "fine"
+
+    def as_data(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        return {
+            **self.report.as_data(),
+            "decision": self.decision,
+            "awaiting_review": self.awaiting,
+            "accepted_unreviewed": self.accepted,
+        }
+
+
+def conclude_single(
+    report: "SingleReport", rubric: "Rubric", *, accept_unreviewed: bool = False
+) -> SingleConclusion:
+    """Return what follows from a single report by its rubric (E11)."""
+    from jurybox.scoring.sample_result import NEEDS_REVIEW, decide
+
+    awaiting = tuple(each for each in report.review_reasons if each in rubric.require_review)
+    decision = report.decision
+    if awaiting and accept_unreviewed and decision == NEEDS_REVIEW:
+        accepted = decide(rubric.sample_decisions, report.result.figures)
+        decision = None if accepted is None else accepted.decide
+    meanings = {each.decide: each.meaning for each in rubric.sample_decisions}
+    return SingleConclusion(
+        report=report,
+        decision=decision,
+        meaning=meanings.get(decision or "", ""),
+        awaiting=awaiting,
+        accepted=accept_unreviewed,
+    )
 
 
 def _emptiness(text: str) -> str | None:

@@ -16,7 +16,8 @@ from jurybox.settings import TRACEBACK
 from jurybox.text_format import closest
 from jurybox.wiring import read_settings
 
-# Each is the `command` of the module `jurybox.cli.NAME`, in the order of the help.
+# Each is the `command` of the module `jurybox.cli.NAME`, in the order of the help; the module of
+# `check-reply` is `check_reply`.
 _COMMANDS: Final = {
     "init": "Write a small suite that runs at once.",
     "run": "Run a suite, and print its metrics, gates and decision.",
@@ -36,6 +37,8 @@ _COMMANDS: Final = {
     "bias": "Measure judge biases: position, length, self-preference, formatting.",
     "calibrate": "Compare a judge with human labels, and tune its rubric.",
     "evaluate": "Judge one response, or compare two.",
+    "prompt": "Print what a judge is asked, for an agent that judges itself.",
+    "check-reply": "Check an agent's replies, and print the report.",
     "rubric": "List, show, check and start rubric documents.",
     "model": "Pull, list and remove embedded models.",
     "demo": "Show jurybox at work, without a key.",
@@ -54,7 +57,9 @@ class LazyGroup(CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
         del ctx
-        return import_module(f"jurybox.cli.{cmd_name}").command if cmd_name in _COMMANDS else None
+        if cmd_name not in _COMMANDS:
+            return None
+        return import_module(f"jurybox.cli.{cmd_name.replace('-', '_')}").command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing any of them."""

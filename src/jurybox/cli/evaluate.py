@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
@@ -85,13 +86,45 @@ def _decoded(data: bytes, where: str) -> str:
 TEXT = TextValue()
 
 
+MATERIAL: Final = (
+    click.option("--rubric", required=True, metavar="RUBRIC", help="A rubric's name or path."),
+    click.option("--task", required=True, type=TEXT, help="The task."),
+    click.option("--response", required=True, type=TEXT, help="The response to judge."),
+    click.option("--response-b", type=TEXT, help="A second response, to compare the two."),
+    click.option("--reference", type=TEXT, help="The reference answer to score against."),
+    click.option("--context", type=TEXT, help="What the system under test was given."),
+)
+MEASURED: Final = (
+    click.option(
+        "--latency-e2e-ms",
+        type=click.FloatRange(0),
+        metavar="MS",
+        help="How long the response took, from the request to its last byte.",
+    ),
+    click.option(
+        "--latency-model-ms",
+        type=click.FloatRange(0),
+        metavar="MS",
+        help="How long the model alone took.",
+    ),
+    click.option(
+        "--input-tokens", type=click.IntRange(0), metavar="N", help="Tokens of the request."
+    ),
+    click.option(
+        "--output-tokens", type=click.IntRange(0), metavar="N", help="Tokens of the response."
+    ),
+)
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Return a decorator that gives a command these options, in this order."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
 @click.command("evaluate")
-@click.option("--rubric", required=True, metavar="RUBRIC", help="A rubric's name or path.")
-@click.option("--task", required=True, type=TEXT, help="The task.")
-@click.option("--response", required=True, type=TEXT, help="The response to judge.")
-@click.option("--response-b", type=TEXT, help="A second response, to compare the two.")
-@click.option("--reference", type=TEXT, help="The reference answer to score against.")
-@click.option("--context", type=TEXT, help="What the system under test was given.")
+@with_options(*MATERIAL)
 @click.option(
     "--judge",
     "judges",
@@ -102,22 +135,7 @@ TEXT = TextValue()
 @click.option(
     "--votes", type=click.IntRange(1, 99), help="The number of votes; defaults to the rubric's."
 )
-@click.option(
-    "--latency-e2e-ms",
-    type=click.FloatRange(0),
-    metavar="MS",
-    help="How long the response took, from the request to its last byte.",
-)
-@click.option(
-    "--latency-model-ms",
-    type=click.FloatRange(0),
-    metavar="MS",
-    help="How long the model alone took.",
-)
-@click.option("--input-tokens", type=click.IntRange(0), metavar="N", help="Tokens of the request.")
-@click.option(
-    "--output-tokens", type=click.IntRange(0), metavar="N", help="Tokens of the response."
-)
+@with_options(*MEASURED)
 @click.option(
     "--timed-out",
     is_flag=True,
@@ -177,7 +195,6 @@ def command(  # noqa: PLR0917 - click passes them by name
     from jurybox.app.view_run import Spending
     from jurybox.judging.protocol import raised_votes
     from jurybox.scoring.by_rules import RulesReport
-    from jurybox.scoring.sample_result import NEEDS_REVIEW, decide
     from jurybox.wiring import DEFAULT_JUDGE_NOTICE, load_with_warnings, read_settings
 
     loaded, warnings = load_with_warnings(rubric)
@@ -204,35 +221,49 @@ def command(  # noqa: PLR0917 - click passes them by name
         on_exchange=spending,
         on_default_judge=lambda name: say(DEFAULT_JUDGE_NOTICE.format(name=name)),
     )
-    ruled = isinstance(report, RulesReport)
-    if explain and not ruled:
+    if explain and not isinstance(report, RulesReport):
         hint = "leave --explain out, or use a rubric with rules such as `companion`"
         raise InputError("no rule scores this response", hint, rubric)
-    awaiting = [each for each in report.review_reasons if each in loaded.require_review]
-    decision = report.decision
-    if awaiting and accept_unreviewed and decision == NEEDS_REVIEW:
-        accepted = decide(loaded.sample_decisions, report.result.figures)
-        decision = None if accepted is None else accepted.decide
-    meanings = {each.decide: each.meaning for each in loaded.sample_decisions}
-    decided = (decision, meanings.get(decision or "", ""))
-    if as_json:
-        review = {"awaiting_review": awaiting, "accepted_unreviewed": accept_unreviewed}
-        print_json({**report.as_data(), "decision": decision, **review})
-    else:
-        if isinstance(report, RulesReport):
-            _print_rules_report(report, loaded, spending.dollars, explain=explain)
-            _print_verdict(report.result.rules, decided)
-        else:
-            print_report(report, report.result.rules, decided, spending.dollars)
-        _print_outcome(report, awaiting, accepted=accept_unreviewed)
+    code = print_single_report(
+        report,
+        loaded,
+        spending.dollars,
+        accept_unreviewed=accept_unreviewed,
+        explain=explain,
+        as_json=as_json,
+    )
     judged = report.judge if isinstance(report, RulesReport) else report
     asked = loaded.protocol.votes if votes is None else votes
     if judged is not None and judged.votes_requested > asked:
         say(f"note: {raised_votes(asked, judged.votes_requested, judged.judges)}")
-    if judged is not None and judged.votes_requested and judged.votes_valid == 0:
-        return INCOMPLETE
-    waits = awaiting and not accept_unreviewed
-    return FAILED if report.passed is False or waits else FINE
+    return code
+
+
+def print_single_report(
+    report: SingleReport,
+    rubric: Rubric,
+    dollars: float | None,
+    *,
+    accept_unreviewed: bool,
+    explain: bool = False,
+    as_json: bool,
+) -> int:
+    """Print the report on a single evaluation, and return the exit code."""
+    from jurybox.app.evaluate_once import conclude_single
+    from jurybox.scoring.by_rules import RulesReport
+
+    ended = conclude_single(report, rubric, accept_unreviewed=accept_unreviewed)
+    if as_json:
+        print_json(ended.as_data())
+    else:
+        decided = (ended.decision, ended.meaning)
+        if isinstance(report, RulesReport):
+            _print_rules_report(report, rubric, dollars, explain=explain)
+            _print_verdict(report.result.rules, decided)
+        else:
+            print_report(report, report.result.rules, decided, dollars)
+        _print_outcome(report, ended.awaiting, accepted=accept_unreviewed)
+    return {"fine": FINE, "failed": FAILED, "incomplete": INCOMPLETE}[ended.outcome]
 
 
 def _print_outcome(report: SingleReport, awaiting: Sequence[str], *, accepted: bool) -> None:

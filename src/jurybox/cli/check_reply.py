@@ -1,0 +1,71 @@
+"""``jurybox check-reply``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from jurybox.cli.evaluate import MATERIAL, MEASURED, TEXT, print_single_report, with_options
+from jurybox.cli.options import accept_option, json_option
+from jurybox.cli.output import print_json
+from jurybox.cli.prompt import print_prompts
+
+
+@click.command("check-reply")
+@with_options(*MATERIAL)
+@click.option(
+    "--reply",
+    "replies",
+    multiple=True,
+    required=True,
+    type=TEXT,
+    help="A reply of the agent; repeat it for all so far, in the order they were asked for.",
+)
+@click.option(
+    "--judge",
+    default="agent",
+    show_default=True,
+    metavar="NAME",
+    help="Who judged, for the report.",
+)
+@with_options(*MEASURED)
+@accept_option
+@json_option
+def command(
+    rubric: str,
+    replies: tuple[str, ...],
+    judge: str,
+    accept_unreviewed: bool,
+    as_json: bool,
+    **material: Any,  # noqa: ANN401 - the parts of a sample
+) -> int:
+    """Check an agent's replies to the prompts of `jurybox prompt`, and print the report.
+
+    Give the same material again. A reply is held to the same rules as that of any judge: an invalid
+    one is never used. Its defect and the next prompt are printed, and the exit code is 2; answer,
+    and give the new reply after the others. Once all replies are valid, or too many are invalid,
+    the report is printed with the exit code of `jurybox evaluate`. The agent gives one vote.
+
+    \b
+    Examples:
+      jurybox check-reply --rubric code-review --task @task.md --response @change.diff \\
+          --reply @reply-1.json
+      jurybox check-reply --rubric general --task @task.md --response @a.txt --response-b @b.txt \\
+          --reply @a-before-b.json --reply @b-before-a.json --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.app.agent_judge import AgentTurn, judge_by_agent
+    from jurybox.app.evaluate_once import single_row
+    from jurybox.wiring import load_rubric
+
+    loaded = load_rubric(rubric)
+    judged = judge_by_agent(loaded, single_row(**material), replies, judge)
+    if not isinstance(judged, AgentTurn):
+        return print_single_report(
+            judged, loaded, None, accept_unreviewed=accept_unreviewed, as_json=as_json
+        )
+    if as_json:
+        print_json(judged.as_data())
+    else:
+        print_prompts(judged.prompts)
+    raise judged.error()

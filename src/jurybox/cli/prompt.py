@@ -1,0 +1,55 @@
+"""``jurybox prompt``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jurybox.cli.evaluate import MATERIAL, with_options
+from jurybox.cli.options import json_option
+from jurybox.cli.output import print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jurybox.app.agent_judge import AgentPrompt
+
+
+@click.command("prompt")
+@with_options(*MATERIAL)
+@json_option
+def command(
+    rubric: str,
+    as_json: bool,
+    **material: Any,  # noqa: ANN401 - the parts of a sample
+) -> None:
+    """Print exactly what a judge is asked, so that an agent can be the judge.
+
+    A pair without a reference answer has two prompts, one for each order, and both are to be
+    answered without a look at the other. `jurybox check-reply` checks the replies. A text that
+    begins with @ is read from that file, - from standard input.
+
+    \b
+    Examples:
+      jurybox prompt --rubric code-review --task @task.md --response @change.diff
+      jurybox prompt --rubric general --task @task.md --response @a.txt --response-b @b.txt --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.app.agent_judge import AgentTurn, judge_by_agent
+    from jurybox.app.evaluate_once import single_row
+    from jurybox.wiring import load_rubric
+
+    asked = judge_by_agent(load_rubric(rubric), single_row(**material), ())
+    assert isinstance(asked, AgentTurn)  # noqa: S101 - without a reply there is no report
+    if as_json:
+        print_json({"prompts": asked.as_data()["prompts"]})
+    else:
+        print_prompts(asked.prompts)
+
+
+def print_prompts(prompts: Sequence[AgentPrompt]) -> None:
+    """Print prompts to the character; several are separated by a line that names each."""
+    for number, each in enumerate(prompts, start=1):
+        if each.asks:
+            click.echo(f"--- prompt {number} of {len(prompts)}: {each.asks}")
+        click.echo(each.text)
