@@ -83,24 +83,65 @@ def test_the_reason_for_a_stop_is_one_line(judge: JudgeServer) -> None:
     assert "no answer for 1 s" in line
 
 
+def test_a_last_sample_that_always_fails_fails_alone(judge: JudgeServer) -> None:
+    """The endpoint answers all others, so the run ends, and says of this one why it failed."""
+    judge.faults = dict.fromkeys(range(40, 10**6), 503)
+    options = ("--base-url", judge.url)
+    run = jurybox("run", "suite.yaml", *options, code=3, JURYBOX_PATIENCE="0.3")
+    judge.faults, judge.poison = {}, "Add 59."
+    run = jurybox("resume", str(run["run_id"]), *options, JURYBOX_PATIENCE="0.3")
+    assert run["status"] == "finished"
+    assert lost_votes(run["run_id"]) == 3
+    assert unscored(run) == pytest.approx(1 / SAMPLES)
+    rows = map(json.loads, Path("rows.out.jsonl").read_text().splitlines())
+    (failed,) = [row for row in rows if row["evaluator_error"]]
+    assert "HTTP 500" in str(failed)
+    assert "after 12 attempts, while another request was answered" in str(failed)
+    assert "is the server running" not in str(failed)
+    jurybox("verify", str(run["run_id"]), code=0)
+
+
+def test_a_run_of_nothing_but_failing_samples_ends(judge: JudgeServer) -> None:
+    judge.poison = "Add "
+    run = jurybox(
+        "run", "suite.yaml", "--base-url", judge.url, "--limit", "1", code=3, JURYBOX_PATIENCE="0.3"
+    )
+    assert run["status"] == "finished"
+    assert unscored(run) == 1
+
+
 def test_what_failed_in_a_finished_run_is_asked_again_and_nothing_else(judge: JudgeServer) -> None:
     judge.poison = "Add 7."
     options = ("--base-url", judge.url)
-    run = jurybox("run", "suite.yaml", *options, JURYBOX_PATIENCE="1")
+    run = jurybox("run", "suite.yaml", *options, JURYBOX_PATIENCE="0.3")
     run_id = str(run["run_id"])
     assert (run["status"], lost_votes(run_id)) == ("finished", 3)
     jurybox("verify", run_id, code=0)
     refused = jurybox("resume", run_id, *options, code=2)
     assert "--retry-failed" in str(refused["err"])
-    judge.poison = ""
+    options = (*options, "--retry-failed")
+    # It fails again, alone or in an outage: what there is stays, and the run is finished.
+    jurybox("resume", run_id, *options, JURYBOX_PATIENCE="0.3")
+    judge.faults = dict.fromkeys(range(judge.calls, 10**6), 503)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        environment = {"OPENAI_API_KEY": "key", "JURYBOX_PATIENCE": "0.3"}
+        stopped = call(monkeypatch, "resume", run_id, *options, **environment)
+    assert stopped.code == 3
+    assert f"continue with: jurybox resume {run_id} --retry-failed; what" in stopped.err
+    still = jurybox("show", run_id)
+    assert (still["status"], lost_votes(run_id)) == ("finished", 3)
+    assert unscored(still) == pytest.approx(1 / SAMPLES)
+    jurybox("verify", run_id, code=0)
+    judge.poison, judge.faults = "", {}
     before = judge.requests
+    options = options[:2]
     again = jurybox("resume", run_id, *options, "--retry-failed")
     assert again.get("status") == "finished", again
     assert again["digest"] != run["digest"]
     assert unscored(again) == 0
     # Three votes, and what of them had to be asked again because a reply was invalid.
     assert 3 <= judge.requests - before <= 9
-    assert sum(judge.asked.values()) == len(judge.asked)
+    assert {count for body, count in judge.asked.items() if "word: ok" not in body} == {1}
     jurybox("verify", run_id, code=0)
     nothing = jurybox("resume", run_id, *options, "--retry-failed", code=2)
     assert "nothing in it failed for a transient reason" in str(nothing["err"])

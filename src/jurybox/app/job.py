@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
@@ -20,6 +20,7 @@ from jurybox.engine.records import (
     ENCODER,
     ExchangeRow,
     RunRow,
+    SampleRow,
     StoredOutcome,
     read_result,
     run_digest,
@@ -114,7 +115,8 @@ class _Throttle:
 class Job:
     """A run in progress.
 
-    ``on_notice`` is called with warnings for the user; ``stop`` ends the run early.
+    ``on_notice`` is called with warnings for the user; ``stop`` ends the run early. The samples in
+    ``retry`` are done again; ``not_retried`` counts those that keep their old results.
     """
 
     def __init__(
@@ -124,6 +126,8 @@ class Job:
         plan: Plan,
         procedure: Procedure,
         on_progress: OnProgress | None = None,
+        *,
+        retry: Iterable[int] = (),
     ) -> None:
         self.row = row
         self.stop = Stop()
@@ -133,6 +137,9 @@ class Job:
         self._procedure = procedure
         self._count = _Counter(RunTally(procedure.judging.rubric, plan.repeats), plan.samples)
         self._before = 0
+        self._retry = dict.fromkeys(retry, "")
+        self._held: dict[int, list[ExchangeRow]] = {number: [] for number in self._retry}
+        self.not_retried = 0
         self._faults: dict[str, Exception] = {}
         self._prices = load_prices(read_settings().prices)
         self._on_progress = on_progress
@@ -183,7 +190,7 @@ class Job:
                     run_id=self.row.id,
                     procedure=self._procedure,
                     session=session,
-                    store=self._store,
+                    store=self,
                     observer=self,
                     stop=self.stop,
                 )
@@ -194,14 +201,38 @@ class Job:
             self._report(now=True)
             return self._leave()
         self._report(now=True)
-        if self._count.tally.samples == self._plan.samples:
-            return self._finish()
-        if not self.stop.requested:
+        if not self.stop.requested and self._faults:
             name, error = next(iter(self._faults.items()))
             more = f" and {len(self._faults) - 1} more" if len(self._faults) > 1 else ""
             what = f"an internal error in sample {name}{more}"
             self.stop.soon(f"{what} ({type(error).__name__}: {error})")
-        return self._leave()
+        self._keep_old_results()
+        return self._finish() if self._count.tally.samples == self._plan.samples else self._leave()
+
+    def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
+        """Store samples and exchanges; those of a sample that is done again when it is done."""
+        if not self._retry:
+            self._store.append(samples, exchanges)
+            return
+        for row in exchanges:
+            if row.number in self._held:
+                self._held[row.number].append(row)
+        for sample in samples:
+            if sample.number in self._held:
+                self.row = _reopened(self.row)
+                self._store.replace_sample(self.row, sample, self._held.pop(sample.number))
+        self._store.append(
+            [row for row in samples if row.number not in self._retry],
+            [row for row in exchanges if row.number not in self._retry],
+        )
+
+    def _keep_old_results(self) -> None:
+        """Count the old results of samples that couldn't be done again."""
+        for number in self._held:
+            if not self._count.done[number]:
+                result = read_result(self._retry[number])
+                self._count.add(result, number // self._plan.dataset.used, number)
+                self.not_retried += 1
 
     def finished(self, work: Work, result: SampleResult) -> None:
         """Count a finished sample."""
@@ -216,12 +247,17 @@ class Job:
         """Count the stored samples, and return the replies to unfinished ones by number."""
         try:
             for number, repeat, _, result in self._store.results(self.row.id):
-                self._count.add(read_result(result), repeat, number)
+                if number in self._retry:
+                    self._retry[number] = result
+                else:
+                    self._count.add(read_result(result), repeat, number)
         except (msgspec.DecodeError, IndexError) as error:
             raise damaged(self.row, error) from None
         self._before = self._count.tally.samples
         rows = self._store.unfinished(self.row.id)
-        return {number: tuple(each) for number, each in groupby(rows, lambda row: row.number)}
+        known = {number: tuple(each) for number, each in groupby(rows, lambda row: row.number)}
+        retried = {number: self._store.exchanges_of(self.row.id, number) for number in self._retry}
+        return known | retried
 
     def _remaining(self, dataset: "Dataset") -> Iterator[Work]:
         from jurybox.datasets import Survey
@@ -279,6 +315,8 @@ class Job:
         )
 
     def _finish(self) -> RunRow:
+        if self.row.status == "finished":
+            return self.row  # nothing of it was replaced
         if self._plan.batch:
             close_batches(self._store, self.row.id, "read")
         conclusion = self._count.tally.conclude()
@@ -300,6 +338,12 @@ class Job:
             return self.row
         self.row = row
         return row
+
+
+def _reopened(row: RunRow) -> RunRow:
+    return sealed(
+        msgspec.structs.replace(row, status="stopped", finished_at=None, outcome=None, digest=None)
+    )
 
 
 def finish_row(row: RunRow, outcome: StoredOutcome, store: Store) -> RunRow:

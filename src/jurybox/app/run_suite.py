@@ -195,7 +195,7 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
 ) -> RunResult:
     """Continue a stopped run; samples that lost a request for a transient reason are done again.
 
-    With ``retry_failed``, those of a finished run are too.
+    With ``retry_failed``, those of a finished run are too. Old results stay until then.
 
     Raises:
         InputError: it is finished, another process works on it, or its dataset has changed.
@@ -221,15 +221,12 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
             hint = "`jurybox show` shows it"
             raise InputError("nothing in it failed for a transient reason", hint, row.id)
         dataset = _same_dataset(plan, store, row.id)
-        if failed:
-            current = _reopened(current)
-            store.reopen(current, failed)
         if concurrency is not None:
             plan = msgspec.structs.replace(plan, concurrency=concurrency)
         if allow_version_drift:
             current = _with_version_drift(current)
             store.update_run(current)
-        job = Job(store, current, plan, plan.procedure(), on_progress)
+        job = Job(store, current, plan, plan.procedure(), on_progress, retry=failed)
         return await _work(job, store, dataset, base_url, on_start)
 
 
@@ -281,12 +278,6 @@ def _lost_request(store: Store, run_id: str, number: int) -> bool:
     return any(isinstance(each, Failure) and each.transient for each in asked)
 
 
-def _reopened(row: RunRow) -> RunRow:
-    return sealed(
-        msgspec.structs.replace(row, status="stopped", finished_at=None, outcome=None, digest=None)
-    )
-
-
 def forget_batches(row: RunRow, store: Store) -> None:
     """Give up the open batches of a run; their requests are sent again.
 
@@ -308,6 +299,7 @@ async def _work(
         on_start(job)
     row = await job.work(dataset, base_url)
     if row.status == "finished":
-        return RunResult(view=finished_view(row, store))
+        stopped = job.why_stopped if job.not_retried else None
+        return RunResult(view=finished_view(row, store), stopped=stopped)
     view = view_unfinished(row, store, working=False)
     return RunResult(view=view, stopped=job.why_stopped)

@@ -247,7 +247,9 @@ def print_ended(ended: "RunResult", store: "Store", store_url: str | None, *, as
         print_view(ended.view, store)
     if ended.stopped is not None:
         say(f"stopped: {ended.stopped}")
-        say(resume_line(ended.view.run_id, store_url))
+        finished = ended.view.status == "finished"
+        again = " --retry-failed; what failed again keeps its old result" if finished else ""
+        say(resume_line(ended.view.run_id, store_url) + again)
         return INCOMPLETE
     return _exit_code(ended.view)
 

@@ -13,14 +13,20 @@ from jurybox.engine.driver import Call
 from jurybox.engine.limiter import EndpointLimiter, Limits, MinuteQuota, UnwrittenReplies
 from jurybox.engine.ports import Clock, Model, ModelError
 from jurybox.judging.flow import Failure, FailureKind, ModelReply, ModelRequest, Outcome
+from jurybox.sample import Turn
 from jurybox.suite.model_spec import ModelSpec
 
 _HINTS: Final[Mapping[FailureKind, str]] = {
-    "unreachable": "is the server running, and is the address right?",
     "timeout": "give it more time, or ask for fewer tokens",
     "rate-limit": "lower the concurrency, or ask the provider for a higher limit",
+}
+_OUTAGE_HINTS: Final[Mapping[FailureKind, str]] = {
+    **_HINTS,
+    "unreachable": "is the server running, and is the address right?",
     "unreadable": "is this the address of a chat endpoint?",
 }
+# Shows whether an endpoint answers at all, where one request fails again and again.
+_SHORT: Final = (Turn(role="user", content="Reply with the word: ok"),)
 # A model that has answered before is given up after this many refusals in a row.
 _REFUSALS: Final = 5
 _CHARACTERS_PER_TOKEN: Final = 4
@@ -89,14 +95,14 @@ class Caller:
             at_fault += endpoint.limits.patience is None or endpoint.answered_since(last)
             last = endpoint.clock.now()
             first = min(first, last)
-            failure = self._give_up(result, attempts, at_fault, first)
+            failure = await self._give_up(request, result, attempts, at_fault, first)
             if failure is not None:
                 return msgspec.structs.replace(failure, latency_ms=latency, attempts=attempts)
             # Without a slot, so that other requests can use it.
             await endpoint.wait(result, max(0, at_fault - 1))
 
-    def _give_up(
-        self, error: ModelError, attempts: int, at_fault: int, first: float
+    async def _give_up(
+        self, request: ModelRequest, error: ModelError, attempts: int, at_fault: int, first: float
     ) -> Failure | None:
         """Return the failure of a request that isn't retried; a fatal one stops the run.
 
@@ -113,23 +119,41 @@ class Caller:
         most = limits.rate_limit_attempts if error.kind == "rate-limit" else limits.attempts
         unknown = error.fatal and not endpoint.answered and attempts >= limits.first_attempts
         asks_too_much = (error.retry_after or 0) > (limits.patience or _MINUTE)
-        if not (unknown or asks_too_much or at_fault >= most or endpoint.left() <= 0):
+        over = unknown or asks_too_much or at_fault >= most or endpoint.left() <= 0
+        if not over and attempts % most:
+            return None
+        answers = over and endpoint.left() > 0 and endpoint.answered_since(first)
+        # It may be no outage: only this request fails, and no other is made meanwhile.
+        fatal = not answers and not await self._answers_another(request, error)
+        if not (over if fatal else attempts >= most or asks_too_much):
             return None
         message = f"{endpoint.name}: {error}"
         if asks_too_much:
             message += f", and it asks to wait {error.retry_after:.0f} s"
-        elif endpoint.left() <= 0:
+        elif fatal and endpoint.left() <= 0:
             message += f", and no answer for {limits.patience:g} s"
         elif attempts > 1:
             message += f" after {attempts} attempts"
-        if error.kind in _HINTS:
-            message += f"; {_HINTS[error.kind]}"
-        # Other requests were answered meanwhile, so only this one failed.
-        fatal = not endpoint.answered_since(first)
+            message += "" if fatal else ", while another request was answered"
+        hints = _OUTAGE_HINTS if fatal else _HINTS
+        if error.kind in hints:
+            message += f"; {hints[error.kind]}"
         failure = Failure(kind=error.kind, message=message, fatal=fatal, transient=True)
         if fatal:
             endpoint.down = failure
         return failure
+
+    async def _answers_another(self, request: ModelRequest, error: ModelError) -> bool:
+        """Return whether the model answers a short request, where it could be reached at all."""
+        no_connection = error.kind == "unreachable" and error.fatal
+        patience = self._endpoint.limits.patience
+        if patience is None or no_connection or error.kind == "rate-limit":
+            return False
+        short = ModelRequest(model=request.model, messages=_SHORT, generation=request.generation)
+        result, _ = await self._attempt(short, None)
+        if isinstance(result, ModelError):
+            return not (result.retry or result.fatal)
+        return isinstance(result, ModelReply)
 
     async def _attempt(
         self, request: ModelRequest, state: SampleState | None

@@ -174,7 +174,18 @@ EVERY: Final = range(-(2**63), 2**63)
 """The numbers of all samples that a store could hold, also those that no run has."""
 
 
-class Store(Protocol):
+class Sink(Protocol):
+    """Takes what a run produces."""
+
+    def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
+        """Store finished samples and exchanges, all of them or none.
+
+        The facets of a sample are stored with it.
+        """
+        ...
+
+
+class Store(Sink, Protocol):
     """Runs, samples and exchanges, written once and read in order.
 
     Calls block. Every method raises `IncompleteError` where the store itself fails: damaged, locked
@@ -208,17 +219,12 @@ class Store(Protocol):
         """
         ...
 
-    def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
-        """Store finished samples and exchanges, all of them or none.
+    def replace_sample(
+        self, row: RunRow, sample: SampleRow, exchanges: Sequence[ExchangeRow]
+    ) -> None:
+        """Replace the row of a run and a sample of it that was done again, with new exchanges.
 
-        The facets of a sample are stored with it.
-        """
-        ...
-
-    def reopen(self, row: RunRow, numbers: Sequence[int]) -> None:
-        """Replace the row of a run and remove samples of it, which are done again.
-
-        Their exchanges stay: replies are used again, and what failed is never forgotten.
+        Its exchanges so far stay: replies were used again, and what failed is never forgotten.
         """
         ...
 

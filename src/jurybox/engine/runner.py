@@ -14,7 +14,7 @@ import msgspec
 
 from jurybox.engine.driver import drive
 from jurybox.engine.limiter import UnwrittenReplies
-from jurybox.engine.ports import Store
+from jurybox.engine.ports import Sink
 from jurybox.engine.records import ENCODER, ExchangeRow, SampleRow, hashed_sample, notes_of
 from jurybox.engine.transcript import HaltedError, ModelSession, Transcript, Work
 from jurybox.scoring.evaluate_sample import Procedure, SampleOutcome, evaluate_sample
@@ -89,7 +89,7 @@ class Writer:
     An error of the store is raised to every later caller, so that the run ends.
     """
 
-    def __init__(self, store: Store, unwritten: UnwrittenReplies | None = None) -> None:
+    def __init__(self, store: Sink, unwritten: UnwrittenReplies | None = None) -> None:
         self._store = store
         self._unwritten = unwritten or UnwrittenReplies()
         self._replies = 0
@@ -196,7 +196,7 @@ class Runner:
         run_id: str,
         procedure: Procedure,
         session: ModelSession,
-        store: Store,
+        store: Sink,
         observer: RunObserver,
         stop: Stop,
     ) -> None:

@@ -72,29 +72,24 @@ class SqlStore:
 
     def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
         """Store finished samples and exchanges, all of them or none."""
-        # Every time: another process may have taken a frame away. And in one order: two writers
-        # that wait for each other's frames would wait for ever.
-        frames = {(row.run_id, frame_hash(row.frame), row.frame) for row in exchanges if row.frame}
-        batches = (
-            (statements.INSERT_SAMPLE, self._values(samples)),
-            (statements.INSERT_FACETS, self._values([facets_of(row) for row in samples])),
-            (statements.INSERT_FRAME, sorted(frames)),
-            (statements.INSERT_EXCHANGE, self._exchange_values(exchanges)),
-        )
-        if not any(values for _, values in batches):
+        batches = self._batches(samples, exchanges)
+        if not batches:
             return
         with writing(self._database) as session:
             for statement, values in batches:
-                if values:
-                    session.insert(statement, values)
+                session.insert(statement, values)
 
-    def reopen(self, row: RunRow, numbers: Sequence[int]) -> None:
-        """Replace the row of a run and remove samples of it; their exchanges stay."""
+    def replace_sample(
+        self, row: RunRow, sample: SampleRow, exchanges: Sequence[ExchangeRow]
+    ) -> None:
+        """Replace the row of a run and a sample of it; its exchanges so far stay."""
         (values,) = self._values([row])
+        batches = self._batches([sample], exchanges)
         with writing(self._database) as session:
-            for number in numbers:
-                session.execute(statements.DELETE_FACETS, (row.id, number))
-                session.execute(statements.DELETE_SAMPLE, (row.id, number))
+            session.execute(statements.DELETE_FACETS, (row.id, sample.number))
+            session.execute(statements.DELETE_SAMPLE, (row.id, sample.number))
+            for statement, each in batches:
+                session.insert(statement, each)
             session.execute(statements.UPDATE_RUN, (*values, row.id))
 
     def transient_failures(self, run_id: str) -> Sequence[int]:
@@ -226,6 +221,21 @@ class SqlStore:
     def close(self) -> None:
         """Let go of the store."""
         self._database.close()
+
+    def _batches(
+        self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]
+    ) -> list[tuple[str, list[Values]]]:
+        """Return the statements that insert these rows, each with its values."""
+        # Every time: another process may have taken a frame away. And in one order: two writers
+        # that wait for each other's frames would wait for ever.
+        frames = {(row.run_id, frame_hash(row.frame), row.frame) for row in exchanges if row.frame}
+        batches: tuple[tuple[str, list[Values]], ...] = (
+            (statements.INSERT_SAMPLE, self._values(samples)),
+            (statements.INSERT_FACETS, self._values([facets_of(row) for row in samples])),
+            (statements.INSERT_FRAME, [*sorted(frames)]),
+            (statements.INSERT_EXCHANGE, self._exchange_values(exchanges)),
+        )
+        return [(statement, values) for statement, values in batches if values]
 
     def _values(self, rows: Sequence[AnyRow | Facets]) -> list[Values]:
         values: list[Values] = [msgspec.structs.astuple(row) for row in rows]

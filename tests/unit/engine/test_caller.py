@@ -250,7 +250,8 @@ def test_an_outage_is_waited_out_however_many_attempts_that_takes(kind: FailureK
 def test_waits_grow_with_the_outage_and_never_beyond_the_patience() -> None:
     (failure,), model, clock = call(lambda _: passing(), limits=Limits(patience=100))
     assert clock.waits == [0.5, 0.5, 1, 2, 4, 8, 16, 30, 30, 8]
-    assert len(model.requests) == 11
+    # The last one is short, and shows that no other would be answered.
+    assert len(model.requests) == 12
     assert failure == Failure(
         kind="unreachable",
         message="scripted: no luck, and no answer for 100 s; is the server running, and is the"
@@ -307,10 +308,45 @@ def test_a_request_that_fails_while_others_are_answered_is_given_up_alone() -> N
         return await task, others
 
     failure, others = asyncio.run(main())
-    assert failure_of(failure).message.startswith("scripted: no luck after 13 attempts")
+    said = "scripted: no luck after 12 attempts, while another request was answered"
+    assert failure_of(failure).message == said
     assert not failure_of(failure).fatal
     assert failure_of(failure).transient
     assert all(isinstance(each, ModelReply) for each in others)
+
+
+@pytest.mark.parametrize("kind", ["unreachable", "timeout", "unreadable"])
+@pytest.mark.parametrize("patience", [1, 3600])
+def test_a_request_that_fails_alone_is_given_up_where_a_short_one_is_answered(
+    kind: FailureKind, patience: float
+) -> None:
+    def answer(request: ModelRequest) -> Line:
+        return passing(kind) if request.messages == REQUEST.messages else "ok"
+
+    outcomes, model, clock = call(answer, times=3, limits=Limits(patience=patience))
+    for failure in map(failure_of, outcomes):
+        assert not failure.fatal
+        assert failure.transient
+        assert failure.attempts <= 12
+        assert "while another request was answered" in failure.message
+        assert "is the server running" not in failure.message
+    assert clock.time < 1000  # of three, one after the other
+    assert len(model.requests) <= 3 * 2 * 12
+
+
+def test_in_an_outage_no_request_is_lost_that_had_failed_before_it() -> None:
+    clock = Clock(100.0)
+    model = ScriptedModel([passing(), "fine", *[passing()] * 100])
+    caller = Callers(Limits(concurrency=1, patience=60), clock=clock, draw=lambda: 1.0).caller(
+        model
+    )
+
+    async def main() -> list[Outcome]:
+        return await asyncio.gather(*(caller(REQUEST) for _ in range(2)))
+
+    first, second = asyncio.run(main())
+    assert isinstance(second, ModelReply)
+    assert failure_of(first).fatal
 
 
 def test_an_address_that_never_answered_is_given_up_soon() -> None:
