@@ -95,48 +95,6 @@ def read_object(text: str, start: int = 0) -> FoundObject | Defect:
     return FoundObject(value, start, end)
 
 
-_QUICK = msgspec.json.Decoder().decode
-
-
-def plain_object(text: str) -> FoundObject | None:
-    """Read a text that is one object and nothing else, unless there might be a fault in it.
-
-    Most replies are, and so it takes half the time.
-    """
-    if text[:1] != "{" or text[-1:] != "}" or "\\" in text:
-        return None
-    try:
-        value = cast("dict[str, Any]", _QUICK(text))
-        # Without escapes every quote belongs to a text that was read, but for those of a key that
-        # is given twice.
-        if text.count('"') != 2 * _quoted((value,)):
-            return None
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return None
-    return FoundObject(value, 0, len(text))
-
-
-def _quoted(values: Iterable[object]) -> int:
-    """Count the texts and keys in values.
-
-    Raises:
-        _RefusedError: there is a fraction, which has to be looked at as it was written.
-
-    """
-    count = 0
-    for each in values:
-        if isinstance(each, str):
-            count += 1
-        elif isinstance(each, dict):
-            held = cast("dict[str, object]", each)
-            count += len(held) + _quoted(held.values())
-        elif isinstance(each, list):
-            count += _quoted(cast("list[object]", each))
-        elif isinstance(each, float):
-            raise _RefusedError("it might be rounded")
-    return count
-
-
 # A reply is read for its verdict, and soon after once more for what it says.
 @lru_cache(maxsize=16)
 def find_objects(text: str) -> tuple[FoundObject | Defect, ...]:
@@ -145,8 +103,7 @@ def find_objects(text: str) -> tuple[FoundObject | Defect, ...]:
     A malformed one is a defect and ends the search: what stands inside it, a quoted verdict for
     instance, must not be taken for an object of the reply's own.
     """
-    plain = plain_object(text)
-    return tuple(_objects(text)) if plain is None else (plain,)
+    return tuple(_objects(text))
 
 
 def _objects(text: str) -> Iterator[FoundObject | Defect]:
