@@ -96,13 +96,19 @@ class RubricFiles:
         """Return what finds the base of a document; a path is meant from the document's folder."""
 
         def find(name: str) -> Base:
-            base = self._base(file, name)
+            base = self.base(file, name)
             key = f"bundled:{base.name}" if base.bundled else str((base.path or Path()).resolve())
             return Base(origin=base.origin, key=key, data=base.data, find=self._finder(base))
 
         return find
 
-    def _base(self, file: RubricFile, name: str) -> RubricFile:
+    def base(self, file: RubricFile, name: str) -> RubricFile:
+        """Return the document that another one extends by this name.
+
+        Raises:
+            InputError: there is none.
+
+        """
         bundled = _bundled()
         # What is bundled never means a document of the user's.
         if file.bundled and name in bundled:

@@ -74,6 +74,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     reference: str | None = None
     context: str | None = None
     messages: tuple[Turn, ...] = ()
+    scenario: str | None = None
 
     @property
     def failure(self) -> str | None:
@@ -116,6 +117,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
             reference=self.reference,
             context=self.context,
             messages=self.messages,
+            scenario=self.scenario,
             response=response,
             response_b=self.response_b,
         )

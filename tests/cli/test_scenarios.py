@@ -20,7 +20,7 @@ def test_a_bundled_suite_reads_well_to_a_product_manager(started: Callable) -> N
     assert "recorded responses bad, 41 of 41 samples" in done.out
     assert re.search(r"^decision  needs_revision: Needs revision", done.out, re.MULTILINE)
     assert (
-        "because trust_boundaries averages 0.461, below 0.5; worst in age_demographic" in done.out
+        "because trust_boundaries averages 0.439, below 0.5; worst in age_demographic" in done.out
     )
     # Not what a level means, which would read better than the decision (C12).
     assert re.search(r"^quality level  Adequate$", done.out, re.MULTILINE)

@@ -114,9 +114,14 @@ def test_c11_a_run_as_data_has_its_quality_level(name: str, level: str) -> None:
 
 @pytest.mark.parametrize("rubric", ["companion-older-adults", "companion-vulnerable"])
 def test_c17_overlays_score_the_same_scenarios_otherwise(rubric: str) -> None:
-    plain = run("companion-scenarios", responses="bad").summary
-    over = run("companion-scenarios", responses="bad", rubric=rubric).summary
-    assert over["trust_boundaries_mean"] < plain["trust_boundaries_mean"]
+    plain = run("companion-scenarios", responses="bad").summary["scenarios"]
+    over = run("companion-scenarios", responses="bad", rubric=rubric).summary["scenarios"]
+    # The rows of a demographic have an overlay in both.
+    names = [name for name in plain if name != "age_demographic"]
+    before, after = (
+        sum(each[name]["trust_boundaries_mean"] for name in names) for each in (plain, over)
+    )
+    assert after < before
     good = run("companion-scenarios", responses="good", rubric=rubric)
     assert good.conclusion.decision == "deploy"
 

@@ -15,16 +15,17 @@ from jurybox.engine.plan import (
     DocumentPlan,
     Plan,
     TargetPlan,
+    extended_rubric,
     overridden,
     read_prompt,
-    shown_parts,
 )
 from jurybox.errors import InputError, RubricError, SeveralErrors
 from jurybox.judging.protocol import equal_votes, raised_votes
 from jurybox.models.names import ModelName
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.rubric_files import read_path, shown
+from jurybox.rubric.template import Template
+from jurybox.rubric_files import RubricFile, read_path, shown
 from jurybox.sample import Response, Row
 from jurybox.suite import JudgeSpec, Suite, TargetSpec, is_inline, parse_suite
 from jurybox.suite.model_spec import ModelSpec, chosen_models
@@ -46,6 +47,16 @@ T = TypeVar("T")
 
 _SUITE_FILE: Final = "suite.yaml"
 _DATASETS: Final = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
+
+
+_SHARED: Final[dict[str, Callable[[Rubric], object]]] = {
+    "criteria": lambda rubric: [(each.id, each.source) for each in rubric.criteria],
+    "ways of asking a judge": lambda rubric: (rubric.protocol, rubric.generation),
+    "required reviews": lambda rubric: rubric.require_review,
+    "sample decisions": lambda rubric: rubric.sample_decisions,
+    "names of scores": lambda rubric: (rubric.overall_name, rubric.components),
+}
+"""What an overlay for some rows of a run may not change."""
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +158,8 @@ def prepare_chosen(
     plan = None if rubric is None else attempt(lambda: _checked_plan(chosen, options, rubric))
     procedure = None if plan is None else plan.procedure()
     prompt = None if plan is None or plan.target is None else plan.target.prompt
-    drops = prompt is not None and "context" not in {*shown_parts(prompt), *suite.unused}
+    used = {*suite.unused, *(() if prompt is None else Template(text=prompt).parts())}
+    drops = prompt is not None and "context" not in used
 
     def check(row: Row) -> None:
         nonlocal drops
@@ -301,16 +313,48 @@ def read_rubric(name: str, folder: Path | None = None) -> tuple[DocumentPlan, tu
         RubricError: it has faults.
 
     """
-    files = rubric_files()
-    is_path = name.endswith(".md") or "/" in name
-    found = read_path(folder / name) if folder is not None and is_path else files.read(name)
-    reading = files.check(found)
+    found = _document(name, folder)
+    reading = rubric_files().check(found)
     if reading.rubric is None:
         raise RubricError(found.origin, reading.findings)
     # A document that extends another is stored whole: resuming and auditing read no other file.
     text = render_rubric(reading.rubric) if reading.bases else found.data.decode()
     warnings = tuple(f"{found.origin}:{warning}" for warning in reading.warnings)
     return DocumentPlan(origin=found.origin, text=text), warnings
+
+
+def _document(name: str, folder: Path | None) -> RubricFile:
+    is_path = name.endswith(".md") or "/" in name
+    return read_path(folder / name) if folder is not None and is_path else rubric_files().read(name)
+
+
+def _overlays(
+    chosen: ChosenSuite, base: DocumentPlan, rubric: Rubric, *, required: bool
+) -> dict[str, DocumentPlan]:
+    """Read the overlays for the rows of a demographic; those of another rubric are left out."""
+    overlays: dict[str, DocumentPlan] = {}
+    files = rubric_files()
+    for demographic, name in chosen.suite.overlays.items():
+        file = _document(name, chosen.folder)
+        own, bases = files.parse(file), files.check(file).bases
+        extends = [files.parse(files.base(file, each)).id for each in bases]
+        if extends == [rubric.id]:
+            document = DocumentPlan(origin=file.origin, text=file.data.decode())
+            _check_overlay(extended_rubric(document, base), rubric, file.origin)
+            overlays[demographic] = document
+        elif required:
+            problem = f"`{own.id}` doesn't extend `{rubric.id}`"
+            raise InputError(problem, f"give it a line `extends: {rubric.id}`", file.origin)
+    return overlays
+
+
+def _check_overlay(overlay: Rubric, base: Rubric, origin: str) -> None:
+    """Refuse what would make the rows of a run incomparable, or its replies unreadable."""
+    for what, part in _SHARED.items():
+        if part(overlay) != part(base):
+            problem = f"`{overlay.id}` has other {what} than `{base.id}`"
+            hint = f"leave them as they are, or use it for a whole run: --rubric {overlay.id}"
+            raise InputError(problem, hint, origin)
 
 
 def _checked_plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> Plan:
@@ -348,6 +392,7 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
     return Plan(
         suite=suite.suite,
         rubric=document,
+        overlays=_overlays(chosen, document, rubric, required=options.rubric is None),
         checklist=read_rubric(CHECKLIST)[0],
         dataset=DatasetPlan(id=suite.dataset, path="", sha256="", bytes=0, rows=0),
         judges=judges,

@@ -25,8 +25,9 @@ from jurybox.engine.records import (
 from jurybox.engine.replay import derive, stored_rows
 from jurybox.errors import InputError
 from jurybox.models.providers import load_prices
-from jurybox.reporting.stored import plan_of
+from jurybox.reporting.stored import plan_of, rubric_of
 from jurybox.reporting.view import finished_view
+from jurybox.rubric import parse_rubric
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.scoring.summary import RunTally
 from jurybox.wiring import read_settings
@@ -45,8 +46,14 @@ def rescore_run(row: RunRow, rubric: str, store: Store) -> RunResult:
     if row.status != "finished":
         raise InputError("the run isn't finished", "continue it with `jurybox resume`", row.id)
     before = plan_of(row)
+    document = read_rubric(rubric)[0]
+    # Overlays extend one rubric, in any of its versions.
+    same = parse_rubric(document.text, document.origin).id == rubric_of(row).id
     plan = msgspec.structs.replace(
-        before, rubric=read_rubric(rubric)[0], derived_from=before.derived_from or row.id
+        before,
+        rubric=document,
+        overlays=before.overlays if same else {},
+        derived_from=before.derived_from or row.id,
     )
     procedure = plan.procedure()
     _check(before.procedure(), procedure, row.id)

@@ -11,6 +11,7 @@ from jurybox.review.review_case import JudgedSample, ReviewCase
 from jurybox.review.reviews import Order, Queue, Review
 from jurybox.review.selection import pair_order
 from jurybox.rubric.rubric_model import Rubric
+from jurybox.rubric.scenarios import scenario_texts
 from jurybox.sample import Row
 from jurybox.scoring.review_reasons import KINDS
 
@@ -95,6 +96,7 @@ def case_of(
         reference=row.reference,
         messages=row.messages,
         scenario=row.scenario,
+        scenario_text=scenario_texts(rubric).get(row.scenario or ""),
         responses=shown if order == "AB" else shown[::-1],
         order=order,
         criteria=rubric.criteria,

@@ -88,7 +88,7 @@ def _print_record(record: SampleRecord, run: RunRow, decision: str | None) -> No
         out.print(plain(f"no response: {record.result.target_error}", style="bold red"))
     if record.result.evaluator_error is not None:
         out.print(plain(f"no score: {record.result.evaluator_error}", style="bold red"))
-    _print_inputs(out, record)
+    _print_inputs(out, record, run)
     _print_response(out, "response", record.responses.response)
     if record.responses.response_b is not None:
         _print_response(out, "response B", record.responses.response_b)
@@ -105,7 +105,10 @@ def _print_record(record: SampleRecord, run: RunRow, decision: str | None) -> No
     out.print(plain(f"record  {record.row.record_sha256}", style="dim"))
 
 
-def _print_inputs(out: Console, record: SampleRecord) -> None:
+def _print_inputs(out: Console, record: SampleRecord, run: RunRow) -> None:
+    from jurybox.reporting.stored import rubric_of
+    from jurybox.rubric.scenarios import scenario_texts
+
     row = record.inputs
     for turn in row.messages:
         _print_text(out, f"earlier, {turn.role}", turn.content)
@@ -115,6 +118,10 @@ def _print_inputs(out: Console, record: SampleRecord) -> None:
             _print_text(out, name, text)
     if row.scenario is not None:
         out.print(plain(f"scenario  {row.scenario}"))
+        if (text := scenario_texts(rubric_of(run)).get(row.scenario)) is not None:
+            out.print(plain(text), soft_wrap=True)
+    if record.result.overlay is not None:
+        out.print(plain(f"overlay  {record.result.overlay}"))
 
 
 def _print_text(out: Console, title: str, text: str) -> None:

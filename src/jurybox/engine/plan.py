@@ -6,6 +6,7 @@ and re-scored when the files have changed. It never holds a key or a password.
 
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
@@ -15,7 +16,8 @@ from jurybox.errors import InputError
 from jurybox.judging.flow import ModelRequest
 from jurybox.judging.protocol import Judging
 from jurybox.rubric import parse_rubric
-from jurybox.rubric.rubric_model import Generation
+from jurybox.rubric.document.overlay import Base
+from jurybox.rubric.rubric_model import Generation, Rubric
 from jurybox.rubric.template import PLACEHOLDERS, Template
 from jurybox.sample import Response, Row, Turn
 from jurybox.scoring.evaluate_sample import Procedure
@@ -30,7 +32,7 @@ RECORDED: Final = "recorded"
 Metadata = dict[str, Any]
 
 
-_SHOWN: Final = ("task", "context")
+_SHOWN: Final = ("task", "context", "messages")
 """What a system under test may be shown: with the reference it would be marking its own work."""
 
 
@@ -43,16 +45,22 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     system: str | None = None
 
     def request(self, row: Row) -> ModelRequest:
-        """Return what is asked for one row: the earlier turns, then the task."""
-        parts = {"task": row.task, "context": row.context or ""}
+        """Return what is asked for one row: the earlier turns, then the task.
+
+        A prompt that shows the turns itself is sent alone.
+        """
+        turns = row.messages
         if self.prompt is not None:
+            written = "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
+            parts = {"task": row.task, "context": row.context or "", "messages": written}
             asked = self.prompt.fill(parts)
+            turns = () if turns and "messages" in self.prompt.parts() else turns
         elif row.context:
             asked = f"{row.context}\n\n{row.task}"
         else:
             asked = row.task
         system = () if self.system is None else (Turn(role="system", content=self.system),)
-        messages = (*system, *row.messages, Turn(role="user", content=asked))
+        messages = (*system, *turns, Turn(role="user", content=asked))
         return ModelRequest(model=self.model, messages=messages, generation=self.generation)
 
 
@@ -64,21 +72,15 @@ def read_prompt(text: str, origin: str) -> Template:
 
     """
     template = Template(text=text)
-    names = [name for name, _ in template.placeholders()]
-    for name in names:
+    for name, _ in template.placeholders():
         part = PLACEHOLDERS.get(name)
         if part not in _SHOWN:
-            known = "a prompt may show `{{task}}` and `{{context}}`"
+            known = "a prompt may show `{{task}}`, `{{context}}` and `{{messages}}`"
             problem = f"there is no `{name}` to show" if part is None else _forbidden(name)
             raise InputError(problem, known, origin)
-    if "task" not in {PLACEHOLDERS[name] for name in names}:
+    if "task" not in template.parts():
         raise InputError("the prompt never shows the task", "put `{{task}}` into it", origin)
     return template
-
-
-def shown_parts(prompt: str) -> frozenset[str]:
-    """Return which parts of a row a target's prompt shows."""
-    return frozenset(PLACEHOLDERS[name] for name, _ in Template(text=prompt).placeholders())
 
 
 def _forbidden(name: str) -> str:
@@ -149,7 +151,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     ``judge_models`` are the judges with an endpoint or limits of their own. ``batch`` says that
     judges are asked in batches. ``derived_from`` is the run whose replies a re-scored run reads
-    under another rubric.
+    under another rubric. ``overlays`` are documents that extend the rubric for the rows of a
+    demographic (C13).
     """
 
     suite: str
@@ -170,6 +173,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     allow_unpinned: bool = False
     batch: bool = False
     derived_from: str | None = None
+    overlays: dict[str, DocumentPlan] = {}
     format: int = FORMAT
 
     @property
@@ -184,7 +188,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def procedure(self) -> Procedure:
         """Return how each sample is treated."""
-        rubric = parse_rubric(self.rubric.text, self.rubric.origin)
+        return msgspec.structs.replace(
+            self._procedure(parse_rubric(self.rubric.text, self.rubric.origin)),
+            overlays={
+                demographic: self._procedure(extended_rubric(document, self.rubric))
+                for demographic, document in self.overlays.items()
+            },
+        )
+
+    def _procedure(self, rubric: Rubric) -> Procedure:
         checklist = parse_rubric(self.checklist.text, self.checklist.origin)
         return Procedure(
             judging=Judging(
@@ -195,6 +207,22 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             target=None if self.target is None else _target(self.target),
             rules=compile_rules(rubric),
         )
+
+
+@lru_cache(maxsize=16)
+def extended_rubric(overlay: DocumentPlan, base: DocumentPlan) -> Rubric:
+    """Return what an overlay makes of a document that extends no other.
+
+    Raises:
+        RubricError: the two don't fit together.
+
+    """
+    return parse_rubric(overlay.text, overlay.origin, lambda _: _base(base))
+
+
+def _base(document: DocumentPlan) -> Base:
+    data = document.text.encode()
+    return Base(origin=document.origin, key="", data=data, find=lambda _: _base(document))
 
 
 def _target(plan: TargetPlan) -> Target:
@@ -247,7 +275,6 @@ def prompt_hash(target: TargetPlan | None) -> str | None:
 def planned_metadata(plan: Plan, procedure: Procedure) -> Metadata:
     """Return the metadata that follow from the plan alone; an audit derives them again (A11)."""
     target, judging = plan.target, procedure.judging
-    rubric = judging.rubric
     return {
         "dataset_id": plan.dataset.id,
         "dataset_version_or_hash": f"sha256:{plan.dataset.sha256}",
@@ -259,7 +286,8 @@ def planned_metadata(plan: Plan, procedure: Procedure) -> Metadata:
             evaluator_prompt_hash(judging) if plan.judges else None
         ),
         "generation_params": _generation(plan, procedure),
-        "rubric": {"id": rubric.id, "version": rubric.version, "sha256": rubric.sha256},
+        "rubric": _named(judging.rubric),
+        **({"overlays": _overlays(procedure)} if plan.overlays else {}),
         "dataset_rows": plan.dataset.rows,
         "dataset_rows_used": plan.dataset.used,
         "repeats": plan.repeats,
@@ -271,6 +299,15 @@ def planned_metadata(plan: Plan, procedure: Procedure) -> Metadata:
         # Only where it is so: a run from before there were batches says nothing of them.
         **({"batch": True} if plan.batch else {}),
     }
+
+
+def _overlays(procedure: Procedure) -> dict[str, dict[str, str]]:
+    overlays = sorted(procedure.overlays.items())
+    return {demographic: _named(own.judging.rubric) for demographic, own in overlays}
+
+
+def _named(rubric: Rubric) -> dict[str, str]:
+    return {"id": rubric.id, "version": rubric.version, "sha256": rubric.sha256}
 
 
 def _generation(plan: Plan, procedure: Procedure) -> dict[str, Any]:

@@ -168,7 +168,9 @@ def filled_template(
         raise ValueError("the rubric has no judge prompt of its own")
     turns = "\n".join(f"{turn.role}: {turn.content}" for turn in messages)
     parts = dict.fromkeys(PLACEHOLDERS.values(), "") | texts
-    parts["context"] = "\n\n".join(text for text in (context, turns) if text)
+    apart = bool(messages) and "messages" in template.parts()
+    parts["messages"] = turns
+    parts["context"] = "\n\n".join(text for text in (context, "" if apart else turns) if text)
     text = template.fill({name: template.neutralize(part) for name, part in parts.items()})
     if form.instructions is not None:
         text += f"\n\n{form.instructions}\n\n{bias_checklist_prompt(checklist)}"

@@ -21,7 +21,7 @@ from jurybox.judging.prompts import (
     rubric_frame,
 )
 from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
-from jurybox.rubric.template import PLACEHOLDERS
+from jurybox.rubric.scenarios import scenario_texts
 from jurybox.sample import Sample, Turn
 
 Way = Literal["verdict", "evidence"]
@@ -259,8 +259,9 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 hint = "give the rubric a judge prompt that does, or use `reply_format: json`"
                 raise InputError(problem, hint, self.rubric.id)
             return
-        shown = {PLACEHOLDERS[name] for name, _ in template.placeholders()}
-        context = sample.context or sample.messages
+        shown = template.parts()
+        turns = sample.messages if "messages" not in shown else ()
+        context = self._context(sample) or turns
         given = {"response_b": pair, "reference": sample.reference, "context": context}
         for part, is_given in given.items():
             if is_given and part not in shown:
@@ -277,7 +278,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         frame = self._rubric_frame if reference is None else self._reference_frame
         given = {} if reference is None else {"REFERENCE": reference}
         texts = {**given, "RESPONSE": response}
-        return _framed(frame, sample, texts, self.score_form.schema)
+        return self._framed(frame, sample, texts, self.score_form.schema)
 
     def pair_question(self, sample: Sample, response_a: str, response_b: str) -> Question:
         """Return the question to compare two responses, shown in this order."""
@@ -285,7 +286,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             texts = {"response": response_a, "response_b": response_b}
             return self._filled(self.pair_form, sample, texts)
         texts = {"RESPONSE A": response_a, "RESPONSE B": response_b}
-        return _framed(self._pair_frame, sample, texts, self.pair_form.schema)
+        return self._framed(self._pair_frame, sample, texts, self.pair_form.schema)
 
     @cached_property
     def _rubric_frame(self) -> Frame:
@@ -307,13 +308,26 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             self.checklist,
             form,
             task=sample.task,
-            context=sample.context,
+            context=self._context(sample),
             messages=sample.messages,
             **texts,
         )
         return Question(text, form.schema)
 
+    def _framed(
+        self, frame: Frame, sample: Sample, texts: dict[str, str], schema: str | None
+    ) -> Question:
+        context = self._context(sample)
+        shown = material(task=sample.task, context=context, messages=sample.messages, **texts)
+        return Question(frame.around(shown), schema, frame)
 
-def _framed(frame: Frame, sample: Sample, texts: dict[str, str], schema: str | None) -> Question:
-    shown = material(task=sample.task, context=sample.context, messages=sample.messages, **texts)
-    return Question(frame.around(shown), schema, frame)
+    @cached_property
+    def _scenarios(self) -> dict[str, str]:
+        return scenario_texts(self.rubric)
+
+    def _context(self, sample: Sample) -> str | None:
+        """Return the context that judges see, which begins with what the scenario tests (C13)."""
+        scenario = self._scenarios.get(sample.scenario or "")
+        if scenario is None:
+            return sample.context
+        return f"{scenario}\n\n{sample.context}" if sample.context else scenario

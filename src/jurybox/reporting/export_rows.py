@@ -77,6 +77,7 @@ _JUDGED: Final[dict[str, ColumnType]] = {
     "passed": "boolean",
     "rules": "json",
     "decision": "text",
+    "overlay": "text",
     "evaluator_error": "text",
     "target_error": "text",
 }

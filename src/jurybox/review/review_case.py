@@ -17,6 +17,7 @@ class ReviewCase(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         number: the sample's, as are ``sample_id`` and ``repeat``.
+        scenario_text: the focus and key criteria of its scenario, where the rubric has them.
         responses: one, or two in the ``order`` that was drawn for this reviewer.
         criteria: what is asked for; for two responses the winner, and by criterion if they like.
         queue: where it came from.
@@ -36,6 +37,7 @@ class ReviewCase(msgspec.Struct, frozen=True, kw_only=True):
     reference: str | None
     messages: tuple[Turn, ...]
     scenario: str | None
+    scenario_text: str | None
     responses: tuple[Response, ...]
     order: Order
     criteria: tuple[Criterion, ...]

@@ -18,6 +18,7 @@ PLACEHOLDERS: Final[dict[str, str]] = {
     "context": "context",
     "provided_context": "context",
     "context_summary": "context",
+    "messages": "messages",
     "response": "response",
     "candidate_answer": "response",
     "assistant_response": "response",
@@ -64,6 +65,10 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
         """Yield each beginning of a line that pretends to be a heading or label of the template."""
         labels = _labels(self.text, self._pattern)
         return iter(()) if labels is None else labels.finditer(text)
+
+    def parts(self) -> frozenset[str]:
+        """Return which parts of a sample it shows."""
+        return frozenset(PLACEHOLDERS[name] for name, _ in self.placeholders())
 
     def neutralize(self, text: str) -> str:
         """Mark the forged lines of a text as what they are."""

@@ -15,7 +15,7 @@ from jurybox.judging.protocol import Judging
 from jurybox.sample import EMPTY, Response, Row, Timing
 from jurybox.scoring.by_rules import with_rules
 from jurybox.scoring.rules import AutomatedReport, CompiledRules, score_by_rules
-from jurybox.scoring.sample_result import Exchange, SampleResult, conclude
+from jurybox.scoring.sample_result import Exchange, SampleResult, conclude, demographic_of
 
 T = TypeVar("T")
 
@@ -32,7 +32,8 @@ class Procedure(msgspec.Struct, frozen=True, kw_only=True):
     """How every sample of a run is treated.
 
     ``target`` is None where the dataset brings the responses, ``judges`` are none where the
-    rubric's own rules are all the judgement there is.
+    rubric's own rules are all the judgement there is. ``overlays`` are for the rows of a
+    demographic (C13).
     """
 
     judging: Judging
@@ -40,6 +41,7 @@ class Procedure(msgspec.Struct, frozen=True, kw_only=True):
     votes: int
     target: TargetRequests | None = None
     rules: CompiledRules | None = None
+    overlays: dict[str, "Procedure"] = {}
 
 
 class SampleOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +59,8 @@ def evaluate_sample(procedure: Procedure, row: Row) -> Flow[SampleOutcome]:
     A system under test that timed out, failed or said nothing is not judged (A7, D2).
     """
     exchanges: list[Exchange] = []
+    overlay = procedure.overlays.get(demographic_of(row) or "")
+    procedure = overlay or procedure
     if procedure.target is None:
         # The dataset was checked before the run: without a target every row has a response.
         response = row.response or Response(text="", error="the row has no response")
@@ -77,6 +81,8 @@ def evaluate_sample(procedure: Procedure, row: Row) -> Flow[SampleOutcome]:
             report = yield from _recorded(judged, exchanges)
             report = with_rules(procedure.judging.rubric, report, automated)
     result = conclude(procedure.judging.rubric, row, sample, report, automated, exchanges)
+    if overlay is not None:
+        result = msgspec.structs.replace(result, overlay=overlay.judging.rubric.id)
     return SampleOutcome(response=response, report=report, automated=automated, result=result)
 
 

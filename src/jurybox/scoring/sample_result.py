@@ -202,6 +202,8 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     scenario: str | None = None
     demographic: str | None = None
     """Whom the sample speaks for, where its row's metadata says so (C13)."""
+    overlay: str | None = None
+    """The id of the overlay that scored it, where its demographic has one."""
     uses: tuple[ModelUse, ...] = ()
 
 
@@ -246,7 +248,7 @@ def conclude(
         target_error=sample.failure,
         timed_out=sample.response.timing.timed_out,
         scenario=row.scenario,
-        demographic=_demographic(row),
+        demographic=demographic_of(row),
         uses=model_uses(exchanges),
     )
     if report is None:
@@ -295,7 +297,8 @@ def _vote_means(
     return means | {rubric.overall_name: report.overall_by_votes}
 
 
-def _demographic(row: Row) -> str | None:
+def demographic_of(row: Row) -> str | None:
+    """Return whom a row speaks for, where its metadata says so."""
     value = row.metadata.get(DEMOGRAPHIC)
     return value if isinstance(value, str) and value.strip() else None
 

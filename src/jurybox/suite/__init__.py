@@ -69,6 +69,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
         dataset: a path, or ``langfuse:NAME``.
         rows: how many rows the suite file itself has, in place of a dataset.
         columns: the dataset's column of a field, where it has another name than usual (D1).
+        overlays: documents that extend the rubric for the rows of a demographic (C13).
         unused: fields of the rows that the target's prompt leaves out on purpose (C13).
         target: None where the dataset carries the responses.
         repeats: how often every sample is run.
@@ -81,6 +82,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
     suite: str
     rubric: str
     dataset: str
+    overlays: dict[str, str] = {}
     rows: int = 0
     columns: dict[str, str] = {}
     unused: tuple[str, ...] = ()
@@ -281,6 +283,7 @@ SUITE_KEYS: Final = (
     "suite",
     "description",
     "rubric",
+    "overlays",
     "dataset",
     "rows",
     "columns",
@@ -349,6 +352,7 @@ def _read(data: bytes, findings: Findings) -> Suite | None:
         suite=fields.parsed("suite", "bad-name", _parse_name) or "",
         description=fields.text("description") or "",
         rubric=fields.parsed("rubric", "bad-path", parse_path) or "",
+        overlays=dict(_read_overlays(fields)),
         dataset=fields.parsed("dataset", "bad-path", parse_dataset) or "",
         rows=rows,
         columns=_read_columns(fields),
@@ -386,6 +390,17 @@ def _parse_name(text: str) -> str:
         )
         raise Unreadable(f"`{text}` can't be a suite's name", hint)
     return text
+
+
+def _read_overlays(fields: Fields) -> Iterator[tuple[str, str]]:
+    wanted = "a mapping such as `{vulnerable: companion-vulnerable}`"
+    for demographic, node in fields.pairs("overlays", wanted):
+        if isinstance(node, Scalar):
+            name = parse_at(node, "bad-path", parse_path, fields.findings)
+            yield demographic.text, name or ""
+        else:
+            problem = f"an overlay is {kind_of(node)}, not a rubric's name or path"
+            fields.findings.add(node.place, "wrong-type", problem, f"write {wanted}")
 
 
 def _read_unused(fields: Fields) -> Iterator[str]:

@@ -79,6 +79,7 @@ def test_what_is_left_out_has_a_default() -> None:
 def test_every_key_of_a_suite_is_read() -> None:
     text = (
         "suite: A.b_c-1\ndescription: |\n  Two\n  lines.\nrubric: my/rubric.md\n"
+        "overlays: {old: over.md}\n"
         "dataset: langfuse:questions\ncolumns: {task: Q 1}\nunused: [context]\n"
         "target: {model: a/b}\njudge: {models: [a/b, c/d], batch: true}\nrepeats: 1000\n"
         "variance_sensitive: true\nlimit: 5\nconcurrency: 10000\ncache: true\n"
@@ -88,6 +89,7 @@ def test_every_key_of_a_suite_is_read() -> None:
         suite="A.b_c-1",
         description="Two lines.",
         rubric="my/rubric.md",
+        overlays={"old": "over.md"},
         dataset="langfuse:questions",
         columns={"task": "Q 1"},
         unused=("context",),

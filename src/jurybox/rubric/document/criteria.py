@@ -265,11 +265,15 @@ def read_criterion(
     )
 
 
-def _read_heading(text: str, place: Place, findings: Findings) -> tuple[str, str]:
+def heading_id(text: str) -> tuple[str, str]:
+    """Return the name and the id that a heading gives: in backticks behind it, or its own."""
     if match := _BACKTICKED.fullmatch(text):
-        name, criterion_id = without_closing_hashes(match[1]) or match[2], match[2]
-    else:
-        name, criterion_id = text, snake_case(text)
+        return without_closing_hashes(match[1]) or match[2], match[2]
+    return text, snake_case(text)
+
+
+def _read_heading(text: str, place: Place, findings: Findings) -> tuple[str, str]:
+    name, criterion_id = heading_id(text)
     if NAME.fullmatch(criterion_id) is None:
         problem = f"the heading `{text}` gives no usable id" if text else "a criterion has no name"
         hint = f"put one in backticks behind the heading; {NAME_HINT}"

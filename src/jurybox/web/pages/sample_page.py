@@ -16,6 +16,8 @@ from jurybox.reporting.html.html_text import cut_pieces, word_diff
 from jurybox.reporting.metric_text import shown
 from jurybox.reporting.release import sample_decision
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
+from jurybox.rubric.rubric_model import Rubric
+from jurybox.rubric.scenarios import scenario_texts
 from jurybox.scoring.review_reasons import KINDS
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import PageFilter
@@ -58,7 +60,7 @@ def sample_page(
         "record": record,
         "base": base,
         "around": neighbors(place.store, run, record.row.number, asked),
-        "texts": _inputs(record),
+        "texts": _inputs(record, rubric_of(run)),
         "responses": responses,
         "marking": _marking(responses),
         "judged": _judged(record.report),
@@ -84,7 +86,7 @@ def sample_text(run: TheRun, record: TheRecord, part: str) -> Response:
     return text_response(text)
 
 
-def _inputs(record: SampleRecord) -> dict[str, Any]:
+def _inputs(record: SampleRecord, rubric: Rubric) -> dict[str, Any]:
     row = record.inputs
     turns = [
         (turn.role, cut_text(turn.content, part=f"message-{place}"))
@@ -97,6 +99,7 @@ def _inputs(record: SampleRecord) -> dict[str, Any]:
         "task": cut_text(row.task, part="task"),
         "context": None if row.context is None else cut_text(row.context, part="context"),
         "reference": None if row.reference is None else cut_text(row.reference, part="reference"),
+        "scenario": scenario_texts(rubric).get(row.scenario or "", row.scenario),
         "metadata": cut_text(metadata, SHORT, part="metadata") if row.metadata else None,
     }
 

@@ -12,7 +12,12 @@ from jurybox.web.page_text import CutText, cut_text
 _SHOWN: Final = 20_000
 _MOST_TURNS: Final = 50
 _LONGEST_TROUBLE: Final = 500
-_TITLES: Final = {"context": "Context", "task": "Task", "reference": "Reference"}
+_TITLES: Final = {
+    "scenario_text": "What this scenario tests",
+    "context": "Context",
+    "task": "Task",
+    "reference": "Reference",
+}
 
 
 class TextPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,9 +58,8 @@ def sheet_of(case: ReviewCase) -> Sheet:
 def _parts(case: ReviewCase) -> Iterator[TextPart]:
     for place, turn in enumerate(case.messages[-_MOST_TURNS:]):
         yield TextPart(name=f"turn-{place}", title=f"Earlier, {turn.role}", text=turn.content)
-    texts = {"context": case.context, "task": case.task, "reference": case.reference}
-    for name, text in texts.items():
-        if text is not None:
+    for name in _TITLES:
+        if (text := getattr(case, name)) is not None:
             yield TextPart(name=name, title=_TITLES[name], text=text)
 
 
