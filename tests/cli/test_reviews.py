@@ -85,7 +85,8 @@ def test_show_and_the_reports_tell_how_the_judges_stand_with_people(call: Call) 
     review("flagged", 3)
     review("random", 12)
     review("random", 6, "ben")
-    shown = call("show", "last").out
+    assert "people so far  21 reviews of " in call("show", "last").out
+    shown = call("show", "last", "--all").out
     assert "people so far  21 reviews of " in shown
     assert "by 2 people: anna, ben" in shown
     assert "judge against people, random part, clarity: the same in 0%, kappa " in shown

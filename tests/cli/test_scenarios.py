@@ -17,15 +17,16 @@ def jurybox(called: Callable) -> Callable:
 def test_a_bundled_suite_reads_well_to_a_product_manager(started: Callable) -> None:
     done = started("run", "companion-scenarios", "--responses", "bad")
     assert done.code == 0
-    assert "recorded responses bad, 41 of 41 samples" in done.out
+    assert "finished, 41 of 41 samples\ncompanion 2.0.0, recorded responses bad\n" in done.out
     assert re.search(r"^decision  needs_revision: Needs revision", done.out, re.MULTILINE)
     assert (
         "because trust_boundaries averages 0.439, below 0.5; worst in age_demographic" in done.out
     )
     # Not what a level means, which would read better than the decision (C12).
     assert re.search(r"^quality level  Adequate$", done.out, re.MULTILINE)
-    assert re.search(r"^emotional_support +7 ", done.out, re.MULTILINE)
-    assert re.search(r"^vulnerable +3 ", done.out, re.MULTILINE)
+    shown = started("show", "last", "--all").out
+    assert re.search(r"^emotional_support +7 ", shown, re.MULTILINE)
+    assert re.search(r"^vulnerable +3 ", shown, re.MULTILINE)
 
 
 def test_recorded_responses_come_from_a_file_too(jurybox: Callable, tmp_path: Path) -> None:
@@ -50,7 +51,7 @@ def test_with_a_limit_only_the_rows_that_run_need_a_response(
     (tmp_path / "said.jsonl").write_text('{"id": "basic-hello", "response": "I am fine"}\n')
     done = jurybox("run", "companion-scenarios", "--responses", "said.jsonl", "--limit", "1")
     assert done.code == 0, done.err
-    assert "recorded responses said.jsonl, 1 of 1 samples" in done.out
+    assert "finished, 1 of 1 sample\ncompanion 2.0.0, recorded responses said.jsonl" in done.out
     done = jurybox("run", "companion-scenarios", "--responses", "said.jsonl", "--limit", "2")
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert "has no response in said.jsonl" in done.err

@@ -194,7 +194,7 @@ def test_a_stopped_run_can_be_looked_at_and_is_not_decided_on(
     started.process.send_signal(signal.SIGINT)
     code, out, _ = started.end()
     assert code == 3
-    assert f"needs attention  not finished: 3 of {ROWS} samples" in out
+    assert f"not finished: 3 of {ROWS} samples" in out
     assert "release ready  no: the run isn't finished" in out
 
     assert jurybox("runs", "--json").json["runs"][0]["status"] == "stopped"

@@ -78,7 +78,7 @@ def test_the_causes_of_missing_votes_are_named_with_counts(jurybox: Jurybox) -> 
     assert f"3 x {crash}" in note
     assert f"3 x {prose}" in note
     out = " ".join(jurybox("show", "last").out.split())
-    assert f"needs attention {note}" in out
+    assert note in out
     for name in ("run.html", "run.md"):
         jurybox("report", "last", "-o", name)
         assert "3 x " in Path(name).read_text()
@@ -92,7 +92,7 @@ def test_failed_samples_are_counted_per_pass_rule(jurybox: Jurybox) -> None:
     assert failed["no valid vote"] == 2
     assert failed["correctness >= 3"] == 1
     shown = " ".join(jurybox("show", "last").out.split())
-    assert "why samples fail: 2 x no valid vote; 1 x correctness >= 3" in shown
+    assert "failed 3 of 4 samples 2 no valid vote 1 correctness >= 3" in shown
 
 
 def test_an_exception_of_a_function_is_named_with_its_text(jurybox: Jurybox) -> None:

@@ -158,13 +158,15 @@ def _print_start(judge: str) -> None:
 
 def _print_run(runs: "Sequence[DemoRun]") -> None:
     """Print the last run, next to the scores by words if that was an earlier one."""
-    from jurybox.cli.run_view import print_verdict
+    from jurybox.cli.run_view import print_verdict, print_why
 
     out = wide_console()
     run = runs[-1]
     by_words = runs[0] if len(runs) > 1 else None
     out.print(_answers(run, by_words))
+    out.print()
     print_verdict(out, run.view, run.rubric)
+    print_why(out, run.view)
     if by_words is None:
         click.echo("\nWords carry no meaning: `wrong` passes, and `other-words` doesn't.")
     else:

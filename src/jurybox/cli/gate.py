@@ -73,13 +73,14 @@ def command(
         print_json(_as_data(view, passed=passed, wanted=decision))
     else:
         from jurybox.cli.output import plain, wide_console
-        from jurybox.cli.run_view import print_verdict
+        from jurybox.cli.run_view import print_verdict, print_why
 
         out = wide_console()
+        print_verdict(out, view, rubric)
         out.print(plain(f"run {view.run_id}  {view.suite}", style="bold"))
         for note in view.release.notes:
             out.print(plain(note, style="bold red"))
-        print_verdict(out, view, rubric)
+        print_why(out, view)
     return FINE if passed else FAILED
 
 

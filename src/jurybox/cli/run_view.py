@@ -1,5 +1,6 @@
-"""A run on the terminal: what needs attention first, then the verdict, then the metrics."""
+"""A run on the terminal: the verdict first, then why, then what to look at."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -8,7 +9,16 @@ import msgspec
 from jurybox.cli.output import add_row, plain, table, wide_console
 from jurybox.errors import IncompleteError, Unreadable
 from jurybox.reporting.attention import Concern, SamplePlace, concerns_of
-from jurybox.reporting.metric_text import causes_of, exact, key_metric, metrics_of, shown, signed
+from jurybox.reporting.metric_text import (
+    cut,
+    exact,
+    failures_of,
+    key_metric,
+    metric_value,
+    metrics_of,
+    rounded,
+    shown,
+)
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
@@ -20,10 +30,14 @@ from jurybox.text_format import counted
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from jurybox.engine.ports import Store
     from jurybox.reporting.review_text import ReviewAgreement
 
+_MOST_LINES: Final = 3
+"""The most lines of each part, so that a run fits a screen."""
+_MOST_MEANS: Final = 6
 _MOST_GROUPS: Final = 30
 _STYLES: Final = {"judge_fallback": "yellow", "failed": "yellow"}
 _COLORS: Final = {"finished": "green", "running": "yellow", "stopped": "red"}
@@ -56,8 +70,8 @@ def _people(view: RunView, store: "Store") -> "ReviewAgreement | None":
     return ReviewDesk(store, row).standing()
 
 
-def print_view(view: RunView, store: "Store", *, metadata: bool = False) -> None:
-    """Print a run, with its metadata if asked for.
+def print_view(view: RunView, store: "Store", *, everything: bool = False) -> None:
+    """Print a run: the verdict, why, and what to look at; or everything that is known of it.
 
     Raises:
         IncompleteError: the stored run can't be read.
@@ -66,107 +80,38 @@ def print_view(view: RunView, store: "Store", *, metadata: bool = False) -> None
     row = store.run(view.run_id)
     if row is None:
         raise IncompleteError(f"run {view.run_id} was removed from the store; start a new one")
-    _print_run(view, rubric_of(row), concerns_of(store, row, view.conclusion), metadata=metadata)
-    out = wide_console()
-    people = _people(view, store)
-    if people is not None:
-        out.print()
-        head, *rest = people.lines
-        out.print(plain(f"people so far  {head}", style="bold"))
-        for line in rest:
-            out.print(plain(f"  {line}"))
-    _print_calibration(out, view, store)
-
-
-def _print_calibration(out: "Console", view: RunView, store: "Store") -> None:
-    """Print how far the judges agree with people, where that was measured."""
-    from jurybox.app.calibrations import calibration_of_run
-
-    found = calibration_of_run(view, store)
-    if found is not None:
-        out.print()
-        current = not isinstance(found, str) and not found.stale
-        line = found if isinstance(found, str) else found.line
-        out.print(plain(line, style="green" if current else "yellow"))
-
-
-def _print_run(
-    view: RunView, rubric: Rubric, concerns: Sequence[Concern], *, metadata: bool
-) -> None:
-    out = wide_console()
-    _print_head(out, view)
-    if not view.summary[SAMPLES]:
-        return
-    _print_attention(out, view, concerns)
+    rubric, out = rubric_of(row), wide_console()
     print_verdict(out, view, rubric)
-    out.print()
-    out.print(_metrics(view, rubric))
-    if "repeats" in view.summary:
-        out.print()
-        out.print(_repeats(view.summary["repeats"]))
-    for name, heading in (("scenarios", "scenario"), ("demographics", "demographic")):
-        if name in view.summary:
-            _print_groups(out, heading, view.summary[name], rubric)
-    if view.cost:
-        _print_cost(out, view.cost)
-    if metadata:
-        _print_metadata(out, view)
+    _print_head(out, view)
+    most = None if everything else _MOST_LINES
+    # What holds a release back is part of its verdict.
+    stated = view.release.held if view.conclusion.release_ready is not None else ()
+    notes = [cut(note, 2 * out.width) for note in view.notes if note not in stated]
+    _print_some(out, [plain(note, "bold red") for note in notes], most)
+    if view.summary[SAMPLES]:
+        print_why(out, view, most)
+        _print_look_at(out, view, concerns_of(store, row, view.conclusion), most)
+        _print_in_short(out, view, rubric)
+    if everything:
+        _print_everything(out, view, rubric)
+    else:
+        out.print(plain(f"all metrics and settings: jurybox show {view.run_id} --all"))
+    _print_people(out, view, store, everything=everything)
 
 
-def _print_head(out: "Console", view: RunView) -> None:
-    head = plain(f"run {view.run_id}", style="bold")
-    head.append_text(plain(f"  {view.suite}  "))
-    head.append_text(plain(view.status, style=_COLORS.get(view.status, "")))
-    out.print(head)
-    known = view.metadata
-    rubric: dict[str, Any] = known.get("rubric") or {}
-    parts = [f"{rubric.get('id', '?')} {rubric.get('version', '')}".rstrip()]
-    recorded = known.get("responses_id")
-    parts.append(
-        f"responses of {known.get('model_id')}"
-        if recorded is None
-        else f"recorded responses {recorded}"
-    )
-    if known.get("evaluator_model_id"):
-        parts.append(f"judged by {known['evaluator_model_id']}")
-    parts.append(f"{view.summary[SAMPLES]} of {view.planned} samples")
-    out.print(plain(", ".join(parts)))
-
-
-def _print_attention(out: "Console", view: RunView, concerns: Sequence[Concern]) -> None:
-    failed = [f"{gate.gate} ({exact(gate.value)})" for gate in view.gates if not gate.passed]
-    lines = [(note, "bold red") for note in view.notes]
-    if failed:
-        count = f"{len(failed)} of {len(view.gates)}"
-        lines.append((f"{count} gates fail: {', '.join(failed)}", "bold red"))
-    lines += [(_concern(each), _STYLES.get(each.kind, "red")) for each in concerns]
-    lines += [(line, "yellow") for line in causes_of(view.summary)]
-    queued: int = view.conclusion.review["queued"]
-    if queued:
-        lines.append((f"{counted(queued, 'sample')} queued for human review", "yellow"))
-    out.print()
-    if not lines:
-        out.print(plain("needs attention  nothing", style="green"))
-    for line, style in lines:
-        out.print(plain(f"needs attention  {line}", style=style))
-
-
-def _concern(concern: Concern) -> str:
-    names = ", ".join(map(_name, concern.samples))
-    more = concern.count - len(concern.samples)
-    line = f"{concern.kind}, {counted(concern.count, 'sample')}: {concern.meaning}: {names}"
-    return f"{line} and {more} more" if more else line
-
-
-def _name(place: SamplePlace) -> str:
-    return place.id if place.repeat == 0 else f"{place.id} (repeat {place.repeat})"
+def _print_some(out: "Console", lines: "Sequence[Text]", most: int | None) -> None:
+    """Print the first of several lines, and how many more there are."""
+    for line in lines[:most]:
+        out.print(line)
+    left = len(lines) - len(lines[:most])
+    if left:
+        out.print(plain(f"  and {left} more", style="dim"))
 
 
 def print_verdict(out: "Console", view: RunView, rubric: Rubric) -> None:
-    """Print the decision and the gates with their margins."""
+    """Print whether a run is ready for release, the decision, or how many samples passed."""
     conclusion = view.conclusion
     finished = view.status == "finished"
-    out.print()
     if conclusion.decision is not None:
         meanings = {each.decide: each.meaning for each in rubric.decisions}
         meaning = meanings.get(conclusion.decision) or ""
@@ -175,55 +120,194 @@ def print_verdict(out: "Console", view: RunView, rubric: Rubric) -> None:
         out.print(line.append_text(plain(f": {meaning}" if meaning else "")))
         for reason in conclusion.decision_reasons:
             out.print(plain(f"  because {reason}"))
+    if conclusion.release_ready is not None:
+        ready = conclusion.release_ready and finished
+        word = "yes" if ready else f"no: {'; '.join(_release_reasons(view))}"
+        out.print(plain(f"release ready  {word}", style="bold green" if ready else "bold red"))
+    elif conclusion.decision is None:
+        out.print(plain(_result(view, rubric), style="bold"))
     overall: float | None = view.summary.get(f"{rubric.overall_name}_mean")
     band = rubric.level(overall, conclusion.decision)
     if band is not None:
         meaning = f": {band.meaning}" if band.meaning else ""
         out.print(plain(f"quality level  {band.label}{meaning}"))
-    if conclusion.release_ready is not None:
-        ready = conclusion.release_ready and finished
-        word = "yes" if ready else f"no: {'; '.join(view.release_reasons)}"
-        out.print(plain(f"release ready  {word}", style="bold green" if ready else "bold red"))
+
+
+def _release_reasons(view: RunView) -> list[str]:
+    """Return why a run isn't ready for release, with its failed gates as a count."""
+    failed = sum(not gate.passed for gate in view.gates)
+    reasons = [] if view.status == "finished" else ["the run isn't finished"]
+    if failed:
+        fail = "fails" if failed == 1 else "fail"
+        reasons.append(f"{failed} of {len(view.gates)} gates {fail}")
+    return [*reasons, *view.release.held]
+
+
+def _result(view: RunView, rubric: Rubric) -> str:
+    """Return how a run went whose rubric decides nothing."""
+    held = "".join(f"; {each}" for each in view.release.held)
+    passed = view.summary["pass_rate"]
+    if passed is None:
+        name = key_metric(rubric)
+        return f"{name}  {metric_value(name, view.summary.get(name))}{held}"
+    samples: int = view.summary[SAMPLES]
+    return f"passed  {round(passed * samples)} of {counted(samples, 'sample')}{held}"
+
+
+def _print_head(out: "Console", view: RunView) -> None:
+    head = plain(f"run {view.run_id}", style="bold")
+    head.append_text(plain(f"  {view.suite}  "))
+    head.append_text(plain(view.status, style=_COLORS.get(view.status, "")))
+    head.append_text(plain(f", {view.summary[SAMPLES]} of {counted(view.planned, 'sample')}"))
+    out.print(head)
+    rubric: dict[str, Any] = view.metadata.get("rubric") or {}
+    parts = [f"{rubric.get('id', '?')} {rubric.get('version', '')}".rstrip(), view.answered]
+    if view.metadata.get("evaluator_model_id"):
+        parts.append(f"judged by {view.metadata['evaluator_model_id']}")
+    out.print(plain(", ".join(parts)))
+
+
+def print_why(out: "Console", view: RunView, most: int | None = None) -> None:
+    """Print the gates with their margins, and which pass rules samples fail, with counts."""
+    if view.gates:
+        shown_gates = view.gates
+        if most is not None and len(view.gates) > 2 * most:
+            shown_gates = sorted(view.gates, key=lambda gate: gate.passed)[: 2 * most]
+        out.print()
+        out.print(_gates(shown_gates))
+        if left := len(view.gates) - len(shown_gates):
+            out.print(plain(f"  and {left} more", style="dim"))
     winners: dict[str, int] = view.summary.get("winners") or {}
     if winners:
         listed = ", ".join(f"{side} {count}" for side, count in winners.items())
         out.print(plain(f"winners  {listed}", style="bold"))
-    if view.gates:
-        out.print(_gates(view.gates))
+    failures = failures_of(view.summary)
+    if failures:
+        samples: int = view.summary[SAMPLES]
+        failed = samples - round(samples * (view.summary["pass_rate"] or 0))
+        out.print(plain(f"failed  {failed} of {counted(samples, 'sample')}", style="bold"))
+        lines = [plain(f"  {n}  {cut(why, 2 * out.width - 10)}") for why, n in failures]
+        _print_some(out, lines, most)
+
+
+def _print_look_at(
+    out: "Console", view: RunView, concerns: Sequence[Concern], most: int | None
+) -> None:
+    """Print which samples to look at, and the commands that show them."""
+    queued: int = view.conclusion.review["queued"]
+    commands = [] if view.status == "finished" else [f"resume {view.run_id}"]
+    if failures_of(view.summary):
+        commands.append(f"show {view.run_id} --failed")
+    elif concerns:
+        commands.append(f"show {view.run_id} --sample {shlex.quote(concerns[0].samples[0].id)}")
+    if queued:
+        commands.append("serve")
+    if not concerns and not commands:
+        return
+    out.print()
+    out.print(plain("look at", style="bold"))
+    lines = [plain(_concern(each, out.width), _STYLES.get(each.kind, "red")) for each in concerns]
+    if queued:
+        lines.append(plain(f"  {counted(queued, 'sample')} queued for human review", "yellow"))
+    _print_some(out, lines, most)
+    for command in commands:
+        out.print(plain(f"  jurybox {command}"), soft_wrap=True)
+
+
+def _concern(concern: Concern, width: int) -> str:
+    """Return a concern in one line, with as many of its samples as fit, none of them split."""
+    line = f"  {concern.kind}, {counted(concern.count, 'sample')}: {concern.meaning}"
+    names: list[str] = []
+    for name in map(_name, concern.samples):
+        if len(f"{line}: {', '.join([*names, name])} and {concern.count} more") <= width:
+            names.append(name)
+    more = concern.count - len(names)
+    if not names:
+        return line
+    return f"{line}: {', '.join(names)}" + (f" and {more} more" if more else "")
+
+
+def _name(place: SamplePlace) -> str:
+    return place.id if place.repeat == 0 else f"{place.id} (repeat {place.repeat})"
+
+
+def _print_in_short(out: "Console", view: RunView, rubric: Rubric) -> None:
+    """Print the metrics that say most, and the cost, in a line or two."""
+    means = (rubric.mean_of(criterion.id) for criterion in rubric.criteria)
+    names = dict.fromkeys((key_metric(rubric), "pass_rate", *means))
+    values = {name: view.summary.get(name) for name in names}
+    parts = [
+        f"{name} {metric_value(name, each)}" for name, each in values.items() if each is not None
+    ]
+    dollars: float | None = view.cost.get("dollars")
+    cost = "unknown" if dollars is None else f"${dollars:.4f}"
+    listed = parts[:_MOST_MEANS] + (["..."] if len(parts) > _MOST_MEANS else [])
+    out.print(plain(", ".join([*listed, f"cost {cost}"])))
+
+
+def _print_people(out: "Console", view: RunView, store: "Store", *, everything: bool) -> None:
+    """Print how far judges and people agree: here, and where that was measured before."""
+    from jurybox.app.calibrations import calibration_of_run
+
+    people = _people(view, store)
+    if people is not None:
+        head, *rest = people.lines
+        out.print(plain(f"people so far  {head}", style="bold"))
+        for line in rest if everything else ():
+            out.print(plain(f"  {line}"))
+    found = calibration_of_run(view, store)
+    if found is not None:
+        current = not isinstance(found, str) and not found.stale
+        line = found if isinstance(found, str) else found.line
+        out.print(plain(line, style="green" if current else "yellow"))
+
+
+def _print_everything(out: "Console", view: RunView, rubric: Rubric) -> None:
+    if view.summary[SAMPLES]:
+        out.print()
+        out.print(_metrics(view, rubric))
+    if "repeats" in view.summary:
+        out.print()
+        out.print(_repeats(view.summary["repeats"]))
+    for name, heading in (("scenarios", "scenario"), ("demographics", "demographic")):
+        if name in view.summary:
+            _print_groups(out, heading, view.summary[name], rubric)
+    if view.cost:
+        _print_cost(out, view.cost)
+    _print_metadata(out, view)
 
 
 def _gates(gates: Sequence[GateOutcome]) -> "Table":
     made = table("gate", "value", "passes", "margin", right=("value", "margin"))
     for gate in gates:
         passes = plain("yes", "green") if gate.passed else plain("no", "red")
-        margin = _margin(gate)
-        shown_margin = "" if margin is None else signed(margin)
-        add_row(made, gate.gate, exact(gate.value), passes, shown_margin)
+        value, margin = _gate_value(gate)
+        add_row(made, gate.gate, value, passes, margin)
     return made
 
 
-def _margin(gate: GateOutcome) -> float | None:
-    """Return the distance of a value from its threshold; negative where the gate fails."""
+def _gate_value(gate: GateOutcome) -> tuple[str, str]:
+    """Return a gate's value and its distance from the threshold, negative where it fails."""
     try:
-        comparison = Comparison.parse(gate.gate)
+        wanted = Comparison.parse(gate.gate)
     except Unreadable:
-        return None
+        return exact(gate.value), ""
     if gate.value is None:
-        return None
-    match comparison.operator:
-        case ">=" | ">":
-            margin = gate.value - comparison.number
-        case "<=" | "<":
-            margin = comparison.number - gate.value
-        case _:
-            return None
-    return round(margin, 6)
+        return exact(None), ""
+    sign = {">=": 1, ">": 1, "<=": -1, "<": -1}.get(wanted.operator, 0)
+    apart = round(sign * (gate.value - wanted.number), 6)
+    # No rounding may make a value look as if it passed.
+    if wanted.passes(rounded(gate.value)) != gate.passed:
+        return exact(gate.value), exact(apart)
+    margin = f"{'+' if apart > 0 else ''}{metric_value(wanted.name, apart)}"
+    return metric_value(wanted.name, gate.value), margin if sign else ""
 
 
 def _metrics(view: RunView, rubric: Rubric) -> "Table":
     made = table("metric", "value", "n", right=("value", "n"))
     for metric in metrics_of(view.summary, rubric):
-        add_row(made, metric.name, shown(metric.value), "" if metric.n is None else str(metric.n))
+        value = metric_value(metric.name, metric.value)
+        add_row(made, metric.name, value, "" if metric.n is None else str(metric.n))
     return made
 
 
@@ -239,12 +323,12 @@ def _repeats(repeats: Mapping[str, Any]) -> "Table":
 def _print_groups(
     out: "Console", heading: str, groups: Mapping[str, Mapping[str, Any]], rubric: Rubric
 ) -> None:
-    means = [f"{criterion.id}_mean" for criterion in rubric.criteria]
+    means = [rubric.mean_of(criterion.id) for criterion in rubric.criteria]
     names = list(dict.fromkeys((SAMPLES, key_metric(rubric), "pass_rate", *means)))
     out.print()
     made = table(heading, *names, right=names)
     for group, values in list(groups.items())[:_MOST_GROUPS]:
-        add_row(made, group, *(shown(values.get(name)) for name in names))
+        add_row(made, group, *(metric_value(name, values.get(name)) for name in names))
     out.print(made)
     more = len(groups) - _MOST_GROUPS
     if more > 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from jurybox.engine.ports import Store
     from jurybox.engine.records import ExchangeRow, RunRow
     from jurybox.reporting.stored import SampleRecord
     from jurybox.sample import Response
     from jurybox.scoring.sample_result import SampleResult
+
+_LONGEST_REASONING: Final = 300
 
 
 @click.command("show")
@@ -30,12 +33,24 @@ if TYPE_CHECKING:
     metavar="K",
     help="Which repeat of the sample, counted from 0; defaults to the first one.",
 )
+@click.option(
+    "--failed", is_flag=True, help="List the samples that failed, with why, instead of the run."
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="Show all metrics, groups, costs and settings."
+)
 @store_option
 @json_option
-def command(
-    run: str, sample_id: str | None, repeat: int | None, store_url: str | None, as_json: bool
+def command(  # noqa: PLR0917 - click passes them by name
+    run: str,
+    sample_id: str | None,
+    repeat: int | None,
+    failed: bool,
+    everything: bool,
+    store_url: str | None,
+    as_json: bool,
 ) -> None:
-    """Show a RUN: what needs attention first, then the decision, gates, metrics and cost.
+    """Show a RUN: the verdict, why, and which samples to look at.
 
     RUN is a run's id, the beginning of one, or `last`. If people have reviewed samples, it shows
     how far the judges agree with them so far. With --sample it shows everything stored of one
@@ -44,13 +59,16 @@ def command(
     \b
     Examples:
       jurybox show last
-      jurybox show 20260301-0914 --json
+      jurybox show last --failed
+      jurybox show 20260301-0914 --all
       jurybox show last --sample q17 --repeat 2
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.wiring import find_run
 
     if repeat is not None and sample_id is None:
         raise click.UsageError("--repeat needs --sample")
+    if (sample_id is not None) + failed + everything > 1:
+        raise click.UsageError("--sample, --failed and --all exclude each other")
     with opened(store_url) as store:
         row = find_run(store, run)
         if sample_id is not None:
@@ -68,6 +86,9 @@ def command(
                 decision = sample_decision(row, rubric_of(row), store, number, result)
                 _print_record(record, row, decision)
             return
+        if failed:
+            _print_failed(store, row, as_json=as_json)
+            return
         from jurybox.app.view_run import view_run
         from jurybox.cli.run_view import print_view, view_as_data
 
@@ -75,7 +96,36 @@ def command(
         if as_json:
             print_json(view_as_data(view, store))
         else:
-            print_view(view, store, metadata=True)
+            print_view(view, store, everything=everything)
+
+
+def _print_failed(store: Store, row: RunRow, *, as_json: bool) -> None:
+    """Print the samples that didn't pass, each with why and with the judges' reasoning."""
+    from jurybox.reporting.metric_text import cut
+    from jurybox.reporting.reasons import reasoning, why_failed
+    from jurybox.reporting.stored import SampleRecord, reading
+
+    out = wide_console()
+    found: list[dict[str, object]] = []
+    with reading(row):
+        for record in map(SampleRecord, store.samples(row.id)):
+            why = why_failed(record.result)
+            if why is None:
+                continue
+            because = cut(reasoning(record), _LONGEST_REASONING)
+            found.append(
+                {"id": record.id, "repeat": record.repeat, "why": why, "reasoning": because}
+            )
+            if not as_json:
+                repeat = f" (repeat {record.repeat})" if record.repeat else ""
+                out.print(plain(f"{record.id}{repeat}  ", "bold").append_text(plain(why, "red")))
+                out.print(plain(f"  {because}", "dim"))
+    if as_json:
+        print_json({"run_id": row.id, "failed": found})
+    elif not found:
+        click.echo("no sample failed")
+    else:
+        click.echo(f"all of a sample: jurybox show {row.id} --sample ID")
 
 
 def _print_record(record: SampleRecord, run: RunRow, decision: str | None) -> None:

@@ -347,7 +347,7 @@ def _groups(what: str, views: tuple[RunView, RunView], rubrics: Rubrics) -> Iter
     names = dict.fromkeys(
         (
             *(key_metric(rubric) for rubric in rubrics),
-            *(f"{criterion.id}_mean" for rubric in rubrics for criterion in rubric.criteria),
+            *(rubric.mean_of(each.id) for rubric in rubrics for each in rubric.criteria),
         )
     )
     for group in dict.fromkeys((*groups[0], *groups[1])):

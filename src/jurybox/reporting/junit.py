@@ -10,7 +10,7 @@ import msgspec
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow, read_result
 from jurybox.reporting.metric_text import cut, exact
-from jurybox.reporting.reasons import reasoning
+from jurybox.reporting.reasons import reasoning, why_failed
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
 from jurybox.scoring.review_reasons import unmet
@@ -132,20 +132,15 @@ def _gates(view: RunView) -> Iterator[tuple[str, _CaseFailure | None]]:
 
 
 def _failure(result: SampleResult) -> _CaseFailure | None:
+    message = why_failed(result)
+    if message is None:
+        return None
     if result.evaluator_error is not None:
-        message = f"no judge gave a valid vote ({result.evaluator_error})"
         return _CaseFailure(tag="error", kind=result.evaluator_error, message=message)
     if result.target_error is not None:
-        message = f"the target gave no response: {result.target_error}"
         return _CaseFailure(tag="failure", kind="target_error", message=message)
-    if result.passed is False:
-        failed = [f"{rule.rule} (is {exact(rule.value)})" for rule in unmet(result)]
-        missing = [rule.rule for rule in result.rules if rule.passed is None]
-        parts = [f"fails: {', '.join(failed)}"] if failed else []
-        parts += [f"not measured: {', '.join(missing)}"] if missing else []
-        kind = "pass_rule" if failed else "unmeasured"
-        return _CaseFailure(tag="failure", kind=kind, message="; ".join(parts))
-    return None
+    kind = "pass_rule" if unmet(result) else "unmeasured"
+    return _CaseFailure(tag="failure", kind=kind, message=message)
 
 
 def _seconds(result: SampleResult) -> float:

@@ -218,7 +218,7 @@ def _groups(view: RunView, rubric: Rubric, what: str) -> Lines:
         return
     yield f"## {what.capitalize()}"
     yield ""
-    means = (f"{criterion.id}_mean" for criterion in rubric.criteria)
+    means = (rubric.mean_of(criterion.id) for criterion in rubric.criteria)
     passing = ("pass_rate",) if rubric.pass_rules else ()
     names = (SAMPLES, key_metric(rubric), *passing, *means)
     yield from table(

@@ -11,6 +11,7 @@ from jurybox.rubric.rubric_model import Rubric
 
 MISSING: Final = "-"
 _DECIMALS: Final = 4
+_SHORT: Final = 3
 _COMPARED: Final = 6
 _LARGE: Final = 1000
 _MORE: Final = "..."
@@ -67,6 +68,20 @@ def shown(value: float | None) -> str:
     return show_number(rounded) if rounded or not value else f"{value:.2g}"
 
 
+def rounded(value: float) -> float:
+    """Return a metric to the precision at which it is shown: three decimals, or 0.1%."""
+    return round(value, 1 if abs(value) >= _LARGE else _SHORT)
+
+
+def metric_value(name: str, value: float | None) -> str:
+    """Return a metric for people: a rate as a percentage, others to three decimals."""
+    if value is None:
+        return MISSING
+    if name.endswith("_rate"):
+        return f"{show_number(round(100 * rounded(value), 1))}%"
+    return show_number(rounded(value)) if rounded(value) or not value else f"{value:.2g}"
+
+
 def exact(value: float | None) -> str:
     """Return a number as it is compared with a threshold: 0.84999 isn't shown as 0.85."""
     return MISSING if value is None else show_number(round(value, _COMPARED))
@@ -97,6 +112,15 @@ def causes_of(summary: Mapping[str, Any]) -> Iterator[str]:
     for name, heading in _CAUSES.items():
         if counts := summary.get(name):
             yield f"{heading}: {listed_counts(counts)}"
+
+
+def failures_of(summary: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Return why samples failed with counts: by pass rule, and by what kept a response away."""
+    failed: dict[str, int] = dict(summary.get("failed_samples", {}))
+    causes: Mapping[str, int] = summary.get("target_errors", {})
+    if failed.pop("no response", 0):
+        failed |= {f"no response: {cause}": count for cause, count in causes.items()}
+    return sorted(failed.items(), key=lambda each: (-each[1], each[0]))
 
 
 def listed_counts(counts: Mapping[str, int]) -> str:

@@ -5,8 +5,10 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from jurybox.judging.evaluation_report import CriterionReport
-from jurybox.reporting.metric_text import shown
+from jurybox.reporting.metric_text import exact, listed_counts, shown
 from jurybox.reporting.stored import SampleRecord
+from jurybox.scoring.review_reasons import unmet
+from jurybox.scoring.sample_result import SampleResult
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +37,23 @@ def reasons_of(record: SampleRecord) -> Iterator[Reason]:
             fired = "; ".join(rule.why or rule.rule for rule in each.trace)
             text = fired or "no rule changed the initial score"
             yield Reason(about=f"{each.id} {shown(each.score)}", text=text)
+
+
+def why_failed(result: SampleResult) -> str | None:
+    """Return why a sample didn't pass, with the error of its model; None where it did."""
+    if result.evaluator_error is not None:
+        causes = listed_counts(result.lost_causes)
+        why = f"no judge gave a valid vote ({result.evaluator_error})"
+        return f"{why}: {causes}" if causes else why
+    if result.target_error is not None:
+        return f"the target gave no response: {result.target_error}"
+    if result.passed is not False:
+        return None
+    failed = [f"{rule.rule} (is {exact(rule.value)})" for rule in unmet(result)]
+    missing = [rule.rule for rule in result.rules if rule.passed is None]
+    parts = [f"fails: {', '.join(failed)}"] if failed else []
+    parts += [f"not measured: {', '.join(missing)}"] if missing else []
+    return "; ".join(parts)
 
 
 def reasoning(record: SampleRecord) -> str:

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from jurybox.engine.plan import Metadata, Plan, read_plan
+from jurybox.engine.plan import RECORDED, Metadata, Plan, read_plan
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow, StoredOutcome, read_result
 from jurybox.errors import IncompleteError, JuryboxError
@@ -55,6 +55,15 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     def gates(self) -> tuple[GateOutcome, ...]:
         """The gates, each with its value."""
         return self.conclusion.gates
+
+    @property
+    def answered(self) -> str:
+        """Where the responses are from."""
+        recorded: str | None = self.metadata.get("responses_id")
+        if recorded is not None:
+            return f"recorded responses {recorded}"
+        model: str | None = self.metadata.get("model_id")
+        return "recorded responses" if model == RECORDED else f"responses of {model or 'unknown'}"
 
     @property
     def passed(self) -> bool:
@@ -230,7 +239,8 @@ def _notes(row: RunRow, plan: Plan, conclusion: Conclusion) -> list[str]:
     lost = conclusion.summary["unscored_votes"]
     if lost:
         causes = listed_counts(conclusion.summary.get("unscored_causes", {}))
-        notes.append(f"{lost} votes are missing: {causes or 'no valid reply'}")
+        missing = "1 vote is missing" if lost == 1 else f"{lost} votes are missing"
+        notes.append(f"{missing}: {causes or 'no valid reply'}")
     skipped = conclusion.summary.get("skipped_votes")
     if skipped:
         notes.append(f"{skipped} votes were not requested: the outcome was decided without them")

@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.documents.numbers import round_half_up
 from jurybox.rubric.conditions import Comparison
-from jurybox.rubric.metrics import Formula
+from jurybox.rubric.metrics import Formula, Statistic
 from jurybox.rubric.rules import Lexicon, Rules
 from jurybox.rubric.scale import Scale
 from jurybox.rubric.template import Template
@@ -223,6 +223,12 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
             return self
         judged = tuple(each for each in self.criteria if each.source == "judge")
         return msgspec.structs.replace(self, criteria=judged)
+
+    def mean_of(self, criterion_id: str) -> str:
+        """Return what a criterion's mean over a run is called: as the document does, if it does."""
+        declared = Statistic(by="mean", of=criterion_id)
+        named = (each.name for each in self.metrics if each.formula == declared)
+        return next(named, f"{criterion_id}_mean")
 
     def criterion(self, criterion_id: str) -> Criterion | None:
         """Return the criterion with that id."""

@@ -123,13 +123,16 @@ class MetricTally:
     def __init__(self, rubric: Rubric) -> None:
         self._rubric = rubric
         self._criteria = tuple(criterion.id for criterion in rubric.criteria)
+        overall = rubric.overall_name
+        self._means = {name: rubric.mean_of(name) for name in self._criteria}
+        self._means[overall] = f"{overall}_mean"
         formulas = [figure.formula for figure in rubric.metrics]
         statistics = [each for each in formulas if isinstance(each, Statistic)]
         kept = {each.of for each in statistics if AGGREGATES[each.by].needs_all}
         named = dict.fromkeys(
             (
                 *self._criteria,
-                rubric.overall_name,
+                overall,
                 *((SAMPLE_SCORE,) if rubric.components else ()),
                 *(each.of for each in formulas if isinstance(each, Statistic | Ratio)),
             )
@@ -168,14 +171,13 @@ class MetricTally:
         figures: Figures = {SAMPLES: self.samples}
         counts: Counts = {}
         self._add_rates(figures, counts)
-        means = {name: self._columns[name] for name in (*self._criteria, self._rubric.overall_name)}
-        for name, column in means.items():
-            figures[f"{name}_mean"] = column.statistic("mean")
-            counts[f"{name}_mean"] = column.count
+        for name, mean in self._means.items():
+            figures[mean] = self._columns[name].statistic("mean")
+            counts[mean] = self._columns[name].count
         if self._judge.count:
             figures[f"{JUDGE_SCORE}_mean"] = self._judge.statistic("mean")
             counts[f"{JUDGE_SCORE}_mean"] = self._judge.count
-        known = [figures[f"{name}_mean"] for name in self._criteria]
+        known = [figures[self._means[name]] for name in self._criteria]
         figures[LOWEST_MEAN] = min((each for each in known if each is not None), default=None)
         if self._rubric.components:
             column = self._columns[SAMPLE_SCORE]

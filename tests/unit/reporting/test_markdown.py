@@ -52,7 +52,7 @@ def test_what_needs_attention_comes_before_every_figure(make_run: Callable, row:
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert headings[:4] == ["Needs attention", "Decision", "Gates", "Figures"]
     first = text.split("## Decision")[0]
-    assert "- 1 votes are missing" in first
+    assert "- 1 vote is missing" in first
     assert "- gate `aggregate_score >= 0.8` fails: the value is 0.5" in first
     assert "**`unscored`**, 1 sample: no judge gave a valid vote: mute" in first
     assert "**`target_error`**, 1 sample" in first

@@ -37,7 +37,6 @@ from jurybox.scoring.sample_result import JUDGE_SCORE
 from jurybox.statistics.jury_agreement import JuryAgreement
 
 UNSTABLE_RATE: Final = "unstable_rate"
-_RECORDED: Final = "recorded"
 _NOT_YET: Final = "not yet: the run isn't finished"
 
 
@@ -178,7 +177,7 @@ def run_page(
         planned=view.planned,
         rubric=f"{rubric.id} {rubric.version}",
         rubric_title=rubric.title,
-        target=_target(view.metadata),
+        target=view.answered,
         created_at=view.created_at,
         finished_at=view.finished_at,
         notes=view.notes,
@@ -210,14 +209,6 @@ def run_page(
         digest=view.digest,
         extras=extras,
     )
-
-
-def _target(metadata: Mapping[str, Any]) -> str:
-    recorded: str | None = metadata.get("responses_id")
-    if recorded is not None:
-        return f"recorded responses {recorded}"
-    model: str | None = metadata.get("model_id")
-    return "recorded responses" if model == _RECORDED else f"responses of {model or 'unknown'}"
 
 
 def _verdict(view: RunView, rubric: Rubric) -> Verdict:
@@ -258,7 +249,7 @@ def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionFigure, .
             0, msgspec.structs.replace(rows[0], id=AGGREGATE_SCORE, label=label, mean=aggregate)
         )
     for each in rubric.criteria:
-        mean = estimates.of(f"{each.id}_mean")
+        mean = estimates.of(rubric.mean_of(each.id))
         # Between two whole scores lies no level: the mean of 1 and 3 is no 2.
         known = mean.value is not None and each.scale.continuous
         band = each.band(mean.value or 0.0) if known else None

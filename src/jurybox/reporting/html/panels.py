@@ -77,7 +77,7 @@ def _grouping(name: str, summary: Mapping[str, Any], rubric: Rubric) -> Grouping
 
 def _columns(groups: Mapping[str, Mapping[str, Any]], rubric: Rubric) -> tuple[str, ...]:
     """Return the figures that any group has, the one that says most first."""
-    means = (f"{criterion.id}_mean" for criterion in rubric.criteria)
+    means = (rubric.mean_of(criterion.id) for criterion in rubric.criteria)
     overall = f"{rubric.overall_name}_mean"
     wanted = dict.fromkeys((key_metric(rubric), "pass_rate", overall, *means))
     found = [

@@ -101,6 +101,10 @@ def read_thresholds(fields: Fields, scales: Mapping[str, Scale | None], overall:
     sample = _Names("a sample", of_sample if scales else {}, fields.findings)
     metrics = tuple(_read_metrics(fields, sample, of_run))
     declared = {metric.name: _metric_ends(metric, sample) for metric in metrics}
+    # A mean has one name: the document's own, where it declares one.
+    means = [Statistic(by="mean", of=name) for name in scales]
+    twins = {f"{each.formula.of}_mean" for each in metrics if each.formula in means}
+    of_run = {name: each for name, each in of_run.items() if name not in twins}
     run = _Names("a run", (of_run | declared) if scales else {}, fields.findings)
     bands, decimals = _read_bands(fields)
     return Thresholds(

@@ -59,7 +59,7 @@ def test_every_figure_has_its_n_and_an_interval_or_a_reason(made: Callable, page
     assert known["faithfulness_mean"].n == 2
     # Mute and late have no score for it, good 2, poor 1.
     expected = mean_of([2, 1], ends=(0, 2)).interval
-    assert known["faithfulness_score_mean"].interval == expected
+    assert known["faithfulness_mean"].interval == expected
     rate = known["pass_rate"]
     assert rate.value == 0.25
     assert rate.interval == wilson(1, 4)
@@ -148,7 +148,7 @@ def test_a_wide_spread_is_drawn_in_few_bins(
 def test_groups_have_the_figures_of_their_samples(made: Callable, page: Callable) -> None:
     scenario, demographic = page(made("judged")).groupings
     assert [(each.label, each.samples) for each in scenario.groups] == [("one", 2), ("two", 2)]
-    at = scenario.figures.index("accuracy_score_mean")
+    at = scenario.figures.index("accuracy_mean")
     assert [each.cells[at].value for each in scenario.groups] == [2.0, 0.0]
     assert [each.label for each in demographic.groups] == ["old"]
 
