@@ -5,10 +5,11 @@ import sys
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from jurybox.errors import InputError, RubricError
+from jurybox.errors import Finding, InputError, RubricError
 from jurybox.rubric import MAX_BYTES, Base, Find, Reading, Rubric, check_rubric
 from jurybox.text_format import nearest, printable
 
@@ -76,6 +77,23 @@ class RubricFiles:
             hint = f"did you mean `{name}{_ENDING}`?"
         raise InputError("no such rubric", hint, shown(name))
 
+    def reading(self, name: str | Path) -> tuple[str, Reading]:
+        """Read one document with its origin; one that can't be read is a finding."""
+        try:
+            file = self.read(name) if isinstance(name, str) else read_path(name)
+        except InputError as error:
+            finding = Finding(
+                line=0, column=0, code="unreadable-file", problem=error.problem, hint=error.hint
+            )
+            return str(name), Reading(rubric=None, findings=(finding,))
+        return file.origin, self.check(file)
+
+    def every(self) -> list[tuple[str, str | None, Reading]]:
+        """Return each rubric that has a name, with its file, None where it is bundled."""
+        bundled = [(name, None, self.reading(name)[1]) for name in self.bundled()]
+        own = [(name, shown(path), self.reading(path)[1]) for name, path in self.own().items()]
+        return [*bundled, *own]
+
     def check(self, file: RubricFile) -> Reading:
         """Read a document, with the one that it extends, and return the rubric or its faults."""
         return check_rubric(file.data, self._finder(file))
@@ -118,6 +136,45 @@ class RubricFiles:
         if name.endswith(_ENDING) or "/" in name:
             return read_path((Path() if file.path is None else file.path.parent) / name)
         return self.read(name)
+
+
+def listed_as_data(name: str, file: str | None, reading: Reading) -> dict[str, Any]:
+    """Return a rubric of a list as data for JSON."""
+    data: dict[str, Any] = {
+        "name": name,
+        "file": file,
+        "bundled": file is None,
+        "findings": len(reading.findings),
+    }
+    rubric = reading.rubric
+    if rubric is not None:
+        data |= {
+            "version": rubric.version,
+            "title": rubric.title,
+            "description": rubric.description,
+            "scale": list(rubric.scale.ends),
+            "criteria": [criterion.id for criterion in rubric.criteria],
+            "sha256": rubric.sha256,
+            "extends": list(reading.bases),
+        }
+    return data
+
+
+def checked_as_data(origin: str, reading: Reading) -> dict[str, Any]:
+    """Return the findings of a document as data for JSON."""
+    data: dict[str, Any] = {"file": origin, "ok": reading.rubric is not None}
+    if reading.rubric is not None:
+        data |= {
+            "id": reading.rubric.id,
+            "version": reading.rubric.version,
+            "sha256": reading.rubric.sha256,
+            "criteria": [criterion.id for criterion in reading.rubric.criteria],
+            "extends": list(reading.bases),
+        }
+    return data | {
+        "findings": msgspec.to_builtins(reading.findings),
+        "warnings": msgspec.to_builtins(reading.warnings),
+    }
 
 
 def read_path(path: Path) -> RubricFile:

@@ -37,6 +37,7 @@ _EXTRAS: Final = {
     "postgres": "psycopg",
     "local": "xllamacpp",
     "hub": "huggingface_hub",
+    "mcp": "mcp",
 }
 
 State = Literal["fine", "absent", "broken"]

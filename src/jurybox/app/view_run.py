@@ -4,7 +4,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -27,6 +27,9 @@ from jurybox.scoring.sample_result import ModelUse
 from jurybox.scoring.summary import Acceptance, RunTally
 from jurybox.settings import Settings
 from jurybox.wiring import read_settings
+
+if TYPE_CHECKING:
+    from jurybox.reporting.review_text import ReviewAgreement
 
 _MAX_KEPT: Final = 8
 """The number of tallies kept; one of a hundred thousand samples takes a few megabytes."""
@@ -96,6 +99,34 @@ def view_run(row: RunRow, store: Store) -> RunView:
     if current.status == "finished":
         return finished_view(current, store)
     return view_unfinished(current, store, working=working)
+
+
+def view_as_data(view: RunView, store: Store) -> dict[str, Any]:
+    """Return a run as data for JSON, with its reviews and the calibration of its judges."""
+    from jurybox.app.calibrations import calibration_of_run, calibration_status_as_data
+
+    return {
+        **view.as_data(),
+        "people": people_as_data(view, store),
+        "calibration": calibration_status_as_data(calibration_of_run(view, store)),
+    }
+
+
+def people_as_data(view: RunView, store: Store) -> dict[str, Any] | None:
+    """Return how far judges and reviewers agree, as data for JSON; None without reviews."""
+    found = standing_of(view, store)
+    return None if found is None else found.as_data()
+
+
+def standing_of(view: RunView, store: Store) -> "ReviewAgreement | None":
+    """Return how far judges and reviewers agree; None without reviews."""
+    # Most runs have no reviews; then neither the rubric nor numpy need be loaded.
+    row = store.run(view.run_id) if store.reviews(view.run_id) else None
+    if row is None:
+        return None
+    from jurybox.app.review_desk import ReviewDesk
+
+    return ReviewDesk(store, row).standing()
 
 
 def accept_unreviewed(row: RunRow, store: Store) -> RunView:

@@ -39,6 +39,7 @@ _COMMANDS: Final = {
     "evaluate": "Judge one response, or compare two.",
     "prompt": "Print what a judge is asked, for an agent that judges itself.",
     "check-reply": "Check an agent's replies, and print the report.",
+    "mcp": "Serve jurybox to agents by the Model Context Protocol.",
     "rubric": "List, show, check and start rubric documents.",
     "model": "Pull, list and remove embedded models.",
     "demo": "Show jurybox at work, without a key.",

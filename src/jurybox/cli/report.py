@@ -48,8 +48,7 @@ def command(
       jurybox report last -o - --format json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.calibrations import calibration_of_run, calibration_status_as_data
-    from jurybox.app.view_run import view_run
-    from jurybox.cli.run_view import people_as_data
+    from jurybox.app.view_run import people_as_data, view_run
     from jurybox.reporting.reports import report_format, write_report
     from jurybox.wiring import find_run
 

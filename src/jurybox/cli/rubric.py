@@ -4,7 +4,7 @@ import re
 import sys
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -51,16 +51,12 @@ def list_rubrics(as_json: bool) -> None:
       jurybox rubric list
       jurybox rubric list --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.rubric_files import shown
+    from jurybox.rubric_files import listed_as_data
     from jurybox.wiring import rubric_files
 
-    files = rubric_files()
-    named: list[tuple[str, str | None, Reading]] = [
-        (name, None, _read(files, name)[1]) for name in files.bundled()
-    ]
-    named += [(name, shown(path), _read(files, path)[1]) for name, path in files.own().items()]
+    named = rubric_files().every()
     if as_json:
-        print_json({"rubrics": [_listed_as_data(*each) for each in named]})
+        print_json({"rubrics": [listed_as_data(*each) for each in named]})
         return
     made = table("rubric", "version", "scale", "criteria", "where")
     for name, file, reading in named:
@@ -72,42 +68,6 @@ def list_rubrics(as_json: bool) -> None:
             cells = [reading.rubric.version, str(reading.rubric.scale), criteria]
         add_row(made, name, *cells, file or "bundled")
     console().print(made)
-
-
-def _read(files: "RubricFiles", name: str | Path) -> "tuple[str, Reading]":
-    """Read one document; one that can't be read is a finding, so the others are read too."""
-    from jurybox.rubric import Reading
-    from jurybox.rubric_files import read_path
-
-    try:
-        file = files.read(name) if isinstance(name, str) else read_path(name)
-    except InputError as error:
-        finding = Finding(
-            line=0, column=0, code="unreadable-file", problem=error.problem, hint=error.hint
-        )
-        return str(name), Reading(rubric=None, findings=(finding,))
-    return file.origin, files.check(file)
-
-
-def _listed_as_data(name: str, file: str | None, reading: "Reading") -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "name": name,
-        "file": file,
-        "bundled": file is None,
-        "findings": len(reading.findings),
-    }
-    rubric = reading.rubric
-    if rubric is not None:
-        data |= {
-            "version": rubric.version,
-            "title": rubric.title,
-            "description": rubric.description,
-            "scale": list(rubric.scale.ends),
-            "criteria": [criterion.id for criterion in rubric.criteria],
-            "sha256": rubric.sha256,
-            "extends": list(reading.bases),
-        }
-    return data
 
 
 @command.command("show", short_help="Show one rubric.")
@@ -163,13 +123,14 @@ def check_rubrics(files: tuple[str, ...], as_json: bool) -> int:
       jurybox rubric check rubrics/*.md --json
       cat draft.md | jurybox rubric check -
     """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.rubric_files import checked_as_data
     from jurybox.wiring import rubric_files
 
     known = rubric_files()
-    readings = [_read(known, name) for name in files]
+    readings = [known.reading(name) for name in files]
     faulty = [origin for origin, reading in readings if reading.rubric is None]
     if as_json:
-        documents = [_checked_as_data(*each) for each in readings]
+        documents = [checked_as_data(*each) for each in readings]
         print_json({"ok": not faulty, "documents": documents})
     else:
         for origin, reading in readings:
@@ -177,24 +138,6 @@ def check_rubrics(files: tuple[str, ...], as_json: bool) -> int:
         if faulty and len(readings) > 1:
             click.echo(f"{len(faulty)} of {len(readings)} documents have findings", err=True)
     return BAD_INPUT if faulty else FINE
-
-
-def _checked_as_data(origin: str, reading: "Reading") -> dict[str, Any]:
-    import msgspec
-
-    data: dict[str, Any] = {"file": origin, "ok": reading.rubric is not None}
-    if reading.rubric is not None:
-        data |= {
-            "id": reading.rubric.id,
-            "version": reading.rubric.version,
-            "sha256": reading.rubric.sha256,
-            "criteria": [criterion.id for criterion in reading.rubric.criteria],
-            "extends": list(reading.bases),
-        }
-    return data | {
-        "findings": msgspec.to_builtins(reading.findings),
-        "warnings": msgspec.to_builtins(reading.warnings),
-    }
 
 
 def _print_checked(origin: str, reading: "Reading") -> None:

@@ -239,7 +239,8 @@ def _described(plan: "Plan") -> str:
 
 def print_ended(ended: "RunResult", store: "Store", store_url: str | None, *, as_json: bool) -> int:
     """Print a run that has ended, with how to continue it, and return the exit code."""
-    from jurybox.cli.run_view import print_view, view_as_data
+    from jurybox.app.view_run import view_as_data
+    from jurybox.cli.run_view import print_view
 
     if as_json:
         print_json(view_as_data(ended.view, store))

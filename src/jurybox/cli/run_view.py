@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from jurybox.engine.ports import Store
-    from jurybox.reporting.review_text import ReviewAgreement
 
 _MOST_LINES: Final = 3
 """The most lines of each part, so that a run fits a screen."""
@@ -41,33 +40,6 @@ _MOST_MEANS: Final = 6
 _MOST_GROUPS: Final = 30
 _STYLES: Final = {"judge_fallback": "yellow", "failed": "yellow"}
 _COLORS: Final = {"finished": "green", "running": "yellow", "stopped": "red"}
-
-
-def view_as_data(view: RunView, store: "Store") -> dict[str, Any]:
-    """Return a run as data for JSON, with its reviews and the calibration of its judges."""
-    from jurybox.app.calibrations import calibration_of_run, calibration_status_as_data
-
-    return {
-        **view.as_data(),
-        "people": people_as_data(view, store),
-        "calibration": calibration_status_as_data(calibration_of_run(view, store)),
-    }
-
-
-def people_as_data(view: RunView, store: "Store") -> dict[str, Any] | None:
-    """Return how far judges and reviewers agree, as data for JSON; None without reviews."""
-    found = _people(view, store)
-    return None if found is None else found.as_data()
-
-
-def _people(view: RunView, store: "Store") -> "ReviewAgreement | None":
-    # Most runs have no reviews; then neither the rubric nor numpy need be loaded.
-    row = store.run(view.run_id) if store.reviews(view.run_id) else None
-    if row is None:
-        return None
-    from jurybox.app.review_desk import ReviewDesk
-
-    return ReviewDesk(store, row).standing()
 
 
 def print_view(view: RunView, store: "Store", *, everything: bool = False) -> None:
@@ -248,8 +220,9 @@ def _print_in_short(out: "Console", view: RunView, rubric: Rubric) -> None:
 def _print_people(out: "Console", view: RunView, store: "Store", *, everything: bool) -> None:
     """Print how far judges and people agree: here, and where that was measured before."""
     from jurybox.app.calibrations import calibration_of_run
+    from jurybox.app.view_run import standing_of
 
-    people = _people(view, store)
+    people = standing_of(view, store)
     if people is not None:
         head, *rest = people.lines
         out.print(plain(f"people so far  {head}", style="bold"))

@@ -89,8 +89,8 @@ def command(  # noqa: PLR0917 - click passes them by name
         if failed:
             _print_failed(store, row, as_json=as_json)
             return
-        from jurybox.app.view_run import view_run
-        from jurybox.cli.run_view import print_view, view_as_data
+        from jurybox.app.view_run import view_as_data, view_run
+        from jurybox.cli.run_view import print_view
 
         view = view_run(row, store)
         if as_json:

@@ -1,0 +1,28 @@
+"""``jurybox mcp``."""
+
+from importlib.util import find_spec
+
+import click
+
+from jurybox.cli.options import store_option
+from jurybox.errors import InputError
+
+
+@click.command("mcp")
+@store_option
+def command(store_url: str | None) -> None:
+    """Serve jurybox to agents by the Model Context Protocol, on standard input and output.
+
+    The tools are evaluate, compare, run, show, list_rubrics, check_rubric, prompt and check_reply.
+    An agent starts this command itself; name it in the agent's settings.
+
+    \b
+    Examples:
+      jurybox mcp
+      jurybox mcp --store runs.db
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    if find_spec("mcp") is None:
+        raise InputError("mcp is not installed", "install it with: pip install 'jurybox[mcp]'")
+    from jurybox.mcp_server import mcp_server
+
+    mcp_server(store_url).run("stdio")

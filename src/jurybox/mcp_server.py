@@ -1,0 +1,234 @@
+"""jurybox as tools for agents, by the Model Context Protocol (E16)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+from mcp.server.mcpserver import Context, MCPServer
+from mcp_types import CallToolResult, TextContent
+from pydantic import Field
+
+from jurybox import __version__
+from jurybox.app.agent_judge import AGENT, AgentTurn, judge_by_agent
+from jurybox.app.evaluate_once import aevaluate, conclude_single, single_row
+from jurybox.app.run_suite import arun
+from jurybox.app.view_run import view_as_data, view_run
+from jurybox.errors import JuryboxError
+from jurybox.reporting.export_rows import record_as_data
+from jurybox.reporting.stored import find_record
+from jurybox.rubric_files import checked_as_data, listed_as_data
+from jurybox.wiring import find_run, load_rubric, open_run_store, rubric_files
+
+T = TypeVar("T")
+Data = dict[str, Any]
+Call = Context[Any, Any]
+
+RubricArgument = Annotated[str, Field(description="a rubric's name or path")]
+TaskArgument = Annotated[str, Field(description="the task or question")]
+ResponseArgument = Annotated[str, Field(description="the response to judge")]
+OtherArgument = Annotated[str, Field(description="the response to compare it with")]
+ReferenceArgument = Annotated[str | None, Field(description="the right answer to score against")]
+ContextArgument = Annotated[str | None, Field(description="what the system under test was given")]
+JudgesArgument = Annotated[
+    list[str], Field(description="judge models, such as openai/gpt-4.1-2025-04-14")
+]
+VotesArgument = Annotated[
+    int | None, Field(ge=1, le=99, description="the number of votes; by default the rubric's")
+]
+
+_INSTRUCTIONS: Final = (
+    "Judges responses of language models, and code changes, against a rubric. `evaluate` and"
+    " `compare` ask judge models. To judge by yourself call `prompt`, answer exactly what it asks,"
+    " give your replies to `check_reply`, and report its decision, not your own."
+)
+
+
+def mcp_server(store: str | None) -> MCPServer[Any]:
+    """Return the server with its tools; ``store`` is where runs are stored."""
+    server: MCPServer[Any] = MCPServer(
+        "jurybox", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING"
+    )
+    runs = _StoredRuns(store)
+    first = (evaluate, compare, runs.run, runs.show)
+    for tool in (*first, list_rubrics, check_rubric, prompt, check_reply):
+        server.add_tool(_answering(tool), structured_output=False)
+    return server
+
+
+def _answering(tool: Callable[..., Awaitable[Data]]) -> Callable[..., Awaitable[CallToolResult]]:
+    """Return a tool whose result is JSON, and whose errors are the command's own messages."""
+
+    @wraps(tool)
+    async def answer(*arguments: object, **named: object) -> CallToolResult:
+        try:
+            text = msgspec.json.encode(await tool(*arguments, **named)).decode()
+        except JuryboxError as error:
+            return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
+        # Decoded again: the library knows only JSON's own types.
+        data = msgspec.json.decode(text)
+        return CallToolResult(content=[TextContent(text=text)], structured_content=data)
+
+    return answer
+
+
+class _Reporter:
+    """Reports progress to the client, called by what can't wait for it."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def __call__(self, done: int, total: int | None, message: str) -> None:
+        sending = self._call.report_progress(done, total, message)
+        self._tasks.append(asyncio.create_task(sending))
+
+    async def during(self, work: Awaitable[T]) -> T:
+        """Do the work, and wait until its progress is reported."""
+        try:
+            return await work
+        finally:
+            await asyncio.gather(*self._tasks)
+
+
+async def evaluate(
+    rubric: RubricArgument,
+    task: TaskArgument,
+    response: ResponseArgument,
+    call: Call,
+    reference: ReferenceArgument = None,
+    context: ContextArgument = None,
+    judges: JudgesArgument = [],
+    votes: VotesArgument = None,
+) -> Data:
+    """Judge one response by a rubric, and return the report with its decision."""
+    material = {"task": task, "response": response, "reference": reference, "context": context}
+    return await _judged(call, rubric, judges, votes, material)
+
+
+async def compare(
+    rubric: RubricArgument,
+    task: TaskArgument,
+    response: ResponseArgument,
+    response_b: OtherArgument,
+    call: Call,
+    reference: ReferenceArgument = None,
+    context: ContextArgument = None,
+    judges: JudgesArgument = [],
+    votes: VotesArgument = None,
+) -> Data:
+    """Compare two responses by a rubric, each vote in both orders, and return the report."""
+    material = {"task": task, "response": response, "response_b": response_b}
+    material |= {"reference": reference, "context": context}
+    return await _judged(call, rubric, judges, votes, material)
+
+
+async def _judged(
+    call: Call, rubric: str, judges: list[str], votes: int | None, material: dict[str, Any]
+) -> Data:
+    report, answered, loaded = _Reporter(call), 0, load_rubric(rubric)
+
+    def count(*_: object) -> None:
+        nonlocal answered
+        answered += 1
+        report(answered, None, f"{answered} calls answered")
+
+    judged = aevaluate(rubric=loaded, judges=judges, votes=votes, on_exchange=count, **material)
+    return conclude_single(await report.during(judged), loaded).as_data()
+
+
+class _StoredRuns:
+    """The tools that use the store."""
+
+    def __init__(self, store: str | None) -> None:
+        self._store = store
+
+    async def run(
+        self,
+        suite: Annotated[str, Field(description="a suite's path, or the name of a bundled one")],
+        call: Call,
+        rubric: Annotated[str | None, Field(description="a rubric instead of the suite's")] = None,
+        target: Annotated[str | None, Field(description="a model under test instead")] = None,
+        judges: JudgesArgument = [],
+        limit: Annotated[int | None, Field(ge=1, description="how many rows to use")] = None,
+    ) -> Data:
+        """Run a suite: answer and judge every sample, and return metrics, gates and decision."""
+        report = _Reporter(call)
+        work = arun(
+            suite,
+            rubric=rubric,
+            target=target,
+            judges=judges,
+            limit=limit,
+            store=self._store,
+            on_progress=lambda now: report(now.done, now.planned, f"run {now.run_id}"),
+        )
+        ended = await report.during(work)
+        return await self.show(ended.run_id)
+
+    async def show(
+        self,
+        run: Annotated[str, Field(description="a run's id, the beginning of one, or last")],
+        sample: Annotated[str | None, Field(description="the id of one of its samples")] = None,
+        repeat: Annotated[int | None, Field(ge=0, description="which repeat of it")] = None,
+    ) -> Data:
+        """Show a run, or all that is stored of one of its samples."""
+        return await asyncio.to_thread(self._shown, run, sample, repeat)
+
+    def _shown(self, run: str, sample: str | None, repeat: int | None) -> Data:
+        store = open_run_store(self._store)
+        try:
+            row = find_run(store, run)
+            if sample is not None:
+                return record_as_data(find_record(store, row, sample, repeat), row)
+            return view_as_data(view_run(row, store), store)
+        finally:
+            store.close()
+
+
+async def list_rubrics() -> Data:
+    """List the rubrics that can be called by name."""
+    return {"rubrics": [listed_as_data(*each) for each in rubric_files().every()]}
+
+
+async def check_rubric(rubric: RubricArgument) -> Data:
+    """Check a rubric document, and return all findings with line, column and how to fix it."""
+    origin, reading = rubric_files().reading(rubric)
+    return {"ok": reading.rubric is not None, "documents": [checked_as_data(origin, reading)]}
+
+
+async def prompt(
+    rubric: RubricArgument,
+    task: TaskArgument,
+    response: ResponseArgument,
+    response_b: Annotated[str | None, Field(description="a second response to compare")] = None,
+    reference: ReferenceArgument = None,
+    context: ContextArgument = None,
+) -> Data:
+    """Return exactly what a judge is asked, for you to answer; two prompts for a pair."""
+    asked = await check_reply(rubric, task, response, [], response_b, reference, context)
+    return {"prompts": asked["prompts"]}
+
+
+async def check_reply(
+    rubric: RubricArgument,
+    task: TaskArgument,
+    response: ResponseArgument,
+    replies: Annotated[
+        list[str], Field(description="all your replies so far, in the order they were asked for")
+    ],
+    response_b: Annotated[str | None, Field(description="a second response to compare")] = None,
+    reference: ReferenceArgument = None,
+    context: ContextArgument = None,
+    judge: Annotated[str, Field(description="who you are, for the report")] = AGENT,
+) -> Data:
+    """Check your replies to `prompt`: returns the report, or the defects and what to answer now."""
+    loaded = load_rubric(rubric)
+    row = single_row(
+        task=task, response=response, response_b=response_b, reference=reference, context=context
+    )
+    judged = judge_by_agent(loaded, row, replies, judge)
+    if isinstance(judged, AgentTurn):
+        return judged.as_data()
+    return conclude_single(judged, loaded).as_data()
