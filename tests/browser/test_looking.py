@@ -15,11 +15,11 @@ def test_a_reader_finds_a_sample(page: Page, served: Server, stage: Stage) -> No
     expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
     page.get_by_role("link", name="All samples").click()
     expect(page.get_by_role("status")).to_contain_text("of 24 samples")
-    page.get_by_label("low confidence").check()
+    page.get_by_role("link", name=re.compile("^low confidence")).click()
     page.get_by_label("Scenario").select_option("home")
     page.get_by_role("button", name="Find").click()
     expect(page.get_by_role("status")).to_contain_text("1 to 6 of 6 samples")
-    page.get_by_label("low confidence").uncheck()
+    page.get_by_role("link", name=re.compile("^low confidence")).click()
     page.get_by_label("Search").fill("question 11:")
     page.get_by_label("Scenario").select_option("")
     page.get_by_role("button", name="Find").click()
@@ -31,10 +31,27 @@ def test_a_reader_finds_a_sample(page: Page, served: Server, stage: Stage) -> No
 
 def test_samples_are_sorted_by_the_store(page: Page, served: Server, stage: Stage) -> None:
     page.goto(f"{served.url}/runs/{stage.runs['desk']}/samples")
-    page.get_by_role("link", name="latency_e2e_ms").click()
-    page.get_by_role("link", name="latency_e2e_ms").click()
+    page.get_by_role("link", name="latency (ms)").click()
+    page.get_by_role("link", name="latency (ms)").click()
     expect(page.get_by_role("rowheader").first).to_have_text(re.compile("q(0|23)"))
     expect(page.locator("th[aria-sort]")).to_have_count(1)
+
+
+def test_samples_are_read_by_keyboard_alone(page: Page, served: Server, stage: Stage) -> None:
+    page.goto(f"{served.url}/runs/{stage.runs['desk']}/samples?sort=number")
+    for key in ("j", "j", "j", "k", "Enter"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("heading", name="Sample q1", exact=True)).to_be_visible()
+    page.keyboard.press("j")
+    expect(page.get_by_role("heading", name="Sample q2", exact=True)).to_be_visible()
+    page.keyboard.press("k")
+    expect(page.get_by_role("heading", name="Sample q1", exact=True)).to_be_visible()
+    page.go_back()
+    page.goto(f"{served.url}/runs/{stage.runs['desk']}/samples")
+    page.keyboard.press("/")
+    page.keyboard.type("question 11:")
+    page.keyboard.press("Enter")
+    expect(page.locator("tbody mark").first).to_have_text("Question 11:")
 
 
 def test_the_page_of_a_run_follows_it(

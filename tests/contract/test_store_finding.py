@@ -357,3 +357,11 @@ def test_a_name_that_no_document_can_give_is_of_no_figure(store: Store, name: st
     store.append([made(0, figures={"tone": 1.0}), made(1, figures={"tone": 2.0})], [])
     assert found(store, figure=name, low=0.0) == []
     assert found(store, sort=f"figure:{name}") == [0, 1]
+
+
+def test_flags_are_counted_among_the_samples_that_are_asked_for(store: Store) -> None:
+    good, alarming = {"passed": True}, {"passed": True, "safety_flag": True}
+    store.append([made(0), made(1, result=alarming), made(2, result=good)], ())
+    assert store.count_flags("run-1", SampleQuery()) == {"safety": 1, "passed": 2}
+    assert store.count_flags("run-1", SampleQuery(flags=("safety",))) == {"safety": 1, "passed": 1}
+    assert store.count_flags("other", SampleQuery()) == {}

@@ -1,7 +1,7 @@
 """What the engine needs from outside: a model, a clock, a store."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
@@ -256,6 +256,16 @@ class Store(Sink, Protocol):
         self, run_id: str, sample_id: str, repeat: int | None = None
     ) -> SampleRow | None:
         """Return the sample of that id, in the first repeat that is stored unless one is named."""
+        ...
+
+    def count_flags(self, run_id: str, query: SampleQuery) -> Mapping[str, int]:
+        """Return how many of the samples that are asked for have each flag; a search is ignored.
+
+        Raises:
+            InputError: the query makes no sense.
+            IncompleteError: the store failed.
+
+        """
         ...
 
     def find_samples(self, run_id: str, query: SampleQuery) -> SamplePage:

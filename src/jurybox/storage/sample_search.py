@@ -150,6 +150,15 @@ class Finder:
             numbers = self._ordered(query.limit, query.offset) if total > query.offset else []
         return SamplePage(rows=self._rows(numbers), total=total)
 
+    def count_flags(self) -> dict[str, int]:
+        """Return how many samples have each flag that any of them has."""
+        statement = f"SELECT flags, count(*) FROM {FACETS} WHERE {self._where} GROUP BY flags"
+        found = self._reader.rows(list[tuple[int, int]], statement, self._values)
+        counts = {
+            name: sum(count for flags, count in found if flags & bit) for name, bit in FLAGS.items()
+        }
+        return {name: count for name, count in counts.items() if count}
+
     def _count(self) -> int:
         statement = f"SELECT count(*) FROM {FACETS} WHERE {self._where}"
         found = self._reader.rows(list[tuple[int]], statement, self._values)

@@ -1,6 +1,6 @@
 """The engine's `Store` over either database."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, TypeVar
 
@@ -130,6 +130,11 @@ class SqlStore:
             values = (run_id, sample_id, repeat)
             found = self._reader.rows(list[SampleRow], statements.FIND_REPEAT, values)
         return _first(found)
+
+    def count_flags(self, run_id: str, query: SampleQuery) -> Mapping[str, int]:
+        """Return how many of the samples that are asked for have each flag; a search is ignored."""
+        query.check()
+        return Finder(self._database, self._reader, run_id, query).count_flags()
 
     def find_samples(self, run_id: str, query: SampleQuery) -> SamplePage:
         """Return a page of the samples that are asked for, and how many there are in all."""

@@ -19,6 +19,7 @@ _DIGEST: Final = "sha256:"
 _Name = Annotated[str, Field(min_length=1, max_length=_MAX_NAME, pattern=ANY_TEXT)]
 _Flag = Annotated[str, Field(pattern=f"^({'|'.join(FLAGS)})$")]
 _End = Annotated[float, Field(allow_inf_nan=False)]
+_WORST: Final = "worst"
 
 Offset = Annotated[int, Field(ge=0, le=1_000_000, description="How many are left out at first.")]
 Limit = Annotated[int, Field(ge=1, le=MOST, description="How many are returned at most.")]
@@ -73,6 +74,8 @@ class SampleFilter(BaseModel):
         flags = tuple(values.pop("flag"))
         if self.figure is None and (self.low, self.high) != (None, None):
             values["figure"] = overall
+        if self.sort == _WORST:
+            values["sort"] = f"figure:{overall}"
         return SampleQuery(**values, flags=flags)
 
 
@@ -86,6 +89,7 @@ class ListFilter(SampleFilter, extra="forbid"):
 class PageFilter(SampleFilter):
     """What a page of samples was asked for; ``at`` is a sample's place among them."""
 
+    sort: str = Field(_WORST, pattern=rf"^({_WORST}|number|urgency|id|figure:[^\x00]{{1,200}})$")
     page: int = Field(1, ge=1, le=10_000_000)
     at: int | None = Field(None, ge=0, le=_MAX_OFFSET)
 

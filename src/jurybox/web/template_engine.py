@@ -1,14 +1,16 @@
 """From data to pages: one Jinja2 environment, in which every text is escaped."""
 
+import re
 import secrets
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import quote
 
 import msgspec
 from jinja2 import Environment, PackageLoader
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -43,12 +45,24 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def highlight(text: str, wanted: str) -> Markup:
+    """Return a text as HTML, marked where another is found in it."""
+    pieces = re.split(f"({re.escape(wanted)})", harmless(text), flags=re.IGNORECASE)
+    marked = [
+        Markup("<mark>{}</mark>").format(piece) if at % 2 else escape(piece)
+        for at, piece in enumerate(pieces if wanted else [harmless(text)])
+    ]
+    return Markup("").join(marked)
+
+
 @cache
 def environment() -> Environment:
     """Return the environment that all pages are made in: the report's, with our own templates."""
     made = report_environment([PackageLoader("jurybox.web", "templates")])
     made.finalize = harmless
-    made.filters |= {"segment": segment, "moment": moment, "count": count}
+    cast("dict[str, Any]", made.filters).update(
+        {"segment": segment, "moment": moment, "count": count, "highlight": highlight}
+    )
     return made
 
 

@@ -39,7 +39,7 @@ gates: ["accuracy_mean >= 3"]
 ### <img src=x onerror=alert(1)> `accuracy`
 [y](data:text/html,x) {SCRIPT} &#x202e;gnp.exe &#x2066; &#x61c;
 """
-OURS = ("/static/live.js", "/static/review.js")
+OURS = ("/static/live.js", "/static/keys.js", "/static/review.js")
 ADDRESSES = ("href", "src", "action", "formaction", "data", "poster", "xlink:href", "srcset")
 PATHS = (
     "/",
@@ -176,7 +176,7 @@ def test_any_scenario_can_be_chosen_in_the_form(
     for value in options[1:3]:
         sent = value.replace("\r\n", "\n").replace("\n", "\r\n")  # as browsers send lines
         page = pages.get(f"/runs/run-a/samples?{urlencode({'scenario': sent})}")
-        counts.append(page.text.count("1 to 1 of 1 sample<"))
+        counts.append(page.text.count("1 to 1 of 1 sample,"))
     assert counts == [1, 1]
 
 

@@ -104,22 +104,52 @@ def test_samples_are_found_sorted_and_paged_by_the_address(pages: PagesClient) -
         text = pages.get(f"/runs/run-a/samples?{query}").text
         return re.findall(r"<bdi>(s\d)</bdi></a>", text)
 
-    assert ids("") == [f"s{n}" for n in range(7)]
+    worst_first = ["s3", "s0", "s1", "s2", "s4", "s5", "s6"]
+    assert ids("") == worst_first
+    assert ids("sort=number") == sorted(worst_first)
     assert ids("search=ANSWER+5") == ["s5"]
-    assert ids("scenario=odd") == ["s1", "s3", "s5"]
+    assert ids("scenario=odd") == ["s3", "s1", "s5"]
     assert ids("flag=failed") == ["s3"]
     assert ids("figure=accuracy&high=3") == ["s3"]
     assert ids("sort=figure:latency_e2e_ms&descending=true")[:2] == ["s6", "s5"]
     assert ids("winner=A") == []
     assert ids("page=2") == []
-    assert ids("search=&scenario=&figure=&low=&high=&winner=") == [f"s{n}" for n in range(7)]
+    assert ids("search=&scenario=&figure=&low=&high=&winner=") == worst_first
+
+
+@pytest.mark.usefixtures("made")
+def test_flags_are_offered_only_where_a_sample_has_them(pages: PagesClient) -> None:
+    def facets(query: str) -> list[tuple[str, str]]:
+        text = pages.get(f"/runs/run-a/samples?{query}").text
+        (part,) = re.findall(r'<nav class="facets".*?</nav>', text, re.DOTALL)
+        return re.findall(r">([a-z ]+) <small>(\d+)</small>", part)
+
+    assert facets("") == [("failed", "1"), ("passed", "6")]
+    assert facets("flag=failed") == [("failed", "1")]
+    assert facets("scenario=even") == [("passed", "4")]
+
+
+@pytest.mark.usefixtures("made")
+def test_the_searched_words_are_marked_in_the_table(pages: PagesClient) -> None:
+    page = pages.get("/runs/run-a/samples?search=ANSWER+5").text
+    assert "<mark>answer 5</mark>" in page
+    assert "accuracy 4: Right." in page  # the first of the judge's reasons
+
+
+@pytest.mark.usefixtures("made")
+def test_a_sample_begins_with_its_outcome(pages: PagesClient) -> None:
+    page = pages.get("/runs/run-a/samples/3").text
+    assert page.index("<strong>Fails</strong>") < page.index("<h2>Task</h2>")
+    assert "Fails: <code>accuracy &gt;= 3</code>, it is 2" in page
+    assert page.count("Muddled.") == page.count("Muddled.", page.index("Requests and replies")) + 1
+    assert "Votes on a scale from 1 to 5: 2." in page
 
 
 @pytest.mark.usefixtures("made")
 def test_a_sample_has_neighbours_among_those_that_were_asked_for(pages: PagesClient) -> None:
-    page = pages.get("/runs/run-a/samples/3?scenario=odd&at=1").text
-    assert 'rel="prev" href="/runs/run-a/samples/1?scenario=odd&amp;at=0"' in page
-    assert 'rel="next" href="/runs/run-a/samples/5?scenario=odd&amp;at=2"' in page
+    page = pages.get("/runs/run-a/samples/3?scenario=odd&sort=number&at=1").text
+    assert 'rel="prev" href="/runs/run-a/samples/1?scenario=odd&amp;sort=number&amp;at=0"' in page
+    assert 'rel="next" href="/runs/run-a/samples/5?scenario=odd&amp;sort=number&amp;at=2"' in page
     assert "2 of 3" in page
     alone = pages.get("/runs/run-a/samples/0").text
     assert 'rel="prev"' not in alone
@@ -238,7 +268,7 @@ def test_two_responses_that_differ_are_never_shown_as_if_they_were_the_same(
 ) -> None:
     make_run([answered("a", one, response_b=Response(text=other))], judge, rubric=RUBRIC)
     page = pages.get("/runs/run-a/samples/0").text
-    hints = re.findall(r"<h2[^>]*>Responses</h2>\n<p class=\"hint\">(.*?)</p>", page)
+    hints = re.findall(r'<p class="hint marking">(.*?)</p>', page)
     assert [hint in each for each in hints] == ([True] if hint else [])
     assert page.count("<mark") == (1 if marked else 0)
     assert marked is None or marked in page

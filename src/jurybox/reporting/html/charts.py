@@ -19,7 +19,7 @@ from jurybox.reporting.html.panels import CountShare, Gauge
 from jurybox.reporting.metric_text import exact, shown
 from jurybox.scoring.spread import Bin
 
-__all__ = ["bar", "gauge_chart", "histogram", "shares", "whisker"]
+__all__ = ["bar", "gauge_chart", "histogram", "shares", "vote_dots", "whisker"]
 
 FONT: Final = 11
 """The size of words in a chart, in pixels; the style sheet says the same."""
@@ -404,3 +404,31 @@ def _describe_whisker(estimate: PlottedMetric) -> str:
         low, high = shown(estimate.interval.low), shown(estimate.interval.high)
         text += f", 95% interval {low} to {high}"
     return f"{text}, n {shown(estimate.n)}."
+
+
+_DOT: Final = 9.0
+
+
+def vote_dots(name: str, votes: Sequence[float], scale: tuple[float, float]) -> Markup:
+    """Return votes as dots on their scale, equal ones above each other."""
+    low, high = scale
+    most = max((votes.count(vote) for vote in votes), default=1)
+    base = most * _DOT + 2
+    left, right = _WHISKER_EDGE, _WHISKER_WIDTH - _WHISKER_EDGE
+
+    def place(vote: float) -> float:
+        return left + (vote - low) / (high - low) * (right - left)
+
+    drawn = [line((left, base), (right, base), "axis")]
+    for vote in sorted(set(votes)):
+        drawn += [
+            element("circle", cx=place(vote), cy=base - _DOT * (at + 0.6), r=3.5, class_="dot")
+            for at in range(votes.count(vote))
+        ]
+    drawn += [
+        words(shown(low), 0, base + FONT + 1, "tick", "start"),
+        words(shown(high), _WHISKER_WIDTH, base + FONT + 1, "tick", "end"),
+    ]
+    said = ", ".join(map(shown, votes)) or "none"
+    text = f"Votes on a scale from {shown(low)} to {shown(high)}: {said}."
+    return picture(f"Votes on {name}", text, (_WHISKER_WIDTH, base + FONT + 3), *drawn, kind="dots")

@@ -1,13 +1,10 @@
 """Rubrics: the documents that runs were judged by, and which versions of them were used."""
 
 import hashlib
-import re
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
-from markdown_it import MarkdownIt
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -18,19 +15,12 @@ from jurybox.reporting.stored import plan_of
 from jurybox.rubric import parse_rubric
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, TheRun
+from jurybox.web.markdown_text import render_markdown
 from jurybox.web.page_text import CutText, cut_text
-from jurybox.web.template_engine import harmless, page_response, text_response
+from jurybox.web.template_engine import page_response, text_response
 
 _LOOKED_AT: Final = 2000
 _LONGEST: Final = 200_000
-# Beyond these a document is shown as it is written: to lay it out could take many seconds.
-_RENDERED: Final = 150_000
-_MOST_LINES: Final = 5_000
-_MOST_BRACKETS: Final = 500
-_MOST_MARKS: Final = 10_000
-_MOST_CELLS: Final = 20_000
-_MARKS: Final = re.compile(r"[*_`<&\\]")
-_RULE: Final = re.compile(r"^[ |:>-]*-[ |:>-]*$", re.MULTILINE)
 _FENCE: Final = "---"
 
 
@@ -144,7 +134,7 @@ def _answer(request: Request, run: RunRow, history: History) -> Response:
         "version": version,
         "sha256": sha256,
         "front": front,
-        "body": Markup(_rendered(body)) if _is_light(body) else None,  # noqa: S704 - without HTML
+        "body": render_markdown(body),
         "plain": cut_text(body, _LONGEST),
         "versions": [each for each in history.versions if each.rubric_id == rubric_id],
         "history": history,
@@ -165,37 +155,3 @@ def _parts(text: str) -> tuple[CutText | None, str]:
         if line.strip() == _FENCE:
             return cut_text("\n".join(lines[1:place])), "\n".join(lines[place + 1 :])
     return None, text
-
-
-def _is_light(text: str) -> bool:
-    """Say whether a document can be laid out at once: links and wide tables take long."""
-    if len(text) > _RENDERED:
-        return False
-    lines = text.count("\n")
-    # A line below the rule of a table may have a cell for each of its columns.
-    columns = max((rule.count("|") for rule in _RULE.findall(text)), default=0)
-    return (
-        lines <= _MOST_LINES
-        and columns * lines <= _MOST_CELLS
-        and text.count("[") <= _MOST_BRACKETS
-        and len(_MARKS.findall(text)) <= _MOST_MARKS
-    )
-
-
-@lru_cache(maxsize=32)
-def _rendered(text: str) -> str:
-    """Return a document as HTML: what is HTML in it is shown, and no link leads anywhere."""
-    markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["image"])
-    markdown.validateLink = _leads_nowhere
-    # The page has a heading of its own; those of the document stand below it.
-    tokens = markdown.parse(harmless(text))
-    for token in tokens:
-        if token.type in {"heading_open", "heading_close"}:
-            token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
-    # Once more: a letter may have been written as an entity.
-    return harmless(markdown.renderer.render(tokens, markdown.options, {}))
-
-
-def _leads_nowhere(url: str) -> bool:
-    del url
-    return False

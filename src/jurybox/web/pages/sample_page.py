@@ -1,10 +1,12 @@
 """One sample: what was asked and answered, what it was given, and why."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final, cast
 
 import msgspec
 from fastapi import Query
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -22,11 +24,13 @@ from jurybox.scoring.review_reasons import KINDS
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import PageFilter
 from jurybox.web.lookup import PlaceOf, TheRecord, TheRun
+from jurybox.web.markdown_text import render_markdown
 from jurybox.web.page_text import LONG, SHORT, CutText, cut_text, exchange_of, whole_text
 from jurybox.web.template_engine import page_response, segment, text_response
 
 _MOST_TURNS: Final = 50
 _MOST_EXCHANGES: Final = 60
+_MARKDOWN: Final = re.compile(r"[*_`#|]|^\s*(?:[-+>]|\d+\.)\s", re.MULTILINE)
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +72,9 @@ def sample_page(
         "reasons": {name: kind.meaning for name, kind in KINDS.items()},
         "decision": _decision(run, record, place.store),
         "exchanges": exchanges,
+        "opinions": _opinions(votes, record.report),
         "votes": votes,
+        "rendered": _rendered,
         "further": max(0, len(record.exchanges) - _MOST_EXCHANGES),
         "reviews": place.store.reviews_of(run.id, record.row.number),
     }
@@ -84,6 +90,11 @@ def sample_text(run: TheRun, record: TheRecord, part: str) -> Response:
     if text is None:
         raise PageError(404)
     return text_response(text)
+
+
+def _rendered(text: str) -> Markup | None:
+    """Return a text laid out as Markdown, where it seems to be some."""
+    return render_markdown(text) if _MARKDOWN.search(text) else None
 
 
 def _inputs(record: SampleRecord, rubric: Rubric) -> dict[str, Any]:
@@ -250,6 +261,28 @@ def votes_of(exchanges: Iterable[ExchangeRow]) -> list[VoteView]:
         if len(votes) == _MOST:
             break
     return votes
+
+
+class Opinion(msgspec.Struct, frozen=True, kw_only=True):
+    """A reasoning, and the votes that came with it."""
+
+    reasoning: CutText
+    votes: list[tuple[VoteView, str]]
+
+
+def _opinions(
+    votes: Iterable[VoteView], report: EvaluationReport | None
+) -> dict[str, list[Opinion]]:
+    """Return each reasoning once, by criterion; of two responses the replies have to be read."""
+    found: dict[str, dict[str, Opinion]] = {}
+    if report is None or report.responses or report.method == "pairwise":
+        return {}
+    for vote in votes:
+        for said in vote.said:
+            opinion = Opinion(reasoning=said.reasoning, votes=[])
+            same = found.setdefault(said.criterion, {}).setdefault(said.reasoning.shown, opinion)
+            same.votes.append((vote, said.score))
+    return {criterion: list(opinions.values()) for criterion, opinions in found.items()}
 
 
 def _said(text: str) -> tuple[CriterionReply, ...]:

@@ -7,12 +7,13 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.engine.ports import Store
+from jurybox.engine.ports import SampleQuery, Store
+from jurybox.engine.records import RunRow
 from jurybox.reporting.metric_text import cut
-from jurybox.reporting.stored import damaged, rubric_of
+from jurybox.reporting.reasons import reasoning
+from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.sample import Row
 from jurybox.scoring.review_reasons import KINDS
 from jurybox.scoring.sample_index import FLAGS, Facets, flag_names
 from jurybox.web.filters import PageFilter, option
@@ -23,8 +24,8 @@ from jurybox.web.template_engine import page_response, segment
 SIZE: Final = 50
 _MOST_COLUMNS: Final = 8
 _LATENCY: Final = "latency_e2e_ms"
-_LONGEST_TASK: Final = 100
-_INPUTS: Final = msgspec.json.Decoder(Row)
+_LONGEST: Final = 140
+_BEFORE: Final = 30
 _FIGURES: Final = msgspec.json.Decoder(dict[str, float])
 _MEANINGS: Final = {name: kind.meaning for name, kind in KINDS.items()} | {
     "needs_review": "a person should look at it",
@@ -34,10 +35,12 @@ _MEANINGS: Final = {name: kind.meaning for name, kind in KINDS.items()} | {
 
 
 class SampleLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample in the table; ``task`` is the beginning of what was asked."""
+    """A sample in the table; texts are cut, to where the searched words are."""
 
     facets: Facets
     task: str
+    response: str
+    reasoning: str
     flags: tuple[str, ...]
     figures: dict[str, float]
     address: str
@@ -55,7 +58,7 @@ def samples_page(
     base = f"/runs/{segment(run.id)}/samples"
     try:
         rows = [
-            _found(row, _task(store, row), f"{base}/{row.number}{asked.address(at=first + at)}")
+            _line(store, row, asked.search, f"{base}/{row.number}{asked.address(at=first + at)}")
             for at, row in enumerate(found.rows)
         ]
     except msgspec.DecodeError as error:
@@ -77,6 +80,7 @@ def samples_page(
         "compared": any(row.facets.winner for row in rows),
         "names": _names(rubric, columns),
         "flags": {name: _MEANINGS.get(name, name) for name in FLAGS},
+        "facets": _facets(store, run, query, asked),
         "groups": groups,
         "option": option,
         "heads": _heads(asked, columns),
@@ -84,23 +88,57 @@ def samples_page(
     return page_response(request, "samples.html", data)
 
 
-def _task(store: Store, row: Facets) -> str:
-    """Return the beginning of a task; nothing where it can't be read, which `verify` says."""
+class FlagFacet(msgspec.Struct, frozen=True, kw_only=True):
+    """A flag by which the samples that are shown can be narrowed down, or no longer are."""
+
+    name: str
+    count: int
+    chosen: bool
+    address: str
+
+
+def _facets(store: Store, run: RunRow, query: SampleQuery, asked: PageFilter) -> list[FlagFacet]:
+    """Return the flags that some of the samples have, each with how many of them do."""
+    return [
+        FlagFacet(
+            name=name,
+            count=count,
+            chosen=name in asked.flag,
+            address=asked.address(
+                flag=[each for each in FLAGS if (each in asked.flag) != (each == name)]
+            ),
+        )
+        for name, count in store.count_flags(run.id, query).items()
+    ]
+
+
+def _line(store: Store, row: Facets, wanted: str, address: str) -> SampleLine:
     sample = store.sample(row.run_id, row.number)
     try:
-        return "" if sample is None else cut(_INPUTS.decode(sample.inputs).task, _LONGEST_TASK)
+        record = None if sample is None else SampleRecord(sample)
+        texts = (
+            ("", "", "") if record is None else (record.task, record.response, reasoning(record))
+        )
     except msgspec.DecodeError:
-        return ""
-
-
-def _found(row: Facets, task: str, address: str) -> SampleLine:
+        texts = ("", "", "")  # `verify` says what can't be read
+    task, response, why = (_excerpt(text, wanted) for text in texts)
     return SampleLine(
         facets=row,
         task=task,
+        response=response,
+        reasoning=why,
         flags=flag_names(row.flags),
         figures=_FIGURES.decode(row.figures),
         address=address,
     )
+
+
+def _excerpt(text: str, wanted: str) -> str:
+    """Return the beginning of a text, or what is around the words that were searched for."""
+    at = text.casefold().find(wanted.casefold()) if wanted else 0
+    if at + len(wanted) > _LONGEST:
+        return cut("..." + text[at - _BEFORE :], _LONGEST)
+    return cut(text, _LONGEST)
 
 
 def _columns(rubric: Rubric, rows: list[SampleLine]) -> list[str]:
@@ -121,7 +159,7 @@ def _names(rubric: Rubric, columns: list[str]) -> list[str]:
 def _heads(asked: PageFilter, columns: list[str]) -> dict[str, tuple[str, str]]:
     """Return, for each column that can be sorted by, its address and how it is sorted now."""
     heads: dict[str, tuple[str, str]] = {}
-    for name in ("number", "id", "urgency", *(f"figure:{column}" for column in columns)):
+    for name in ("worst", "number", "id", "urgency", *(f"figure:{column}" for column in columns)):
         chosen = asked.sort == name
         # What is urgent is wanted first; of scores, the lowest.
         descending = not asked.descending if chosen else name == "urgency"

@@ -1,0 +1,57 @@
+"""Markdown as HTML without power: no tags of its own, no images, links that lead nowhere."""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from jurybox.web.template_engine import harmless
+
+# Beyond these a text is shown as it is written: to lay it out could take many seconds.
+_RENDERED: Final = 150_000
+_MOST_LINES: Final = 5_000
+_MOST_BRACKETS: Final = 500
+_MOST_MARKS: Final = 10_000
+_MOST_CELLS: Final = 20_000
+_MARKS: Final = re.compile(r"[*_`<&\\]")
+_RULE: Final = re.compile(r"^[ |:>-]*-[ |:>-]*$", re.MULTILINE)
+
+
+def render_markdown(text: str) -> Markup | None:
+    """Return a text as HTML; None where it is too long, or too intricate."""
+    return Markup(_rendered(text)) if _is_light(text) else None  # noqa: S704 - without HTML
+
+
+def _is_light(text: str) -> bool:
+    """Say whether a document can be laid out at once: links and wide tables take long."""
+    if len(text) > _RENDERED:
+        return False
+    lines = text.count("\n")
+    # A line below the rule of a table may have a cell for each of its columns.
+    columns = max((rule.count("|") for rule in _RULE.findall(text)), default=0)
+    return (
+        lines <= _MOST_LINES
+        and columns * lines <= _MOST_CELLS
+        and text.count("[") <= _MOST_BRACKETS
+        and len(_MARKS.findall(text)) <= _MOST_MARKS
+    )
+
+
+@lru_cache(maxsize=32)
+def _rendered(text: str) -> str:
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["image"])
+    markdown.validateLink = _leads_nowhere
+    # The page has a heading of its own; those of the document stand below it.
+    tokens = markdown.parse(harmless(text))
+    for token in tokens:
+        if token.type in {"heading_open", "heading_close"}:
+            token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
+    # Once more: a letter may have been written as an entity.
+    return harmless(markdown.renderer.render(tokens, markdown.options, {}))
+
+
+def _leads_nowhere(url: str) -> bool:
+    del url
+    return False

@@ -1,0 +1,28 @@
+"use strict";
+// Keys: j and k move between samples, / searches; Enter opens the link that has the focus.
+(() => {
+  const rows = [...document.querySelectorAll("tbody th[scope=row] a")];
+  const link = (rel) => document.querySelector(`a[rel=${rel}]`);
+
+  function move(step) {
+    const here = rows.indexOf(document.activeElement);
+    const to = rows[Math.min(Math.max(here + step, 0), rows.length - 1)];
+    to.focus();
+    to.scrollIntoView({ block: "nearest" });
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest("input, textarea, select")) return;
+    const table = document.querySelector("table.samples");
+    if (event.key === "/" && document.getElementById("search")) {
+      document.getElementById("search").focus();
+    } else if (event.key === "j" || event.key === "k") {
+      const next = event.key === "j";
+      if (table && rows.length) move(next ? 1 : -1);
+      else if (!table && link(next ? "next" : "prev")) link(next ? "next" : "prev").click();
+      else return;
+    } else return;
+    event.preventDefault();
+  });
+})();
