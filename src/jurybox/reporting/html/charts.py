@@ -94,13 +94,14 @@ def within(text: str, x: float, width: float) -> tuple[float, str]:
     return (width, "end") if x + half > width else (x, "middle")
 
 
-_CELL: Final = (56.0, 8.0)
+_CELL_WIDTH: Final = 56.0
+_CELL_HEIGHT: Final = 8.0
 _WHOLE: Final = (320.0, 18.0)
 
 
-def bar(value: float | None, axis: Axis) -> Markup:
+def bar(value: float | None, axis: Axis, wide: float = _CELL_WIDTH) -> Markup:
     """Return a bar for a cell whose number stands beside it: it is nothing to read aloud."""
-    width, height = _CELL
+    width, height = wide, _CELL_HEIGHT
     filled = 0.0 if value is None else axis.share(value) * width
     return element(
         "svg",

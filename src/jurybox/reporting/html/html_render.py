@@ -64,6 +64,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         "counted": counted,
         "dollars": dollars,
         "exact": exact,
+        "metric": _metric,
         "moment": moment,
         "percent": percent,
         "prose": prose,
@@ -78,6 +79,12 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         name: getattr(charts, name) for name in charts.__all__
     } | {"whole": WHOLE}
     return made
+
+
+def _metric(value: float | None, name: str) -> str:
+    from jurybox.reporting.metric_text import metric_value
+
+    return metric_value(name, value)
 
 
 def _finalized(value: object) -> object:

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from jurybox.documents.numbers import show_number
+from jurybox.errors import Unreadable
 from jurybox.reporting.attention import Concern
 from jurybox.reporting.html.histograms import (
     Distribution,
@@ -29,10 +31,16 @@ from jurybox.reporting.html.panels import (
 )
 from jurybox.reporting.html.people import People
 from jurybox.reporting.html.sample_panels import Independence, OrderMetric, SampleCard
-from jurybox.reporting.metric_text import causes_of, metrics_of
+from jurybox.reporting.metric_text import (
+    causes_of,
+    failures_of,
+    key_metric,
+    metrics_of,
+)
 from jurybox.reporting.view import RunView
+from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES
-from jurybox.rubric.rubric_model import Rubric
+from jurybox.rubric.rubric_model import Rubric, releases
 from jurybox.scoring.sample_result import JUDGE_SCORE
 from jurybox.statistics.jury_agreement import JuryAgreement
 
@@ -64,8 +72,15 @@ NO_EXTRAS: Final = Extras()
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision; of the samples so far unless ``final``."""
+    """The decision; of the samples so far unless ``final``.
 
+    ``word`` and ``sentence`` answer whether it can be shipped, and why; ``tone`` is ``passes``,
+    ``fails``, ``waits``, or nothing where the rubric decides nothing.
+    """
+
+    word: str
+    tone: str
+    sentence: str
     final: bool
     release_ready: bool | None
     release_reasons: tuple[str, ...]
@@ -75,10 +90,14 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     level: str | None
     level_meaning: str
 
-    @property
-    def known(self) -> bool:
-        """Whether the rubric decides anything."""
-        return not self.release_ready is self.decision is self.level is None
+
+class FailureCause(msgspec.Struct, frozen=True, kw_only=True):
+    """Why samples failed: how many for this reason, and which samples to ask for."""
+
+    cause: str
+    count: int
+    share: float
+    query: str
 
 
 class CriterionFigure(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,6 +139,8 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     queued: int
     queued_for: dict[str, int]
     verdict: Verdict
+    headlines: tuple[PlottedMetric, ...]
+    failures: tuple[FailureCause, ...]
     gates: tuple[Gauge, ...]
     criteria: tuple[CriterionFigure, ...]
     figures: tuple[PlottedMetric, ...]
@@ -164,6 +185,7 @@ def run_page(
     summary, estimates = view.summary, RunMetrics(view.conclusion, rubric)
     criteria = _criteria(rubric, estimates)
     position = position_of(view, rubric)
+    gates = tuple(gauge(gate, rubric, estimates) for gate in view.gates)
     reported = {each.mean.name for each in criteria} | {SAMPLES}
     if position is None or position.stable is None:
         # Where nothing was compared in two orders, a zero would look like praise.
@@ -180,13 +202,15 @@ def run_page(
         target=view.answered,
         created_at=view.created_at,
         finished_at=view.finished_at,
-        notes=view.notes,
+        notes=tuple(note for note in view.notes if note not in view.release.held),
         concerns=tuple(concerns),
-        causes=tuple(causes_of(summary)),
+        causes=tuple(causes_of({**summary, "failed_samples": {}})),
         queued=view.conclusion.review["queued"],
         queued_for=view.conclusion.review["reasons"],
-        verdict=_verdict(view, rubric),
-        gates=tuple(gauge(gate, rubric, estimates) for gate in view.gates),
+        verdict=_verdict(view, rubric, gates),
+        headlines=_headlines(rubric, estimates),
+        failures=tuple(_failure(*each, summary[SAMPLES]) for each in failures_of(summary)),
+        gates=gates,
         criteria=criteria,
         figures=tuple(
             estimates.of(figure.name)
@@ -211,13 +235,75 @@ def run_page(
     )
 
 
-def _verdict(view: RunView, rubric: Rubric) -> Verdict:
+def _headlines(rubric: Rubric, estimates: RunMetrics) -> tuple[PlottedMetric, ...]:
+    """Return the metrics that come first: how many samples pass, and how good they are."""
+    names = dict.fromkeys(("pass_rate", key_metric(rubric), f"{rubric.overall_name}_mean"))
+    found = (estimates.of(name) for name in names)
+    return tuple(each for each in found if each.value is not None)
+
+
+def _failure(cause: str, count: int, samples: int) -> FailureCause:
+    return FailureCause(
+        cause=cause, count=count, share=count / max(1, samples), query=_failed_by(cause)
+    )
+
+
+# Scores are rounded to six decimals before they meet a threshold, so this is the nearest to it.
+_NEAREST: Final = 1e-6
+
+
+def _failed_by(cause: str) -> str:
+    """Return which samples the list of samples has to show."""
+    if cause.startswith("no response"):
+        return "flag=target_error"
+    try:
+        rule = Comparison.parse(cause)
+    except Unreadable:
+        return "flag=unscored"
+    end = {
+        ">=": f"&high={show_number(round(rule.number - _NEAREST, 6))}",
+        ">": f"&high={show_number(rule.number)}",
+        "<=": f"&low={show_number(round(rule.number + _NEAREST, 6))}",
+        "<": f"&low={show_number(rule.number)}",
+    }.get(rule.operator)
+    return "flag=failed" if end is None else f"flag=failed&figure={rule.name}{end}"
+
+
+def _outcome(view: RunView, rubric: Rubric, gates: Sequence[Gauge]) -> tuple[str, str, str]:
+    """Return the verdict in a word, its tone, and the reason in a sentence."""
+    conclusion, held = view.conclusion, view.release.held
+    failed = [gate for gate in gates if not gate.passed]
+    reasons = "; ".join((*map(_why_failed, failed), *held))
+    if view.status != "finished":
+        return "Not finished", "waits", "The run has to be finished before anything is decided."
+    if conclusion.decision is not None:
+        word = conclusion.decision.replace("_", " ").capitalize()
+        good = releases(rubric.decisions, conclusion.decision)
+        tone = "passes" if good else "waits" if held else "fails"
+        return word, tone, "; ".join(conclusion.decision_reasons)
+    if not gates and conclusion.release_ready is None:
+        return "No verdict", "", "The rubric has no gates, so nothing is decided."
+    if not failed and held:
+        return "Awaiting review", "waits", reasons
+    return ("Don't ship", "fails", reasons) if failed else ("Ship", "passes", "Every gate passes")
+
+
+def _why_failed(gate: Gauge) -> str:
+    value = "unknown" if gate.value is None else gate.written
+    return f"{gate.name} is {value} and has to be {gate.gate.partition(' ')[2]}"
+
+
+def _verdict(view: RunView, rubric: Rubric, gates: Sequence[Gauge]) -> Verdict:
     conclusion = view.conclusion
     final = view.status == "finished"
+    word, tone, sentence = _outcome(view, rubric, gates)
     meanings = {each.decide: each.meaning for each in rubric.decisions}
     level = rubric.level(view.summary.get(f"{rubric.overall_name}_mean"), conclusion.decision)
     ready = conclusion.release_ready
     return Verdict(
+        word=word,
+        tone=tone,
+        sentence=sentence,
         final=final,
         release_ready=None if ready is None else ready and final,
         release_reasons=view.release_reasons,

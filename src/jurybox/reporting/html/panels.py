@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.errors import Unreadable
 from jurybox.reporting.html.histograms import LEVEL, Axis, RunMetrics, above, axis_of
-from jurybox.reporting.metric_text import key_metric
+from jurybox.reporting.metric_text import exact, key_metric, metric_value
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES
@@ -124,6 +124,18 @@ class Gauge(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None
     close: bool
     axis: Axis | None
+
+    @property
+    def name(self) -> str:
+        """The metric that it is about."""
+        return self.gate.partition(" ")[0]
+
+    @property
+    def written(self) -> str:
+        """The value for people; exact where rounding would make it look like the threshold."""
+        text = metric_value(self.name, self.value)
+        looks_equal = text == metric_value(self.name, self.threshold)
+        return exact(self.value) if looks_equal and self.value != self.threshold else text
 
 
 def gauge(gate: GateOutcome, rubric: Rubric, estimates: RunMetrics) -> Gauge:

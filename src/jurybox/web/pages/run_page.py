@@ -56,12 +56,16 @@ def _data(run: RunRow, place: AppState) -> dict[str, Any]:
     def sample_url(number: int) -> str:
         return f"{base}/samples/{number}"
 
+    def list_url(query: str) -> str:
+        return f"{base}/samples?{query}"
+
     return {
         "title": f"{view.suite[:80]}, run {run.id}",
         "run": run,
         "base": base,
         "page": _page(view, run, place),
         "sample_url": sample_url,
+        "list_url": list_url,
         "live": view.status == "running",
         "unfinished": view.status != "finished",
         "version": f"{view.status}-{view.summary['samples']}",
