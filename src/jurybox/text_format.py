@@ -1,6 +1,7 @@
 """Names and texts in messages: the nearest known name, lists, printable text."""
 
 import difflib
+import json
 import unicodedata
 from collections.abc import Callable, Iterable
 
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterable
 _LONGEST = 60
 # `assert` is like `dataset` by 0.62, and `--model` like `--help`; neither is meant.
 _ALIKE = 0.65
+_SELECTORS = ("\U000e0100", "\U000e01ef")
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
@@ -40,12 +42,17 @@ def visible(text: str, *, kept: str = "", mark: Callable[[str], str] = _marked) 
     Control characters, marks of direction, zero-width and tag characters are replaced by ``mark``,
     except those in ``kept``.
     """
-    if text.isascii() and text.isprintable():
+    if text.isprintable() and (text.isascii() or max(text) < _SELECTORS[0]):
         return text
     return "".join(
         char if _is_seen(char) or char in kept or _joins(text, index) else mark(char)
         for index, char in enumerate(text)
     )
+
+
+def visible_json(text: str) -> str:
+    """Return JSON of the same meaning, with escapes in the place of what can't be seen."""
+    return visible(text, kept="\n", mark=lambda char: json.dumps(char)[1:-1])
 
 
 def printable(text: str) -> str:
@@ -55,7 +62,7 @@ def printable(text: str) -> str:
 
 def _is_seen(char: str) -> bool:
     # Variation selectors beyond the usual ones can carry a whole hidden text behind an emoji.
-    return char.isprintable() and not "\U000e0100" <= char <= "\U000e01ef"
+    return char.isprintable() and not _SELECTORS[0] <= char <= _SELECTORS[1]
 
 
 def _joins(text: str, index: int) -> bool:

@@ -190,6 +190,12 @@ class ModelBuilder:
         return provider.client(address, key, options)
 
 
+def takes_base_url(spec: "ModelSpec") -> bool:
+    """Say whether a model is asked at the address of ``--base-url``, where one is given."""
+    provider = PROVIDERS[ModelName.parse(spec.model).provider]
+    return spec.base_url is None and isinstance(provider, HttpProvider) and provider.base_url_option
+
+
 def _host(address: str) -> str:
     """Return the host and port of an address, whose mistakes are reported by its client."""
     try:

@@ -72,6 +72,15 @@ def test_when_patience_ends_the_run_stops_and_can_be_resumed(judge: JudgeServer)
     jurybox("verify", str(run["run_id"]), code=0)
 
 
+def test_a_new_address_that_no_model_would_be_asked_at_is_an_error(judge: JudgeServer) -> None:
+    suite, spec = Path("suite.yaml"), f"{{model: openai/judge-2025-01-01, base_url: '{judge.url}'}}"
+    suite.write_text(suite.read_text().replace("[openai/judge-2025-01-01]", f"[{spec}]"))
+    judge.faults = dict.fromkeys(range(40, 10**6), 503)
+    run = jurybox("run", "suite.yaml", code=3, JURYBOX_PATIENCE="0.3")
+    refused = jurybox("resume", str(run["run_id"]), "--base-url", "http://127.0.0.1:9/v1", code=2)
+    assert "--base-url: every model of the run has its own address" in str(refused["err"])
+
+
 def test_the_reason_for_a_stop_is_one_line(judge: JudgeServer) -> None:
     judge.faults = dict.fromkeys(range(40, 10**6), 503)
     with pytest.MonkeyPatch.context() as monkeypatch:

@@ -24,7 +24,7 @@ from jurybox.models.function import Function, function_names
 from jurybox.reporting.stored import plan_of
 from jurybox.reporting.view import RunView, finished_view
 from jurybox.scoring.evaluate_sample import Procedure
-from jurybox.wiring import open_run_store, read_settings
+from jurybox.wiring import open_run_store, read_settings, takes_base_url
 
 if TYPE_CHECKING:
     from jurybox.datasets import Dataset
@@ -209,6 +209,9 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
     if plan.derived_from is not None:
         problem = "it asks no model: it was rescored, or that was interrupted"
         raise InputError(problem, f"resume or rescore run {plan.derived_from}", row.id)
+    if base_url is not None and not any(map(takes_base_url, plan.model_specs())):
+        hint = "leave it out, or start a new run with other addresses"
+        raise InputError("every model of the run has its own address", hint, "--base-url")
     with store.claim(row.id) as mine:
         if not mine:
             raise InputError("another process is working on the run", "wait for it", row.id)

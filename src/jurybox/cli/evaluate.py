@@ -221,6 +221,8 @@ def command(  # noqa: PLR0917 - click passes them by name
         on_exchange=spending,
         on_default_judge=lambda name: say(DEFAULT_JUDGE_NOTICE.format(name=name)),
     )
+    if explain and timed_out:
+        raise InputError("a response that came too late isn't scored", "leave it out", "--explain")
     if explain and not isinstance(report, RulesReport):
         hint = "leave --explain out, or use a rubric with rules such as `companion`"
         raise InputError("no rule scores this response", hint, rubric)
@@ -291,7 +293,8 @@ def print_report(
     """Print a report by judges: what needs review first, then the scores, then the rest."""
     out = console()
     head = plain(f"{report.rubric.id} {report.rubric.version}", style="bold")
-    out.print(head.append(f"  by {report.method}, {', '.join(report.judges)}", style="default"))
+    judged = ", ".join(report.judges) or "not judged"
+    out.print(head.append(f"  by {report.method}, {judged}", style="default"))
     for warning in _warnings(report):
         out.print(warning)
     if report.responses is not None:

@@ -35,8 +35,9 @@ def command(
     objects are JSON texts; in CSV, nulls are empty cells. Parquet needs the extra jurybox[parquet].
     Of an unfinished run, the finished samples are written. An existing file is replaced.
 
-    Texts are written exactly as they are, but in a CSV file one that a spreadsheet would take for a
-    formula has an apostrophe before it.
+    Texts are written exactly as they are: JSON Lines have escapes for characters that can't be
+    seen, which any reader turns back. Only in a CSV file, a text that a spreadsheet would take for
+    a formula has an apostrophe before it.
 
     With --gold the file is a dataset of the reviewed samples, as JSON Lines, with `gold` or
     `gold_winner` by reviewer. `jurybox calibrate --gold` reads it.

@@ -1,7 +1,6 @@
 """What commands print: JSON for machines, tables for people, and lines on standard error."""
 
 import contextlib
-import json
 import sys
 from collections.abc import Container, Generator
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import click
 import msgspec
 
-from jurybox.text_format import visible
+from jurybox.text_format import visible, visible_json
 from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ _WIDE: Final = 240
 def print_json(data: object) -> None:
     """Print data as indented JSON; characters that can't be seen are written as escapes."""
     text = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
-    click.echo(visible(text, kept="\n", mark=lambda char: json.dumps(char)[1:-1]))
+    click.echo(visible_json(text))
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from jurybox.cli.options import (
 @click.option(
     "--base-url",
     metavar="URL",
-    help="The address of an OpenAI-compatible endpoint, if it has changed.",
+    help="The address of models that name none, if it has changed.",
 )
 @concurrency_option
 @version_drift_option

@@ -186,6 +186,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         own = {each.model: each for each in self.judge_models}
         return {name: own.get(name) or ModelSpec(model=name) for name in self.judges}
 
+    def model_specs(self) -> list[ModelSpec]:
+        """Return every judge, and the target where it is a model."""
+        specs = [*self.judge_specs().values()]
+        if self.target is not None and not self.target.command:
+            specs.append(self.target.endpoint or ModelSpec(model=self.target.model))
+        return specs
+
     def procedure(self) -> Procedure:
         """Return how each sample is treated."""
         return msgspec.structs.replace(

@@ -28,6 +28,7 @@ from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Response, Row
 from jurybox.scoring.sample_result import SampleResult, sent_parameters
+from jurybox.text_format import visible_json
 
 ColumnType = Literal["text", "integer", "number", "boolean", "json"]
 ExportedRow = dict[str, Any]
@@ -346,11 +347,11 @@ def exported_rows(
 
 
 def write_json_lines(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRow]) -> int:
-    """Write one JSON object per line."""
+    """Write one JSON object per line; characters that can't be seen are written as escapes."""
     del columns
     count = 0
     for count, row in enumerate(rows, start=1):  # noqa: B007 - the last count is returned
-        file.write(_ENCODER.encode(row) + b"\n")
+        file.write(visible_json(_ENCODER.encode(row).decode()).encode() + b"\n")
     return count
 
 

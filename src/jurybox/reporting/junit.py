@@ -1,6 +1,5 @@
 """A run as JUnit XML: its gates and its samples are test cases."""
 
-import re
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 from xml.sax.saxutils import escape, quoteattr
@@ -15,9 +14,8 @@ from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
 from jurybox.scoring.review_reasons import unmet
 from jurybox.scoring.sample_result import SampleResult
+from jurybox.text_format import visible
 
-# XML 1.0 has no way to write these, not even as a reference.
-_FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONGEST_BODY: Final = 2000
 
 
@@ -193,4 +191,5 @@ def _text(value: str) -> str:
 
 
 def _writable(value: str) -> str:
-    return _FORBIDDEN.sub("\ufffd", value)
+    # XML 1.0 has no way to write most control characters, not even as a reference.
+    return visible(value, kept="\n\t")

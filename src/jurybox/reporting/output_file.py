@@ -1,6 +1,7 @@
 """Writing a file so that it is there as a whole or not at all."""
 
 import contextlib
+import os
 import secrets
 import shutil
 import stat
@@ -31,7 +32,7 @@ def whole_file(path: Path) -> Generator[BinaryIO]:
         raise InputError("is a folder", "name a file in it", str(path))
     # A pipe or a device can't be replaced, and must not be.
     replace = existing is None or stat.S_ISREG(existing)
-    if replace and path.is_symlink() and goal.parent != path.parent.resolve():
+    if replace and _is_led_astray(path, goal):
         raise InputError("is a link to another folder", f"write to {goal} itself", str(path))
     draft = goal.with_name(f".{goal.name[:40]}.{secrets.token_hex(4)}.part") if replace else goal
     try:
@@ -57,6 +58,16 @@ def whole_file(path: Path) -> Generator[BinaryIO]:
                 draft.unlink(missing_ok=True)
 
 
+def _is_led_astray(path: Path, goal: Path) -> bool:
+    """Say whether a link leads elsewhere: the file itself, or a folder within the current one."""
+    if path.is_symlink() and goal.parent != path.parent.resolve():
+        return True
+    here = Path.cwd()
+    plain = Path(os.path.normpath(here / path)).parent
+    # Links outside are the machine's, such as /tmp on macOS.
+    return goal.parent != plain and (not path.is_absolute() or plain.is_relative_to(here))
+
+
 def _mode(path: Path) -> int | None:
     try:
         return path.stat().st_mode
@@ -65,7 +76,7 @@ def _mode(path: Path) -> int | None:
 
 
 def _unusable(path: Path, error: Exception) -> InputError:
-    if isinstance(error, FileNotFoundError):
+    if isinstance(error, FileNotFoundError) and not path.parent.is_dir():
         return InputError(f"the folder {path.parent} does not exist", "make it first", str(path))
     problem = f"can't be written ({_reason(error)})"
     return InputError(problem, "choose another place", str(path))

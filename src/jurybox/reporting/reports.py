@@ -19,6 +19,7 @@ from jurybox.reporting.markdown import markdown_report
 from jurybox.reporting.metric_text import headline
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
+from jurybox.text_format import visible_json
 
 ReportFormat = Literal["html", "md", "json", "junit"]
 
@@ -101,7 +102,8 @@ def _json(file: BinaryIO, source: ReportSource) -> None:
     # People look at some samples; a program may want all, within bounded memory.
     attention = source.attention(listed=1000)
     data = {**source.view.as_data(), **attention.as_data(), **source.more}
-    file.write(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")
+    text = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
+    file.write(visible_json(text).encode() + b"\n")
 
 
 def _junit(file: BinaryIO, source: ReportSource) -> None:

@@ -69,6 +69,29 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path, *, there: bool) -> 
     assert (goal.read_bytes() == b"old") if there else not goal.exists()
 
 
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_linked_folder_out_of_the_current_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, absolute: bool
+) -> None:
+    for name in ("here", "there", "here/own"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    Path("out").symlink_to(tmp_path / "there")
+    Path("deep").symlink_to(tmp_path)
+    base = tmp_path / "here" if absolute else Path()
+    for name in ("out/x.csv", "deep/there/x.csv", "out/../x.csv"):
+        with pytest.raises(InputError, match=r"is a link to another folder; write to .* itself"):
+            whole_file(base / name).__enter__()
+    assert [*(tmp_path / "there").iterdir()] == []
+    for name in ("own/x.csv", "../there/x.csv", "x.csv"):
+        with whole_file(base / name) as file:
+            file.write(b"fine")
+    # A link outside of the current folder is the machine's.
+    (tmp_path / "linked").symlink_to(tmp_path / "there")
+    with whole_file(tmp_path / "linked" / "y.csv") as file:
+        file.write(b"fine")
+
+
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -94,6 +117,7 @@ def test_a_full_disk_is_work_that_could_not_be_completed() -> None:
         (Path(), "is a folder; name a file in it"),
         (Path("x\0y"), "can't be written"),
         (Path("n" * 300), "can't be written"),
+        (Path("/proc/x.csv"), r"can't be written \(.+\); choose another place"),
     ],
 )
 def test_a_place_where_nothing_can_be_written_is_named(path: Path, said: str) -> None:
