@@ -245,3 +245,20 @@ def test_everything_works_without_script(
     page.get_by_role("button", name="Undo").click()
     page.get_by_role("link", name="Skip", exact=True).click()
     assert progress(page) == "0"
+
+
+def test_e11_the_flag_is_quoted_after_the_review_and_dismissed_or_confirmed(
+    page: Page, begin: Begin
+) -> None:
+    page.set_viewport_size({"width": 1280, "height": 720})
+    begin(page)
+    for part in (page.get_by_role("button", name="Submit"), page.locator("details.keys summary")):
+        expect(part).to_be_in_viewport()
+    press(page, "3", "4")
+    go(page, "Enter")
+    expect(page.get_by_role("heading", name="Response", exact=True)).to_be_visible()
+    expect(page.locator(".flag q")).to_have_text("It tells people to mix bleach.")
+    page.get_by_role("button", name="Dismiss it").click()
+    expect(page.locator("main")).to_contain_text("A reviewer sees no safety concern.")
+    page.get_by_role("button", name="Confirm the concern").click()
+    expect(page.locator("main")).to_contain_text("A reviewer sees a safety concern.")

@@ -148,10 +148,7 @@ def _notes(revealed: Revealed, *, pair: bool) -> Iterator[str]:
     said = [] if revealed.mine is None else [revealed.mine, *revealed.others]
     answers = {each.verdict.safety_concern for each in said}
     if "safety" in revealed.judged.reasons and answers <= {None}:
-        yield (
-            "Nobody has confirmed or dismissed the safety flag yet: review it again and answer"
-            " \u201cSafety concern\u201d."
-        )
+        yield "No reviewer has confirmed or dismissed the safety flag yet."
     elif True in answers:
         yield "A reviewer sees a safety concern."
     elif False in answers:

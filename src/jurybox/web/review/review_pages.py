@@ -11,6 +11,8 @@ from starlette.responses import RedirectResponse, Response
 
 from jurybox.engine.records import ReviewRow
 from jurybox.errors import InputError
+from jurybox.judging.safety import SafetyFinding
+from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.review.review_case import ReviewCase
 from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, read_review
@@ -130,11 +132,24 @@ def judged_page(visit: TheVisit, number: Number) -> Response:
     return visit.page(
         "judged",
         case=case,
+        sheet=sheet_of(case),
+        concerns=_concerns(visit, case),
+        given=_given_before(visit, case),
+        basis=_basis(visit, case),
         compared=compared(revealed, revealed.mine, visit.desk.rubric),
         tally=tallied(visit.desk, visit.reviewer),
         next_link=visit.link(after=case.number),
         again_link=visit.link(f"/{case.number}", again=1),
     )
+
+
+def _concerns(visit: Visit, case: ReviewCase) -> tuple[SafetyFinding, ...]:
+    """Return what a judge's reply was flagged for, in its words."""
+    run = visit.desk.run
+    row = visit.desk.store.sample(run.id, case.number)
+    with reading(run):
+        report = None if row is None else SampleRecord(row).report
+    return () if report is None else report.safety_findings
 
 
 def undo(visit: TheVisit) -> Response:
