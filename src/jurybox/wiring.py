@@ -284,6 +284,10 @@ def models_folder() -> Path:
 
 DEFAULT_STORE = ".jurybox/jurybox.db"
 LAST = "last"
+HELPER_RUN = "~"
+"""Is in the suite's name of runs that a calibration or a probe made, and in no other."""
+_AGED = re.compile(rf"{LAST}(?:~(\d{{1,6}}))?")
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MANY = 5
 
 
@@ -308,20 +312,22 @@ def store_folder(url: str | None = None) -> Path:
 
 
 def find_run(store: "Store", name: str) -> "RunRow":
-    """Return a run by its id, by the beginning of its id, or the ``last`` one.
+    """Return a run by its id, its name, a tag, or the beginning of its id, or by its age.
+
+    ``last`` is the newest run and ``last~1`` the one before it; those that calibrations and probes
+    made don't count. Of several runs with a name or a tag, it is the newest.
 
     Raises:
         InputError: there is no such run, or there are several.
 
     """
-    if name == LAST:
-        newest = store.runs(limit=1)
-        if not newest:
-            raise InputError("the store has no runs", "run a suite first", LAST)
-        return newest[0]
+    if (aged := _AGED.fullmatch(name)) is not None:
+        return _aged_run(store, int(aged[1] or 0), name)
     exact = store.run(name)
     if exact is not None:
         return exact
+    if (labeled := _labeled_run(store, name)) is not None:
+        return labeled
     found = store.find_runs(name) if name else ()
     if len(found) == 1:
         return found[0]
@@ -329,6 +335,35 @@ def find_run(store: "Store", name: str) -> "RunRow":
         ids = ", ".join(run.id for run in found[:_MANY])
         raise InputError(f"several runs start with this: {ids}", "give more of the id", name)
     raise InputError("no such run", "`jurybox runs` lists them", name)
+
+
+def _aged_run(store: "Store", back: int, name: str) -> "RunRow":
+    """Return the run that has so many newer ones."""
+    most = back + _MANY
+    while True:
+        rows = store.runs(most)
+        own = [row for row in rows if HELPER_RUN not in row.suite]
+        if len(own) > back:
+            return own[back]
+        if len(rows) < most:
+            break
+        most *= 4
+    if not own:
+        raise InputError("the store has no runs", "run a suite first", name)
+    count = "is only 1 run" if len(own) == 1 else f"are only {len(own)} runs"
+    raise InputError(f"there {count}", "`jurybox runs` lists them", name)
+
+
+def _labeled_run(store: "Store", label: str) -> "RunRow | None":
+    """Return the newest run of a name, or else the newest with a tag."""
+    tagged = None
+    for row in store.labeled_runs(label) if _LABEL.fullmatch(label) else ():
+        metadata = msgspec.json.decode(row.metadata)
+        if metadata.get("name") == label:
+            return row
+        if tagged is None and label in metadata.get("tags", ()):
+            tagged = row
+    return tagged
 
 
 DEFAULT_JUDGE_NOTICE = (

@@ -172,3 +172,13 @@ def test_a_gate_names_a_mean_by_the_name_it_has(jurybox: Jurybox) -> None:
     assert "a run has no metric `accuracy_score_mean`; did you mean `accuracy_mean`?" in (
         done.out + done.err
     )
+
+
+def test_the_list_of_runs_splits_no_id(jurybox: Jurybox, on_terminal: Callable[..., str]) -> None:
+    jurybox("init")
+    options = ("--name", "a-name-that-is-long", "--tag", "nightly", "--json")
+    run_id = json.loads(jurybox("run", "suite.yaml", *options).out)["run_id"]
+    lines = plain(on_terminal("runs", COLUMNS=str(WIDTH)))
+    assert max(map(len, lines)) <= WIDTH
+    for text in (run_id, "a-name-that-is-long", "2 of 4 gates pass", "python/judge:strict"):
+        assert any(text in line for line in lines), lines

@@ -56,8 +56,9 @@ def test_a_run_is_listed_with_what_matters_most(started: Callable, run_id: str) 
     assert (run["gates_passed"], run["gates"], run["decision"]) == (2, 4, None)
     line = started("runs").out.splitlines()[1]
     assert re.match(
-        rf"{run_id} +starter +finished +18 of 18 +aggregate_score 0\.8333 +2 of 4 gates pass"
-        r" +unknown +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d",
+        rf"{run_id} +starter +finished +18 of 18 +aggregate_score 0\.833 +2 of 4 gates pass"
+        r" +questions\.jsonl +recorded +python/judge:strict +unknown"
+        r" +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d",
         line,
     )
 

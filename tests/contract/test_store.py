@@ -569,3 +569,22 @@ def _wait_until(true: Callable[[], bool]) -> None:
             return
         pause.wait(0.02)
     pytest.fail("it did not become true within 10 s")
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_deleted_run_leaves_nothing_and_the_others_alone(store: Store) -> None:
+    """D7."""
+    store.delete_run("run-1")
+    assert [row.id for row in store.runs()] == ["other"]
+    for rows in (store.samples, store.exchanges, store.facets, store.unfinished):
+        assert list(rows("run-1")) == []
+    assert list(store.samples("other")) == [sample_row(5, "other")]
+    assert list(store.exchanges("other")) == [exchange_row(5, 0, "other")]
+
+
+def test_runs_are_found_by_a_text_in_their_metadata(store: Store) -> None:
+    """D7."""
+    for name in ("v1", "v2"):
+        store.create_run(run_row(name, metadata=f'{{"name":"{name}"}}'))
+    assert [row.id for row in store.labeled_runs("v1")] == ["v1"]
+    assert list(store.labeled_runs("v")) == []

@@ -9,7 +9,7 @@ import click
 import pytest
 
 import jurybox
-from jurybox.app.metadata import run_metadata
+from jurybox.app.metadata import RunIdentity, run_metadata
 from jurybox.app.prepare import read_rubric
 from jurybox.cli.app import app
 from jurybox.datasets import FIELDS
@@ -225,7 +225,12 @@ def test_the_table_of_metadata_is_what_a_run_records() -> None:
         repeats=1,
     )
     recorded = run_metadata(
-        run_id="r", timestamp="t", plan=plan, procedure=plan.procedure(), region=None
+        run_id="r",
+        timestamp="t",
+        plan=plan,
+        procedure=plan.procedure(),
+        region=None,
+        identity=RunIdentity(),
     )
     assert table_keys("Metadata", where="runs.md") == list(recorded)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jurybox.app.prepare import bundled_suites
 from jurybox.app.run_suite import run
+from jurybox.app.suite_choice import bundled_suites
 from jurybox.datasets import open_dataset
 from jurybox.rubric import parse_rubric
 from jurybox.sample import Row

@@ -297,7 +297,8 @@ def test_a_run_is_stored_and_derived_again_from_its_replies(
 def test_a_run_without_a_judge_takes_the_embedded_one_and_says_so(
     double: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from jurybox.app.prepare import RunOptions, prepare
+    from jurybox.app.prepare import prepare
+    from jurybox.app.suite_choice import RunOptions
 
     monkeypatch.setattr("jurybox.app.prepare.embedded_judge", lambda: EMBEDDED)
     prepared = prepare(suite(tmp_path, judge=""), RunOptions())
@@ -307,7 +308,8 @@ def test_a_run_without_a_judge_takes_the_embedded_one_and_says_so(
 
 
 def test_a_run_with_a_named_judge_says_nothing(double: ScriptedModel, tmp_path: Path) -> None:
-    from jurybox.app.prepare import RunOptions, prepare
+    from jurybox.app.prepare import prepare
+    from jurybox.app.suite_choice import RunOptions
 
     assert prepare(suite(tmp_path), RunOptions()).warnings == ()
     assert double.requests == []

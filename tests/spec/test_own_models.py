@@ -9,7 +9,8 @@ import pytest
 
 from commands import Done, call
 from judge_server import JudgeServer
-from jurybox.app.prepare import RunOptions, prepare
+from jurybox.app.prepare import prepare
+from jurybox.app.suite_choice import RunOptions
 from jurybox.errors import InputError
 from jurybox.reporting.stored import plan_of
 from jurybox.suite import SuiteError, parse_suite

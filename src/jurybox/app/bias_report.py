@@ -24,27 +24,13 @@ from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, readin
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import Procedure
-from jurybox.wiring import LAST, find_run
+from jurybox.wiring import HELPER_RUN
 
 if TYPE_CHECKING:
     from jurybox.calibration.bias_metrics import BiasReport
 
-PROBE: Final = "~probe"
+PROBE: Final = f"{HELPER_RUN}probe"
 """The suffix of a suite's name in runs of a probe."""
-
-
-def find_judged_run(store: Store, name: str) -> RunRow:
-    """Return a run by its name; ``last`` is the last one that isn't a probe.
-
-    Raises:
-        InputError: there is no such run, or there are several.
-
-    """
-    if name == LAST:
-        found = next((row for row in store.runs() if not row.suite.endswith(PROBE)), None)
-        if found is not None:
-            return found
-    return find_run(store, name)
 
 
 def measure_bias(

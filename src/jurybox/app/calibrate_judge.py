@@ -19,8 +19,9 @@ from jurybox.app.ids import now_utc
 from jurybox.app.job import Job, OnProgress, OnStart
 from jurybox.app.metadata import version_of
 from jurybox.app.model_session import checked_route
-from jurybox.app.prepare import ChosenSuite, Prepared, RunOptions, prepare_chosen, read_rubric
+from jurybox.app.prepare import Prepared, prepare_chosen, read_rubric
 from jurybox.app.run_suite import RunResult, resume_run, start_run
+from jurybox.app.suite_choice import ChosenSuite, RunOptions
 from jurybox.calibration.calibration_record import Calibration, JudgedRun
 from jurybox.calibration.gold import GoldCase, read_comments, read_verdict
 from jurybox.calibration.rubric_changes import next_version
@@ -38,6 +39,7 @@ from jurybox.suite import JudgeSpec, Suite
 from jurybox.suite.model_spec import ModelSpec
 from jurybox.wiring import (
     DEFAULT_JUDGE_NOTICE,
+    HELPER_RUN,
     ModelBuilder,
     embedded_judge,
     no_judge_error,
@@ -319,7 +321,7 @@ class _Calibrator:
         options = self._options
         text = self._document.text if rubric.sha256 == self._base.sha256 else render_rubric(rubric)
         suite = Suite(
-            suite=f"calibrate-{rubric.id}",
+            suite=f"{rubric.id}{HELPER_RUN}calibration",
             rubric=rubric.id,
             dataset=f"{part}.jsonl",
             judge=JudgeSpec(models=options.judges, votes=options.votes),

@@ -5,14 +5,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from jurybox.app.ids import now_utc
-from jurybox.app.metadata import ALLOW_VERSION_DRIFT
-from jurybox.app.model_session import JudgeBatches, close_batches, open_session
+from jurybox.app.metadata import ALLOW_VERSION_DRIFT, MAX_COST
+from jurybox.app.model_session import Budget, JudgeBatches, close_batches, open_session
 from jurybox.app.view_run import run_cost
 from jurybox.engine.plan import Plan
 from jurybox.engine.ports import Store
@@ -22,6 +22,8 @@ from jurybox.engine.records import (
     RunRow,
     SampleRow,
     StoredOutcome,
+    read_outcome,
+    read_request,
     read_result,
     run_digest,
     sealed,
@@ -179,11 +181,11 @@ class Job:
             metadata = msgspec.json.decode(self.row.metadata)
             async with open_session(
                 self._plan,
-                read_settings(),
                 self._store,
                 self._batches,
                 base_url,
                 allow_version_drift=metadata.get(ALLOW_VERSION_DRIFT) is True,
+                budget=self._budget(metadata.get(MAX_COST), known),
             ) as session:
                 self._outages = session.outages
                 runner = Runner(
@@ -258,6 +260,22 @@ class Job:
         known = {number: tuple(each) for number, each in groupby(rows, lambda row: row.number)}
         retried = {number: self._store.exchanges_of(self.row.id, number) for number in self._retry}
         return known | retried
+
+    def _budget(
+        self, most: float | None, known: Mapping[int, Sequence[ExchangeRow]]
+    ) -> Budget | None:
+        """Return the budget of a run with a maximum cost, without what it has cost so far."""
+        if most is None:
+            return None
+        budget = Budget(self._plan, read_settings(), most)
+        spent: float | None = run_cost(self._count.tally.uses(), self._prices)["dollars"]
+        if spent is None:
+            what = "what the run has cost isn't known: a reply came without its tokens"
+            raise IncompleteError(f"{what}; start a new run without --max-cost")
+        budget.spent = spent
+        for row in chain.from_iterable(known.values()):
+            budget.add(read_request(row), read_outcome(row))
+        return budget
 
     def _remaining(self, dataset: "Dataset") -> Iterator[Work]:
         from jurybox.datasets import Survey

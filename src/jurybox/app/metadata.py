@@ -2,6 +2,7 @@
 
 import hashlib
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,9 +22,41 @@ from jurybox.models.names import ModelName
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.settings import REGION
+from jurybox.wiring import LAST
 
 ALLOW_VERSION_DRIFT: Final = "allow_version_drift"
 """The field of a run's metadata that says that other versions of its models are accepted."""
+
+MAX_COST: Final = "max_cost"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class RunIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a run is called, belongs to and may cost; part of its metadata (D7, D8).
+
+    ``baseline`` is the id of the run to compare it with, ``group`` that of the runs of one suite
+    with several targets, ``target_name`` its target's among them.
+    """
+
+    name: str | None = None
+    tags: tuple[str, ...] = ()
+    baseline: str | None = None
+    group: str | None = None
+    target_name: str | None = None
+    max_cost: float | None = None
+
+
+def check_label(option: str, name: str) -> None:
+    """Refuse a name or tag by which a run couldn't be found.
+
+    Raises:
+        InputError: it is none.
+
+    """
+    if _NAME.fullmatch(name) is None or name == LAST:
+        hint = f"use up to 64 letters, digits, `.`, `_` and `-`, and not `{LAST}`"
+        raise InputError(f"`{name}` can't be the name of a run", hint, option)
+
 
 _REQUIRED: Final = (
     "run_id",
@@ -44,7 +77,13 @@ _REQUIRED: Final = (
 
 
 def run_metadata(
-    *, run_id: str, timestamp: str, plan: Plan, procedure: Procedure, region: str | None
+    *,
+    run_id: str,
+    timestamp: str,
+    plan: Plan,
+    procedure: Procedure,
+    region: str | None,
+    identity: RunIdentity,
 ) -> Metadata:
     """Return the fourteen fields of A11, then further ones."""
     target = plan.target
@@ -56,6 +95,7 @@ def run_metadata(
         "code_version": code_version(Path(plan.folder or ".")),
         "environment": _environment(region),
         ALLOW_VERSION_DRIFT: False,
+        **msgspec.to_builtins(identity),
     }
     reasons = _why_not_known(plan)
     found["not_known"] = {

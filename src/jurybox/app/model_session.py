@@ -17,13 +17,15 @@ from jurybox.engine.ports import Model, Store
 from jurybox.engine.records import read_outcome, sealed
 from jurybox.engine.transcript import ModelSession
 from jurybox.errors import IncompleteError, InputError
-from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.model_versions import contradiction
 from jurybox.models.command import CommandModel
 from jurybox.models.names import ModelName
-from jurybox.models.providers import HTTP_PROVIDERS
+from jurybox.models.prices import cost
+from jurybox.models.providers import HTTP_PROVIDERS, load_prices
+from jurybox.sample import Usage
 from jurybox.scoring.sample_result import Role
-from jurybox.settings import Settings
+from jurybox.settings import PRICES, Settings
 from jurybox.suite.model_spec import ModelSpec
 from jurybox.text_format import listed
 from jurybox.wiring import ModelBuilder, read_limits, read_settings
@@ -84,12 +86,12 @@ def plan_models(plan: Plan, settings: Settings, base_url: str | None) -> PlanMod
 @asynccontextmanager
 async def open_session(
     plan: Plan,
-    settings: Settings,
     store: Store,
     batches: "JudgeBatches",
     base_url: str | None = None,
     *,
     allow_version_drift: bool = False,
+    budget: "Budget | None" = None,
 ) -> AsyncGenerator[ModelSession]:
     """Build the models of a plan, and close them at the end.
 
@@ -98,13 +100,14 @@ async def open_session(
         IncompleteError: the store failed.
 
     """
+    settings = read_settings()
     models = plan_models(plan, settings, base_url)
     judges: Mapping[str, Model] = batches.wrap(models.judges) if plan.batch else models.judges
     limits = read_limits(settings, concurrency=plan.concurrency)
     callers = Callers(limits, on_failure=batches.on_change)
     try:
         yield ModelSession(
-            call=_router(plan, models.target, judges, callers),
+            call=_router(plan, models.target, judges, callers, budget),
             endpoint=lambda role, name: models.of(role, name).endpoint,
             window=_window(plan),
             outages=callers.outages,
@@ -147,8 +150,79 @@ def checked_route(
     return call
 
 
+class Budget:
+    """Lets a request through only while the run can't exceed its maximum cost (D8).
+
+    Counted are all replies, and for calls in flight the most that they may cost: a token for every
+    byte of the request, and all the tokens that a reply may have.
+    """
+
+    def __init__(self, plan: Plan, settings: Settings, most: float) -> None:
+        """Take the maximum in US dollars.
+
+        Raises:
+            InputError: the price of a model isn't known, or judges are asked in batches.
+
+        """
+        if plan.batch:
+            problem = "a batch is paid for as a whole, so nothing can limit its cost"
+            raise InputError(problem, f"{_NO_BATCH}, or leave it out", "--max-cost")
+        self.spent = 0.0
+        self._in_flight = 0.0
+        self._most = most
+        self._prices = load_prices(settings.prices)
+        self._changed = asyncio.Event()
+        target = () if plan.target is None else (plan.target.model,)
+        for model in (*target, *plan.judges):
+            if cost(model, Usage(input_tokens=1, output_tokens=1), self._prices) is None:
+                hint = f"add it to the file of prices ({PRICES}), or leave --max-cost out"
+                raise InputError(
+                    "its price is not known, so nothing can limit its cost", hint, model
+                )
+
+    async def call(self, request: ModelRequest, send: Callable[[], Awaitable[Outcome]]) -> Outcome:
+        """Wait until the request fits next to those in flight, and send it; or fail for good."""
+        highest = self._highest(request)
+        while self.spent + self._in_flight + highest > self._most:
+            if not self._in_flight:
+                return self._refused(highest)
+            self._changed.clear()
+            await self._changed.wait()
+        self._in_flight += highest
+        try:
+            outcome = await send()
+        finally:
+            self._in_flight = max(0.0, round(self._in_flight - highest, 12))
+            self._changed.set()
+        self.add(request, outcome)
+        return outcome
+
+    def add(self, request: ModelRequest, outcome: Outcome) -> None:
+        """Count what a reply cost; where it doesn't say, the most that it may have cost."""
+        if isinstance(outcome, Failure) or outcome.cached:
+            return
+        price = cost(request.model, outcome.usage, self._prices)
+        self.spent += self._highest(request) if price is None else price
+
+    def _highest(self, request: ModelRequest) -> float:
+        usage = Usage(
+            input_tokens=len(msgspec.json.encode(request)),
+            output_tokens=request.generation.max_tokens,
+        )
+        return cost(request.model, usage, self._prices) or 0.0
+
+    def _refused(self, highest: float) -> Failure:
+        what = f"${self.spent:.4f} of ${self._most:g} are spent"
+        message = f"{what}, and the next call may cost ${highest:.4f}; raise --max-cost to resume"
+        return Failure(kind="refused", message=message, fatal=True, transient=True)
+
+
 def _router(
-    plan: Plan, target_model: Model | None, judges: Mapping[str, Model], callers: Callers
+    plan: Plan,
+    target_model: Model | None,
+    judges: Mapping[str, Model],
+    callers: Callers,
+    budget: Budget | None,
 ) -> Callable[[Role, ModelRequest, SampleState], Awaitable[Outcome]]:
     """Return the function that sends a request to its model.
 
@@ -169,7 +243,9 @@ def _router(
             return target(request, state)
         return by_judge[request.model](request, state)
 
-    return call
+    if budget is None:
+        return call
+    return lambda role, request, state: budget.call(request, lambda: call(role, request, state))
 
 
 def _window(plan: Plan) -> int:

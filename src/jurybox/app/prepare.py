@@ -1,7 +1,6 @@
 """Prepare a run: read the suite, open the dataset and build the plan."""
 
 from collections.abc import Callable, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -9,7 +8,9 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from jurybox.app.evaluate_once import CHECKLIST, missing_rules
-from jurybox.app.model_session import check_batchable, plan_models
+from jurybox.app.metadata import RunIdentity
+from jurybox.app.model_session import Budget, check_batchable, plan_models
+from jurybox.app.suite_choice import ChosenSuite, RunOptions, choose_suite
 from jurybox.engine.plan import (
     DatasetPlan,
     DocumentPlan,
@@ -27,9 +28,8 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.template import Template
 from jurybox.rubric_files import RubricFile, read_path, shown
 from jurybox.sample import Response, Row
-from jurybox.suite import JudgeSpec, Suite, TargetSpec, is_inline, parse_suite
+from jurybox.suite import JudgeSpec, TargetSpec, is_inline
 from jurybox.suite.model_spec import ModelSpec, chosen_models
-from jurybox.text_format import listed, nearest
 from jurybox.wiring import (
     DEFAULT_JUDGE_NOTICE,
     embedded_judge,
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SUITE_FILE: Final = "suite.yaml"
-_DATASETS: Final = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
-
 
 _SHARED: Final[dict[str, Callable[[Rubric], object]]] = {
     "criteria": lambda rubric: [(each.id, each.source) for each in rubric.criteria],
@@ -59,46 +56,13 @@ _SHARED: Final[dict[str, Callable[[Rubric], object]]] = {
 """What an overlay for some rows of a run may not change."""
 
 
-class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Overrides of a suite; None leaves a value to the suite or the rubric."""
-
-    rubric: str | None = None
-    target: str | None = None
-    prompt: str | None = None
-    system: str | None = None
-    responses: str | None = None
-    judges: tuple[str, ...] = ()
-    repeats: int | None = None
-    dataset: str | None = None
-    votes: int | None = None
-    limit: int | None = None
-    concurrency: int | None = None
-    base_url: str | None = None
-    allow_unpinned: bool = False
-    cache: bool | None = None
-    batch: bool | None = None
-
-
-class ChosenSuite(msgspec.Struct, frozen=True, kw_only=True):
-    """A suite with the overrides of its target applied, and the folders its paths start from.
-
-    Commands run and functions are imported in ``home``: the suite's folder, or the current one for
-    a bundled suite. Paths given as options start from the current folder.
-    """
-
-    suite: Suite
-    origin: str
-    folder: Path
-    home: Path
-    responses: Path | None = None
-
-
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """A checked plan, ready to run, with warnings for the user."""
 
     plan: Plan
     procedure: "Procedure"
     dataset: "Dataset"
+    identity: RunIdentity = RunIdentity()
     warnings: tuple[str, ...] = ()
 
 
@@ -172,7 +136,13 @@ def prepare_chosen(
             procedure.judging.check(row.sample(row.response or Response(text="")))
 
     dataset = attempt(
-        lambda: open_dataset(path, chosen.responses, limit=limit, columns=suite.columns)
+        lambda: open_dataset(
+            path,
+            chosen.responses,
+            limit=limit,
+            columns=suite.columns,
+            filters=options.filters,
+        )
     )
     needed = suite.target is None
     found = dataset and attempt(lambda: survey(dataset, needs_response=needed, check=check))
@@ -186,6 +156,7 @@ def prepare_chosen(
         rows=found.rows,
         limit=limit,
         columns=suite.columns,
+        filters=options.filters,
         responses_id=options.responses,
         responses=None if chosen.responses is None else str(chosen.responses.resolve()),
         responses_sha256=dataset.recorded,
@@ -201,108 +172,9 @@ def prepare_chosen(
         plan=msgspec.structs.replace(plan, dataset=described),
         procedure=procedure,
         dataset=dataset,
+        identity=options.identity,
         warnings=(*warnings, *found.warnings),
     )
-
-
-def bundled_suites() -> dict[str, Path]:
-    """Return the folders of the bundled suites by name."""
-    library = Path(str(resources.files("jurybox.suite"))) / "library"
-    return {path.parent.name: path.parent for path in sorted(library.glob(f"*/{_SUITE_FILE}"))}
-
-
-def choose_suite(name: str | Path, options: RunOptions) -> ChosenSuite:
-    """Find a suite and apply the options that concern its target.
-
-    A name that ends in `.yaml` or contains a `/` is a path; any other is looked up among the
-    bundled suites first.
-
-    Raises:
-        InputError: there is no such suite, or the options contradict it.
-        SuiteError: the suite has faults.
-
-    """
-    bundled = bundled_suites()
-    is_name = isinstance(name, str) and not name.endswith((".yaml", ".yml")) and "/" not in name
-    folder = bundled.get(str(name)) if is_name else None
-    path = Path(name) if folder is None else folder / _SUITE_FILE
-    if folder is None and is_name and not _is_file(path):
-        otherwise = f"give the path of a suite file, or one of {listed(bundled)}"
-        raise InputError("no such suite", nearest(str(name), bundled, otherwise), shown(name))
-    file = read_path(path)
-    kind = "dataset" if path.suffix.lower() in _DATASETS else "rubric"
-    if kind == "dataset" or path.suffix.lower() == ".md":
-        hint = f"write a suite with a line `{kind}: {path.name}`, and run that"
-        raise InputError(f"this is a {kind}, not a suite", hint, file.origin)
-    origin = str(name) if folder is not None else file.origin
-    suite = _with_target(parse_suite(file.data, origin), options, origin)
-    if suite.rows:
-        suite = msgspec.structs.replace(suite, dataset=path.name)
-    recorded = _recorded(folder)
-    responses = None if options.responses is None else _responses(options.responses, recorded)
-    if folder is not None and suite.target is None and responses is None:
-        known = listed(recorded)
-        hint = f"name a model with --target, or responses with --responses: {known} or a file"
-        raise InputError("the suite has no target and no responses", hint, origin)
-    return ChosenSuite(
-        suite=suite,
-        origin=origin,
-        folder=path.parent,
-        home=path.parent if folder is None else Path(),
-        responses=responses,
-    )
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
-def _with_target(suite: Suite, options: RunOptions, origin: str) -> Suite:
-    """Return the suite with its target changed by the options."""
-    given = {"--target": options.target, "--prompt": options.prompt, "--system": options.system}
-    named = [option for option, value in given.items() if value is not None]
-    if options.responses is not None:
-        if named:
-            problem = f"{named[0]} has no use with recorded responses"
-            raise InputError(problem, "give --responses or a target, not both")
-        return msgspec.structs.replace(suite, target=None)
-    if not named:
-        return suite
-    spec = suite.target
-    if options.target is not None:
-        known = () if spec is None or spec.model is None else (spec.model,)
-        (model,) = chosen_models([options.target], known)
-        ModelName.parse(model.model)
-        spec = spec or TargetSpec()
-        spec = msgspec.structs.replace(
-            spec, model=model, command=None, input="text", timeout=model.timeout or spec.timeout
-        )
-    if spec is None:
-        raise InputError(f"{named[0]} is for a target", "name one with --target", origin)
-    if spec.command is not None and options.system is not None:
-        raise InputError("a command takes no system prompt", "leave --system out", origin)
-    spec = msgspec.structs.replace(
-        spec, prompt=options.prompt or spec.prompt, system=options.system or spec.system
-    )
-    return msgspec.structs.replace(suite, target=spec)
-
-
-def _recorded(folder: Path | None) -> dict[str, Path]:
-    """Return the recorded responses that come with a bundled suite."""
-    paths = () if folder is None else sorted((folder / "responses").glob("*.jsonl"))
-    return {path.stem: path for path in paths}
-
-
-def _responses(name: str, recorded: dict[str, Path]) -> Path:
-    """Return the file of recorded responses: bundled ones by name, others by path."""
-    path = recorded.get(name, Path(name))
-    if recorded and "/" not in name and not path.suffix and not _is_file(path):
-        hint = nearest(name, recorded, f"there are {listed(recorded)}; or give a file")
-        raise InputError("no such recorded responses", hint, shown(name))
-    return path
 
 
 def read_rubric(name: str, folder: Path | None = None) -> tuple[DocumentPlan, tuple[str, ...]]:
@@ -363,6 +235,8 @@ def _checked_plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPl
         check_batchable(plan.judges, chosen.origin)
     # Reports a missing key or function now instead of after the first sample.
     plan_models(plan, read_settings(), options.base_url)
+    if options.identity.max_cost is not None:
+        Budget(plan, read_settings(), options.identity.max_cost)
     return plan
 
 

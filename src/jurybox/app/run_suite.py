@@ -3,17 +3,24 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from jurybox.app.event_loop import blocking
 from jurybox.app.ids import new_id, now_utc
 from jurybox.app.job import Job, OnProgress, OnStart
-from jurybox.app.metadata import ALLOW_VERSION_DRIFT, describe_change, run_metadata
+from jurybox.app.metadata import (
+    ALLOW_VERSION_DRIFT,
+    MAX_COST,
+    RunIdentity,
+    describe_change,
+    run_metadata,
+)
 from jurybox.app.model_session import close_batches
-from jurybox.app.prepare import Prepared, RunOptions, prepare
+from jurybox.app.prepare import Prepared, prepare
 from jurybox.app.stored_run import Run
+from jurybox.app.suite_choice import RunOptions
 from jurybox.app.view_run import view_unfinished
 from jurybox.engine.plan import Plan, plan_text
 from jurybox.engine.ports import Store
@@ -123,6 +130,9 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
 run = blocking("run", arun)
 
 
+_UNNAMED: Final = RunIdentity()
+
+
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """A run that was worked on; ``stopped`` says why it isn't finished."""
 
@@ -130,7 +140,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     stopped: str | None = None
 
 
-def new_run(plan: Plan, procedure: Procedure) -> RunRow:
+def new_run(plan: Plan, procedure: Procedure, identity: RunIdentity = _UNNAMED) -> RunRow:
     """Return the row of a run that starts now, with its metadata (A11)."""
     run_id, timestamp = new_id(), now_utc()
     metadata = run_metadata(
@@ -139,6 +149,7 @@ def new_run(plan: Plan, procedure: Procedure) -> RunRow:
         plan=plan,
         procedure=procedure,
         region=read_settings().region,
+        identity=identity,
     )
     return sealed(
         RunRow(
@@ -170,9 +181,9 @@ async def _start(
         IncompleteError: the store failed.
 
     """
-    row = new_run(prepared.plan, prepared.procedure)
+    row = new_run(prepared.plan, prepared.procedure, prepared.identity)
     if allow_version_drift:
-        row = _with_version_drift(row)
+        row = _with_metadata(row, **{ALLOW_VERSION_DRIFT: True})
     with store.claim(row.id):
         store.create_run(row)
         job = Job(store, row, prepared.plan, prepared.procedure, on_progress)
@@ -190,6 +201,7 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
     concurrency: int | None = None,
     allow_version_drift: bool = False,
     retry_failed: bool = False,
+    max_cost: float | None = None,
     on_progress: OnProgress | None = None,
     on_start: OnStart | None = None,
 ) -> RunResult:
@@ -226,8 +238,10 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
         dataset = _same_dataset(plan, store, row.id)
         if concurrency is not None:
             plan = msgspec.structs.replace(plan, concurrency=concurrency)
-        if allow_version_drift:
-            current = _with_version_drift(current)
+        changed = {ALLOW_VERSION_DRIFT: True} if allow_version_drift else {}
+        changed |= {} if max_cost is None else {MAX_COST: max_cost}
+        if changed:
+            current = _with_metadata(current, **changed)
             store.update_run(current)
         job = Job(store, current, plan, plan.procedure(), on_progress, retry=failed)
         return await _work(job, store, dataset, base_url, on_start)
@@ -246,6 +260,7 @@ def _same_dataset(plan: Plan, store: Store, run_id: str) -> "Dataset":
         None if recorded is None else Path(recorded),
         limit=plan.dataset.limit,
         columns=plan.dataset.columns,
+        filters=plan.dataset.filters,
     )
     if dataset.recorded != plan.dataset.responses_sha256:
         problem = "the recorded responses have changed since the run began"
@@ -256,9 +271,9 @@ def _same_dataset(plan: Plan, store: Store, run_id: str) -> "Dataset":
     return dataset
 
 
-def _with_version_drift(row: RunRow) -> RunRow:
-    """Return a run's row that says that other versions of its models are accepted (A10)."""
-    metadata = {**msgspec.json.decode(row.metadata), ALLOW_VERSION_DRIFT: True}
+def _with_metadata(row: RunRow, **fields: object) -> RunRow:
+    """Return a run's row with fields of its metadata changed."""
+    metadata = {**msgspec.json.decode(row.metadata), **fields}
     return sealed(msgspec.structs.replace(row, metadata=ENCODER.encode(metadata).decode()))
 
 
@@ -279,6 +294,20 @@ def _lost_request(store: Store, run_id: str, number: int) -> bool:
         return False
     asked = map(read_outcome, in_order(sample, store.exchanges_of(run_id, number)))
     return any(isinstance(each, Failure) and each.transient for each in asked)
+
+
+def delete_run(row: RunRow, store: Store) -> None:
+    """Remove a run and all that is stored of it.
+
+    Raises:
+        InputError: another process works on the run.
+        IncompleteError: the store failed.
+
+    """
+    with store.claim(row.id) as mine:
+        if not mine:
+            raise InputError("another process is working on the run", "stop it first", row.id)
+        store.delete_run(row.id)
 
 
 def forget_batches(row: RunRow, store: Store) -> None:

@@ -78,7 +78,7 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def load_run(name: str = "last", *, store: str | None = None) -> Run:
-    """Return a stored run by its id, by the beginning of its id, or the ``last`` one.
+    """Return a stored run by its id, its name, a tag, or as ``last`` or ``last~1``.
 
     Example:
         >>> import jurybox

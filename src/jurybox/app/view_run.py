@@ -30,6 +30,7 @@ from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
     from jurybox.reporting.review_text import ReviewAgreement
+    from jurybox.reporting.run_diff import RunDiff
 
 _MAX_KEPT: Final = 8
 """The number of tallies kept; one of a hundred thousand samples takes a few megabytes."""
@@ -109,6 +110,37 @@ def view_as_data(view: RunView, store: Store) -> dict[str, Any]:
         **view.as_data(),
         "people": people_as_data(view, store),
         "calibration": calibration_status_as_data(calibration_of_run(view, store)),
+        "baseline": _baseline_as_data(baseline_diff(view, store)),
+    }
+
+
+def baseline_diff(view: RunView, store: Store) -> "RunDiff | None":
+    """Return the difference from the run that this one is to be compared with, where it has one.
+
+    Raises:
+        IncompleteError: a run can't be read.
+
+    """
+    baseline: str | None = view.metadata.get("baseline")
+    rows = [] if baseline is None else [store.run(baseline), store.run(view.run_id)]
+    before, now = rows or (None, None)
+    if before is None or now is None:
+        return None
+    from jurybox.reporting.compare_runs import ComparedRun, CompareOptions, compare_runs
+
+    one = ComparedRun(row=before, view=view_run(before, store))
+    return compare_runs(store, one, ComparedRun(row=now, view=view), CompareOptions(limit=0))
+
+
+def _baseline_as_data(diff: "RunDiff | None") -> dict[str, Any] | None:
+    if diff is None:
+        return None
+    names = ("tested", "counts", "regressions")
+    whole = diff.as_data()
+    return {
+        "run_id": diff.a.run_id,
+        "conclusion": diff.conclusion(),
+        **{name: whole[name] for name in names},
     }
 
 

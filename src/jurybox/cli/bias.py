@@ -88,7 +88,7 @@ def command(  # noqa: PLR0917 - click passes them by name
 ) -> int:
     """Measure the biases of a RUN's judges: position, length, self-preference, formatting.
 
-    RUN is a run's id, the beginning of one, or `last`: the last one that isn't a probe. These
+    RUN is a run's id, its name, a tag, or `last`. These
     biases are measured on stored data, without a model. With --probe some samples are judged again:
     unchanged, with harmless changes and with injected ones; the number of calls is printed first,
     and no probe is paid for twice. Every metric has an interval and a sentence. The exit code is 1
@@ -103,10 +103,11 @@ def command(  # noqa: PLR0917 - click passes them by name
     """  # noqa: D301 - click reads \b as "keep these lines"
     import msgspec
 
-    from jurybox.app.bias_report import find_judged_run, measure_bias
+    from jurybox.app.bias_report import measure_bias
     from jurybox.app.probe_judge import ProbeOptions
     from jurybox.calibration.bias_metrics import check_bias_gates, check_gates, read_gates
     from jurybox.reporting.stored import rubric_of
+    from jurybox.wiring import find_run
 
     wanted = read_gates(gates)
     for option, given in (
@@ -118,7 +119,7 @@ def command(  # noqa: PLR0917 - click passes them by name
             problem = "no judge is called without --probe"
             raise InputError(problem, "add --probe N, or leave it out", option)
     with opened(store_url) as store:
-        row = find_judged_run(store, run)
+        row = find_run(store, run)
         criteria = [each.id for each in rubric_of(row).criteria]
         report = measure_bias(store, row, gold, say, level=level, seed=seed)
         check_gates(wanted, criteria, report.figures())

@@ -10,8 +10,9 @@ import msgspec
 
 from jurybox.app.evaluate_once import CHECKLIST, evaluate
 from jurybox.app.job import Job
-from jurybox.app.prepare import RunOptions, prepare
+from jurybox.app.prepare import prepare
 from jurybox.app.run_suite import start_run
+from jurybox.app.suite_choice import RunOptions
 from jurybox.cli.options import opened, resume_line
 from jurybox.cli.output import say
 from jurybox.cli.progress import displayed

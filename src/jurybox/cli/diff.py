@@ -74,7 +74,7 @@ def command(  # noqa: PLR0917 - click passes them by name
 ) -> int:
     """Compare two runs: their settings, their metrics, and every sample that changed.
 
-    A run is named by its id, the beginning of one, or `last`. Samples are matched by id and repeat.
+    A run is named by its id, its name, a tag, or `last`. Samples are matched by id and repeat.
     Each metric that both runs have is tested over these pairs: the difference with its interval,
     and a p value with Holm's correction over all of them. B counts as higher or lower only where
     the interval and the p value agree. Changed samples are listed, changed verdicts (passed,

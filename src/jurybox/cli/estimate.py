@@ -54,7 +54,7 @@ def command(
     metric is shown by the judge alone, by people alone, and corrected (prediction-powered, PPI++),
     with intervals, and with the number of further labels that would halve the last one. Metrics
     that are yes or no are also corrected by the judge's sensitivity and specificity (Rogan-Gladen).
-    RUN is a run's id, the beginning of one, or `last`.
+    RUN is a run's id, its name, a tag, or `last`.
 
     Without --gold, reviews from the random queue of `jurybox serve` are the labels once there are
     enough. Reviews of flagged samples are left out, also of a file that `export --gold` wrote:

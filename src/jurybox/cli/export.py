@@ -30,7 +30,7 @@ def command(
 ) -> None:
     """Write the samples of a RUN to a file, one row per sample and repeat.
 
-    RUN is a run's id, the beginning of one, or `last`. A row has the sample's texts, its scores and
+    RUN is a run's id, its name, a tag, or `last`. A row has the sample's texts, its scores and
     measures, the judges' replies, flags, and the hash of its record. In CSV and Parquet, lists and
     objects are JSON texts; in CSV, nulls are empty cells. Parquet needs the extra jurybox[parquet].
     Of an unfinished run, the finished samples are written. An existing file is replaced.

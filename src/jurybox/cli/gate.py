@@ -37,7 +37,7 @@ def command(
 ) -> int:
     """Check a finished RUN against its rubric's gates.
 
-    RUN is a run's id, the beginning of one, or `last`. The exit code is 0 when every gate passes, 1
+    RUN is a run's id, its name, a tag, or `last`. The exit code is 0 when every gate passes, 1
     when one fails or a review that the rubric requires is missing, and 3 when the run isn't
     finished.
 

@@ -34,7 +34,7 @@ def command(
 ) -> None:
     """Write a report on a RUN: what needs attention first, then the decision, then the metrics.
 
-    RUN is a run's id, the beginning of one, or `last`. The HTML report is one file for any browser:
+    RUN is a run's id, its name, a tag, or `last`. The HTML report is one file for any browser:
     it loads nothing else, runs no script, and prints well. In JUnit XML every gate and every sample
     is a test case, for a build server. A report on an unfinished run says so. An existing file is
     replaced. The exit code is 0 whatever the report says; `jurybox gate` is the command that

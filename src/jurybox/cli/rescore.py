@@ -13,7 +13,7 @@ from jurybox.cli.options import json_option, opened, run_argument, store_option
 def command(run: str, rubric: str, store_url: str | None, as_json: bool) -> int:
     """Score the stored replies of a RUN under another version of its rubric.
 
-    RUN is a run's id, the beginning of one, or `last`. No model is called. The result is stored as
+    RUN is a run's id, its name, a tag, or `last`. No model is called. The result is stored as
     a new run; the old one stays as it is. A rubric whose questions to the judges differ is refused,
     because the replies don't answer them. Exit codes are those of `jurybox run`.
 

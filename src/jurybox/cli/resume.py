@@ -33,6 +33,12 @@ from jurybox.cli.options import (
     is_flag=True,
     help="Ask again for everything that failed for a transient reason, also in a finished run.",
 )
+@click.option(
+    "--max-cost",
+    type=click.FloatRange(0, min_open=True),
+    metavar="DOLLARS",
+    help="What the whole run may cost, instead of what it was started with.",
+)
 @store_option
 @json_option
 def command(  # noqa: PLR0917 - click passes them by name
@@ -42,12 +48,13 @@ def command(  # noqa: PLR0917 - click passes them by name
     allow_version_drift: bool,
     forget: bool,
     retry_failed: bool,
+    max_cost: float | None,
     store_url: str | None,
     as_json: bool,
 ) -> int:
     """Continue a RUN that was stopped.
 
-    RUN is a run's id, the beginning of one, or `last`. Finished samples are neither done nor paid
+    RUN is a run's id, its name, a tag, or `last`. Finished samples are neither done nor paid
     for again, except where a request failed for a transient reason (an outage, a timeout, a rate
     limit): that request is made again, and with --retry-failed in a finished run too. The run
     keeps the texts and settings that it started with, even if the suite has changed; a changed
@@ -76,6 +83,7 @@ def command(  # noqa: PLR0917 - click passes them by name
                 concurrency=concurrency,
                 allow_version_drift=allow_version_drift,
                 retry_failed=retry_failed,
+                max_cost=max_cost,
                 on_progress=show,
                 on_start=on_start,
             ),

@@ -25,6 +25,7 @@ from jurybox.text_format import counted
 
 if TYPE_CHECKING:
     from jurybox.app.job import Job, OnProgress, OnStart
+    from jurybox.app.prepare import Prepared
     from jurybox.app.run_suite import RunResult
     from jurybox.engine.plan import Plan
     from jurybox.engine.ports import Store
@@ -90,6 +91,29 @@ if TYPE_CHECKING:
     help="Send judge requests as provider batches, at about half the price and within a day, or"
     " directly; defaults to the suite's `batch`.",
 )
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Use only rows with that value; repeat it for another value or another field.",
+)
+@click.option("--name", metavar="NAME", help="What to call the run; commands take it for RUN.")
+@click.option(
+    "--tag", "tags", multiple=True, metavar="TAG", help="A label; RUN is the newest that has it."
+)
+@click.option("--baseline", metavar="RUN", help="A run to compare with.")
+@click.option(
+    "--max-cost",
+    type=click.FloatRange(0, min_open=True),
+    metavar="DOLLARS",
+    help="Stop before the run costs more, calls in flight included; it can be resumed.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Count calls, tokens and cost; ask no model and store nothing.",
+)
 @accept_option
 @store_option
 @json_option
@@ -111,6 +135,12 @@ def command(  # noqa: PLR0917 - click passes them by name
     allow_version_drift: bool,
     cache: bool | None,
     batch: bool | None,
+    filters: tuple[str, ...],
+    name: str | None,
+    tags: tuple[str, ...],
+    baseline: str | None,
+    max_cost: float | None,
+    dry_run: bool,
     accept_unreviewed: bool,
     store_url: str | None,
     as_json: bool,
@@ -131,11 +161,15 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox run suite.yaml --limit 20 --judge openai/gpt-4.1-2025-04-14
       jurybox run companion-scenarios --responses good
       jurybox run companion-scenarios --target openai/gpt-4.1-2025-04-14 --system penpal-v2.md
+      jurybox run suite.yaml --dry-run --filter scenario=basic
+      jurybox run suite.yaml --max-cost 5 --name v2 --baseline v1
       jurybox run suite.yaml --judge openai/gpt-4.1-2025-04-14 --batch
       jurybox run suite.yaml --repeats 3 --store postgresql://db.example/runs --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.prepare import RunOptions, prepare
+    from jurybox.app.metadata import RunIdentity
+    from jurybox.app.prepare import prepare
     from jurybox.app.run_suite import start_run
+    from jurybox.app.suite_choice import RunOptions
 
     options = RunOptions(
         rubric=rubric,
@@ -153,10 +187,20 @@ def command(  # noqa: PLR0917 - click passes them by name
         allow_unpinned=allow_unpinned,
         cache=cache,
         batch=batch,
+        filters=filters,
+        identity=RunIdentity(
+            name=name,
+            tags=tags,
+            baseline=None if baseline is None else _baseline(baseline, store_url),
+            max_cost=max_cost,
+        ),
     )
     prepared = prepare(suite, options)
     for warning in prepared.warnings:
         say(f"warning: {warning}")
+    if dry_run:
+        _print_estimate(prepared, as_json=as_json)
+        return FINE
     with opened(store_url, create=True) as store:
         return run_and_print(
             lambda show, on_start: start_run(
@@ -172,6 +216,43 @@ def command(  # noqa: PLR0917 - click passes them by name
             as_json=as_json,
             accept=accept_unreviewed,
         )
+
+
+def _baseline(name: str, store_url: str | None) -> str:
+    """Return the id of the run to compare with."""
+    from jurybox.wiring import find_run
+
+    with opened(store_url) as store:
+        return find_run(store, name).id
+
+
+def _print_estimate(prepared: "Prepared", *, as_json: bool) -> None:
+    """Print what a run would ask and cost."""
+    from jurybox.app.dry_run import estimate_cost
+    from jurybox.cli.output import add_row, table, wide_console
+
+    found = estimate_cost(prepared)
+    if as_json:
+        print_json(found.as_data())
+        return
+    click.echo(f"{counted(found.samples, 'sample')}, {counted(found.calls, 'call')}; none was made")
+    if found.models:
+        columns = ("calls", "input tokens", "output tokens", "dollars")
+        made = table("model", "role", *columns, right=columns)
+        for each in found.models:
+            tokens = f"about {each.input_tokens:,}", f"up to {each.most_output_tokens:,}"
+            spent = _range(each.dollars, each.most_dollars)
+            add_row(made, each.model, each.role, f"{each.calls:,}", *tokens, spent)
+        wide_console().print(made)
+    click.echo(f"cost  {_range(found.dollars, found.most_dollars)}")
+    for note in found.notes:
+        click.echo(note)
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return "unknown"
+    return f"${low:.4f}" if low == high else f"${low:.4f} to ${high:.4f}"
 
 
 def run_and_print(

@@ -62,6 +62,7 @@ def print_view(view: RunView, store: "Store", *, everything: bool = False) -> No
     _print_some(out, [plain(note, "bold red") for note in notes], most)
     if view.summary[SAMPLES]:
         print_why(out, view, most)
+        _print_baseline(out, view, store, rubric)
         _print_look_at(out, view, concerns_of(store, row, view.conclusion), most)
         _print_in_short(out, view, rubric)
     if everything:
@@ -131,12 +132,32 @@ def _print_head(out: "Console", view: RunView) -> None:
     head.append_text(plain(f"  {view.suite}  "))
     head.append_text(plain(view.status, style=_COLORS.get(view.status, "")))
     head.append_text(plain(f", {view.summary[SAMPLES]} of {counted(view.planned, 'sample')}"))
+    labels = [view.metadata.get("name"), *view.metadata.get("tags", ())]
+    head.append_text(plain("".join(f"  {label}" for label in labels if label), "cyan"))
     out.print(head)
     rubric: dict[str, Any] = view.metadata.get("rubric") or {}
     parts = [f"{rubric.get('id', '?')} {rubric.get('version', '')}".rstrip(), view.answered]
     if view.metadata.get("evaluator_model_id"):
         parts.append(f"judged by {view.metadata['evaluator_model_id']}")
     out.print(plain(", ".join(parts)))
+
+
+def _print_baseline(out: "Console", view: RunView, store: "Store", rubric: Rubric) -> None:
+    baseline: str | None = view.metadata.get("baseline")
+    if baseline is None:
+        return
+    from jurybox.app.view_run import baseline_diff
+
+    diff = baseline_diff(view, store)
+    if diff is None:
+        out.print(plain(f"the baseline, run {baseline}, was deleted", "yellow"))
+        return
+    key = key_metric(rubric)
+    a, b = (metric_value(key, each.summary.get(key)) for each in (diff.a, diff.b))
+    style = "bold red" if diff.regressions else "bold"
+    name = diff.a.metadata.get("name") or baseline
+    out.print(plain(f"against {name}  {diff.conclusion()}; {key} {a} -> {b}", style))
+    out.print(plain(f"  jurybox diff {baseline} {view.run_id}"), soft_wrap=True)
 
 
 def print_why(out: "Console", view: RunView, most: int | None = None) -> None:

@@ -1,15 +1,19 @@
 """``jurybox runs``."""
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
 
 from jurybox.cli.options import json_option, opened, store_option
-from jurybox.cli.output import add_row, print_json, table, wide_console
+from jurybox.cli.output import add_row, plain, print_json, say, table, wide_console
 
 if TYPE_CHECKING:
     from jurybox.reporting.view import ListedRun
+
+_WIDE: Final = 160
+"""The width from which each value has a column of its own."""
 
 
 @click.command("runs")
@@ -21,19 +25,30 @@ if TYPE_CHECKING:
     metavar="N",
     help="List only the newest N runs.",
 )
+@click.option("--delete", metavar="RUN", help="Delete a run and all that is stored of it.")
+@click.option("--yes", is_flag=True, help="Delete without asking.")
 @store_option
 @json_option
-def command(limit: int, store_url: str | None, as_json: bool) -> None:
-    """List the runs of the store, the newest first.
+def command(
+    limit: int, delete: str | None, yes: bool, store_url: str | None, as_json: bool
+) -> None:
+    """List the runs of the store, the newest first; or delete one.
+
+    Deleting removes a run's samples, replies and reviews for good, after a question or with --yes.
+    A run that a process works on is not deleted.
 
     \b
     Examples:
       jurybox runs
+      jurybox runs --delete 20260301-0914 --yes
       jurybox runs --limit 5 --json
       jurybox runs --store postgresql://db.example/runs
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.reporting.view import listed_run
 
+    if delete is not None:
+        _delete(delete, store_url, yes=yes, as_json=as_json)
+        return
     with opened(store_url) as store:
         # One more than wanted, to know whether there are more.
         rows = store.runs(limit + 1)
@@ -45,28 +60,61 @@ def command(limit: int, store_url: str | None, as_json: bool) -> None:
         _print(listed, more=more)
 
 
-def _print(listed: "list[ListedRun]", *, more: bool) -> None:
-    from jurybox.reporting.metric_text import shown
+def _delete(name: str, store_url: str | None, *, yes: bool, as_json: bool) -> None:
+    from jurybox.app.run_suite import delete_run
+    from jurybox.wiring import find_run
 
+    with opened(store_url) as store:
+        row = find_run(store, name)
+        if not yes:
+            if as_json or not sys.stdin.isatty():
+                raise click.UsageError("--delete needs --yes where it can't ask")
+            click.confirm(f"delete run {row.id} of {row.suite}, with all its samples?", abort=True)
+        delete_run(row, store)
+    if as_json:
+        print_json({"deleted": row.id})
+    else:
+        say(f"deleted run {row.id}")
+
+
+def _print(listed: "list[ListedRun]", *, more: bool) -> None:
     if not listed:
         click.echo("the store has no runs; run a suite first")
         return
-    made = table("run", "suite", "status", "samples", "metric", "verdict", "cost", "started")
-    for each in listed:
-        add_row(
-            made,
-            each.run_id,
-            each.suite,
-            each.status,
-            "" if each.planned is None else f"{each.samples} of {each.planned}",
-            "" if each.figure is None else f"{each.figure} {shown(each.value)}",
-            _verdict(each),
-            _cost(each),
-            each.created_at.partition(".")[0].replace("T", " "),
-        )
-    wide_console().print(made)
+    out = wide_console()
+    cells = [_cells(each) for each in listed]
+    if out.width >= _WIDE:
+        made = table(*cells[0])
+        for each in cells:
+            add_row(made, *each.values())
+        out.print(made)
+    else:
+        for each in cells:
+            run, suite, *rest = filter(None, each.values())
+            out.print(plain(run, "bold"), plain(f" {suite}  {', '.join(rest)}"))
     if more:
         click.echo("there are more; --limit N lists them")
+
+
+def _cells(each: "ListedRun") -> dict[str, str]:
+    """Return what is listed of a run, by heading."""
+    from jurybox.reporting.metric_text import metric_value
+
+    return {
+        "run": each.run_id,
+        "suite": each.suite,
+        "name": each.name or "",
+        "tags": " ".join(each.tags),
+        "status": each.status,
+        "samples": "" if each.planned is None else f"{each.samples} of {each.planned}",
+        "metric": f"{each.figure} {metric_value(each.figure, each.value)}" if each.figure else "",
+        "verdict": _verdict(each),
+        "dataset": each.dataset or "",
+        "target": each.target or "",
+        "judge": each.judge or "",
+        "cost": _cost(each),
+        "started": each.created_at.partition(".")[0].replace("T", " "),
+    }
 
 
 def _verdict(each: "ListedRun") -> str:

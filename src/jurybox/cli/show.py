@@ -52,7 +52,7 @@ def command(  # noqa: PLR0917 - click passes them by name
 ) -> None:
     """Show a RUN: the verdict, why, and which samples to look at.
 
-    RUN is a run's id, the beginning of one, or `last`. If people have reviewed samples, it shows
+    RUN is a run's id, its name, a tag, or `last`. If people have reviewed samples, it shows
     how far the judges agree with them so far. With --sample it shows everything stored of one
     sample: the task, the responses, and the judges' full replies.
 

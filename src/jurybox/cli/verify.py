@@ -27,7 +27,7 @@ _DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
 def command(run: str, digest: str | None, store_url: str | None, as_json: bool) -> int:
     """Verify that a RUN follows from its models' replies, and was not changed.
 
-    RUN is a run's id, the beginning of one, or `last`. Every judge's conversation is replayed over
+    RUN is a run's id, its name, a tag, or `last`. Every judge's conversation is replayed over
     the stored replies, without a model; scores, metrics, gates and the digest are derived again and
     compared. The first record that differs is named, and the exit code is then 3. A user who can
     write to the store could replace all of it: only a digest saved elsewhere shows that.

@@ -24,6 +24,9 @@ _MOST_WARNINGS: Final = 20
 _LONGEST_WARNING: Final = 300
 
 
+_NO_NEEDS: Final = Needs()
+
+
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     """The responses of a file by the ids of their rows, and the hash of its bytes."""
 
@@ -117,21 +120,20 @@ class Dataset:
         *,
         unit: str = "line",
         recorded: Recorded | None = None,
-        limit: int | None = None,
         columns: Mapping[str, str] | None = None,
+        needs: Needs = _NO_NEEDS,
     ) -> None:
         """Read ``path`` with a reader; ``unit`` is what its numbers count.
 
-        ``recorded`` are the responses that the reader joins to the rows, where it does, ``limit``
-        is how many rows are used: the others need no response. ``columns`` are by field.
+        ``recorded`` are the responses that the reader joins to the rows, where it does.
+        ``columns`` are by field. ``needs`` says which rows there are and which need a response.
         """
         self.path = path
         self.recorded = None if recorded is None else recorded.sha256
         self.origin = printable(str(path))
         self.unit = unit
         self._read = read
-        self._limit = limit
-        self._recorded = recorded
+        self._needs = needs
         self._columns = columns
 
     @contextmanager
@@ -143,8 +145,7 @@ class Dataset:
 
         """
         with open_source(self.path) as source:
-            recorded_in = None if self._recorded is None else self._recorded.origin
-            needs = Needs(responses=needs_response, limit=self._limit, recorded_in=recorded_in)
+            needs = msgspec.structs.replace(self._needs, responses=needs_response)
             yield Pass(source, self._read, findings, Columns(self._columns), needs)
 
     def rows(

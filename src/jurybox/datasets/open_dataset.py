@@ -1,7 +1,7 @@
 """Which reader a file needs, by its ending; recorded responses are joined to rows by their ids."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +10,7 @@ from jurybox.datasets.dataset import Dataset, DatasetError, Format, Recorded
 from jurybox.datasets.fields import Columns, FieldError, read_id
 from jurybox.datasets.json_lines import read_json_lines, read_json_list
 from jurybox.datasets.parquet_rows import read_parquet, require_pyarrow
-from jurybox.datasets.row_reader import ANSWERED, FileContext, Record
+from jurybox.datasets.row_reader import ANSWERED, FileContext, Needs, Record
 from jurybox.datasets.source import Source, open_source
 from jurybox.datasets.yaml_rows import read_yaml_rows
 from jurybox.documents.findings import Findings, Place, TooManyError
@@ -109,11 +109,13 @@ def open_dataset(
     *,
     limit: int | None = None,
     columns: Mapping[str, str] | None = None,
+    filters: Sequence[str] = (),
 ) -> Dataset:
     """Find the reader for a file, and see that it can be read.
 
     ``responses`` is a file of recorded responses, joined to the rows by their ids. Where only the
-    first ``limit`` rows are used, the others need no response. ``columns`` names columns by field.
+    first ``limit`` rows are used, the others need no response. ``columns`` names columns by field,
+    and ``filters`` choose rows by fields, as ``FIELD=VALUE``.
 
     Raises:
         InputError: it is of no known kind, it can't be read, or its reader isn't installed.
@@ -126,7 +128,12 @@ def open_dataset(
         recorded = read_recorded(responses, reader_of(responses))
         read = joined(read, recorded)
     unit = "row" if path.suffix.lower() in _COUNTED else "line"
-    return Dataset(path, read, unit=unit, recorded=recorded, limit=limit, columns=columns)
+    wanted: dict[str, set[str]] = {}
+    for field, _, value in (each.partition("=") for each in filters):
+        wanted.setdefault(field, set()).add(value)
+    recorded_in = None if recorded is None else recorded.origin
+    needs = Needs(limit=limit, recorded_in=recorded_in, filters=wanted)
+    return Dataset(path, read, unit=unit, recorded=recorded, columns=columns, needs=needs)
 
 
 def reader_or_lines(path: Path) -> Format:

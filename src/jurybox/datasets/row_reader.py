@@ -1,6 +1,6 @@
 """From a record, as a file gives it, to a row."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -62,11 +62,13 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
 
     Without ``responses`` a recorded one is dropped: a target makes one. Only the first ``limit``
     rows need one. ``recorded_in`` is the file of recorded responses, where they have one.
+    ``filters`` are the values that a field of a row may have; other rows are left out (D8).
     """
 
-    responses: bool
+    responses: bool = False
     limit: int | None = None
     recorded_in: str | None = None
+    filters: Mapping[str, Collection[str]] = {}
 
     def response_of(self, number: int) -> bool:
         """Whether a row, counted from 1, needs one."""
@@ -84,7 +86,10 @@ class RowReader:
         self._note = context.note
         self._columns = context.columns
         self._needs = needs
-        self._count = 0
+        self._count = self._chosen = 0
+        # Fields to filter by that no row has had yet, and the other names that rows have.
+        self._unmet = dict.fromkeys(needs.filters)
+        self._names: dict[str, None] = {}
         self._lacks: dict[str, _Lack] = {}
         # Columns that the suite names and no row has had yet, and the columns of the first row.
         self._unseen = dict(context.columns.given)
@@ -109,15 +114,42 @@ class RowReader:
             sound = self._split_messages(line, values, given) and sound
         if "task" not in given:
             sound = self._note_absent(line, "task", record)
+        if sound and self._needs.filters and not self._passes(row_id, values):
+            return None
+        self._chosen += 1
         response = self._response_of(values, given)
-        if response is None and self._needs.response_of(self._count):
+        if response is None and self._needs.response_of(self._chosen):
             sound = "response" in given or self._note_unanswered(line, row_id, record)
         if not sound or row_id is None:
             return None
         return self._row(row_id, values, response)
 
+    def _passes(self, row_id: str | None, values: Values) -> bool:
+        """Return whether a row has a wanted value in every field to filter by."""
+        metadata: dict[str, Any] = values.get("metadata", {})
+        known = {**metadata, **values, "id": row_id}
+        self._names |= dict.fromkeys(known)
+        self._unmet = {name: None for name in self._unmet if name not in known}
+        return all(
+            name in known and _as_text(known[name]) in wanted
+            for name, wanted in self._needs.filters.items()
+        )
+
+    def _note_filters(self) -> None:
+        """Note a filter by a field that no row has, or one that leaves no row."""
+        for name in self._unmet:
+            names = [each for each in self._names if each not in {"messages", "metadata"}]
+            hint = nearest(name, names, f"rows have {_columns(names)}")
+            self._note(1, "unknown-filter", f"no row has a field `{name}`", hint)
+        if not self._unmet and not self._chosen:
+            given = self._needs.filters.items()
+            wanted = " and ".join(f"{name}={' or '.join(values)}" for name, values in given)
+            self._note(1, "no-rows", f"no row has {wanted}", "filter by values that rows have")
+
     def finish(self) -> None:
         """Note which fields rows lack, once per field."""
+        if self._needs.filters and self._count:
+            self._note_filters()
         if self._count:
             for field, column in self._unseen.items():
                 self._noted.add(field)
@@ -263,6 +295,10 @@ class RowReader:
             lack = self._lacks[field] = _Lack(line, list(record))
         lack.rows += 1
         return False
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _columns(names: list[str]) -> str:

@@ -95,7 +95,8 @@ def overridden(base: Generation, overrides: Mapping[str, float]) -> Generation:
 class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Which rows: the file as it was found, and its bytes.
 
-    ``columns`` are those that the suite names, by field. ``responses`` is the file of recorded
+    ``columns`` are those that the suite names, by field. ``filters`` chose the rows, as
+    ``FIELD=VALUE``; ``rows`` counts those that are left. ``responses`` is the file of recorded
     responses that are joined to the rows, if there is one.
     """
 
@@ -106,6 +107,7 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     limit: int | None = None
     columns: dict[str, str] = {}
+    filters: tuple[str, ...] = ()
     responses_id: str | None = None
     responses: str | None = None
     responses_sha256: str | None = None
@@ -303,6 +305,7 @@ def planned_metadata(plan: Plan, procedure: Procedure) -> Metadata:
         **({"stop_when_decided": True} if plan.stop_when_decided else {}),
         "allow_unpinned": plan.allow_unpinned,
         **plan.dataset.recorded(),
+        **({"filter": list(plan.dataset.filters)} if plan.dataset.filters else {}),
         # Only where it is so: a run from before there were batches says nothing of them.
         **({"batch": True} if plan.batch else {}),
     }

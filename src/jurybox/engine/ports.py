@@ -212,6 +212,14 @@ class Store(Sink, Protocol):
         """Return the runs whose ids begin so, the newest first."""
         ...
 
+    def labeled_runs(self, label: str) -> Sequence[RunRow]:
+        """Return the runs whose metadata may have a text as a value, the newest first."""
+        ...
+
+    def delete_run(self, run_id: str) -> None:
+        """Remove a run and all that belongs to it."""
+        ...
+
     def claim(self, run_id: str) -> AbstractContextManager[bool]:
         """Hold a run, so that no other process works on it; False where another one does.
 

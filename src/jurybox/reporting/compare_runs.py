@@ -45,7 +45,9 @@ Rubrics = tuple[Rubric, Rubric]
 Summary = Mapping[str, Any]
 
 # What differs between any two runs.
-_ALWAYS: Final = frozenset({"run_id", "timestamp_utc"})
+_ALWAYS: Final = frozenset(
+    {"run_id", "timestamp_utc", "name", "tags", "baseline", "group", "target_name", "max_cost"}
+)
 _DECIMALS: Final = 6
 
 

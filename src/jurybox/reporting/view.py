@@ -308,6 +308,11 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     queued: int | None = None
     dollars: float | None = None
     derived_from: str | None = None
+    name: str | None = None
+    tags: tuple[str, ...] = ()
+    dataset: str | None = None
+    target: str | None = None
+    judge: str | None = None
 
 
 def listed_run(row: RunRow, store: Store) -> ListedRun:
@@ -330,7 +335,18 @@ def listed_run(row: RunRow, store: Store) -> ListedRun:
     except (msgspec.DecodeError, JuryboxError):
         # One damaged run must not hide the others.
         return msgspec.structs.replace(known, status="damaged")
-    more |= {"planned": plan.samples, "derived_from": plan.derived_from}
+    metadata = cast("Metadata", msgspec.json.decode(row.metadata))
+    more |= {
+        "planned": plan.samples,
+        "derived_from": plan.derived_from,
+        "name": metadata.get("name"),
+        "tags": tuple(metadata.get("tags", ())),
+        "dataset": plan.dataset.id,
+        "target": metadata.get("target_name")
+        or metadata.get("responses_id")
+        or metadata["model_id"],
+        "judge": metadata["evaluator_model_id"],
+    }
     return msgspec.structs.replace(known, **more)
 
 

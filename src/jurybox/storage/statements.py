@@ -120,6 +120,14 @@ INSERT_REVIEW: Final = _insert(REVIEWS)
 UPDATE_RUN: Final = _update(RUNS, "id")
 DELETE_SAMPLE: Final = f"DELETE FROM {SAMPLES} WHERE run_id = ? AND number = ?"
 DELETE_FACETS: Final = f"DELETE FROM {FACETS} WHERE run_id = ? AND number = ?"
+# What refers to others is deleted before them.
+DELETE_RUN: Final = (
+    *(
+        f"DELETE FROM {table} WHERE run_id = ?"
+        for table in (REVIEWS, FACETS, SAMPLES, EXCHANGES, FRAMES, BATCHES)
+    ),
+    f"DELETE FROM {RUNS} WHERE id = ?",
+)
 UPDATE_BATCH: Final = _update(BATCHES, "run_id", "number")
 
 _NEWEST: Final = "ORDER BY created_at DESC, id DESC"
@@ -127,6 +135,8 @@ RUN: Final = _select(RUNS, "WHERE id = ?")
 NEWEST_RUNS: Final = _select(RUNS, f"{_NEWEST} LIMIT ?")
 # LIKE wouldn't do: in SQLite it knows no case, and what was typed may have its signs in it.
 FIND_RUNS: Final = _select(RUNS, f"WHERE substr(id, 1, ?) = ? {_NEWEST}")
+# Any case may be found in SQLite; what has the very name is for the caller to see.
+LABELED_RUNS: Final = _select(RUNS, f"WHERE metadata LIKE ? {_NEWEST}")
 
 SAMPLE: Final = _select(SAMPLES, "WHERE run_id = ? AND number = ?")
 FIND_SAMPLE: Final = _select(SAMPLES, "WHERE run_id = ? AND sample_id = ? ORDER BY repeat LIMIT 1")

@@ -66,6 +66,16 @@ class SqlStore:
         """Return the runs whose ids begin so, the newest first."""
         return self._reader.rows(list[RunRow], statements.FIND_RUNS, (len(prefix), prefix))
 
+    def labeled_runs(self, label: str) -> Sequence[RunRow]:
+        """Return the runs whose metadata may have a text as a value, the newest first."""
+        return self._reader.rows(list[RunRow], statements.LABELED_RUNS, (f'%"{label}"%',))
+
+    def delete_run(self, run_id: str) -> None:
+        """Remove a run and all that belongs to it."""
+        with writing(self._database) as session:
+            for statement in statements.DELETE_RUN:
+                session.execute(statement, (run_id,))
+
     def claim(self, run_id: str) -> AbstractContextManager[bool]:
         """Hold a run, so that no other process works on it; False where another one does."""
         return self._database.claim(run_id)

@@ -1,0 +1,117 @@
+"""What a run would ask and cost, without asking anything (D8)."""
+
+import math
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from jurybox.app.prepare import Prepared
+from jurybox.judging.flow import ModelReply, ModelRequest
+from jurybox.models.prices import cost
+from jurybox.models.providers import load_prices
+from jurybox.sample import Row, Usage
+from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
+from jurybox.scoring.sample_result import Role
+from jurybox.wiring import read_settings
+
+_CHARACTERS_PER_TOKEN: Final = 4
+# Stands for a response that isn't there yet, in requests to judges.
+_RESPONSE: Final = "x" * 400
+_NOTES: Final = (
+    "input: 4 characters per token, 400 characters for a response that is still to be made",
+    "output: at most what a reply may have; replies that judges must repeat are not counted",
+)
+
+
+class ModelEstimate(msgspec.Struct, kw_only=True):
+    """The calls to one model in one role; the tokens and the cost where replies are empty or full.
+
+    The cost is None where the price isn't known.
+    """
+
+    model: str
+    role: Role
+    calls: int = 0
+    input_tokens: int = 0
+    most_output_tokens: int = 0
+    dollars: float | None = None
+    most_dollars: float | None = None
+
+
+class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run would ask and cost."""
+
+    samples: int
+    models: tuple[ModelEstimate, ...]
+    notes: tuple[str, ...] = _NOTES
+
+    @property
+    def calls(self) -> int:
+        """How many calls there would be."""
+        return sum(each.calls for each in self.models)
+
+    @property
+    def dollars(self) -> float | None:
+        """The cost if all replies were empty."""
+        return _sum([each.dollars for each in self.models])
+
+    @property
+    def most_dollars(self) -> float | None:
+        """The cost if all replies were as long as they may be."""
+        return _sum([each.most_dollars for each in self.models])
+
+    def as_data(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        names = ("samples", "calls", "dollars", "most_dollars", "models", "notes")
+        return {name: msgspec.to_builtins(getattr(self, name)) for name in names}
+
+
+def _sum(parts: list[float | None]) -> float | None:
+    known = [each for each in parts if each is not None]
+    return round(math.fsum(known), 9) if len(known) == len(parts) else None
+
+
+def estimate_cost(prepared: Prepared) -> CostEstimate:
+    """Count the first requests of every sample; replies that aren't there stay out.
+
+    Raises:
+        InputError: the dataset can't be read.
+
+    """
+    plan = prepared.plan
+    models: dict[tuple[Role, str], ModelEstimate] = {}
+    rows = prepared.dataset.rows(needs_response=plan.target is None)
+    for _, row in islice(rows, plan.dataset.used):
+        for role, request in _requests(prepared.procedure, row):
+            key = (role, request.model)
+            made = models.setdefault(key, ModelEstimate(model=request.model, role=role))
+            letters = sum(len(message.content) for message in request.messages)
+            made.calls += plan.repeats
+            made.input_tokens += plan.repeats * math.ceil(letters / _CHARACTERS_PER_TOKEN)
+            made.most_output_tokens += plan.repeats * request.generation.max_tokens
+    prices = load_prices(read_settings().prices)
+    for made in models.values():
+        batched = plan.batch and made.role == "judge"
+        for field, output in (("dollars", 0), ("most_dollars", made.most_output_tokens)):
+            usage = Usage(input_tokens=made.input_tokens, output_tokens=output)
+            setattr(made, field, cost(made.model, usage, prices, batched=batched))
+    return CostEstimate(samples=plan.samples, models=tuple(models[key] for key in sorted(models)))
+
+
+def _requests(procedure: Procedure, row: Row) -> Iterator[tuple[Role, ModelRequest]]:
+    """Yield what is asked for a row, until the judges' replies would be needed."""
+    flow = evaluate_sample(procedure, row)
+    try:
+        requests = next(flow)
+        if procedure.target is not None:
+            yield "target", requests[0]
+            reply = ModelReply(text=_RESPONSE, sent=requests[0].generation, model=None)
+            requests = flow.send((reply,))
+        for request in requests:
+            yield "judge", request
+    except StopIteration:
+        return
+    finally:
+        flow.close()

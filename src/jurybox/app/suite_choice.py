@@ -1,0 +1,167 @@
+"""Find a suite and apply the options that concern its target."""
+
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from jurybox.app.metadata import RunIdentity, check_label
+from jurybox.errors import InputError
+from jurybox.models.names import ModelName
+from jurybox.rubric_files import read_path, shown
+from jurybox.suite import Suite, TargetSpec, parse_suite
+from jurybox.suite.model_spec import chosen_models
+from jurybox.text_format import listed, nearest
+
+_SUITE_FILE: Final = "suite.yaml"
+_DATASETS: Final = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Overrides of a suite; None leaves a value to the suite or the rubric."""
+
+    rubric: str | None = None
+    target: str | None = None
+    prompt: str | None = None
+    system: str | None = None
+    responses: str | None = None
+    judges: tuple[str, ...] = ()
+    repeats: int | None = None
+    dataset: str | None = None
+    votes: int | None = None
+    limit: int | None = None
+    concurrency: int | None = None
+    base_url: str | None = None
+    allow_unpinned: bool = False
+    cache: bool | None = None
+    batch: bool | None = None
+    filters: tuple[str, ...] = ()
+    identity: RunIdentity = RunIdentity()
+
+
+class ChosenSuite(msgspec.Struct, frozen=True, kw_only=True):
+    """A suite with the overrides of its target applied, and the folders its paths start from.
+
+    Commands run and functions are imported in ``home``: the suite's folder, or the current one for
+    a bundled suite. Paths given as options start from the current folder.
+    """
+
+    suite: Suite
+    origin: str
+    folder: Path
+    home: Path
+    responses: Path | None = None
+
+
+def _check_options(options: RunOptions) -> None:
+    named = options.identity.name
+    for option, label in (
+        *((("--name", named),) if named is not None else ()),
+        *(("--tag", tag) for tag in options.identity.tags),
+    ):
+        check_label(option, label)
+    for each in options.filters:
+        if not each.partition("=")[0] or "=" not in each:
+            raise InputError("it names no value", "write FIELD=VALUE", f"--filter {each}")
+
+
+def bundled_suites() -> dict[str, Path]:
+    """Return the folders of the bundled suites by name."""
+    library = Path(str(resources.files("jurybox.suite"))) / "library"
+    return {path.parent.name: path.parent for path in sorted(library.glob(f"*/{_SUITE_FILE}"))}
+
+
+def choose_suite(name: str | Path, options: RunOptions) -> ChosenSuite:
+    """Find a suite and apply the options that concern its target.
+
+    A name that ends in `.yaml` or contains a `/` is a path; any other is looked up among the
+    bundled suites first.
+
+    Raises:
+        InputError: there is no such suite, or the options contradict it.
+        SuiteError: the suite has faults.
+
+    """
+    _check_options(options)
+    bundled = bundled_suites()
+    is_name = isinstance(name, str) and not name.endswith((".yaml", ".yml")) and "/" not in name
+    folder = bundled.get(str(name)) if is_name else None
+    path = Path(name) if folder is None else folder / _SUITE_FILE
+    if folder is None and is_name and not _is_file(path):
+        otherwise = f"give the path of a suite file, or one of {listed(bundled)}"
+        raise InputError("no such suite", nearest(str(name), bundled, otherwise), shown(name))
+    file = read_path(path)
+    kind = "dataset" if path.suffix.lower() in _DATASETS else "rubric"
+    if kind == "dataset" or path.suffix.lower() == ".md":
+        hint = f"write a suite with a line `{kind}: {path.name}`, and run that"
+        raise InputError(f"this is a {kind}, not a suite", hint, file.origin)
+    origin = str(name) if folder is not None else file.origin
+    suite = _with_target(parse_suite(file.data, origin), options, origin)
+    if suite.rows:
+        suite = msgspec.structs.replace(suite, dataset=path.name)
+    recorded = _recorded(folder)
+    responses = None if options.responses is None else _responses(options.responses, recorded)
+    if folder is not None and suite.target is None and responses is None:
+        known = listed(recorded)
+        hint = f"name a model with --target, or responses with --responses: {known} or a file"
+        raise InputError("the suite has no target and no responses", hint, origin)
+    return ChosenSuite(
+        suite=suite,
+        origin=origin,
+        folder=path.parent,
+        home=path.parent if folder is None else Path(),
+        responses=responses,
+    )
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _with_target(suite: Suite, options: RunOptions, origin: str) -> Suite:
+    """Return the suite with its target changed by the options."""
+    given = {"--target": options.target, "--prompt": options.prompt, "--system": options.system}
+    named = [option for option, value in given.items() if value is not None]
+    if options.responses is not None:
+        if named:
+            problem = f"{named[0]} has no use with recorded responses"
+            raise InputError(problem, "give --responses or a target, not both")
+        return msgspec.structs.replace(suite, target=None)
+    if not named:
+        return suite
+    spec = suite.target
+    if options.target is not None:
+        known = () if spec is None or spec.model is None else (spec.model,)
+        (model,) = chosen_models([options.target], known)
+        ModelName.parse(model.model)
+        spec = spec or TargetSpec()
+        spec = msgspec.structs.replace(
+            spec, model=model, command=None, input="text", timeout=model.timeout or spec.timeout
+        )
+    if spec is None:
+        raise InputError(f"{named[0]} is for a target", "name one with --target", origin)
+    if spec.command is not None and options.system is not None:
+        raise InputError("a command takes no system prompt", "leave --system out", origin)
+    spec = msgspec.structs.replace(
+        spec, prompt=options.prompt or spec.prompt, system=options.system or spec.system
+    )
+    return msgspec.structs.replace(suite, target=spec)
+
+
+def _recorded(folder: Path | None) -> dict[str, Path]:
+    """Return the recorded responses that come with a bundled suite."""
+    paths = () if folder is None else sorted((folder / "responses").glob("*.jsonl"))
+    return {path.stem: path for path in paths}
+
+
+def _responses(name: str, recorded: dict[str, Path]) -> Path:
+    """Return the file of recorded responses: bundled ones by name, others by path."""
+    path = recorded.get(name, Path(name))
+    if recorded and "/" not in name and not path.suffix and not _is_file(path):
+        hint = nearest(name, recorded, f"there are {listed(recorded)}; or give a file")
+        raise InputError("no such recorded responses", hint, shown(name))
+    return path
