@@ -1,12 +1,13 @@
 """From the list of runs to one sample, as a reader goes; and a run that is looked at as it goes."""
 
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from stage import Server, Stage, rows, running, write_suite
+from stage import JURYBOX, Server, Stage, rows, running, write_suite
 
 
 def test_a_reader_finds_a_sample(page: Page, served: Server, stage: Stage) -> None:
@@ -69,3 +70,19 @@ def test_the_page_of_a_run_follows_it(
         expect(page.locator("#news")).to_have_text("The run is finished.")
         expect(page.locator("main")).to_contain_text("6 of 6 samples")
         process.communicate()
+
+
+def test_a_report_holds_all_samples_and_finds_them_without_a_server(
+    page: Page, tmp_path: Path, stage: Stage
+) -> None:
+    report = tmp_path / "report.html"
+    subprocess.run(
+        [JURYBOX, "report", stage.runs["desk"], "--store", stage.store, "-o", report], check=True
+    )
+    page.goto(report.as_uri())
+    status = page.locator("#all-samples").get_by_role("status")
+    expect(status).to_have_text("24 of 24 samples")
+    page.get_by_label("Search").fill("question 11:")
+    expect(status).to_have_text("1 of 1 samples")
+    page.get_by_role("link", name="q5").first.click()
+    expect(page.locator("#sample-5")).to_contain_text("Answer one to question 5")

@@ -108,7 +108,7 @@ class Watch:
         dialog.dismiss()
 
     def _request(self, url: str) -> None:
-        if url.startswith(("data:", "about:")):
+        if url.startswith(("data:", "about:", "file:")):
             return
         if not any(url == origin or url.startswith(f"{origin}/") for origin in self._origins):
             self.troubles.append(f"foreign request: {url}")

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 def command(
     run: str, output: str, named: "ReportFormat | None", store_url: str | None, as_json: bool
 ) -> None:
-    """Write a report on a RUN: what needs attention first, then the decision, then the metrics.
+    """Write a report on a RUN: the verdict first, then why, then what to look at.
 
     RUN is a run's id, its name, a tag, or `last`. The HTML report is one file for any browser:
-    it loads nothing else, runs no script, and prints well. In JUnit XML every gate and every sample
-    is a test case, for a build server. A report on an unfinished run says so. An existing file is
-    replaced. The exit code is 0 whatever the report says; `jurybox gate` is the command that
-    decides.
+    it loads nothing else, holds all samples with a search, and prints well. In JUnit XML every gate
+    and every sample is a test case, for a build server. A report on an unfinished run says so. An
+    existing file is replaced. The exit code is 0 whatever the report says; `jurybox gate` is the
+    command that decides.
 
     \b
     Examples:

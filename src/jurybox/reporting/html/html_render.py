@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import Attention
+from jurybox.reporting.html.all_samples import PackedSamples, packed_samples
 from jurybox.reporting.html.page import Calibrated, Extras, RunPage, run_page
 from jurybox.reporting.html.panels import position_of
 from jurybox.reporting.html.people import People, people_of
 from jurybox.reporting.html.sample_panels import cards, independence, order_metrics, unstable_pairs
+from jurybox.reporting.metric_text import headline
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
 from jurybox.rubric.rubric_model import Rubric
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 _PACKAGE: Final = "jurybox.reporting.html"
 _TEMPLATES: Final = "templates"
 STYLE: Final = "style.css"
+_SCRIPT: Final = "samples.js"
 
 
 def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
@@ -98,22 +101,37 @@ def _finalized(value: object) -> object:
 
 def style_sheet() -> str:
     """Return the style sheet of all pages."""
-    path = resources.files(_PACKAGE) / _TEMPLATES / STYLE
+    return _file(STYLE)
+
+
+def _file(name: str) -> str:
+    path = resources.files(_PACKAGE) / _TEMPLATES / name
     return path.read_text(encoding="utf-8")
 
 
-def report_html(page: RunPage) -> str:
+def _hash(text: str) -> str:
+    """Return the hash by which a page allows a text of its own."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def report_html(page: RunPage, packed: PackedSamples | None = None) -> str:
     """Return a run's page as one file that asks for nothing else."""
     from markupsafe import Markup
 
-    style = "\n" + style_sheet()
-    made = hashlib.sha256(style.encode()).digest()
+    style, script = "\n" + style_sheet(), "\n" + _file(_SCRIPT)
     return _own().render(
         page=page,
-        sample_url=None,
+        packed=packed,
+        sample_url=_place_of if packed is not None and packed.data else None,
         style=Markup(style),  # noqa: S704 - our own file
-        style_hash=f"sha256-{base64.b64encode(made).decode()}",
+        style_hash=_hash(style),
+        script=Markup(script),  # noqa: S704 - our own file
+        script_hash=_hash(script),
     )
+
+
+def _place_of(number: int) -> str:
+    return f"#sample-{number}"
 
 
 @cache
@@ -160,7 +178,8 @@ def html_report(
         position=order_metrics(store, run) if ordered else (),
         unstable=unstable_pairs(store, run, attention.concerns),
     )
-    return report_html(run_page(view, rubric, attention.concerns, extras=extras))
+    packed = packed_samples(store, run, headline(view.summary, rubric))
+    return report_html(run_page(view, rubric, attention.concerns, extras=extras), packed)
 
 
 def _calibrated(said: object, people: People | None) -> Calibrated:

@@ -1,5 +1,9 @@
 """The report as HTML: what needs attention first, nothing from outside, nothing that runs."""
 
+import base64
+import gzip
+import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -10,6 +14,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
+from jurybox.reporting.html import all_samples
 from jurybox.reporting.html.html_render import environment, report_html
 from jurybox.reporting.html.page import Calibrated, Extras, RunPage
 from jurybox.reporting.html.people import Against, Among, Known, People
@@ -30,12 +35,13 @@ HOSTILE = (
     "<svg/onload=alert(2)><a href=javascript:alert(3)>\u202e\u2066\x00\x07{{ 7 * 7 }}{% if %}"
 )
 KINDS = ["judged", "repeated", "calm", "unfinished", "empty", "rules", "pairs"]
-VOID = {"meta", "link", "br", "img"}
+VOID = {"meta", "link", "br", "img", "input"}
 OURS = {
-    "a", "article", "bdi", "body", "br", "circle", "code", "dd", "desc", "details", "div", "dl",
-    "dt", "figcaption", "figure", "footer", "h1", "h2", "h3", "head", "header", "html", "li",
-    "line", "link", "main", "meta", "p", "rect", "section", "small", "span", "strong", "style",
-    "summary", "svg", "table", "tbody", "td", "text", "th", "thead", "title", "tr", "ul",
+    "a", "article", "bdi", "body", "br", "button", "circle", "code", "dd", "desc", "details",
+    "div", "dl", "dt", "figcaption", "figure", "footer", "h1", "h2", "h3", "head", "header",
+    "html", "input", "label", "li", "line", "link", "main", "meta", "option", "p", "rect",
+    "script", "section", "select", "small", "span", "strong", "style", "summary", "svg",
+    "table", "tbody", "td", "text", "th", "thead", "title", "tr", "ul",
 }  # fmt: skip
 
 
@@ -57,7 +63,7 @@ class Outline(HTMLParser):
             assert not name.startswith("on"), name
             assert name not in {"style", "src", "srcset", "action"}, name
             if name == "href":
-                assert (value or "").startswith(("data:,", "/runs/"))
+                assert (value or "").startswith(("data:,", "/runs/", "#sample-"))
             if name == "id":
                 self.ids.append(value or "")
 
@@ -67,7 +73,7 @@ class Outline(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.open and self.open[-1] == "h2":
             self.headings.append(data.strip())
-        if "style" not in self.open:
+        if not {"style", "script"} & set(self.open):
             self.said.append(data)
 
 
@@ -86,7 +92,7 @@ def test_every_kind_of_run_is_a_whole_page(made: Callable, report: Callable, kin
     read = outline(text)
     words = {"Ship", "Don't ship", "Not finished", "Needs revision", "No verdict"}
     assert read.headings[0] in words
-    assert read.headings[-1] == "Metadata"
+    assert read.headings[-2:] == ["Metadata", "All samples"]
     for drawing in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
         ET.fromstring(drawing)  # noqa: S314 - our own document
 
@@ -110,6 +116,7 @@ def test_the_verdict_comes_first_then_why_then_what_to_look_at(
         "Worst samples",
         "Slowest samples",
         "Metadata",
+        "All samples",
     ]
 
 
@@ -127,18 +134,39 @@ def test_the_gravest_comes_first(made: Callable, report: Callable) -> None:
     ]
 
 
-def test_a_page_asks_for_nothing_and_runs_nothing(made: Callable, report: Callable) -> None:
+def test_a_page_asks_for_nothing_and_runs_its_own_script_alone(
+    made: Callable, report: Callable
+) -> None:
     text = report(made("judged"))
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
-    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert re.match(r"default-src 'none'; style-src 'sha256-\S+'; script-src 'sha256-", policy)
     assert "unsafe" not in policy
-    assert not re.search(r"https?:|//[a-z]|url\(|@import|<script", text)
+    assert not re.search(r"https?:|//[a-z]|url\(|@import", text)
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+
+
+def test_all_samples_are_inside(made: Callable, report: Callable) -> None:
+    run = made("judged")
+    text = report(run)
+    packed = re.search(r"data-samples>([^<]*)</script>", text)[1]
+    samples = json.loads(gzip.decompress(base64.b64decode(packed)))
+    stored = [row.number for row in run.store.samples(run.row.id)]
+    assert [each["number"] for each in samples] == stored
+    assert {"task", "response"} <= {title for title, _ in samples[0]["texts"]}
+
+
+def test_too_many_samples_for_one_file_are_left_out_and_it_says_so(
+    made: Callable, report: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(all_samples, "LARGEST", -1)
+    text = report(made("judged"))
+    assert "They take more than 20 MB" in text
+    assert "<script" not in text
 
 
 def test_the_style_is_allowed_by_its_hash(made: Callable, report: Callable) -> None:
-    import base64
-    import hashlib
-
     text = report(made("calm"))
     style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
     made_hash = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -241,7 +269,15 @@ def test_nothing_hostile_gets_through_in_any_field(
     shown = msgspec.structs.replace(shown, causes=tuple(named), queued_for=named)
     if link is not None:
         template = environment().get_template("report.html")
-        text = template.render(page=shown, sample_url=link, style="", style_hash="")
+        text = template.render(
+            page=shown,
+            sample_url=link,
+            style="",
+            script="",
+            script_hash="",
+            packed=None,
+            style_hash="",
+        )
         assert "/runs/x/3" in text
     else:
         text = report_html(shown)
@@ -409,7 +445,7 @@ def test_without_a_rule_to_pass_nothing_fails(
     rows = [row("late", "", late=True), row("good")]
     text = report(make_run(rows, None, rubric="companion"))
     cards = text[text.index('id="worst"') :]
-    assert ">fails<" not in cards
+    assert ">fails<" not in cards.partition('id="all-samples"')[0]
 
 
 def test_narrow_pages_break_long_names_rather_than_hide_figures() -> None:
