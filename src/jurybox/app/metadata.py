@@ -46,6 +46,9 @@ class RunIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     max_cost: float | None = None
 
 
+NAMELESS: Final = RunIdentity()
+
+
 def check_label(option: str, name: str) -> None:
     """Refuse a name or tag by which a run couldn't be found.
 
@@ -83,7 +86,7 @@ def run_metadata(
     plan: Plan,
     procedure: Procedure,
     region: str | None,
-    identity: RunIdentity,
+    identity: RunIdentity = NAMELESS,
 ) -> Metadata:
     """Return the fourteen fields of A11, then further ones."""
     target = plan.target
