@@ -333,13 +333,13 @@ def _warnings(report: EvaluationReport | RulesReport) -> Iterator[Text]:
 
 
 def _criteria(criteria: Sequence[CriterionReport]) -> Table:
+    from jurybox.judging.evaluation_report import show_vote
+
     made = table("criterion", "score", "confidence", "votes", "reasoning")
     made.columns[-1].ratio = 1
     for each in criteria:
         confidence = plain(each.confidence, style=_COLORS[each.confidence])
-        votes = " ".join(
-            vote if isinstance(vote, str) else show_number(vote) for vote in each.votes
-        )
+        votes = " ".join(map(show_vote, each.votes))
         add_row(made, each.id, _score(each), confidence, votes, each.reasoning)
     return made
 

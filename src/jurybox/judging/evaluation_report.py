@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from jurybox.documents.numbers import show_number
 from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.safety import SafetyFinding
 from jurybox.rubric.rubric_model import ReviewReason, Rubric
@@ -50,6 +51,11 @@ class CriterionReport(msgspec.Struct, frozen=True, kw_only=True):
         """Return how far up the criterion's scale a score is, from 0 to 1."""
         low, high = self.scale
         return Scale(low=low, high=high).normalize(score)
+
+
+def show_vote(vote: float | Side) -> str:
+    """Return a score or a side as text."""
+    return vote if isinstance(vote, str) else show_number(vote)
 
 
 class LostVote(msgspec.Struct, frozen=True, kw_only=True):

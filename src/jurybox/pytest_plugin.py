@@ -1,0 +1,225 @@
+"""Judgments as assertions in pytest: the fixture ``jury``, its marker and its recordings.
+
+Installed with the package. Nothing of jurybox is loaded before a test uses the fixture.
+"""
+
+import re
+from collections.abc import Generator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from jurybox.judging.flow import ModelRequest, Outcome
+    from jurybox.models.recorded import Recorder, ReplayModel
+    from jurybox.rubric import Rubric
+    from jurybox.scoring.by_rules import SingleReport
+
+_RECORD: Final = "--jury-record"
+_JUDGES: Final = "jury_judges"
+_FOLDER: Final = "jury_replies"
+_HOW: Final = frozenset(("rubric", "judges", "votes", "base_url", "allow_version_drift"))
+"""The arguments of `evaluate` that say how to judge; all others say what."""
+_OUTCOMES: Final = {True: "passes", False: "fails", None: "not measured"}
+_COUNTS: Final = ("jury_judgments", "jury_calls", "jury_replayed", "jury_dollars")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that records, and the setting for a judge of all tests."""
+    group = parser.getgroup("jury", "judgments by jurybox")
+    group.addoption(
+        _RECORD, action="store_true", help="ask the judges, and record their replies anew"
+    )
+    parser.addini(_JUDGES, "the judge models of tests that name none", type="args")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Describe the marker."""
+    config.addinivalue_line(
+        "markers",
+        "jury(rubric, judges, votes): what the fixture `jury` judges by, unless a call says"
+        " otherwise",
+    )
+
+
+@pytest.fixture
+def jury(request: pytest.FixtureRequest) -> "Generator[JuryFixture]":
+    """Judge responses by a rubric, and assert that they pass."""
+    made = JuryFixture(request)
+    yield made
+    # Reports carry these from the workers of xdist, and into a JUnit file.
+    request.node.user_properties += zip(_COUNTS, made.close(), strict=True)
+
+
+class JuryFixture:
+    """Judges the responses of one test."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        from jurybox.app.view_run import Spending
+        from jurybox.wiring import environment, read_settings
+
+        usual = request.config.getini(_JUDGES)
+        self._usual: dict[str, Any] = {"judges": usual} if usual else {}
+        for mark in reversed(list(request.node.iter_markers("jury"))):
+            self._usual |= mark.kwargs
+        name = re.sub(r"[^\w-]", "_", request.node.name)
+        self._file = request.path.parent / _FOLDER / request.path.stem / f"{name}.jsonl"
+        self._record = bool(request.config.getoption(_RECORD))
+        ci = environment().get("CI", "").lower() not in {"", "0", "false"}
+        self._replays = ci and not self._record
+        self._replies: ReplayModel | None = None
+        self._recorder: Recorder | None = None
+        self._spending = Spending(read_settings())
+        self._judgments = self._calls = self._replayed = 0
+
+    def assert_passes(self, **parts: Any) -> "SingleReport":  # noqa: ANN401 - those of `evaluate`
+        """Assert that a response passes the rubric's rules, and return the report.
+
+        Example:
+            >>> def test_greeting(jury):
+            ...     jury.assert_passes(rubric="companion", task="Hi!", response=bot("Hi!"))
+
+        Raises:
+            AssertionError: it doesn't pass, no judge gave a valid vote, or a review is missing.
+            InputError: an argument can't be used, or the rubric has no pass rules.
+
+        """
+        __tracebackhide__ = True
+        from jurybox.app.evaluate_once import conclude_single
+        from jurybox.errors import InputError
+
+        rubric = self._rubric(parts)
+        if not rubric.pass_rules:
+            hint = "add `pass:` to its front matter, or assert on the report of `jury.evaluate`"
+            raise InputError("the rubric has no pass rules", hint, rubric.id)
+        report = self.evaluate(**{**parts, "rubric": rubric})
+        ended = conclude_single(report, rubric)
+        if ended.outcome != "fine":
+            raise AssertionError(_message(report, ended.awaiting, parts))
+        return report
+
+    def evaluate(self, **parts: Any) -> "SingleReport":  # noqa: ANN401 - those of `evaluate`
+        """Judge a response, or compare two, and return the report; see `jurybox.evaluate`.
+
+        Raises:
+            InputError: an argument can't be used, or nothing is recorded.
+
+        """
+        __tracebackhide__ = True
+        from jurybox.app.evaluate_once import evaluate
+        from jurybox.models.function import function_names
+
+        given: dict[str, Any] = {**self._usual, **parts, "rubric": self._rubric(parts)}
+        judges = given.get("judges") or ()
+        named = [judges] if isinstance(judges, str) or callable(judges) else judges
+        self._judgments += 1
+        names = function_names(named)
+        if names and self._replays:
+            return self._replay(names, given)
+        return evaluate(**given, on_exchange=self._note if names else None)
+
+    def close(self) -> tuple[int, int, int, float | None]:
+        """Close the recording, and return what was judged, asked, replayed and spent."""
+        if self._recorder is not None:
+            self._recorder.close()
+        return self._judgments, self._calls, self._replayed, self._spending.dollars
+
+    def _rubric(self, parts: dict[str, Any]) -> "Rubric":
+        from jurybox.errors import InputError
+        from jurybox.rubric import Rubric
+        from jurybox.wiring import load_rubric
+
+        rubric = parts.get("rubric") or self._usual.get("rubric")
+        if rubric is None:
+            hint = "name one here, or with @pytest.mark.jury(rubric=...)"
+            raise InputError("no rubric was given", hint)
+        return rubric if isinstance(rubric, Rubric) else load_rubric(rubric)
+
+    def _note(self, request: "ModelRequest", outcome: "Outcome") -> None:
+        self._calls += 1
+        self._spending(request, outcome)
+        if not self._record:
+            return
+        if self._recorder is None:
+            from jurybox.models.recorded import Recorder
+
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            self._file.unlink(missing_ok=True)
+            self._recorder = Recorder(self._file)
+        self._recorder(request, outcome)
+
+    def _replay(self, judges: Sequence[str], given: dict[str, Any]) -> "SingleReport":
+        from jurybox.app.evaluate_once import outcome_report, single_procedure, single_row
+        from jurybox.app.event_loop import run_blocking
+        from jurybox.engine.driver import drive
+        from jurybox.errors import InputError
+        from jurybox.models.recorded import ReplayModel
+        from jurybox.scoring.evaluate_sample import evaluate_sample
+
+        if self._replies is None:
+            if not self._file.exists():
+                hint = f"record them with `pytest {_RECORD}` and commit the file"
+                raise InputError("no replies are recorded", hint, str(self._file))
+            self._replies = ReplayModel(self._file)
+        rubric, votes = given["rubric"], given.get("votes")
+        row = single_row(**{name: value for name, value in given.items() if name not in _HOW})
+        count = rubric.protocol.votes if votes is None else votes
+        pair = row.response_b is not None
+        procedure = single_procedure(rubric, judges, count, pair=pair)
+        flow = evaluate_sample(procedure, row)
+        return outcome_report(procedure, row, run_blocking(drive(flow, self._recorded)))
+
+    async def _recorded(self, request: "ModelRequest") -> "Outcome":
+        from jurybox.engine.ports import ModelError
+        from jurybox.judging.flow import Failure
+
+        assert self._replies is not None  # noqa: S101 - set before the first request
+        self._replayed += 1
+        try:
+            return await self._replies.complete(request)
+        except ModelError as error:
+            return Failure(kind=error.kind, message=str(error))
+
+
+def _message(report: "SingleReport", awaiting: Sequence[str], parts: dict[str, Any]) -> str:
+    """Return why a response doesn't pass: the rules, each criterion with its reasons, the texts."""
+    from jurybox.documents.numbers import show_number
+    from jurybox.judging.evaluation_report import show_vote
+
+    lines = [f"the response doesn't pass `{report.rubric.id}` {report.rubric.version}", ""]
+    lines += [f"{each.rule}  {_OUTCOMES[each.passed]}" for each in report.result.rules]
+    lines += [f"awaiting review: {', '.join(awaiting)}"] if awaiting else []
+    for lost in report.lost_votes:
+        lines.append(f"vote {lost.vote + 1} of {lost.judge} is lost: {lost.reason}")
+    for each in report.criteria:
+        head = f"{each.id}  unscored"
+        if each.score is not None:
+            head = f"{each.id}  {show_number(each.score)} of {show_number(each.scale[1])}"
+        if each.votes:
+            head += f", votes {' '.join(map(show_vote, each.votes))}"
+        lines += ["", head, _indented(each.reasoning)]
+    for name in ("task", "response"):
+        lines += ["", name, _indented(str(parts.get(name, "")))]
+    return "\n".join(lines)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines())
+
+
+def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter") -> None:
+    """Print the judgments, calls and cost of all tests, those in the workers of xdist too."""
+    totals: dict[str, list[Any]] = {name: [] for name in _COUNTS}
+    for report in chain.from_iterable(terminalreporter.stats.values()):
+        # Each report of a test repeats its properties; the last is that of the teardown.
+        if getattr(report, "when", None) == "teardown":
+            for name, value in report.user_properties:
+                totals.get(name, []).append(value)
+    judgments, calls, replayed, dollars = (totals[name] for name in _COUNTS)
+    if not judgments:
+        return
+    replays = f"{sum(replayed)} calls replayed, " if any(replayed) else ""
+    price = "unknown" if None in dollars else f"{sum(dollars):.4f} US dollars"
+    line = f"jury: {sum(judgments)} judgments, {replays}{sum(calls)} calls, cost {price}"
+    terminalreporter.write_line(line)
