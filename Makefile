@@ -13,7 +13,7 @@ DEMO_READY := $(DEMO_VENV)/.ready-$(subst /,_,$(PYTHON))
 PYRIGHT := PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-model lint bench bench-quick bench-judge picture lock clean
+.PHONY: help demo test test-model test-bench lint bench bench-quick bench-judge picture lock clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -40,6 +40,9 @@ test-model: $(READY) ## Run the tests on the embedded judge (fetches 1.1 GB once
 	@$(call pull,$(SMALL_MODEL))
 	@$(call pull,$(JUDGE_MODEL))
 	@$(BIN)/python -m pytest -q -n 0 -m judge_model
+
+test-bench: $(READY) ## Run every benchmark with a few samples, to see that it works
+	@$(BIN)/python -m pytest -q -n 0 -m benchmark
 
 lint: $(READY) ## Check style, format, types and architecture
 	@$(BIN)/ruff check --quiet --output-format concise .

@@ -189,7 +189,13 @@ def test_what_the_loop_had_no_time_to_see_is_seen_before_a_connection_is_used(
     async def scenario(client: HttpClient, server: Loopback) -> None:
         await post(client)
         happens(server.requests[0].writer)
-        await post(client)
+        try:
+            await post(client)
+        except ModelError as error:
+            # It may come in the very moment of the request, which is then made again.
+            if not error.retry:
+                raise
+            await post(client)
 
     assert connections_of(ask(says(FINE), scenario=scenario)) == 2
 

@@ -53,6 +53,7 @@ def connected(*options: str) -> Iterator[http.client.HTTPConnection]:
         yield line
 
 
+@pytest.mark.benchmark
 @pytest.mark.parametrize(
     "name", ["startup", "rubric", "safety", "companion --resamples 50", "runs --sizes 10"]
 )
@@ -61,6 +62,7 @@ def test_a_benchmark_prints_its_table(name: str) -> None:
     assert "median" in printed(program, "--repeats", "2", *options)
 
 
+@pytest.mark.benchmark
 def test_the_quick_benchmark_prints_the_stages_of_a_sample() -> None:
     words = printed("quick", "--samples", "12", "--without-rules")
     for stage in ("prompt", "call", "read", "score", "store", "rest"):
@@ -69,6 +71,7 @@ def test_the_quick_benchmark_prints_the_stages_of_a_sample() -> None:
     assert "first call" in words
 
 
+@pytest.mark.benchmark
 def test_the_benchmark_of_pages_prints_times_and_memory() -> None:
     words = printed("pages", "--samples", "120", "--repeats", "1", "--pages", "3")
     for page in ("run", "samples", "by a figure", "filtered", "last page", "sample"):
@@ -76,6 +79,7 @@ def test_the_benchmark_of_pages_prints_times_and_memory() -> None:
     assert "after turning 3 pages" in words
 
 
+@pytest.mark.benchmark
 def test_the_comparison_prints_its_tables() -> None:
     options = ["--only", "floor", "jurybox", "--sizes", "12", "--repeats", "1", "--kill", "40"]
     words = printed("side_by_side", *options, "--alone", "--record", "rows.jsonl")
@@ -88,6 +92,7 @@ def test_the_comparison_prints_its_tables() -> None:
     assert killed["judged"] == 40
 
 
+@pytest.mark.benchmark
 def test_the_latency_benchmark_prints_its_table() -> None:
     assert "of ideal" in printed("latency", "--samples", "20", "--repeats", "1")
 
