@@ -108,6 +108,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     response: Response | None = None
     response_b: Response | None = None
+    checks: tuple[dict[str, Any], ...] | msgspec.UnsetType = msgspec.UNSET
+    """The row's own checks (D4); not stored where it has none."""
 
     def sample(self, response: Response) -> Sample:
         """Return the sample with its response."""

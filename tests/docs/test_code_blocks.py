@@ -140,6 +140,9 @@ def check_yaml(block: Token, place: Path) -> None:
             assert_in_order(DISCRETE.format(front=front.rstrip()))
         case ["yaml", "rules"]:
             assert_in_order(CONTINUOUS.format(rules=block.content.rstrip(), rest=""))
+        case ["yaml", "checks"]:
+            checks = CONTINUOUS.replace("yaml rules", "yaml checks")
+            assert_in_order(checks.format(rules=block.content.rstrip(), rest=""))
         case ["yaml", "lexicons"]:
             lexicons = f"## Lexicons\n```yaml lexicons\n{block.content}```\n"
             assert_in_order(CONTINUOUS.format(rules="base: 0.5", rest=lexicons))

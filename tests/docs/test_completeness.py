@@ -15,6 +15,7 @@ from jurybox.cli.app import app
 from jurybox.datasets import FIELDS
 from jurybox.engine.plan import DatasetPlan, Plan
 from jurybox.models.providers import PROVIDER_VARIABLES
+from jurybox.rubric.check_kinds import CHECKS
 from jurybox.rubric.conditions import OPERATORS
 from jurybox.rubric.document import front_matter, rule_blocks, thresholds
 from jurybox.rubric.format_names import REPLY_FORMATS
@@ -118,6 +119,13 @@ def test_the_tables_of_rules_are_the_lists_in_the_code() -> None:
     assert table_keys(title, 1) == list(rule_blocks.ADJUSTMENT_KEYS)
     assert table_keys(title, 2) == list(rule_blocks.CONDITION_KEYS)
     assert table_keys(title, 3) == list(SIGNALS)
+
+
+def test_the_table_of_checks_is_the_table_in_the_code() -> None:
+    assert table_keys("Checks") == list(CHECKS)
+    for name, *_, options in table_rows("Checks"):
+        kind = CHECKS[name.strip("`").partition("`")[0]]
+        assert re.findall(r"`([a-z_]+)`", options) == list(kind.options)
 
 
 def test_every_numeric_signal_is_documented_with_its_lexicons() -> None:

@@ -108,6 +108,7 @@ def test_every_change_has_a_page_and_keeps_to_its_budget() -> None:
         "a cli verb": 2,
         "a page": 3,
         "a bias probe": 1,
+        "a check": 1,
         "a gate function": 1,
         "a provider": 2,
         "a reply format": 2,

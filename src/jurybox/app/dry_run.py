@@ -9,10 +9,10 @@ import msgspec
 
 from jurybox.app.prepare import Prepared
 from jurybox.judging.flow import ModelReply, ModelRequest
-from jurybox.models.prices import cost
 from jurybox.models.providers import load_prices
 from jurybox.sample import Row, Usage
 from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
+from jurybox.scoring.prices import cost
 from jurybox.scoring.sample_result import Role
 from jurybox.wiring import read_settings
 

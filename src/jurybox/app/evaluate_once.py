@@ -198,6 +198,7 @@ def single_procedure(
     from jurybox.scoring.evaluate_sample import Procedure
     from jurybox.scoring.rules import compile_rules
 
+    check_checks(rubric, judges=bool(judges), pair=pair)
     judging = Judging(
         rubric=rubric,
         checklist=load_rubric(CHECKLIST),
@@ -275,11 +276,12 @@ def _emptiness(text: str) -> str | None:
 
 def _default_judge(rubric: "Rubric", *, pair: bool) -> str:
     """Return the embedded judge; refuse where it isn't installed."""
+    check_checks(rubric, judges=False, pair=pair)
     name = embedded_judge()
     if name is not None:
         return name
     problem, hint = "no judge was given", "name a model, such as `openai/gpt-4.1-2025-04-14`"
-    if any(criterion.rules is not None for criterion in rubric.criteria):
+    if rubric.sources != {"judge"}:
         why = missing_rules(rubric)
         if pair:
             why = f"`{rubric.id}` has rules that score one response at a time"
@@ -288,12 +290,27 @@ def _default_judge(rubric: "Rubric", *, pair: bool) -> str:
 
 
 def missing_rules(rubric: "Rubric") -> str | None:
-    """Return why the rubric's rules can't score a response by themselves; None where they can."""
+    """Return why the rubric's rules and checks can't score by themselves; None where they can."""
     counting = [each for each in rubric.criteria if each.weight]
-    names = [each.id for each in counting if each.rules is None]
+    names = [each.id for each in counting if each.source == "judge"]
     if not names:
         return None
     if len(names) == len(counting):
         return f"`{rubric.id}` has no rules that score by themselves"
     verb = "has" if len(names) == 1 else "have"
     return f"{listed(names)} of `{rubric.id}` {verb} no rules that score by themselves"
+
+
+def check_checks(rubric: "Rubric", *, judges: bool, pair: bool) -> None:
+    """Refuse to ask a judge, or about a pair, where checks would be ignored (D4).
+
+    Raises:
+        InputError: checks score everything, or a pair is to be compared.
+
+    """
+    if judges and rubric.sources == {"checks"}:
+        problem = "a judge was named, and checks score everything"
+        raise InputError(problem, "leave the judge out", rubric.id)
+    if pair and rubric.checked:
+        problem = "checks score one response at a time, and there is a second one"
+        raise InputError(problem, "leave it out, or use a rubric without checks", rubric.id)

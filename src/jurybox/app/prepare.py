@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from jurybox.app.evaluate_once import CHECKLIST, missing_rules
+from jurybox.app.evaluate_once import CHECKLIST, check_checks, missing_rules
 from jurybox.app.metadata import RunIdentity
 from jurybox.app.model_session import Budget, check_batchable, plan_models
 from jurybox.app.suite_choice import ChosenSuite, RunOptions, choose_suite
@@ -23,11 +23,14 @@ from jurybox.engine.plan import (
 from jurybox.errors import InputError, RubricError, SeveralErrors
 from jurybox.judging.protocol import equal_votes, raised_votes
 from jurybox.models.names import ModelName
+from jurybox.models.providers import load_prices
 from jurybox.rubric import parse_rubric, render_rubric
+from jurybox.rubric.checks import ROW_CHECKS
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.template import Template
 from jurybox.rubric_files import RubricFile, read_path, shown
 from jurybox.sample import Response, Row
+from jurybox.scoring.prices import price_of
 from jurybox.suite import JudgeSpec, TargetSpec, is_inline
 from jurybox.suite.model_spec import ModelSpec, chosen_models
 from jurybox.wiring import (
@@ -127,6 +130,9 @@ def prepare_chosen(
 
     def check(row: Row) -> None:
         nonlocal drops
+        if procedure is not None:
+            check_checks(procedure.judging.rubric, judges=False, pair=row.response_b is not None)
+            _check_own_checks(procedure.judging.rubric, row)
         if drops and row.context:
             drops = False  # once for the whole file
             problem = "the target's prompt drops the rows' `context`"
@@ -175,6 +181,14 @@ def prepare_chosen(
         identity=options.identity,
         warnings=(*warnings, *found.warnings),
     )
+
+
+def _check_own_checks(rubric: Rubric, row: Row) -> None:
+    """Refuse a row's own checks where the rubric has no place for them (D4)."""
+    placed = any(each.kind == ROW_CHECKS for one in rubric.checked for each in one.checks)
+    if row.checks is not msgspec.UNSET and not placed:
+        hint = f'put `- "{ROW_CHECKS}"` into the `yaml checks` block of a criterion'
+        raise InputError(f"the row has `checks`, and `{rubric.id}` has no place for them", hint)
 
 
 def read_rubric(name: str, folder: Path | None = None) -> tuple[DocumentPlan, tuple[str, ...]]:
@@ -288,6 +302,7 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
 def _judges(named: Sequence[ModelSpec], rubric: Rubric, origin: str) -> tuple[ModelSpec, ...]:
     """Return the named judges; none where the rules score everything, else the embedded one."""
     missing = missing_rules(rubric)
+    check_checks(rubric, judges=bool(named), pair=False)
     if named or missing is None:
         return tuple(named)
     embedded = embedded_judge()
@@ -305,10 +320,9 @@ def _target(
     if prompt is not None:
         read_prompt(prompt, str(_id_of(spec.prompt)))
     command = spec.command or ()
+    model = spec.model.model if spec.model else f"command/{Path((*command, '')[0]).name}"
     target = TargetPlan(
-        model=spec.model.model
-        if spec.model
-        else f"command/{Path(command[0] if command else '').name}",
+        model=model,
         generation=overridden(rubric.generation, spec.generation),
         overrides=spec.generation,
         timeout=spec.timeout,
@@ -319,6 +333,7 @@ def _target(
         prompt=prompt,
         system_id=_id_of(spec.system),
         system=_text(spec.system, chosen.folder if options.system is None else here),
+        price=price_of(model, load_prices(read_settings().prices)),
     )
     # With the number types of a stored plan: 0 and 0.0 would make two different requests.
     return msgspec.convert(msgspec.to_builtins(target), TargetPlan)

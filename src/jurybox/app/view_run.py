@@ -12,7 +12,6 @@ from jurybox.app.ids import now_utc
 from jurybox.engine.ports import EVERY, Store
 from jurybox.engine.records import ENCODER, RunRow, StoredOutcome, read_result, sealed
 from jurybox.judging.flow import Failure, ModelRequest, Outcome
-from jurybox.models.prices import Prices, cost
 from jurybox.models.providers import load_prices
 from jurybox.reporting.stored import damaged, plan_of, reading, rubric_of
 from jurybox.reporting.view import (
@@ -23,6 +22,7 @@ from jurybox.reporting.view import (
     unfinished_view,
 )
 from jurybox.sample import Usage
+from jurybox.scoring.prices import Prices, cost
 from jurybox.scoring.sample_result import ModelUse
 from jurybox.scoring.summary import Acceptance, RunTally
 from jurybox.settings import Settings

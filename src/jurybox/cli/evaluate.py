@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jurybox.rubric.rubric_model import Rubric
     from jurybox.sample import Usage
     from jurybox.scoring.by_rules import RulesReport, SingleReport
-    from jurybox.scoring.rules import AutomatedReport
+    from jurybox.scoring.rules import AutomatedReport, CheckedCriterion
     from jurybox.scoring.sample_result import RuleOutcome
 
 _STDIN: Final = "jurybox.stdin"
@@ -410,11 +410,12 @@ def _print_rules_report(
         out.print(warning)
     automated = report.automated
     if explain:
-        out.print(rule_trace(automated))
+        print_trace(out, automated)
     else:
         made = table("criterion", "score", "band", "made of")
-        for each, scored in zip(report.criteria, automated.criteria, strict=True):
-            add_row(made, each.id, shown(scored.score), scored.band or "", each.reasoning)
+        bands = {each.id: each.band for each in (*automated.criteria, *automated.checks)}
+        for each in report.criteria:
+            add_row(made, each.id, shown(each.score), bands[each.id] or "", each.reasoning)
         out.print(made)
     overall = automated.overall
     band = None if overall is None else rubric.band(overall)
@@ -426,7 +427,30 @@ def _print_rules_report(
         _print_judge(out, report, report.judge, dollars)
 
 
-def rule_trace(automated: AutomatedReport) -> Table:
+def print_trace(out: Console, automated: AutomatedReport) -> None:
+    """Print how each score came about: the rules that fired, and every check."""
+    if automated.criteria:
+        out.print(_rule_trace(automated))
+    if automated.checks:
+        made = table("criterion", "score", "check", "outcome", "expected", "found")
+        for criterion in automated.checks:
+            name, score = criterion.id, _reached(criterion)
+            for each in criterion.checks:
+                word, color = _OUTCOMES[each.passed]
+                found = f"{each.found} ({each.where})" if each.where else each.found
+                outcome = plain(word, style=color)
+                add_row(made, name, score, each.check, outcome, each.expected, found)
+                name, score = "", ""
+        out.print(made)
+
+
+def _reached(criterion: CheckedCriterion) -> str:
+    from jurybox.reporting.metric_text import shown
+
+    return f"{shown(criterion.score)} {criterion.band or ''}".strip()
+
+
+def _rule_trace(automated: AutomatedReport) -> Table:
     """Return every score with its base and each rule that fired, on which words, for how much."""
     from jurybox.reporting.metric_text import shown, signed
     from jurybox.scoring.by_rules import quoted

@@ -129,7 +129,7 @@ def _print_failed(store: Store, row: RunRow, *, as_json: bool) -> None:
 
 
 def _print_record(record: SampleRecord, run: RunRow, decision: str | None) -> None:
-    from jurybox.cli.evaluate import rule_line, rule_trace
+    from jurybox.cli.evaluate import print_trace, rule_line
 
     out = wide_console()
     repeat = f", repeat {record.row.repeat}" if record.row.repeat else ""
@@ -149,7 +149,7 @@ def _print_record(record: SampleRecord, run: RunRow, decision: str | None) -> No
         for rule in record.result.rules:
             out.print(rule_line(rule))
     if record.automated is not None:
-        out.print(rule_trace(record.automated))
+        print_trace(out, record.automated)
     for number, exchange in enumerate(record.exchanges, start=1):
         _print_exchange(out, f"exchange {number}", exchange, run)
     out.print(plain(f"record  {record.row.record_sha256}", style="dim"))

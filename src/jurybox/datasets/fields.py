@@ -9,6 +9,7 @@ from typing import Final, Literal, cast, get_args
 
 import msgspec
 
+from jurybox.rubric.checks import ROW_CHECKS, read_check
 from jurybox.sample import Turn
 from jurybox.text_format import listed
 
@@ -209,6 +210,24 @@ def _read_turn(value: object, name: str) -> Turn:
     return Turn(role=role, content=content)
 
 
+def read_checks(value: object, name: str) -> tuple[dict[str, object], ...] | None:
+    """Read a row's own checks (D4), each an object such as `{"contains": "Paris"}`."""
+    if type(value) is not list:
+        raise _wrong(name, value, 'a list such as `[{"contains": "Paris"}]`')
+    checks: list[dict[str, object]] = []
+    for index, each in enumerate(cast("list[object]", value)):
+        # A table of typed columns has every key in every row.
+        given = cast("dict[str, object]", each) if type(each) is dict else {}
+        entry = {key: part for key, part in given.items() if part is not None}
+        check, faults = read_check(entry or cast("object", each))
+        for fault in faults:
+            raise FieldError(fault.code, f"`{name}[{index}]`: {fault.problem}", fault.hint)
+        if check is None or check.kind == ROW_CHECKS:
+            raise _wrong(f"{name}[{index}]", cast("object", each), "a check")
+        checks.append(entry)
+    return tuple(checks) or None
+
+
 def read_metadata(value: object, name: str) -> dict[str, object]:
     """Read an object of anything."""
     if not isinstance(value, dict):
@@ -281,6 +300,7 @@ FIELDS: Final[Mapping[str, RowField]] = MappingProxyType(
         ),
         "scenario": RowField(read=read_optional_text),
         "metadata": RowField(read=read_metadata, cell="json"),
+        "checks": RowField(read=read_checks, cell="json"),
         "response": RowField(
             read=read_any_text,
             aliases=(

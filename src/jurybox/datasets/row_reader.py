@@ -328,9 +328,9 @@ def record_of(row: Row) -> Values:
         name: getattr(parts[each.part], name) for name, each in FIELDS.items() if each.part in parts
     }
     texts = {name: each.text for name, each in values.items() if isinstance(each, Response)}
-    plain: Values = msgspec.to_builtins(values | texts)
-    return {name: value for name, value in plain.items() if not _is_absent(value)}
+    given = {name: value for name, value in values.items() if not _is_absent(value)}
+    return msgspec.to_builtins(given | texts)
 
 
 def _is_absent(value: object) -> bool:
-    return value is None or value is False or value in ((), {})
+    return value is None or value is False or value is msgspec.UNSET or value in ((), {})

@@ -1,7 +1,6 @@
 """Rows in YAML: a list of mappings, or the `rows` of a suite."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from jurybox.datasets.fields import FIELDS
 from jurybox.datasets.row_reader import FileContext, Record
@@ -9,10 +8,7 @@ from jurybox.datasets.source import Source
 from jurybox.documents.document_text import decode
 from jurybox.documents.field_reader import kind_of
 from jurybox.documents.findings import Place
-from jurybox.documents.numbers import read_number
-from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
-
-_WORDS: Final = {"true": True, "false": False, "null": None, "~": None, "": None}
+from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml, value_of
 
 
 def read_yaml_rows(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
@@ -42,17 +38,4 @@ def _cell(column: str, node: Node, context: FileContext) -> object:
     is_text = field is not None and FIELDS[field].cell == "text"
     if is_text and isinstance(node, Scalar) and node.text not in {"", "~", "null"}:
         return node.text
-    return _value(node)
-
-
-def _value(node: Node) -> object:
-    match node:
-        case Items():
-            return [_value(each) for each in node.items]
-        case Pairs():
-            return {key.text: _value(value) for key, value in node.pairs}
-        case Scalar(text=text, quoted=quoted):
-            if quoted or text not in _WORDS:
-                number = None if quoted else read_number(text)
-                return text if number is None else number
-            return _WORDS[text]
+    return value_of(node)

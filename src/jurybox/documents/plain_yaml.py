@@ -7,21 +7,24 @@ anchors, aliases, merge keys and repeated keys are refused.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator
-from typing import cast
+from typing import Final, cast
 
 import msgspec
 import yaml
 
 from jurybox.documents.document_text import CONTROL
 from jurybox.documents.findings import Findings, Lines, Place
+from jurybox.documents.numbers import read_number
 
 # The parser in C reads a bundled document ten times faster; both yield the same events.
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # The stubs of yaml leave this function without types.
 _parse = cast("Callable[..., Iterator[yaml.Event]]", vars(yaml)["parse"])
 MAX_YAML_CHARACTERS = 200_000
-_MAX_DEPTH = 8
+_MAX_DEPTH = 24  # a JSON schema may be nested
 _PLAIN = "use plain text, numbers, lists and `key: value` pairs only"
 
 
@@ -64,6 +67,31 @@ class _Open:
 
 class _TooDeepError(Exception):
     """The YAML is nested deeper than any document needs; it has been noted."""
+
+
+WORDS: Final = {"true": True, "false": False, "null": None, "~": None, "": None}
+"""What an unquoted word stands for."""
+
+
+def value_of(node: Node) -> object:
+    """Return a value without its places: text, a number, a word, a list or a mapping."""
+    match node:
+        case Items():
+            return [value_of(each) for each in node.items]
+        case Pairs():
+            return {key.text: value_of(value) for key, value in node.pairs}
+        case Scalar(text=text, quoted=quoted):
+            if quoted or text not in WORDS:
+                number = None if quoted else read_number(text)
+                return text if number is None else number
+            return WORDS[text]
+
+
+def as_yaml(value: object) -> str:
+    """Return JSON that YAML reads back to the character."""
+    quoted = json.dumps(value, ensure_ascii=False)
+    # JSON takes these as they are; YAML would read line ends or nothing.
+    return re.sub("[\u2028\u2029\ufeff]", lambda match: f"\\u{ord(match[0]):04x}", quoted)
 
 
 def read_yaml(text: str, start: Place, findings: Findings) -> Node | None:

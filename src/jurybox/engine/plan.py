@@ -21,6 +21,7 @@ from jurybox.rubric.rubric_model import Generation, Rubric
 from jurybox.rubric.template import PLACEHOLDERS, Template
 from jurybox.sample import Response, Row, Turn
 from jurybox.scoring.evaluate_sample import Procedure
+from jurybox.scoring.prices import Price
 from jurybox.scoring.rules import compile_rules
 from jurybox.suite.model_spec import ModelSpec
 
@@ -139,6 +140,7 @@ class TargetPlan(msgspec.Struct, frozen=True, kw_only=True):
     system: str | None = None
     overrides: dict[str, float] = {}
     endpoint: ModelSpec | None = None
+    price: Price | None = None
 
 
 class DocumentPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -215,6 +217,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             votes=self.votes,
             target=None if self.target is None else _target(self.target),
             rules=compile_rules(rubric),
+            price=None if self.target is None else self.target.price,
         )
 
 

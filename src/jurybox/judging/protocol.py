@@ -179,6 +179,11 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.rubric.asked()
 
     @cached_property
+    def has_checks(self) -> bool:
+        """Whether checks score a criterion."""
+        return bool(self.rubric.checked)
+
+    @cached_property
     def format(self) -> ReplyFormat:
         """How judges write their replies."""
         return reply_format(self.rubric.protocol.reply_format)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from jurybox.errors import InputError
-from jurybox.models.prices import Price, Prices
+from jurybox.scoring.prices import Price, Prices
 
 if TYPE_CHECKING:
     from jurybox.engine.ports import Model

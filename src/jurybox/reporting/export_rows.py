@@ -39,9 +39,12 @@ _INPUTS: Final[dict[str, ColumnType]] = {
     "id": "text",
     "repeat": "integer",
     **{
-        each.name: "text" if each.type in _TEXTS else "json" for each in msgspec.structs.fields(Row)
+        each.name: "text" if each.type in _TEXTS else "json"
+        for each in msgspec.structs.fields(Row)
+        if each.name != "checks"
     },
 }
+_OWN_CHECKS: Final[dict[str, ColumnType]] = {"checks": "json"}
 _METRICS: Final[dict[str, ColumnType]] = {
     TOTAL_SCORE: "number",
     SAMPLE_SCORE: "number",
@@ -90,7 +93,9 @@ _WITH_RULES: Final[dict[str, ColumnType]] = {
 _FALLBACK: Final[dict[str, ColumnType]] = {"judge_fallback": "boolean"}
 _HASH: Final[dict[str, ColumnType]] = {"record_sha256": "text"}
 _RAW: Final[dict[str, ColumnType]] = {"exchanges": "json"}
-_FIXED: Final = frozenset(_INPUTS | _METRICS | _JUDGED | _WITH_RULES | _FALLBACK | _HASH | _RAW)
+_FIXED: Final = frozenset(
+    _INPUTS | _OWN_CHECKS | _METRICS | _JUDGED | _WITH_RULES | _FALLBACK | _HASH | _RAW
+)
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
 _PARTS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -134,7 +139,8 @@ class ExportShape:
         self._scores = criteria | overall
         self._components = {each.name: _free("component", each.name) for each in rubric.components}
         scores = (*self._scores.values(), *self._components.values())
-        columns: dict[str, ColumnType] = {**_INPUTS, **dict.fromkeys(scores, "number")}
+        columns: dict[str, ColumnType] = {**_INPUTS, **(_OWN_CHECKS if rubric.checked else {})}
+        columns |= dict.fromkeys(scores, "number")
         columns |= _METRICS | _JUDGED
         columns |= _WITH_RULES if rules else {}
         columns |= _FALLBACK if rubric.protocol.fallback_score is not None else {}
@@ -154,7 +160,7 @@ class ExportShape:
         result = read_result(sample.result)
         values: ExportedRow = _DEFAULTS | _OBJECT.decode(sample.result)
         metrics, components = values["figures"], values["components"]
-        values |= _inputs(sample) | _judged(sample)
+        values |= _inputs(sample) | _judged(sample, result)
         values["generation_params"] = self._sent(result)
         if not result.judged:
             values["votes_independent"] = None
@@ -212,7 +218,8 @@ def _inputs(sample: SampleRow) -> ExportedRow:
     row, second = record.inputs, record.responses.response_b
     timing = record.responses.response.timing
     return {
-        **msgspec.to_builtins(msgspec.structs.asdict(row)),
+        "checks": None,
+        **msgspec.to_builtins(row),
         "id": sample.sample_id,
         "repeat": sample.repeat,
         "response": record.responses.response.text,
@@ -222,12 +229,14 @@ def _inputs(sample: SampleRow) -> ExportedRow:
     }
 
 
-def _judged(sample: SampleRow) -> ExportedRow:
+def _judged(sample: SampleRow, result: SampleResult) -> ExportedRow:
     """Return what the jury and the rules say; rules' scores come first, the jury's next (C15)."""
     report = {} if sample.report is None else _OBJECT.decode(sample.report)
     automated = {} if sample.automated is None else _OBJECT.decode(sample.automated)
     by_jury = _criteria(report["criteria"]) if report else None
-    by_rules = automated["criteria"] if automated.get("overall") is not None else None
+    by_rules = None
+    if result.by_rules:
+        by_rules = [*automated["criteria"], *automated.get("checked", ())]
     return {
         "criteria": by_jury if by_rules is None else by_rules,
         "judge_criteria": None if by_rules is None else by_jury,

@@ -32,7 +32,10 @@ def reasons_of(record: SampleRecord) -> Iterator[Reason]:
             yield from _of_criteria(scored.criteria, f"{side}: ")
         for lost in report.lost_votes:
             yield Reason(about=f"vote {lost.vote + 1} of {lost.judge} is lost", text=lost.reason)
-    if record.automated is not None:
+    # A mixed report has what rules and checks say already.
+    if record.automated is not None and (report is None or record.result.by_rules):
+        for each in record.automated.checks:
+            yield Reason(about=f"{each.id} {shown(each.score)}", text=each.in_words)
         for each in sorted(record.automated.criteria, key=lambda criterion: criterion.score):
             fired = "; ".join(rule.why or rule.rule for rule in each.trace)
             text = fired or "no rule changed the initial score"

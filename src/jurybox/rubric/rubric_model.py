@@ -6,6 +6,7 @@ from typing import Final, Literal
 import msgspec
 
 from jurybox.documents.numbers import round_half_up
+from jurybox.rubric.checks import Check
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import Formula, Statistic
 from jurybox.rubric.rules import Lexicon, Rules
@@ -15,7 +16,7 @@ from jurybox.rubric.template import Template
 ReaskWith = Literal["defect", "same"]
 OnUnstable = Literal["tie", "review"]
 Polarity = Literal["positive", "negative", "neutral"]
-CriterionSource = Literal["judge", "rules"]
+CriterionSource = Literal["judge", "rules", "checks"]
 """What scores a criterion."""
 EvidenceKind = Literal["levels", "reference", "context"]
 ReviewReason = Literal[
@@ -71,11 +72,14 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
     level_decimals: int = 0
     indicators: tuple[Indicators, ...] = ()
     rules: Rules | None = None
+    checks: tuple[Check, ...] = ()
     evidence: EvidenceKind = "levels"
 
     @property
     def source(self) -> CriterionSource:
-        """What scores it: its rules where it has some, else a judge."""
+        """What scores it: its rules or checks where it has some, else a judge."""
+        if self.checks:
+            return "checks"
         return "judge" if self.rules is None else "rules"
 
     def band(self, score: float) -> Level | None:
@@ -213,15 +217,29 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(fields.values())
 
     @property
+    def sources(self) -> set[CriterionSource]:
+        """What scores the criteria that count."""
+        return {each.source for each in self.criteria if each.weight}
+
+    @property
     def is_mixed(self) -> bool:
-        """Whether rules score some of the criteria that count, and judges the others."""
-        return len({each.source for each in self.criteria if each.weight}) > 1
+        """Whether judges score some of the criteria that count, and rules or checks the others."""
+        return len(self.sources) > 1 and "judge" in self.sources
+
+    @property
+    def checked(self) -> tuple[Criterion, ...]:
+        """The criteria that checks score."""
+        return tuple(each for each in self.criteria if each.checks)
 
     def asked(self) -> "Rubric":
-        """Return what a judge is asked about: of a mixed rubric only what no rules score (D4)."""
-        if not self.is_mixed:
+        """Return what a judge is asked about: of a mixed rubric only what it scores (D4).
+
+        Where rules score everything a judge is asked next to them, but never about checks.
+        """
+        kept = ("judge",) if self.is_mixed else ("judge", "rules")
+        judged = tuple(each for each in self.criteria if each.source in kept)
+        if len(judged) == len(self.criteria):
             return self
-        judged = tuple(each for each in self.criteria if each.source == "judge")
         return msgspec.structs.replace(self, criteria=judged)
 
     def mean_of(self, criterion_id: str) -> str:

@@ -11,7 +11,7 @@ from jurybox.judging.safety import SafetyFinding, scan
 from jurybox.rubric.metrics import TOTAL_SCORE
 from jurybox.rubric.rubric_model import Criterion, Rubric, weighted_mean
 from jurybox.sample import Sample, Usage
-from jurybox.scoring.rules import AutomatedReport, CriterionScore, FiredRule
+from jurybox.scoring.rules import AutomatedReport, CheckedCriterion, CriterionScore, FiredRule
 from jurybox.scoring.sample_result import SampleResult, whole_score
 
 _DECIMALS: Final = 6
@@ -26,6 +26,8 @@ _OF_SAMPLE: Final = (
     "review_reasons",
 )
 """What a sample of a run has and a report hasn't."""
+_TRACES: Final = ("band", "base", "trace", "checks")
+"""What is reported of a criterion that rules or checks score."""
 _BESIDE: Final = (
     "confidence",
     "votes_valid",
@@ -85,9 +87,10 @@ class RulesReport(SingleReport, frozen=True, kw_only=True):
         """Return plain data, ready for JSON: each score with its band and its trace."""
         data = super().as_data()
         del data["automated"], data["judge"]
-        for criterion, scored in zip(data["criteria"], self.automated.criteria, strict=True):
-            reported = msgspec.to_builtins(scored)
-            criterion |= {name: reported[name] for name in ("band", "base", "trace")}
+        scored = {each.id: each for each in (*self.automated.criteria, *self.automated.checks)}
+        for criterion in data["criteria"]:
+            reported = msgspec.to_builtins(scored[criterion["id"]])
+            criterion |= {name: reported[name] for name in _TRACES if name in reported}
         data["band"] = self.automated.band
         if self.judge is not None:
             data["judge"] = _judge_as_data(self.judge)
@@ -101,11 +104,7 @@ def with_rules(
     if automated is None or not rubric.is_mixed or report.winner is not None or report.responses:
         return report
     judged = {each.id: each for each in report.criteria}
-    ruled = {each.id: each for each in automated.criteria}
-    criteria = [
-        criterion_by_rules(each, ruled[each.id]) if each.id in ruled else judged[each.id]
-        for each in rubric.criteria
-    ]
+    criteria = [judged.get(each.id) or _by_program(each, automated) for each in rubric.criteria]
     scores = [each.score for each in criteria if each.score is not None]
     means = [each.vote_mean for each in criteria if each.vote_mean is not None]
     whole = len(scores) == len(criteria)
@@ -188,17 +187,16 @@ def _by_rules(
     result: SampleResult,
     judge: EvaluationReport | None,
 ) -> RulesReport:
-    ids = {each.id: each for each in automated.criteria}
-    criteria = [each for each in rubric.criteria if each.id in ids]
-    total = sum(each.score for each in automated.criteria)
+    criteria = [each for each in rubric.criteria if each.source != "judge"]
+    total = round(sum(automated.scores.values()), _DECIMALS)
     return RulesReport(
         rubric=RubricName.of(rubric),
         method="rules",
-        criteria=tuple(criterion_by_rules(each, ids[each.id]) for each in criteria),
-        total_score=round(total, _DECIMALS),
+        criteria=tuple(_by_program(each, automated) for each in criteria),
+        total_score=None if automated.overall is None else total,
         max_score=sum(each.scale.high for each in criteria),
         overall=automated.overall,
-        confidence="high",
+        confidence="low" if automated.overall is None else "high",
         votes_independent=True,
         votes_valid=0,
         votes_requested=0,
@@ -219,23 +217,27 @@ def _by_rules(
     )
 
 
-def criterion_by_rules(criterion: Criterion, scored: CriterionScore) -> CriterionReport:
-    """Return the report on one criterion that rules score."""
+def _by_program(criterion: Criterion, automated: AutomatedReport) -> CriterionReport:
+    """Return the report on one criterion that rules or checks score."""
+    found = (*automated.criteria, *automated.checks)
+    scored = next(each for each in found if each.id == criterion.id)
     return CriterionReport(
         id=criterion.id,
         score=scored.score,
         scale=criterion.scale.ends,
         weight=criterion.weight,
         reasoning=in_words(scored),
-        confidence="high",
+        confidence="low" if scored.score is None else "high",
         votes=(),
         # No vote differs, so comparisons use the score itself.
         vote_mean=scored.score,
     )
 
 
-def in_words(scored: CriterionScore) -> str:
+def in_words(scored: CriterionScore | CheckedCriterion) -> str:
     """Say in one line what a score is made of."""
+    if isinstance(scored, CheckedCriterion):
+        return scored.in_words
     parts = [f"base {show_number(scored.base)}", *(_rule(rule) for rule in scored.trace)]
     total = scored.base + sum(rule.amount for rule in scored.trace)
     if round(total, _DECIMALS) != scored.score:

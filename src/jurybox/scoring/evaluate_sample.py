@@ -12,10 +12,13 @@ from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.flow import Failure, Flow, ModelReply, ModelRequest, Outcome
 from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging
+from jurybox.rubric.check_kinds import COST, CheckedAnswer
 from jurybox.sample import EMPTY, Response, Row, Timing
 from jurybox.scoring.by_rules import with_rules
+from jurybox.scoring.prices import Price, cost_at
 from jurybox.scoring.rules import AutomatedReport, CompiledRules, score_by_rules
-from jurybox.scoring.sample_result import Exchange, SampleResult, conclude, demographic_of
+from jurybox.scoring.run_checks import with_checks
+from jurybox.scoring.sample_result import Exchange, SampleResult, conclude, demographic_of, measures
 
 T = TypeVar("T")
 
@@ -32,8 +35,8 @@ class Procedure(msgspec.Struct, frozen=True, kw_only=True):
     """How every sample of a run is treated.
 
     ``target`` is None where the dataset brings the responses, ``judges`` are none where the
-    rubric's own rules are all the judgement there is. ``overlays`` are for the rows of a
-    demographic (C13).
+    rubric's own rules and checks are all the judgement there is. ``price`` is the target's, for
+    checks of what a response cost. ``overlays`` are for the rows of a demographic (C13).
     """
 
     judging: Judging
@@ -42,6 +45,7 @@ class Procedure(msgspec.Struct, frozen=True, kw_only=True):
     target: TargetRequests | None = None
     rules: CompiledRules | None = None
     overlays: dict[str, "Procedure"] = {}
+    price: Price | None = None
 
 
 class SampleOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +80,10 @@ def evaluate_sample(procedure: Procedure, row: Row) -> Flow[SampleOutcome]:
             automated = score_by_rules(
                 procedure.rules, task=row.task, response=response.text, messages=row.messages
             )
+        if procedure.judging.has_checks:
+            price = cost_at(procedure.price, response.usage)
+            answer = CheckedAnswer(response.text, {**measures(response), COST: price})
+            automated = with_checks(procedure.judging.rubric, row, answer, automated)
         if procedure.judges:
             judged = jury(procedure.judging, sample, procedure.judges, procedure.votes)
             report = yield from _recorded(judged, exchanges)

@@ -228,7 +228,7 @@ def conclude(
     one = sample.response_b is None
     rules = check_rules(rubric.pass_rules, figures) if one else ()
     # Where the rubric's own rules give the scores, a judge that gave none takes nothing away.
-    by_rules = automated is not None and automated.overall is not None
+    by_rules = automated is not None and "judge" not in rubric.sources
     scored = answered and (error is None or by_rules)
     decision = decide(rubric.sample_decisions, figures) if one and scored else None
     decided = None if decision is None else decision.decide
@@ -315,11 +315,12 @@ def _figures(
     judge_score = None
     if sample.failure is not None:
         figures |= _without_response(rubric)
-    elif automated is not None and automated.overall is not None:
-        scores = {each.id: each.score for each in automated.criteria}
+    elif automated is not None and "judge" not in rubric.sources:
+        scores = automated.scores
         figures |= scores
         figures[rubric.overall_name] = automated.overall
-        figures[TOTAL_SCORE] = round(sum(scores.values()), _DECIMALS)
+        if automated.overall is not None:
+            figures[TOTAL_SCORE] = round(sum(scores.values()), _DECIMALS)
         judge_score = None if report is None else whole_score(report)
     elif report is not None:
         figures |= sample_figures(rubric, report)

@@ -162,6 +162,8 @@ class MetricTally:
             self._judge.add(result.judge_score)
         for name in _flags_of(result):
             self._flags[name] += 1
+        if result.by_rules and result.figures.get(self._rubric.overall_name, 0) is None:
+            self._flags["unscored_rate"] += 1  # a check could not be measured
         if self.samples % CHUNK == 0:
             for column in (*self._columns.values(), self._judge):
                 column.add_up()

@@ -87,6 +87,7 @@ def test_the_names_are_those_of_the_specification() -> None:
         "messages": ("conversation", "chat_history"),
         "scenario": (),
         "metadata": (),
+        "checks": (),
         "latency_e2e_ms": (),
         "latency_model_ms": (),
         "input_tokens": (),

@@ -25,7 +25,7 @@ from jurybox.rubric.document.blocks import (
     Text,
     without_closing_hashes,
 )
-from jurybox.rubric.document.outline import RULES_INFO, check_swallowed
+from jurybox.rubric.document.outline import CHECKS_INFO, RULES_INFO, check_swallowed
 from jurybox.rubric.rubric_model import UNLABELED, Indicators, Level
 from jurybox.rubric.scale import Scale
 
@@ -213,6 +213,7 @@ def merge_groups(groups: Sequence[ItemGroup]) -> tuple[Indicators, ...]:
 B = TypeVar("B", bound=Block)
 
 _BACKTICKED = re.compile(r"(.*?)\s*\(?`([^`]*)`\)?")
+_BLOCKS = (RULES_INFO, CHECKS_INFO)
 _NUMBERING = re.compile(r"[0-9]+[.)]\s+")
 
 
@@ -226,6 +227,7 @@ class CriterionText(msgspec.Struct, frozen=True, kw_only=True):
     indicators: tuple[Indicators, ...]
     table: Table | None
     rules: Fence | None
+    checks: Fence | None
     seen: tuple[Block, ...]
 
 
@@ -243,11 +245,16 @@ def read_criterion(
     place = Place(heading.start + 1, body.column(heading.start))
     name, criterion_id = _read_heading(heading.text, place, findings)
     tables = [block for block in blocks if isinstance(block, Table)]
-    fences = [block for block in blocks if isinstance(block, Fence) and _is_rules(block, findings)]
+    fences = [block for block in blocks if isinstance(block, Fence) and _is_read(block, findings)]
+    of = {info: [block for block in fences if block.info == info] for info in _BLOCKS}
     table = _only(tables, "table", body, findings)
-    rules = _only(fences, "rules block", body, findings)
+    rules = _only(of[RULES_INFO], "rules block", body, findings)
+    checks = _only(of[CHECKS_INFO], "checks block", body, findings)
     check_swallowed(body, blocks, findings)
-    structure = [block for block in (table, rules) if block is not None]
+    structure = sorted(
+        (block for block in (table, rules, checks) if block is not None),
+        key=lambda block: block.start,
+    )
     groups = read_indicators(body, blocks, end, structure, findings)
     taken = sorted(
         [*structure, *(block for group in groups for block in group.taken)],
@@ -261,6 +268,7 @@ def read_criterion(
         indicators=merge_groups(groups),
         table=table,
         rules=rules,
+        checks=checks,
         seen=(*tables, *fences),
     )
 
@@ -281,12 +289,12 @@ def _read_heading(text: str, place: Place, findings: Findings) -> tuple[str, str
     return name, criterion_id
 
 
-def _is_rules(fence: Fence, findings: Findings) -> bool:
+def _is_read(fence: Fence, findings: Findings) -> bool:
     if fence.info.lower() in {"yaml", "yml"}:
         problem = f"a fenced block `{fence.info}` in a criterion is not read"
-        hint = f"call it `{RULES_INFO}` if it holds the automated scoring"
+        hint = f"call it `{RULES_INFO}` or `{CHECKS_INFO}` if it holds the automated scoring"
         findings.add(Place(fence.start + 1), "unread-block", problem, hint)
-    return fence.info == RULES_INFO and fence.closed
+    return fence.info in _BLOCKS and fence.closed
 
 
 def _only(found: Sequence[B], what: str, body: Body, findings: Findings) -> B | None:

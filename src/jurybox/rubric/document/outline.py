@@ -181,9 +181,10 @@ def read_sections(body: Body, parts: Sequence[DocumentPart]) -> tuple[Section, .
 
 
 RULES_INFO = "yaml rules"
+CHECKS_INFO = "yaml checks"
 LEXICONS_INFO = "yaml lexicons"
 
-_LOOKS_READ = re.compile(r"(?:ya?ml)?[\s_-]*(?:rules?|lexicons?)", re.IGNORECASE)
+_LOOKS_READ = re.compile(r"(?:ya?ml)?[\s_-]*(?:rules?|checks?|lexicons?)", re.IGNORECASE)
 _STRUCTURE_LINE = re.compile(r" {0,3}(?:\||```|~~~)")
 _HEADING_LINE = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
 # The kinds of HTML that go on, over blank lines, until their end is found.
@@ -241,8 +242,8 @@ def _place(body: Body, line: int) -> Place:
 def _check_info(info: str, place: Place, findings: Findings) -> None:
     if _LOOKS_READ.fullmatch(info):
         hint = (
-            f"put rules as `{RULES_INFO}` into a criterion and lexicons as `{LEXICONS_INFO}`"
-            " under `## Lexicons`, not inside a list or a quote"
+            f"put `{RULES_INFO}` or `{CHECKS_INFO}` into a criterion and lexicons"
+            f" as `{LEXICONS_INFO}` under `## Lexicons`, not inside a list or a quote"
         )
         problem = f"the fenced block `{info}` is not read in this place"
         findings.add(place, "unread-block", problem, hint)

@@ -359,6 +359,7 @@ class Overlay:
                 indicators=criterion.indicators,
                 table=None,
                 rules=None,
+                checks=None,
                 seen=(),
             )
         return msgspec.structs.replace(
@@ -389,7 +390,8 @@ class Overlay:
         unmentioned = REPLY_FORMATS[whole.protocol.reply_format].unmentioned
         words = _words(template.text)
         for text in self._new:
-            if _words(text.id) in words or _words(text.name) in words:
+            mentioned = _words(text.id) in words or _words(text.name) in words
+            if mentioned or text.checks is not None:
                 continue
             prompt = f"the judge prompt of the base `{self.base.id}`"
             problem = f"{prompt} doesn't mention `{text.id}`: {unmentioned}"

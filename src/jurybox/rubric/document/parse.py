@@ -11,12 +11,12 @@ import msgspec
 
 from jurybox.documents.field_reader import Fields
 from jurybox.documents.findings import Findings, Lines, Place, TooManyError
-from jurybox.documents.plain_yaml import Pairs
+from jurybox.documents.plain_yaml import Pairs, read_yaml
 from jurybox.errors import RubricError
+from jurybox.rubric.checks import Check
 from jurybox.rubric.document.blocks import Block, Body, Fence, MarkdownSource, read_source
 from jurybox.rubric.document.criteria import CriterionText, Levels, read_criterion, read_levels
 from jurybox.rubric.document.front_matter import (
-    SOURCES,
     Head,
     front_fields,
     open_front_matter,
@@ -40,6 +40,7 @@ from jurybox.rubric.document.overlay import EXTENDS, Base, Find, Overlay, Readin
 from jurybox.rubric.document.render import render_rubric
 from jurybox.rubric.document.rule_blocks import (
     RULES_BLOCK,
+    build_checks,
     build_lexicons,
     build_rules,
     open_block,
@@ -337,6 +338,7 @@ class _Building:
             level_decimals=levels.decimals,
             indicators=text.indicators,
             rules=self._rules(text, scale),
+            checks=self._checks(text),
         )
 
     def check_sources(
@@ -346,19 +348,25 @@ class _Building:
         template: Template | None,
     ) -> None:
         """Note where the document contradicts itself about what scores a criterion (D4)."""
-        for each in criteria:
+        for each, text in zip(criteria, texts, strict=True):
+            if each.rules is not None and each.checks:
+                problem = f"`{each.id}` has rules and checks, and one of them has to score it"
+                hint = "make two criteria of it"
+                self._findings.add(text.place, "ambiguous-source", problem, hint)
             stated, place = self._head.sources.get(each.id, (each.source, None))
             if place is not None and stated != each.source:
-                block = "has a `yaml rules` block" if each.rules else "has no `yaml rules` block"
+                is_judged = each.source == "judge"
+                kind, has = (stated, "no") if is_judged else (each.source, "a")
+                block = f"has {has} `yaml {kind}` block"
                 problem = f"`{each.id}` is said to be scored by `{stated}`, but {block}"
-                hint = f"say `{each.id}: {each.source}`, or {'remove' if each.rules else 'add'} it"
+                hint = f"say `{each.id}: {each.source}`, or {'add' if is_judged else 'remove'} it"
                 self._findings.add(place, "ambiguous-source", problem, hint)
-        if len({each.source for each in criteria if each.weight}) < len(SOURCES):
+        if "judge" not in (each.source for each in criteria if each.weight):
             return
         for each, text in zip(criteria, texts, strict=True):
-            if each.rules is not None and template and f'"{each.id}"' in template.text:
-                problem = f"the judge prompt asks for `{each.id}`, which its rules score"
-                hint = "leave it out of the prompt, or remove its `yaml rules` block"
+            if each.source != "judge" and template and f'"{each.id}"' in template.text:
+                problem = f"the judge prompt asks for `{each.id}`, which its {each.source} score"
+                hint = f"leave it out of the prompt, or remove its `yaml {each.source}` block"
                 self._findings.add(text.place, "ambiguous-source", problem, hint)
 
     def _levels(self, text: CriterionText, scale: Scale | None) -> Levels:
@@ -379,6 +387,14 @@ class _Building:
         if node is None:
             return None
         return build_rules(node, scale, self._shared, self._findings)
+
+    def _checks(self, text: CriterionText) -> tuple[Check, ...]:
+        if text.checks is None:
+            base = None if self._overlay is None else self._overlay.base.criterion(text.id)
+            return () if base is None else base.checks
+        start = Place(text.checks.start + 2, self._body.column(text.checks.start))
+        node = read_yaml(text.checks.content, start, self._findings)
+        return () if node is None else build_checks(node, self._findings)
 
 
 def _only_fence(body: Body, part: DocumentPart, wanted: str, findings: Findings) -> Fence | None:

@@ -1,6 +1,5 @@
 """A rubric as its canonical text, which parses back to the same rubric, or as plain data."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -8,8 +7,11 @@ from typing import Any
 import msgspec
 
 from jurybox.documents.numbers import show_number
+from jurybox.documents.plain_yaml import as_yaml
+from jurybox.rubric.checks import Check
 from jurybox.rubric.document.criteria import SEPARATOR, is_label, snake_case
 from jurybox.rubric.document.outline import (
+    CHECKS_INFO,
     CRITERIA,
     JUDGE_PROMPT,
     LEXICONS,
@@ -68,6 +70,11 @@ def lexicons_text(lexicons: Iterable[Lexicon]) -> str:
 def rules_text(rules: Rules) -> str:
     """Return the canonical YAML of a criterion's rules."""
     return "\n".join(_rules(rules))
+
+
+def checks_text(checks: Iterable[Check]) -> str:
+    """Return the canonical YAML of a criterion's checks."""
+    return "\n".join(f"- {each.entry}" for each in checks)
 
 
 def _front_matter(rubric: Rubric) -> Iterator[str]:
@@ -165,6 +172,8 @@ def _criterion(criterion: Criterion) -> Iterator[str]:
         yield listing
     if criterion.rules is not None:
         yield _fence(RULES_INFO, rules_text(criterion.rules))
+    if criterion.checks:
+        yield _fence(CHECKS_INFO, checks_text(criterion.checks))
 
 
 def _levels(criterion: Criterion) -> Iterator[str]:
@@ -256,12 +265,8 @@ def _flow(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def _text(text: str) -> str:
-    """Write a text so that YAML reads it back to the character; JSON strings are YAML."""
-    if _PLAIN_TEXT.fullmatch(text):
-        return text
-    quoted = json.dumps(text, ensure_ascii=False)
-    # JSON takes these as they are; YAML would read line ends or nothing.
-    return re.sub("[\u2028\u2029\ufeff]", lambda match: f"\\u{ord(match[0]):04x}", quoted)
+    """Write a text so that YAML reads it back to the character."""
+    return text if _PLAIN_TEXT.fullmatch(text) else as_yaml(text)
 
 
 def _fence(info: str, content: str) -> str:
@@ -317,6 +322,7 @@ def _criterion_data(criterion: Criterion) -> dict[str, Any]:
             for each in criterion.indicators
         ],
         "rules": msgspec.to_builtins(criterion.rules),
+        "checks": [msgspec.json.decode(each.entry) for each in criterion.checks],
     }
 
 

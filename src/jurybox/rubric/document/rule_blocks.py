@@ -1,4 +1,4 @@
-"""The automated rules of a criterion and the lexicons, read from fenced YAML."""
+"""The automated rules and checks of a criterion and the lexicons, read from fenced YAML."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,7 +7,16 @@ from typing import Final
 from jurybox.documents.field_reader import NAME, NAME_HINT, Fields, kind_of
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import show_number
-from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
+from jurybox.documents.plain_yaml import (
+    WORDS,
+    Items,
+    Node,
+    Pairs,
+    Scalar,
+    read_yaml,
+    value_of,
+)
+from jurybox.rubric.checks import Check, read_check
 from jurybox.rubric.document.blocks import Fence
 from jurybox.rubric.rules import (
     GAP,
@@ -247,6 +256,7 @@ __all__ = [
     "LEXICON_KEYS",
     "RULES_BLOCK",
     "RULES_KEYS",
+    "build_checks",
     "build_lexicons",
     "build_rules",
     "open_block",
@@ -337,3 +347,40 @@ def _read_adjustment(node: Node, reader: ConditionReader, findings: Findings) ->
         return None
     sign = 1 if amounts[0] == "add" else -1
     return Adjustment(add=float(sign * amount), when=sets, why=fields.text("why") or "")
+
+
+def build_checks(node: Node, findings: Findings) -> tuple[Check, ...]:
+    """Return the checks that a list gives."""
+    if not isinstance(node, Items) or not node.items:
+        what = "empty" if not isinstance(node, Scalar) and not value_of(node) else kind_of(node)
+        hint = "list its checks, such as `- contains: Paris`"
+        findings.add(node.place, "bad-check", f"the checks block is {what}", hint)
+        return ()
+    checks: list[Check] = []
+    for item in node.items:
+        places = {}
+        if isinstance(item, Pairs):
+            places = {key.text: value.place for key, value in item.pairs}
+        check, faults = read_check(_entry(item))
+        for fault in faults:
+            place = places.get(fault.key, item.place)
+            findings.add(place, fault.code, fault.problem, fault.hint)
+        checks += [] if check is None else [check]
+    return tuple(checks)
+
+
+def _entry(item: Node) -> object:
+    """Return a check as plain data; what isn't nested stays as it is written, `1.10` too."""
+    if not isinstance(item, Pairs):
+        return _as_written(item)
+    return {key.text: _as_written(value) for key, value in item.pairs}
+
+
+def _as_written(node: Node) -> object:
+    match node:
+        case Items():
+            return [_as_written(each) for each in node.items]
+        case Scalar(text=text, quoted=quoted):
+            return text if quoted or text not in WORDS else WORDS[text]
+        case Pairs():
+            return value_of(node)

@@ -4,7 +4,9 @@ from typing import Final
 
 import msgspec
 
+from jurybox.rubric.checks import CheckOutcome
 from jurybox.rubric.rules import Source
+from jurybox.text_format import counted
 
 MOST_QUOTES: Final = 3
 """The most words quoted for a condition; a long text may have thousands."""
@@ -48,10 +50,30 @@ class CriterionScore(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     trace: tuple[FiredRule, ...] = ()
 
 
-class AutomatedReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The scores of all criteria that have rules.
+class CheckedCriterion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The score of one criterion by its checks; None where one of them could not be measured."""
 
-    ``overall`` is None where a criterion that counts has no rules. ``measures`` has the number of
+    id: str
+    score: float | None
+    band: str | None
+    checks: tuple[CheckOutcome, ...]
+
+    @property
+    def in_words(self) -> str:
+        """What the checks found; of those that pass only their number if others don't."""
+        if not self.checks:
+            return "the row has no checks"
+        others = [str(each) for each in self.checks if each.passed is not True]
+        passing = len(self.checks) - len(others)
+        if passing and others:
+            others.append(f"{counted(passing, 'other')} pass{'es' if passing == 1 else ''}")
+        return "; ".join(others or map(str, self.checks))
+
+
+class AutomatedReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The scores of all criteria that have rules, or checks (``checked``).
+
+    ``overall`` is None where a criterion that counts has no score. ``measures`` has the number of
     words, and how much each signal saw, for what the rules ask about.
     """
 
@@ -59,6 +81,19 @@ class AutomatedReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     overall: float | None
     band: str | None
     measures: dict[str, int | float]
+    # Not stored where there are none: runs from before there were checks verify as they are.
+    checked: tuple[CheckedCriterion, ...] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def checks(self) -> tuple[CheckedCriterion, ...]:
+        """The criteria that checks score."""
+        return () if self.checked is msgspec.UNSET else self.checked
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Every score that there is."""
+        checked = {each.id: each.score for each in self.checks if each.score is not None}
+        return {each.id: each.score for each in self.criteria} | checked
 
     def score(self, criterion_id: str) -> float | None:
         """Return the score of a criterion; None where it has no rules."""

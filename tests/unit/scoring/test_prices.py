@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from jurybox.errors import InputError
-from jurybox.models.prices import Price, cost
 from jurybox.models.providers import load_prices
 from jurybox.sample import Usage
+from jurybox.scoring.prices import Price, cost
 
 PRICES = {
     "openai/m": Price(input=2.0, cached_input=0.5, output=8.0),

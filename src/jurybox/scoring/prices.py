@@ -37,7 +37,11 @@ def cost(model: str, usage: Usage, prices: Prices, *, batched: bool = False) -> 
     release has the price of its family unless the table knows better. A price of ``provider/`` is
     that of all its other models.
     """
-    price = _price(model, prices)
+    return cost_at(price_of(model, prices), usage, batched=batched)
+
+
+def cost_at(price: Price | None, usage: Usage, *, batched: bool = False) -> float | None:
+    """Return US dollars at a price, or None where the price or the tokens aren't known."""
     if price is not None and not price.input and not price.output:
         return 0.0
     if price is None or usage.input_tokens is None or usage.output_tokens is None:
@@ -57,7 +61,8 @@ def cost(model: str, usage: Usage, prices: Prices, *, batched: bool = False) -> 
     return total * share / _MILLION
 
 
-def _price(model: str, prices: Prices) -> Price | None:
+def price_of(model: str, prices: Prices) -> Price | None:
+    """Return the price of a model, by the names that `cost` looks it up by."""
     unversioned = model.partition("@")[0]
     provider = f"{model.partition('/')[0]}/"
     for name in (model, unversioned, _DATE.sub("", unversioned), provider):
