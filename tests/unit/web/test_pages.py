@@ -245,9 +245,9 @@ def test_a_page_behind_the_last_says_so(pages: PagesClient) -> None:
 
 def test_one_run_alone_is_compared_with_none(make_run: MakeRun, pages: PagesClient) -> None:
     make_run([answered("a")], judge, rubric=RUBRIC)
-    assert 'type="radio"' not in pages.get("/").text
+    assert 'type="checkbox"' not in pages.get("/").text
     make_run([answered("a")], judge, rubric=RUBRIC, run_id="run-b")
-    assert pages.get("/").text.count('type="radio"') == 4
+    assert pages.get("/").text.count('type="checkbox"') == 2
 
 
 LONG = "".join(f"word{n} " for n in range(800))
@@ -301,3 +301,34 @@ def test_programs_are_told_of_people_as_show_tells_it(pages: PagesClient) -> Non
     )
     assert sent.status_code == 200, sent.text
     assert pages.get("/api/runs/run-a").json()["people"]["reviews"] == 1
+
+
+@pytest.mark.usefixtures("made")
+def test_runs_are_found_by_what_they_are_about_and_trends_need_two(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    alone = pages.get("/").text
+    assert 'class="chart trend"' not in alone
+    assert "don&#39;t ship" not in alone
+    make_run([answered("s0", "answer 0")], judge, rubric=RUBRIC, run_id="run-b")
+    make_run([answered("s0", "answer 0")], judge, rubric=RUBRIC, run_id="run-c", suite="other")
+
+    def ids(query: str) -> list[str]:
+        return re.findall(r'href="/runs/(run-\w)"', pages.get(f"/?{query}").text)
+
+    assert ids("") == ["run-c", "run-b", "run-a"]
+    assert ids("search=OTHER") == ["run-c"]
+    assert ids("search=nothing") == []
+    assert pages.get("/").text.count('class="chart trend"') == 1
+
+
+@pytest.mark.usefixtures("made")
+def test_chosen_runs_are_compared_two_as_a_pair_more_in_columns(pages: PagesClient) -> None:
+    pair = pages.get("/compare?run=run-a&run=run-a").text
+    assert "Two runs side by side" in pair
+    more = pages.get("/compare?run=c&run=b&run=a")
+    assert more.headers["location"] == "/side-by-side?run=a&run=b&run=c"
+
+
+def test_an_empty_store_says_how_to_begin(pages: PagesClient) -> None:
+    assert "jurybox init" in pages.get("/").text

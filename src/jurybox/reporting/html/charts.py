@@ -8,6 +8,7 @@ import math
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from markupsafe import Markup, escape
@@ -19,7 +20,7 @@ from jurybox.reporting.html.panels import CountShare, Gauge
 from jurybox.reporting.metric_text import exact, shown
 from jurybox.scoring.spread import Bin
 
-__all__ = ["bar", "gauge_chart", "histogram", "shares", "vote_dots", "whisker"]
+__all__ = ["bar", "gauge_chart", "histogram", "shares", "trend", "vote_dots", "whisker"]
 
 FONT: Final = 11
 """The size of words in a chart, in pixels; the style sheet says the same."""
@@ -433,3 +434,32 @@ def vote_dots(name: str, votes: Sequence[float], scale: tuple[float, float]) -> 
     said = ", ".join(map(shown, votes)) or "none"
     text = f"Votes on a scale from {shown(low)} to {shown(high)}: {said}."
     return picture(f"Votes on {name}", text, (_WHISKER_WIDTH, base + FONT + 3), *drawn, kind="dots")
+
+
+_TREND: Final = (240.0, 64.0)
+
+
+def trend(name: str, points: Sequence[tuple[str, PlottedMetric]]) -> Markup:
+    """Return a metric over several runs, the oldest first, each with its interval."""
+    width, height = _TREND
+    low, high = points[-1][1].axis.low, points[-1][1].axis.high
+    step = (width - 2 * _WHISKER_EDGE) / (len(points) - 1)
+
+    def place(value: float) -> float:
+        share = (value - low) / (high - low)
+        return height - _WHISKER_EDGE - min(max(share, 0.0), 1.0) * (height - 2 * _WHISKER_EDGE)
+
+    ends = [
+        (_WHISKER_EDGE + at * step, place(each.value or 0.0)) for at, (_, each) in enumerate(points)
+    ]
+    drawn = [line((0, height - 1), (width, height - 1), "axis")]
+    drawn += [line(one, other, "path") for one, other in pairwise(ends)]
+    for (x, y), (run, each) in zip(ends, points, strict=True):
+        if each.interval is not None:
+            drawn.append(
+                line((x, place(each.interval.low)), (x, place(each.interval.high)), "range")
+            )
+        title = element("title", f"{run}: {shown(each.value)}")
+        drawn.append(element("circle", title, cx=x, cy=y, r=3.5, class_="dot"))
+    said = ", ".join(f"{run} {shown(each.value)}" for run, each in points)
+    return picture(f"{points[-1][1].name} of {name}", f"{said}.", _TREND, *drawn, kind="trend")

@@ -1,11 +1,13 @@
 """Two runs side by side."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
 
+from fastapi import Query
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from jurybox.reporting.run_diff import RunDiff, SampleChange, p_value, places
 from jurybox.web.app_state import AppState
@@ -13,10 +15,25 @@ from jurybox.web.lookup import PlaceOf, known_run
 from jurybox.web.template_engine import page_response, segment
 
 _RUNS: Final = 100
+_TWO: Final = 2
 
 
-def compare_page(request: Request, place: PlaceOf, a: str = "", b: str = "") -> Response:
-    """Answer with a comparison, or with the question which runs are meant."""
+def compare_page(
+    request: Request,
+    place: PlaceOf,
+    run: Annotated[Sequence[str], Query(max_length=_RUNS)] = (),
+    a: str = "",
+    b: str = "",
+) -> Response:
+    """Answer with a comparison, or with the question which runs are meant.
+
+    Runs that were chosen in the list, the newest first, are compared with the oldest of them.
+    """
+    if len(run) > _TWO:
+        address = urlencode([("run", each) for each in reversed(run)])
+        return RedirectResponse(f"/side-by-side?{address}", 303)
+    if run:
+        b, a = run[0], (*run[1:], a)[0]
     names = (a, b)
     data: dict[str, Any] = {
         "title": "Compare",

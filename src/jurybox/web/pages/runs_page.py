@@ -1,25 +1,82 @@
-"""The list of runs."""
+"""The list of runs, with how each suite went over time."""
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
+import msgspec
 from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.reporting.view import listed_run
-from jurybox.web.lookup import PlaceOf
+from jurybox.engine.records import RunRow
+from jurybox.reporting.html.histograms import PlottedMetric, RunMetrics
+from jurybox.reporting.stored import rubric_of
+from jurybox.reporting.view import ListedRun, listed_run
+from jurybox.web.app_state import AppState
+from jurybox.web.lookup import ANY_TEXT, PlaceOf
 from jurybox.web.template_engine import page_response
 
 _SIZE: Final = 25
+_SEARCHED: Final = 500
+_MOST_TRENDS: Final = 4
+
+
+class RunLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A run in the list; ``metric`` is its most telling one, where it is finished."""
+
+    run: ListedRun
+    metric: PlottedMetric | None
+    elapsed_s: float | None
+
+    @property
+    def words(self) -> str:
+        """All that the run can be found by."""
+        run = self.run
+        named = (run.run_id, run.suite, run.name, run.dataset, run.target, run.judge, *run.tags)
+        return "\n".join(each for each in named if each).casefold()
 
 
 def runs_page(
-    request: Request, place: PlaceOf, page: Annotated[int, Query(ge=1, le=1_000_000)] = 1
+    request: Request,
+    place: PlaceOf,
+    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    search: Annotated[str, Query(max_length=200, pattern=ANY_TEXT)] = "",
 ) -> Response:
-    """Answer with the newest runs."""
+    """Answer with the newest runs, or those of them that a text is found in."""
     first = (page - 1) * _SIZE
-    # One more than fits shows whether there are more.
-    rows = place.store.runs(first + _SIZE + 1)[first:]
-    listed = [listed_run(row, place.store) for row in rows[:_SIZE]]
-    data = {"title": "Runs", "runs": listed, "page": page, "more": len(rows) > _SIZE}
+    if search:
+        rows = place.store.runs(_SEARCHED)
+        lines = [line for row in rows if search.casefold() in (line := _line(row, place)).words]
+        lines = lines[first : first + _SIZE + 1]
+    else:
+        # One more than fits shows whether there are more.
+        lines = [_line(row, place) for row in place.store.runs(first + _SIZE + 1)[first:]]
+    data = {
+        "title": "Runs",
+        "lines": lines[:_SIZE],
+        "trends": _trends(lines[:_SIZE]),
+        "search": search,
+        "page": page,
+        "more": len(lines) > _SIZE,
+    }
     return page_response(request, "runs.html", data)
+
+
+def _line(row: RunRow, place: AppState) -> RunLine:
+    run = listed_run(row, place.store)
+    if run.figure is None:
+        return RunLine(run=run, metric=None, elapsed_s=None)
+    view = place.live.view(row)
+    metric = RunMetrics(view.conclusion, rubric_of(row)).of(run.figure)
+    return RunLine(run=run, metric=metric, elapsed_s=view.elapsed_s)
+
+
+def _trends(lines: Sequence[RunLine]) -> dict[str, list[tuple[str, PlottedMetric]]]:
+    """Return the metric over the runs of a suite, the oldest first, where there are several."""
+    found: dict[str, list[tuple[str, PlottedMetric]]] = {}
+    for each in reversed(lines):
+        if each.metric is not None and each.metric.value is not None:
+            name = each.run.name or each.run.run_id
+            found.setdefault(each.run.suite, []).append((name, each.metric))
+    several = [(suite, points) for suite, points in found.items() if len(points) > 1]
+    return dict(several[:_MOST_TRENDS])
