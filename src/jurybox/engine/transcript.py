@@ -1,6 +1,7 @@
 """The exchanges of one sample with models, in the order of its flow."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -202,7 +203,7 @@ def _by_key(rows: Iterable[ExchangeRow]) -> Mapping[str, deque[ExchangeRow]]:
 
 def _stored_form(role: Role, outcome: Outcome) -> tuple[str, str]:
     """Return the text of an outcome, and apart from it what differs between equal runs."""
-    notes: dict[str, object] = {}
+    notes: dict[str, object] = {"at": time.time_ns() // 1_000_000}
     if role == "judge":
         notes["latency_ms"] = outcome.latency_ms
         usual: dict[str, object] = {"latency_ms": None}
