@@ -13,11 +13,11 @@ DEMO_READY := $(DEMO_VENV)/.ready-$(subst /,_,$(PYTHON))
 PYRIGHT := PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-model test-bench lint bench bench-quick bench-judge picture lock clean
+.PHONY: help demo test test-model test-bench test-langfuse4 lint bench bench-quick bench-judge picture lock clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(DEMO_READY) ## Set up and run the main job on bundled data, without any key
 	@PATH="$(CURDIR)/$(DEMO_VENV)/bin:$$PATH" scripts/demo
@@ -43,6 +43,14 @@ test-model: $(READY) ## Run the tests on the embedded judge (fetches 1.1 GB once
 
 test-bench: $(READY) ## Run every benchmark with a few samples, to see that it works
 	@$(BIN)/python -m pytest -q -n 0 -m benchmark
+
+# The major before the one in requirements.lock, put in front of it.
+LANGFUSE4 := .cache/langfuse4
+
+test-langfuse4: $(READY) ## Run the tests of Langfuse with the major of its SDK before
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-input --no-deps --upgrade \
+		--require-hashes --only-binary :all: --target $(LANGFUSE4) -r requirements-langfuse4.lock
+	@PYTHONPATH=$(LANGFUSE4) $(BIN)/python -m pytest -q tests/spec/test_langfuse.py
 
 lint: $(READY) ## Check style, format, types and architecture
 	@$(BIN)/ruff check --quiet --output-format concise .

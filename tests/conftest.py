@@ -42,7 +42,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _MEMORY = Path("/dev/shm")  # noqa: S108 - only a folder of this run's own is made in it
 _ENOUGH = 4 << 30
 
-_PRIVATE = ("JURYBOX_", "OPENAI_", "ANTHROPIC_", "REQUESTS_CA_", "SSL_CERT_", "XDG_")
+_PRIVATE = (
+    "JURYBOX_",
+    "OPENAI_",
+    "ANTHROPIC_",
+    "LANGFUSE_",
+    "OTEL_",
+    "REQUESTS_CA_",
+    "SSL_CERT_",
+    "XDG_",
+)
 
 
 class NetworkForbiddenError(RuntimeError):

@@ -19,6 +19,10 @@ CLIENT_KEY: Final = "JURYBOX_CLIENT_KEY"
 TOKEN: Final = "JURYBOX_TOKEN"  # noqa: S105 - its name, not a token
 SSL_CERT_FILE: Final = "SSL_CERT_FILE"
 REQUESTS_CA_BUNDLE: Final = "REQUESTS_CA_BUNDLE"
+LANGFUSE_PUBLIC_KEY: Final = "LANGFUSE_PUBLIC_KEY"
+LANGFUSE_SECRET_KEY: Final = "LANGFUSE_SECRET_KEY"  # noqa: S105 - its name, not a key
+LANGFUSE_BASE_URL: Final = "LANGFUSE_BASE_URL"
+LANGFUSE_HOST: Final = "LANGFUSE_HOST"
 _TEXTS: Final = {
     "rubrics": RUBRICS,
     "prices": PRICES,
@@ -32,6 +36,10 @@ _TEXTS: Final = {
     "token": TOKEN,
     "ssl_cert_file": SSL_CERT_FILE,
     "requests_ca_bundle": REQUESTS_CA_BUNDLE,
+    "langfuse_public_key": LANGFUSE_PUBLIC_KEY,
+    "langfuse_secret_key": LANGFUSE_SECRET_KEY,
+    "langfuse_base_url": LANGFUSE_BASE_URL,
+    "langfuse_host": LANGFUSE_HOST,
 }
 VARIABLES: Final = (TRACEBACK, NO_COLOR, *_TEXTS.values())
 """Every variable that jurybox reads, apart from those of providers of models."""
@@ -55,6 +63,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         token: the token of the pages; None to generate one.
         ssl_cert_file: a file of authorities to trust in place of the system's; None for those.
         requests_ca_bundle: the same under another name, which counts second.
+        langfuse_public_key: the public key of a Langfuse project; None without one.
+        langfuse_secret_key: its secret key.
+        langfuse_base_url: the address of Langfuse; None for its cloud.
+        langfuse_host: the same under another name, which counts second.
 
     """
 
@@ -72,6 +84,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     token: str | None = None
     ssl_cert_file: str | None = None
     requests_ca_bundle: str | None = None
+    langfuse_public_key: str | None = None
+    langfuse_secret_key: str | None = None
+    langfuse_base_url: str | None = None
+    langfuse_host: str | None = None
 
     def __repr__(self) -> str:
         """Show nothing, because the settings contain keys."""

@@ -19,6 +19,8 @@ from jurybox.models.providers import PROVIDERS, HttpProvider, OwnProvider
 from jurybox.settings import (
     CLIENT_CERT,
     CLIENT_KEY,
+    LANGFUSE_PUBLIC_KEY,
+    LANGFUSE_SECRET_KEY,
     PATIENCE,
     REQUESTS_CA_BUNDLE,
     RUBRICS,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from jurybox.engine.limiter import Limits
     from jurybox.engine.ports import Model, Store
     from jurybox.engine.records import RunRow
+    from jurybox.integrations.langfuse_client import LangfuseClient
     from jurybox.models.connections import HttpOptions
     from jurybox.models.http import HttpClient
     from jurybox.models.local.files import ModelFile
@@ -364,6 +367,38 @@ def _labeled_run(store: "Store", label: str) -> "RunRow | None":
         if tagged is None and label in metadata.get("tags", ()):
             tagged = row
     return tagged
+
+
+LANGFUSE_NAME: Final = "langfuse:"
+"""How the name of something in Langfuse begins."""
+_LANGFUSE_CLOUD: Final = "https://cloud.langfuse.com"
+
+
+def langfuse_client() -> "LangfuseClient":
+    """Return a client of the Langfuse project that the environment names.
+
+    Raises:
+        InputError: a key is missing, or the SDK isn't installed.
+
+    """
+    from jurybox.integrations.langfuse_client import LangfuseAccess, LangfuseClient
+    from jurybox.models.model_errors import quoted
+
+    settings = read_settings()
+    public, secret = settings.langfuse_public_key, settings.langfuse_secret_key
+    for name, key in {LANGFUSE_PUBLIC_KEY: public, LANGFUSE_SECRET_KEY: secret}.items():
+        if key is None:
+            raise InputError(f"{name} is not set", "set it to the key of your project", "langfuse")
+    keys = (public or "", secret or "")
+    address = settings.langfuse_base_url or settings.langfuse_host or _LANGFUSE_CLOUD
+    return LangfuseClient(
+        LangfuseAccess(
+            base_url=address,
+            public_key=keys[0],
+            secret_key=keys[1],
+            hide=lambda text: quoted(text, keys),
+        )
+    )
 
 
 DEFAULT_JUDGE_NOTICE = (

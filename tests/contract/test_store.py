@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from jurybox.engine.ports import Store
-from jurybox.engine.records import ExchangeRow, SampleRow, outcome_text
+from jurybox.engine.records import ExchangeRow, OutboxRow, SampleRow, outcome_text
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.flow import Failure
 from jurybox.scoring.sample_index import facets_of
@@ -92,6 +92,25 @@ def test_batches_come_back_in_order_and_as_they_were_noted_last(store: Store, ru
     assert store.batches(run) == [batch_row(0), named]
     assert store.batches("other") == [batch_row(0, "other")]
     assert store.batches("nobody's") == []
+
+
+def test_the_outbox_keeps_a_row_until_its_version_changes(store: Store, run: str) -> None:
+    row = OutboxRow(run_id=run, number=0, part="trace", version="1", detail="d")
+    store.put_out([row, msgspec.structs.replace(row, number=1, part="scores")])
+    sent = msgspec.structs.replace(row, state="sent")
+    store.update_outbox([sent])
+    store.put_out([row])
+    assert store.outbox("pending", "trace") == []
+    assert store.outbox("sent", "trace", run) == [sent]
+    store.update_outbox([msgspec.structs.replace(sent, version="0", state="rejected")])
+    assert store.outbox_counts() == [
+        (run, "scores", "pending", "", 1),
+        (run, "trace", "sent", "", 1),
+    ]
+    again = msgspec.structs.replace(row, version="2")
+    store.put_out([again])
+    assert store.outbox("pending", "trace", limit=1) == [again]
+    assert store.outbox("pending", "trace", "another run") == []
 
 
 def test_calibrations_come_back_by_rubric_and_the_newest_first(store: Store) -> None:

@@ -133,6 +133,19 @@ EXPECTED = {
             "facets_by_demographic": (("run_id", "demographic"), True),
         },
     ),
+    "outbox": Made(
+        columns={
+            "run_id": TEXT,
+            "number": NUMBER,
+            "part": TEXT,
+            "version": TEXT,
+            "detail": TEXT,
+            "state": TEXT,
+            "error": TEXT,
+        },
+        key=("run_id", "number", "part"),
+        references={("run_id",): "runs"},
+    ),
     "reviews": Made(
         columns={
             "id": TEXT,

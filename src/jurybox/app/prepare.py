@@ -11,31 +11,29 @@ from jurybox.app.evaluate_once import CHECKLIST, check_checks, missing_rules
 from jurybox.app.metadata import RunIdentity
 from jurybox.app.model_session import Budget, check_batchable, plan_models
 from jurybox.app.suite_choice import ChosenSuite, RunOptions, choose_suite
+from jurybox.app.target_prompt import plan_target, read_text
 from jurybox.engine.plan import (
     DatasetPlan,
     DocumentPlan,
     Plan,
-    TargetPlan,
     extended_rubric,
-    overridden,
-    read_prompt,
 )
 from jurybox.errors import InputError, RubricError, SeveralErrors
 from jurybox.judging.protocol import equal_votes, raised_votes
 from jurybox.models.names import ModelName
-from jurybox.models.providers import load_prices
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.checks import ROW_CHECKS
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.template import Template
-from jurybox.rubric_files import RubricFile, read_path, shown
+from jurybox.rubric_files import RubricFile, read_path
 from jurybox.sample import Response, Row
-from jurybox.scoring.prices import price_of
-from jurybox.suite import JudgeSpec, TargetSpec, is_inline
+from jurybox.suite import JudgeSpec, LangfuseSpec
 from jurybox.suite.model_spec import ModelSpec, chosen_models
 from jurybox.wiring import (
     DEFAULT_JUDGE_NOTICE,
+    LANGFUSE_NAME,
     embedded_judge,
+    langfuse_client,
     no_judge_error,
     read_settings,
     rubric_files,
@@ -66,6 +64,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     procedure: "Procedure"
     dataset: "Dataset"
     identity: RunIdentity = RunIdentity()
+    langfuse: LangfuseSpec | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -115,12 +114,11 @@ def prepare_chosen(
     from jurybox.datasets import open_dataset, survey
 
     suite = chosen.suite
-    if suite.dataset.startswith("langfuse:"):
-        problem = "datasets can't be loaded from Langfuse yet"
-        raise InputError(problem, "name a file", f"{chosen.origin}: {shown(suite.dataset)}")
     limit = options.limit or suite.limit
-    path = chosen.folder / suite.dataset if options.dataset is None else Path(options.dataset)
     attempt = _Attempts()
+    if suite.langfuse is not None:
+        attempt(langfuse_client)  # a missing key is reported before the first call
+    name, path = _dataset_path(chosen, options.dataset)
     rubric, warnings = attempt(read) or (None, ())
     plan = None if rubric is None else attempt(lambda: _checked_plan(chosen, options, rubric))
     procedure = None if plan is None else plan.procedure()
@@ -152,10 +150,10 @@ def prepare_chosen(
     )
     needed = suite.target is None
     found = dataset and attempt(lambda: survey(dataset, needs_response=needed, check=check))
-    if plan is None or procedure is None or dataset is None or found is None:
+    if attempt.errors or plan is None or procedure is None or dataset is None or found is None:
         raise attempt.failed()
     described = DatasetPlan(
-        id=options.dataset or suite.dataset,
+        id=name,
         path=str(dataset.path.resolve()),
         sha256=found.sha256,
         bytes=found.bytes,
@@ -179,6 +177,7 @@ def prepare_chosen(
         procedure=procedure,
         dataset=dataset,
         identity=options.identity,
+        langfuse=suite.langfuse,
         warnings=(*warnings, *found.warnings),
     )
 
@@ -189,6 +188,17 @@ def _check_own_checks(rubric: Rubric, row: Row) -> None:
     if row.checks is not msgspec.UNSET and not placed:
         hint = f'put `- "{ROW_CHECKS}"` into the `yaml checks` block of a criterion'
         raise InputError(f"the row has `checks`, and `{rubric.id}` has no place for them", hint)
+
+
+def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path]:
+    """Return what the dataset is called in records, and its file."""
+    name = chosen.suite.dataset if given is None else given
+    if not name.startswith(LANGFUSE_NAME):
+        return name, chosen.folder / name if given is None else Path(name)
+    from jurybox.app.langfuse_inputs import fetch_dataset
+
+    fetched = fetch_dataset(name)
+    return fetched.id, fetched.path
 
 
 def read_rubric(name: str, folder: Path | None = None) -> tuple[DocumentPlan, tuple[str, ...]]:
@@ -269,7 +279,12 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
             problem = f"judges have a `{limit}`, but a batch is as fast as its provider"
             hint = f"leave out `{limit}`, or ask directly with --no-batch"
             raise InputError(problem, hint, "judge")
-    target = None if suite.target is None else _target(suite.target, rubric, chosen, options)
+    here = Path()
+    target = None
+    if suite.target is not None:
+        prompt = read_text(suite.target.prompt, here if options.prompt else chosen.folder)
+        system = read_text(suite.target.system, here if options.system else chosen.folder)
+        target = plan_target(suite.target, rubric, prompt, system)
     models = judges if target is None or target.command else (*judges, target.model)
     for model in models:
         if not options.allow_unpinned and not ModelName.parse(model).is_pinned:
@@ -310,51 +325,6 @@ def _judges(named: Sequence[ModelSpec], rubric: Rubric, origin: str) -> tuple[Mo
         hint = "name one under `judge: models:`, or with --judge"
         raise no_judge_error(f"no judge was given, and {missing}", hint, origin)
     return (ModelSpec(model=embedded),)
-
-
-def _target(
-    spec: TargetSpec, rubric: Rubric, chosen: ChosenSuite, options: RunOptions
-) -> TargetPlan:
-    here = Path()
-    prompt = _text(spec.prompt, chosen.folder if options.prompt is None else here)
-    if prompt is not None:
-        read_prompt(prompt, str(_id_of(spec.prompt)))
-    command = spec.command or ()
-    model = spec.model.model if spec.model else f"command/{Path((*command, '')[0]).name}"
-    target = TargetPlan(
-        model=model,
-        generation=overridden(rubric.generation, spec.generation),
-        overrides=spec.generation,
-        timeout=spec.timeout,
-        command=command,
-        stdin=spec.input,
-        endpoint=spec.model,
-        prompt_id=_id_of(spec.prompt),
-        prompt=prompt,
-        system_id=_id_of(spec.system),
-        system=_text(spec.system, chosen.folder if options.system is None else here),
-        price=price_of(model, load_prices(read_settings().prices)),
-    )
-    # With the number types of a stored plan: 0 and 0.0 would make two different requests.
-    return msgspec.convert(msgspec.to_builtins(target), TargetPlan)
-
-
-def _id_of(prompt: str | None) -> str | None:
-    """Return what a prompt is called in records: its path, or where it stands."""
-    return "inline" if prompt is not None and is_inline(prompt) else prompt
-
-
-def _text(name: str | None, folder: Path) -> str | None:
-    if name is None or is_inline(name):
-        return name
-    if name.startswith("langfuse:"):
-        raise InputError("prompts can't be loaded from Langfuse yet", "give a file", name)
-    found = read_path(folder / name)
-    try:
-        return found.data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        problem = f"byte {error.start} is not UTF-8"
-        raise InputError(problem, "save the file as UTF-8", found.origin) from None
 
 
 def without_secrets(url: str | None) -> str | None:

@@ -186,6 +186,10 @@ async def _start(
         row = _with_metadata(row, **{ALLOW_VERSION_DRIFT: True})
     with store.claim(row.id):
         store.create_run(row)
+        if prepared.langfuse is not None:
+            from jurybox.app.langfuse_delivery import order
+
+            order(row.id, store, prepared.langfuse.queue)
         job = Job(store, row, prepared.plan, prepared.procedure, on_progress)
         return await _work(job, store, prepared.dataset, base_url, on_start)
 

@@ -41,6 +41,7 @@ _COMMANDS: Final = {
     "check-reply": "Check an agent's replies, and print the report.",
     "mcp": "Serve jurybox to agents by the Model Context Protocol.",
     "rubric": "List, show, check and start rubric documents.",
+    "langfuse": "Deliver runs to Langfuse, and read people's scores back.",
     "model": "Pull, list and remove embedded models.",
     "demo": "Show jurybox at work, without a key.",
     "doctor": "Check what is installed, configured and reachable.",

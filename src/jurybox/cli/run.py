@@ -20,7 +20,7 @@ from jurybox.cli.options import (
 )
 from jurybox.cli.output import harmless, print_json, say
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail, stop_on_signals
-from jurybox.errors import IncompleteError
+from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
@@ -270,7 +270,25 @@ def run_and_print(
     row = store.run(ended.view.run_id) if accept and ended.stopped is None else None
     if row is not None:
         ended = msgspec.structs.replace(ended, view=accept_unreviewed(row, store))
-    return print_ended(ended, store, store_url, as_json=as_json)
+    code = print_ended(ended, store, store_url, as_json=as_json)
+    if ended.stopped is None:
+        _deliver(ended.view.run_id, store)
+    return code
+
+
+def _deliver(run_id: str, store: "Store") -> None:
+    """Send a finished run where the user asked for it; the verdict is printed by now."""
+    from jurybox.app.langfuse_delivery import push_if_ordered
+    from jurybox.cli.langfuse import say_delivered
+
+    row = store.run(run_id)
+    try:
+        done = None if row is None else push_if_ordered(store, row)
+    except JuryboxError as error:
+        say(f"langfuse: nothing was delivered ({error}); `jurybox langfuse push` tries again")
+        return
+    if done is not None:
+        say_delivered(done)
 
 
 def run_until_stopped(start: "Start", store_url: str | None) -> "RunResult | None":

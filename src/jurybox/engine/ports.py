@@ -11,6 +11,7 @@ from jurybox.engine.records import (
     BatchRow,
     CalibrationRow,
     ExchangeRow,
+    OutboxRow,
     ReviewRow,
     RunRow,
     SampleRow,
@@ -344,6 +345,24 @@ class Store(Sink, Protocol):
 
     def reviews_of(self, run_id: str, number: int) -> Sequence[ReviewRow]:
         """Return the reviews of one sample, in the order in which they were made."""
+        ...
+
+    def put_out(self, rows: Sequence[OutboxRow]) -> None:
+        """Put rows into the outbox; one that is there stays as it is unless its version changed."""
+        ...
+
+    def update_outbox(self, rows: Sequence[OutboxRow]) -> None:
+        """Replace the state and the error of rows."""
+        ...
+
+    def outbox(
+        self, state: str, part: str, run_id: str | None = None, limit: int | None = None
+    ) -> Sequence[OutboxRow]:
+        """Return rows of a part in that state, of one run or all, in order."""
+        ...
+
+    def outbox_counts(self) -> Sequence[tuple[str, str, str, str, int]]:
+        """Return run, part, state, one of the errors, and how many rows there are of those."""
         ...
 
     def close(self) -> None:

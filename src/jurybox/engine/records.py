@@ -185,6 +185,28 @@ class CalibrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True)
     seal: str = ""
 
 
+class OutboxRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """Something of a run that another system is to be sent, kept until that system has it.
+
+    Attributes:
+        number: the sample's; below 0, the repeat's, counted down from -1.
+        part: what is sent of it.
+        version: changes with what is sent, so that a sample that was done again is sent again.
+        detail: what else the sender needs to know.
+        state: ``pending``, ``sent``, or ``rejected`` where the system refused it.
+        error: why the last attempt failed.
+
+    """
+
+    run_id: str
+    number: int
+    part: str
+    version: str
+    detail: str = ""
+    state: str = "pending"
+    error: str = ""
+
+
 AnyRow = RunRow | SampleRow | ExchangeRow | BatchRow | CalibrationRow | ReviewRow
 
 

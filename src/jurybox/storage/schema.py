@@ -14,6 +14,7 @@ from jurybox.engine.records import (
     BatchRow,
     CalibrationRow,
     ExchangeRow,
+    OutboxRow,
     ReviewRow,
     RunRow,
     SampleRow,
@@ -34,9 +35,10 @@ FRAMES: Final = "frames"
 CALIBRATIONS: Final = "calibrations"
 FACETS: Final = "facets"
 REVIEWS: Final = "reviews"
+OUTBOX: Final = "outbox"
 SCHEMA: Final = "jurybox_schema"
 
-ROWS: Final[dict[str, type[AnyRow | Facets]]] = {
+ROWS: Final[dict[str, type[AnyRow | Facets | OutboxRow]]] = {
     RUNS: RunRow,
     SAMPLES: SampleRow,
     EXCHANGES: ExchangeRow,
@@ -44,8 +46,23 @@ ROWS: Final[dict[str, type[AnyRow | Facets]]] = {
     CALIBRATIONS: CalibrationRow,
     FACETS: Facets,
     REVIEWS: ReviewRow,
+    OUTBOX: OutboxRow,
 }
 NAMES: Final = frozenset({*ROWS, FRAMES, SCHEMA})
+
+# A store that was made before there was an outbox gets it when it is first used.
+CREATE_OUTBOX: Final = """
+    CREATE TABLE IF NOT EXISTS outbox (
+        run_id {text} NOT NULL REFERENCES runs (id),
+        number BIGINT NOT NULL,
+        part {text} NOT NULL,
+        version {text} NOT NULL,
+        detail {text} NOT NULL,
+        state {text} NOT NULL,
+        error {text} NOT NULL,
+        PRIMARY KEY (run_id, number, part)
+    )
+    """
 
 # In words that SQLite and PostgreSQL both understand. ``{text}`` stands for texts that are compared
 # byte by byte, which each calls by another name.
@@ -178,6 +195,7 @@ _TABLES: Final = (
     """,
     "CREATE INDEX reviews_by_age ON reviews (run_id, created_at, id)",
     "CREATE INDEX reviews_by_sample ON reviews (run_id, number)",
+    CREATE_OUTBOX,
 )
 
 

@@ -21,6 +21,7 @@ from jurybox.storage.schema import (
     EXCHANGES,
     FACETS,
     FRAMES,
+    OUTBOX,
     REVIEWS,
     ROWS,
     RUNS,
@@ -117,6 +118,22 @@ INSERT_BATCH: Final = _insert(BATCHES)
 INSERT_CALIBRATION: Final = _insert(CALIBRATIONS)
 INSERT_FACETS: Final = _insert(FACETS)
 INSERT_REVIEW: Final = _insert(REVIEWS)
+PUT_OUT: Final = (
+    f"{_insert(OUTBOX)} ON CONFLICT (run_id, number, part) DO UPDATE SET"
+    " version = excluded.version, detail = excluded.detail, state = excluded.state,"
+    f" error = excluded.error WHERE {OUTBOX}.version <> excluded.version"
+)
+UPDATE_OUTBOX: Final = (
+    f"UPDATE {OUTBOX} SET state = ?, error = ?"
+    " WHERE run_id = ? AND number = ? AND part = ? AND version = ?"
+)
+_SENDING_ORDER: Final = "ORDER BY run_id, number LIMIT ?"
+OUTBOX_IN: Final = _select(OUTBOX, f"WHERE state = ? AND part = ? {_SENDING_ORDER}")
+OUTBOX_OF: Final = _select(OUTBOX, f"WHERE state = ? AND part = ? AND run_id = ? {_SENDING_ORDER}")
+OUTBOX_COUNTS: Final = (
+    f"SELECT run_id, part, state, max(error), count(*) FROM {OUTBOX}"
+    " GROUP BY run_id, part, state ORDER BY run_id, part, state"
+)
 UPDATE_RUN: Final = _update(RUNS, "id")
 DELETE_SAMPLE: Final = f"DELETE FROM {SAMPLES} WHERE run_id = ? AND number = ?"
 DELETE_FACETS: Final = f"DELETE FROM {FACETS} WHERE run_id = ? AND number = ?"

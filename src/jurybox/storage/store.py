@@ -12,6 +12,7 @@ from jurybox.engine.records import (
     BatchRow,
     CalibrationRow,
     ExchangeRow,
+    OutboxRow,
     ReviewRow,
     RunRow,
     SampleRow,
@@ -23,6 +24,7 @@ from jurybox.storage import statements
 from jurybox.storage.database import Database, DatabaseSession, Values, writing
 from jurybox.storage.reader import PagedReader
 from jurybox.storage.sample_search import Finder
+from jurybox.storage.schema import CREATE_OUTBOX
 
 T = TypeVar("T")
 _FRAME: Final = ExchangeRow.__struct_fields__.index("frame")
@@ -34,7 +36,7 @@ class SqlStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._reader = PagedReader(database)
-        self._has_keys = False
+        self._has_keys = self._has_outbox = False
 
     def __repr__(self) -> str:
         """Show the name, which has no password in it."""
@@ -233,6 +235,44 @@ class SqlStore:
         """Return the reviews of one sample, in the order in which they were made."""
         return self._reader.rows(list[ReviewRow], statements.REVIEWS_OF, (run_id, number))
 
+    def put_out(self, rows: Sequence[OutboxRow]) -> None:
+        """Put rows into the outbox; one that is there stays as it is unless its version changed."""
+        self._require_outbox()
+        values = self._values(rows)
+        with writing(self._database) as session:
+            session.insert(statements.PUT_OUT, values)
+
+    def update_outbox(self, rows: Sequence[OutboxRow]) -> None:
+        """Replace the state and the error of rows."""
+        with writing(self._database) as session:
+            for row in rows:
+                key = (row.run_id, row.number, row.part, row.version)
+                session.execute(statements.UPDATE_OUTBOX, (row.state, row.error, *key))
+
+    def outbox(
+        self, state: str, part: str, run_id: str | None = None, limit: int | None = None
+    ) -> Sequence[OutboxRow]:
+        """Return rows in that state, of one run or all, in order."""
+        self._require_outbox()
+        most = statements.ALL if limit is None else limit
+        own, statement = ((), statements.OUTBOX_IN)
+        if run_id is not None:
+            own, statement = ((run_id,), statements.OUTBOX_OF)
+        return self._reader.rows(list[OutboxRow], statement, (state, part, *own, most))
+
+    def outbox_counts(self) -> Sequence[tuple[str, str, str, str, int]]:
+        """Return run, part, state, one of the errors, and how many rows there are of those."""
+        self._require_outbox()
+        kind = list[tuple[str, str, str, str, int]]
+        return self._reader.rows(kind, statements.OUTBOX_COUNTS, ())
+
+    def _require_outbox(self) -> None:
+        if not self._has_outbox:
+            with writing(self._database) as session:
+                self._database.lock_schema(session)
+                session.execute(CREATE_OUTBOX.format(text=self._database.text_type))
+            self._has_outbox = True
+
     def close(self) -> None:
         """Let go of the store."""
         self._database.close()
@@ -252,7 +292,7 @@ class SqlStore:
         )
         return [(statement, values) for statement, values in batches if values]
 
-    def _values(self, rows: Sequence[AnyRow | Facets]) -> list[Values]:
+    def _values(self, rows: Sequence[AnyRow | Facets | OutboxRow]) -> list[Values]:
         values: list[Values] = [msgspec.structs.astuple(row) for row in rows]
         if _has_nul(values):
             raise self._reader.error("unstorable")

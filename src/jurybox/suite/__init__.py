@@ -61,6 +61,12 @@ class JudgeSpec(msgspec.Struct, frozen=True, kw_only=True):
     batch: bool = False
 
 
+class LangfuseSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """That finished runs are sent to Langfuse; flagged samples also to an annotation queue."""
+
+    queue: str | None = None
+
+
 class Suite(msgspec.Struct, frozen=True, kw_only=True):
     """A run's ingredients.
 
@@ -76,6 +82,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
         variance_sensitive: whether results vary too much for a single run (A12).
         limit: how many rows to use, from the first.
         cache: whether a request that was answered before may be answered from the store.
+        langfuse: None where nothing is sent to Langfuse.
 
     """
 
@@ -93,6 +100,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None = None
     concurrency: int | None = None
     cache: bool = False
+    langfuse: LangfuseSpec | None = None
     description: str = ""
 
 
@@ -136,7 +144,8 @@ def parse_prompt(text: str) -> str:
         name, _, version = text.removeprefix(LANGFUSE).rpartition("@")
         if not name.strip() or not version.strip():
             raise Unreadable(
-                f"`{text}` names no version of a prompt", f"write `{LANGFUSE}NAME@VERSION`"
+                f"`{text}` names no version of a prompt",
+                f"write `{LANGFUSE}NAME@VERSION` or `@LABEL`",
             )
     return text if is_inline(text) else parse_path(text)
 
@@ -295,8 +304,12 @@ SUITE_KEYS: Final = (
     "limit",
     "concurrency",
     "cache",
+    "langfuse",
 )
 """Every key of a suite file, in the order to write them in."""
+
+LANGFUSE_KEYS: Final = ("queue",)
+"""Every key of `langfuse`."""
 
 JUDGE_KEYS: Final = ("models", "model", "votes", "stop_when_decided", "batch", *ENDPOINT_KEYS)
 """Every key of `judge`."""
@@ -364,6 +377,7 @@ def _read(data: bytes, findings: Findings) -> Suite | None:
         limit=fields.whole("limit", 1),
         concurrency=fields.whole("concurrency", 1, _MOST_AT_ONCE),
         cache=fields.flag("cache") or False,
+        langfuse=_read_langfuse(fields),
     )
 
 
@@ -420,6 +434,14 @@ def _read_rows(fields: Fields) -> int:
         problem = "the suite has both `rows` and a `dataset`"
         fields.findings.add(place, "two-datasets", problem, "keep one of them")
     return len(rows)
+
+
+def _read_langfuse(fields: Fields) -> LangfuseSpec | None:
+    """Read `langfuse`: true, or a mapping with the name of a `queue`."""
+    if isinstance(fields.node("langfuse"), Scalar):
+        return LangfuseSpec() if fields.flag("langfuse") else None
+    inner = fields.mapping("langfuse", LANGFUSE_KEYS)
+    return None if inner is None else LangfuseSpec(queue=inner.text("queue"))
 
 
 def _read_columns(fields: Fields) -> dict[str, str]:

@@ -11,6 +11,7 @@ from jurybox.suite import (
     SUITE_KEYS,
     TARGET_KEYS,
     JudgeSpec,
+    LangfuseSpec,
     Suite,
     SuiteError,
     TargetSpec,
@@ -83,6 +84,7 @@ def test_every_key_of_a_suite_is_read() -> None:
         "dataset: langfuse:questions\ncolumns: {task: Q 1}\nunused: [context]\n"
         "target: {model: a/b}\njudge: {models: [a/b, c/d], batch: true}\nrepeats: 1000\n"
         "variance_sensitive: true\nlimit: 5\nconcurrency: 10000\ncache: true\n"
+        "langfuse: {queue: q}\n"
     )
     suite = read(text)
     assert suite == Suite(
@@ -100,6 +102,7 @@ def test_every_key_of_a_suite_is_read() -> None:
         limit=5,
         concurrency=10000,
         cache=True,
+        langfuse=LangfuseSpec(queue="q"),
     )
     keys = [line.partition(":")[0] for line in text.splitlines() if not line.startswith(" ")]
     assert keys == [key for key in SUITE_KEYS if key != "rows"]

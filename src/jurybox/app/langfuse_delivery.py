@@ -1,0 +1,340 @@
+"""Deliver stored runs to Langfuse through the store's outbox, and read people's scores back."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from functools import cache, partial
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from jurybox.app.review_desk import ReviewDesk
+from jurybox.engine.ports import Store
+from jurybox.engine.records import OutboxRow, RunRow, read_result
+from jurybox.errors import IncompleteError, InputError
+from jurybox.reporting.stored import damaged, plan_of, reading, rubric_of
+from jurybox.review.reviews import Circumstances, Score, standing
+from jurybox.scoring.tally import MetricTally
+from jurybox.wiring import LANGFUSE_NAME, langfuse_client
+
+if TYPE_CHECKING:
+    from jurybox.integrations.langfuse_client import Annotation, LangfuseClient
+    from jurybox.integrations.sample_trace import SampleTrace
+
+ORDER: Final = "order"
+"""The part of a run that asks for all others once the run is finished."""
+_PARTS: Final = ("trace", "scores", "link", "queue", "run")
+_PENDING, _SENT, _REJECTED = "pending", "sent", "rejected"
+_AT_ONCE: Final = 8
+_PAGE: Final = 64
+_ENTRIES: Final = 500
+_CLAIM: Final = "langfuse outbox"
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a push; ``error`` says why it ended early, and what is pending is kept."""
+
+    sent: int
+    rejected: int
+    pending: int
+    error: str | None = None
+
+
+class PulledReviews(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a pull; ``skipped`` says which scores became no review, and why."""
+
+    reviews: int
+    unchanged: int
+    skipped: tuple[str, ...]
+
+
+class OutboxState(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a run was delivered; ``error`` is one of those of what wasn't."""
+
+    run_id: str
+    sent: int = 0
+    pending: int = 0
+    rejected: int = 0
+    unfinished: bool = False
+    error: str = ""
+
+
+def order(run_id: str, store: Store, queue: str | None, digest: str | None = None) -> None:
+    """Note that a run is to be delivered when it is finished, its flagged samples to a queue.
+
+    With the digest of a run that has changed since, it is delivered again.
+    """
+    version = f"{digest or ''} {queue or ''}"
+    row = OutboxRow(run_id=run_id, number=0, part=ORDER, version=version, detail=queue or "")
+    store.put_out([row])
+
+
+def states(store: Store) -> tuple[OutboxState, ...]:
+    """Return how much of each run was delivered, the newest run first."""
+    found: dict[str, OutboxState] = {}
+    for run_id, part, state, error, count in store.outbox_counts():
+        known = found.get(run_id, OutboxState(run_id=run_id))
+        given = {state: getattr(known, state) + count, "error": error or known.error}
+        if part == ORDER:
+            given = {"unfinished": state == _PENDING}
+        found[run_id] = msgspec.structs.replace(known, **given)
+    return tuple(found[run_id] for run_id in sorted(found, reverse=True))
+
+
+def push_if_ordered(store: Store, run: RunRow) -> Delivery | None:
+    """Deliver a finished run whose suite asks for it; None where it doesn't.
+
+    Raises:
+        InputError: Langfuse isn't set up, or another process delivers.
+        IncompleteError: the store failed, or something stored can't be read.
+
+    """
+    asked = [*store.outbox(_PENDING, ORDER, run.id), *store.outbox(_SENT, ORDER, run.id)]
+    return push(store, run, queue=asked[0].detail) if asked else None
+
+
+def push(
+    store: Store,
+    run: RunRow | None = None,
+    *,
+    queue: str | None = None,
+    again: bool = False,
+) -> Delivery:
+    """Deliver a finished run, or all that is waiting; with ``again`` also what was rejected.
+
+    Raises:
+        InputError: the run isn't finished, another process delivers, or Langfuse isn't set up.
+        IncompleteError: the store failed, or something stored can't be read.
+
+    """
+    client = langfuse_client()
+    if run is not None:
+        if run.status != "finished":
+            raise InputError("the run isn't finished", "resume it first", run.id)
+        order(run.id, store, queue, run.digest)
+    with store.claim(_CLAIM) as mine:
+        if not mine:
+            raise InputError("another process is delivering", "wait for it", "langfuse")
+        return _Push(store, client, None if run is None else run.id).work(again=again)
+
+
+class _Push:
+    """One pass over the outbox."""
+
+    def __init__(self, store: Store, client: "LangfuseClient", run_id: str | None) -> None:
+        self._store = store
+        self._client = client
+        self._only = run_id
+        self._run = cache(partial(_StoredRun, store))
+
+    def work(self, *, again: bool) -> Delivery:
+        if again:
+            for part in _PARTS:
+                rows = self._store.outbox(_REJECTED, part, self._only)
+                self._store.update_outbox([_with(row, _PENDING) for row in rows])
+        for row in self._store.outbox(_PENDING, ORDER, self._only):
+            if self._run(row.run_id).row.status == "finished":
+                self._expand(row)
+        sent = rejected = 0
+        error = None
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for rows in self._pages():
+                done = list(pool.map(self._try, rows))
+                self._store.update_outbox(done)
+                sent += sum(row.state == _SENT for row in done)
+                rejected += sum(row.state == _REJECTED for row in done)
+                error = next((row.error for row in done if row.state == _PENDING), None)
+                if error is not None:
+                    break
+        pending = sum(len(self._store.outbox(_PENDING, part, self._only)) for part in _PARTS)
+        return Delivery(sent=sent, rejected=rejected, pending=pending, error=error)
+
+    def _pages(self) -> Iterator[Sequence[OutboxRow]]:
+        for part in _PARTS:
+            while rows := self._store.outbox(_PENDING, part, self._only, _PAGE):
+                yield rows
+
+    def _expand(self, asked: OutboxRow) -> None:
+        """Put all parts of a finished run into the outbox."""
+        run = self._run(asked.run_id)
+        entries = run.entries(asked.detail)
+        while page := list(islice(entries, _ENTRIES)):
+            self._store.put_out(page)
+        self._store.update_outbox([_with(asked, _SENT)])
+
+    def _try(self, row: OutboxRow) -> OutboxRow:
+        from jurybox.integrations.langfuse_client import DeliveryError
+
+        try:
+            self._send(row)
+        except DeliveryError as error:
+            state = _REJECTED if error.kind == "rejected" else _PENDING
+            return _with(row, state, str(error))
+        return _with(row, _SENT)
+
+    def _send(self, row: OutboxRow) -> None:
+        from jurybox.integrations import langfuse_records as records
+
+        run, client = self._run(row.run_id), self._client
+        of = records.trace_id(row.run_id, row.number)
+        match row.part:
+            case "trace":
+                trace = run.trace(row.number)
+                client.send_spans(records.spans(trace, run.plan, run.experiment(trace, client)))
+            case "scores":
+                client.send_scores(records.sample_scores(run.trace(row.number)), run.at)
+            case "link":
+                sample = run.trace(row.number).sample
+                name = run.name(sample.repeat)
+                client.link(run.dataset, name, sample.sample_id, of, run.version)
+            case "queue":
+                client.enqueue(row.detail, of)
+            case _:
+                repeat = -1 - row.number
+                name = run.name(repeat)
+                found = client.run_of(run.dataset, name)
+                client.send_scores(records.run_scores(found, name, run.metrics(repeat)), run.at)
+
+
+class _StoredRun:
+    """A run that is delivered; ``dataset`` is its name in Langfuse, or empty."""
+
+    def __init__(self, store: Store, run_id: str) -> None:
+        row = store.run(run_id)
+        if row is None:
+            raise IncompleteError(f"the outbox names run {run_id}, which the store doesn't have")
+        self.row = row
+        self.plan = plan_of(row)
+        self.at = datetime.fromisoformat(row.created_at)
+        self._store = store
+        name, _, version = self.plan.dataset.id.removeprefix(LANGFUSE_NAME).rpartition("@")
+        is_there = self.plan.dataset.id.startswith(LANGFUSE_NAME)
+        self.dataset = name if is_there else ""
+        self.version = datetime.fromisoformat(version) if is_there else self.at
+
+    def entries(self, queue: str) -> Iterator[OutboxRow]:
+        """Yield everything that is to be sent of the run."""
+        for number, _, version, result in self._store.results(self.row.id):
+            with reading(self.row):
+                flagged = bool(queue) and read_result(result).needs_review
+            parts = {"trace": True, "scores": True, "link": self.dataset, "queue": flagged}
+            for part in (name for name, wanted in parts.items() if wanted):
+                # A sample that was done again, or goes to another queue, is sent again.
+                detail = queue if part == "queue" else ""
+                changes = f"{version} {detail}"
+                yield OutboxRow(
+                    run_id=self.row.id, number=number, part=part, version=changes, detail=detail
+                )
+        for repeat in range(self.plan.repeats) if self.dataset else ():
+            digest = self.row.digest or ""
+            yield OutboxRow(run_id=self.row.id, number=-1 - repeat, part="run", version=digest)
+
+    def trace(self, number: int) -> "SampleTrace":
+        """Return a sample with its calls and scores."""
+        from jurybox.integrations.sample_trace import read_trace
+
+        sample = self._store.sample(self.row.id, number)
+        if sample is None:
+            raise damaged(self.row, f"sample {number} is missing")
+        with reading(self.row):
+            return read_trace(self.row, sample, self._store.exchanges_of(self.row.id, number))
+
+    def name(self, repeat: int) -> str:
+        """Return what the dataset run of a repeat is called."""
+        from jurybox.integrations.langfuse_records import run_name
+
+        return run_name(self.row.id, self.plan.suite, repeat)
+
+    def experiment(self, trace: "SampleTrace", client: "LangfuseClient") -> dict[str, str]:
+        """Return the attributes by which a trace is one of a dataset run."""
+        if not self.dataset or not client.links_in_traces:
+            return {}
+        name = self.name(trace.sample.repeat)
+        given = {
+            "id": client.experiment_id(self.dataset, name),
+            "name": name,
+            "dataset.id": client.dataset_id(self.dataset),
+            "item.id": trace.sample.sample_id,
+            "item.version": self.version.isoformat(timespec="milliseconds"),
+        }
+        if trace.row.reference is not None:
+            given["item.expected_output"] = trace.row.reference
+        return {f"langfuse.experiment.{key}": value for key, value in given.items()}
+
+    def metrics(self, repeat: int) -> dict[str, float]:
+        """Return the metrics of one repeat, without those that have no value."""
+        tally = MetricTally(rubric_of(self.row))
+        for _, of, _, result in self._store.results(self.row.id):
+            if of == repeat:
+                with reading(self.row):
+                    tally.add(read_result(result))
+        figures, _ = tally.figures()
+        return {name: value for name, value in figures.items() if value is not None}
+
+
+def _with(row: OutboxRow, state: str, error: str = "") -> OutboxRow:
+    return msgspec.structs.replace(row, state=state, error=error)
+
+
+def pull(store: Store, run: RunRow) -> PulledReviews:
+    """Store the scores that people gave a run's traces in Langfuse as reviews of its samples.
+
+    The judges' scores are next to the trace there, so no such review counts as blind.
+
+    Raises:
+        InputError: Langfuse isn't set up, or refuses the keys.
+        IncompleteError: Langfuse or the store doesn't answer, or the run can't be read.
+
+    """
+    from jurybox.integrations.langfuse_client import DeliveryError
+    from jurybox.integrations.langfuse_records import trace_id
+
+    client, desk = langfuse_client(), ReviewDesk(store, run, blind=False)
+    traces = {trace_id(run.id, number): number for number in store.numbers(run.id)}
+    given: dict[tuple[int, str], list[Annotation]] = {}
+    names = iter(traces)
+    try:
+        while page := list(islice(names, _PAGE)):
+            for each in client.annotations(page):
+                given.setdefault((traces[each.trace_id], each.author), []).append(each)
+    except DeliveryError as error:
+        raise IncompleteError(f"nothing was pulled: {error}") from None
+    skipped: list[str] = []
+    counts = {True: 0, False: 0}
+    for (number, author), scores in given.items():
+        try:
+            counts[_review(desk, number, f"langfuse:{author}", scores)] += 1
+        except InputError as error:
+            skipped.append(f"sample {number}, {author}: {error}")
+    return PulledReviews(reviews=counts[True], unchanged=counts[False], skipped=tuple(skipped))
+
+
+def _review(desk: ReviewDesk, number: int, reviewer: str, given: "Sequence[Annotation]") -> bool:
+    """Store one person's scores of a sample; return whether they are new."""
+    values = {each.name: each.value for each in given}
+    criteria = [each.id for each in desk.rubric.criteria]
+    verdict: dict[str, object] = {"scores": {name: _plain(values.get(name)) for name in criteria}}
+    if desk.stored(number).is_pair:
+        verdict = {"winner": values.get("winner")}
+    elif not values.keys() & set(criteria):
+        known = ", ".join(criteria)
+        problem = f"no criterion is called {', '.join(sorted(values))}"
+        raise InputError(problem, f"name the scores in Langfuse as the rubric does: {known}")
+    if isinstance(concern := values.get("safety_concern"), bool):
+        verdict["safety_concern"] = concern
+    comment = "\n".join(dict.fromkeys(each.comment for each in given if each.comment))
+    queue = "flagged" if any(each.queued for each in given) else "picked"
+    rows = desk.store.reviews_of(desk.run.id, number)
+    known = {each.reviewer: each for each in standing(rows)}
+    mine = known.get(reviewer)
+    if mine is not None and (mine.verdict.as_data(), mine.comment) == (verdict, comment):
+        return False
+    shown = Circumstances(queue=queue, blind=False)
+    desk.submit(number, reviewer, verdict, comment, shown=shown)
+    return True
+
+
+def _plain(value: Score | str | None) -> Score | str | None:
+    """Return a number as it was meant: Langfuse makes every 4 a 4.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,110 @@
+"""Prompts and datasets that a suite takes from Langfuse, fetched once and kept as they were."""
+
+import hashlib
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from jurybox.errors import IncompleteError, InputError
+from jurybox.reporting.output_file import whole_file
+from jurybox.wiring import LANGFUSE_NAME, langfuse_client, store_folder
+
+if TYPE_CHECKING:
+    from jurybox.integrations.langfuse_client import DeliveryError, FetchedPrompt
+
+
+class FetchedDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset as it was at one time, in a file; ``id`` names that time."""
+
+    id: str
+    path: Path
+
+
+def fetch_prompt(name: str) -> "FetchedPrompt":
+    """Return the prompt ``langfuse:NAME@VERSION``; a label stands for the version it has now.
+
+    Raises:
+        InputError: there is no such prompt, or Langfuse isn't set up or refuses the keys.
+        IncompleteError: Langfuse doesn't answer.
+
+    """
+    from jurybox.integrations.langfuse_client import DeliveryError
+
+    prompt, _, which = name.removeprefix(LANGFUSE_NAME).rpartition("@")
+    try:
+        return langfuse_client().prompt(prompt, which)
+    except DeliveryError as error:
+        raise _reported(error, name) from None
+
+
+def fetch_dataset(name: str) -> FetchedDataset:
+    """Write the dataset ``langfuse:NAME`` to a file, as it is now or was at ``NAME@TIME``.
+
+    Raises:
+        InputError: there is no such dataset, or Langfuse isn't set up or refuses the keys.
+        IncompleteError: Langfuse doesn't answer, or the file can't be written.
+
+    """
+    from jurybox.integrations.langfuse_client import DeliveryError
+
+    dataset, version = _dated(name.removeprefix(LANGFUSE_NAME))
+    try:
+        rows = [_row(item) for item in langfuse_client().items(dataset, version)]
+    except DeliveryError as error:
+        raise _reported(error, name) from None
+    if not rows:
+        raise InputError("the dataset has no active items", "add some in Langfuse", name)
+    data = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+    digest = hashlib.sha256(data).hexdigest()[:12]
+    file = f"{re.sub(r'[^A-Za-z0-9._-]+', '-', dataset)}-{digest}.jsonl"
+    folder = store_folder() / "datasets"
+    folder.mkdir(parents=True, exist_ok=True)
+    with whole_file(folder / file) as out:
+        out.write(data)
+    at = version.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return FetchedDataset(id=f"{LANGFUSE_NAME}{dataset}@{at}", path=folder / file)
+
+
+def _dated(name: str) -> tuple[str, datetime]:
+    """Split a name from the time behind it; without one, the time is now."""
+    dataset, at, text = name.rpartition("@")
+    try:
+        version = datetime.fromisoformat(text) if at else None
+    except ValueError:
+        version = None
+    if version is None:
+        now = datetime.now(UTC)
+        return name, now.replace(microsecond=now.microsecond // 1000 * 1000)
+    return dataset, version if version.tzinfo else version.replace(tzinfo=UTC)
+
+
+def _row(item: dict[str, Any]) -> dict[str, object]:
+    """Return an item as a row of a dataset; an object as input gives its own columns."""
+    row: dict[str, object] = {"id": item["id"]}
+    given = item["input"]
+    match given:
+        case dict():
+            row = {**cast("dict[str, object]", given), **row}
+        case list():
+            row["messages"] = given
+        case str(task):
+            row["task"] = task
+        case other:
+            row["task"] = msgspec.json.encode(other).decode()
+    expected = item["expected_output"]
+    if expected is not None:
+        is_text = isinstance(expected, str)
+        row["reference"] = expected if is_text else msgspec.json.encode(expected).decode()
+    if isinstance(item["metadata"], dict):
+        row["metadata"] = item["metadata"]
+    return row
+
+
+def _reported(error: "DeliveryError", where: str) -> InputError | IncompleteError:
+    if error.kind == "unreachable":
+        return IncompleteError(f"{where}: {error}; try again")
+    hint = "check the name and the version" if error.kind == "rejected" else "see above"
+    return InputError(str(error), hint, where)

@@ -1,0 +1,129 @@
+"""``jurybox langfuse``: deliver runs to Langfuse, and read people's scores back."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from jurybox.cli.options import CommandGroup, json_option, opened, run_argument, store_option
+from jurybox.cli.output import add_row, console, print_json, say, table
+from jurybox.cli.signals import FINE, INCOMPLETE
+from jurybox.text_format import counted
+
+if TYPE_CHECKING:
+    from jurybox.app.langfuse_delivery import Delivery
+
+
+@click.group(cls=CommandGroup)
+def command() -> None:
+    """Deliver runs to Langfuse, and read people's scores back.
+
+    The project is the one of LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, at LANGFUSE_BASE_URL.
+
+    \b
+    Examples:
+      jurybox langfuse push last --queue to-review
+      jurybox langfuse status
+      jurybox langfuse pull last
+    """  # noqa: D301 - click reads \b as "keep these lines"
+
+
+@command.command("status", short_help="Show how much of each run was delivered.")
+@store_option
+@json_option
+def show_status(store_url: str | None, as_json: bool) -> None:
+    """Show how much of each run was delivered, is waiting, or was rejected.
+
+    It asks the store alone.
+
+    \b
+    Examples:
+      jurybox langfuse status
+      jurybox langfuse status --json
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.app.langfuse_delivery import states
+
+    with opened(store_url) as store:
+        found = states(store)
+    if as_json:
+        print_json({"runs": found})
+        return
+    if not found:
+        click.echo("nothing was asked to be delivered")
+        return
+    shown = table("run", "sent", "waiting", "rejected", "why")
+    for each in found:
+        why = "the run isn't finished" if each.unfinished and not each.error else each.error
+        add_row(shown, each.run_id, *map(str, (each.sent, each.pending, each.rejected)), why)
+    console().print(shown)
+
+
+@command.command("push", short_help="Deliver a run, or all that is waiting.")
+@click.argument("run", metavar="[RUN]", required=False)
+@click.option("--queue", metavar="NAME", help="Add flagged samples to this annotation queue.")
+@click.option("--again", is_flag=True, help="Send again what was rejected.")
+@store_option
+@json_option
+def push_run(
+    run: str | None, queue: str | None, again: bool, store_url: str | None, as_json: bool
+) -> int:
+    """Deliver RUN, or all that is waiting: traces, scores, dataset runs, flagged samples.
+
+    What can't be delivered is kept and delivered by the next push. Every part has an id of its
+    own, so that nothing is there twice. Exit code 3 means that something is left.
+
+    \b
+    Examples:
+      jurybox langfuse push last
+      jurybox langfuse push last --queue to-review
+      jurybox langfuse push --again
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.app.langfuse_delivery import push
+    from jurybox.wiring import find_run
+
+    if queue is not None and run is None:
+        raise click.UsageError("--queue needs a RUN")
+    with opened(store_url) as store:
+        row = None if run is None else find_run(store, run)
+        done = push(store, row, queue=queue, again=again)
+    if as_json:
+        print_json(done)
+    else:
+        say_delivered(done)
+    return INCOMPLETE if done.pending or done.rejected else FINE
+
+
+def say_delivered(done: "Delivery") -> None:
+    """Print what came of a push."""
+    say(f"langfuse: {counted(done.sent, 'part')} delivered")
+    if done.rejected:
+        say(f"langfuse: {done.rejected} rejected and kept; `jurybox langfuse status` says why")
+    if done.pending:
+        why = "" if done.error is None else f" ({done.error})"
+        say(f"langfuse: {done.pending} waiting{why}; `jurybox langfuse push` delivers them")
+
+
+@command.command("pull", short_help="Store people's scores in Langfuse as reviews.")
+@run_argument
+@store_option
+@json_option
+def pull_reviews(run: str, store_url: str | None, as_json: bool) -> None:
+    """Store the scores that people gave RUN's traces in Langfuse as reviews of its samples.
+
+    A score counts where it is called like a criterion, and a person's scores of one trace are one
+    review. Nothing is stored twice.
+
+    \b
+    Examples:
+      jurybox langfuse pull last
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.app.langfuse_delivery import pull
+    from jurybox.wiring import find_run
+
+    with opened(store_url) as store:
+        done = pull(store, find_run(store, run))
+    for line in done.skipped:
+        say(f"skipped: {line}")
+    if as_json:
+        print_json(done)
+    else:
+        click.echo(f"{counted(done.reviews, 'new review')}, {done.unchanged} known before")

@@ -1,0 +1,154 @@
+"""A stored sample as other systems see it: calls with their times, and scores."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, Literal
+
+import msgspec
+
+from jurybox.engine.records import (
+    ExchangeRow,
+    RunRow,
+    SampleRow,
+    in_order,
+    read_outcome,
+    read_request,
+    read_result,
+)
+from jurybox.engine.replay import StoredResponses
+from jurybox.judging.evaluation_report import EvaluationReport
+from jurybox.judging.flow import ModelRequest, Outcome
+from jurybox.rubric.metrics import MEASURES
+from jurybox.sample import Response, Row
+from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
+
+_INPUTS: Final = msgspec.json.Decoder(Row)
+_RESPONSES: Final = msgspec.json.Decoder(StoredResponses)
+_REPORT: Final = msgspec.json.Decoder(EvaluationReport)
+_MS: Final = 1_000_000
+
+
+class TracedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One request to a model; times are nanoseconds since 1970."""
+
+    position: int
+    role: str
+    request: ModelRequest
+    outcome: Outcome
+    start: int
+    end: int
+
+
+class TracedScore(msgspec.Struct, frozen=True, kw_only=True):
+    """One value that a sample was given, and why."""
+
+    name: str
+    value: float | str
+    kind: Literal["NUMERIC", "BOOLEAN", "CATEGORICAL"] = "NUMERIC"
+    comment: str = ""
+
+
+class SampleTrace(msgspec.Struct, frozen=True, kw_only=True):
+    """A sample with its calls and scores; ``timed`` is false where no call's time is stored."""
+
+    sample: SampleRow
+    row: Row
+    response: Response
+    response_b: Response | None
+    result: SampleResult
+    calls: tuple[TracedCall, ...]
+    scores: tuple[TracedScore, ...]
+    start: int
+    end: int
+    timed: bool
+
+
+class _CallNotes(msgspec.Struct, frozen=True, kw_only=True):
+    at: int | None = None
+    latency_ms: float | None = None
+
+
+_NOTES: Final = msgspec.json.Decoder(_CallNotes)
+
+
+def read_trace(run: RunRow, sample: SampleRow, exchanges: Sequence[ExchangeRow]) -> SampleTrace:
+    """Read a stored sample.
+
+    Raises:
+        msgspec.DecodeError: something of it can't be read.
+        LookupError: an exchange is missing.
+
+    """
+    begun = int(datetime.fromisoformat(run.created_at).timestamp() * 1000) * _MS
+    asked = in_order(sample, exchanges)
+    calls = tuple(_call(row, begun) for row in asked)
+    responses = _RESPONSES.decode(sample.responses)
+    result = read_result(sample.result)
+    report = None if sample.report is None else _REPORT.decode(sample.report)
+    return SampleTrace(
+        sample=sample,
+        row=_INPUTS.decode(sample.inputs),
+        response=responses.response,
+        response_b=responses.response_b,
+        result=result,
+        calls=calls,
+        scores=tuple(_scores(result, report)),
+        start=min((call.start for call in calls), default=begun),
+        end=max((call.end for call in calls), default=begun),
+        timed=any(_NOTES.decode(row.notes).at is not None for row in asked),
+    )
+
+
+def _call(row: ExchangeRow, begun: int) -> TracedCall:
+    """Read an exchange; one whose time isn't stored is placed at the beginning of its run."""
+    notes, outcome = _NOTES.decode(row.notes), read_outcome(row)
+    took = notes.latency_ms if outcome.latency_ms is None else outcome.latency_ms
+    end = begun if notes.at is None else notes.at * _MS
+    return TracedCall(
+        position=row.position,
+        role=row.role,
+        request=read_request(row),
+        outcome=outcome,
+        start=end if notes.at is None else end - int((took or 0) * _MS),
+        end=end,
+    )
+
+
+def _scores(result: SampleResult, report: EvaluationReport | None) -> list[TracedScore]:
+    """Return what a sample was given; what has no value is left out, never 0."""
+    reasons = {} if report is None else {each.id: each.reasoning for each in report.criteria}
+    values = {**result.figures, **result.components, JUDGE_SCORE: result.judge_score}
+    scores = [
+        TracedScore(name=name, value=value, comment=reasons.get(name, ""))
+        for name, value in values.items()
+        if value is not None and name not in MEASURES
+    ]
+    why = ", ".join(result.review_reasons)
+    flags = {"passed": result.passed, "safety_flag": result.safety_flag}
+    flags["needs_review"] = result.needs_review
+    scores += [
+        TracedScore(
+            name=name,
+            value=int(flag),
+            kind="BOOLEAN",
+            comment=why if name == "needs_review" else "",
+        )
+        for name, flag in flags.items()
+        if flag is not None
+    ]
+    labels = {
+        "decision": result.decision,
+        "winner": result.winner,
+        "confidence": result.confidence,
+        "evaluator_error": result.evaluator_error,
+    }
+    scores += [
+        TracedScore(name=name, value=label, kind="CATEGORICAL")
+        for name, label in labels.items()
+        if label is not None
+    ]
+    if result.target_error is not None:
+        scores.append(
+            TracedScore(name="target_error", value=1, kind="BOOLEAN", comment=result.target_error)
+        )
+    return scores
