@@ -372,8 +372,8 @@ _WHISKER_HEIGHT: Final = 16.0
 _WHISKER_EDGE: Final = 5.0
 
 
-def whisker(estimate: PlottedMetric) -> Markup:
-    """Return the drawing of a figure with its interval."""
+def whisker(estimate: PlottedMetric, *, zero: bool = False) -> Markup:
+    """Return the drawing of a metric with its interval; ``zero`` marks where nothing differs."""
     middle = _WHISKER_HEIGHT / 2
 
     def place(value: float) -> float:
@@ -384,6 +384,8 @@ def whisker(estimate: PlottedMetric) -> Markup:
         line((end, middle - 3), (end, middle + 3), "axis")
         for end in (_WHISKER_EDGE, _WHISKER_WIDTH - _WHISKER_EDGE)
     ]
+    if zero:
+        drawn.append(line((place(0.0), 0), (place(0.0), _WHISKER_HEIGHT), "threshold"))
     if estimate.interval is not None:
         low, high = place(estimate.interval.low), place(estimate.interval.high)
         drawn.append(line((low, middle), (high, middle), "range"))

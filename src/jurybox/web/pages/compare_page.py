@@ -1,21 +1,27 @@
 """Two runs side by side."""
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
+import msgspec
 from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from jurybox.reporting.run_diff import RunDiff, SampleChange, p_value, places
+from jurybox.engine.records import RunRow
+from jurybox.reporting.html.histograms import Axis, PlottedMetric
+from jurybox.reporting.metric_text import cut
+from jurybox.reporting.run_diff import MetricPair, RunDiff, SampleChange, p_value, places
+from jurybox.reporting.stored import SampleRecord
+from jurybox.statistics.metric_differences import MetricDifference
 from jurybox.web.app_state import AppState
 from jurybox.web.lookup import PlaceOf, known_run
 from jurybox.web.template_engine import page_response, segment
 
 _RUNS: Final = 100
 _TWO: Final = 2
+_LONGEST: Final = 240
 
 
 def compare_page(
@@ -37,7 +43,7 @@ def compare_page(
     names = (a, b)
     data: dict[str, Any] = {
         "title": "Compare",
-        "runs": [(row.id, row.suite) for row in place.store.runs(_RUNS)],
+        "runs": [_choice(row) for row in place.store.runs(_RUNS)],
         "names": names,
         "diff": None,
     }
@@ -59,7 +65,8 @@ def _data(place: AppState, names: tuple[str, str]) -> dict[str, Any]:
         "count_line": str(counts),
         "left": counts.higher + counts.lower + counts.changed - len(diff.samples),
         "one_sided": diff.one_sided(),
-        "changes": list(_changes(diff)),
+        "changes": [_changed(place, diff, change) for change in sorted(diff.samples, key=_apart)],
+        "plotted": [_plotted(each) for each in diff.tested],
         "verdicts": list(diff.verdicts()),
         "p_value": p_value,
         "only": [
@@ -70,7 +77,6 @@ def _data(place: AppState, names: tuple[str, str]) -> dict[str, Any]:
             )
             if count
         ],
-        "link": partial(_link, place),
         "groupings": [
             (name, groups)
             for name, groups in (
@@ -82,12 +88,59 @@ def _data(place: AppState, names: tuple[str, str]) -> dict[str, Any]:
     }
 
 
-def _changes(diff: RunDiff) -> Iterator[tuple[SampleChange, Any, list[str]]]:
-    for change in diff.samples:
-        whole = next((each for each in change.figures if each.figure == diff.headline), None)
-        yield change, whole, list(change.details(diff.headline))
+def _choice(row: RunRow) -> tuple[str, str]:
+    """Return a run as a form offers it: its id, and what it is called."""
+    metadata: dict[str, Any] = msgspec.json.decode(row.metadata)
+    named = [row.suite[:60], metadata.get("name") or "", row.created_at[:16].replace("T", " ")]
+    return row.id, ", ".join(filter(None, named))
 
 
-def _link(place: AppState, run: str, change: SampleChange) -> str | None:
+class ChangedSample(msgspec.Struct, frozen=True, kw_only=True):
+    """A sample in both runs: addresses and beginnings of its responses, and what changed."""
+
+    change: SampleChange
+    whole: MetricPair | None
+    sides: tuple[tuple[str | None, str], ...]
+    details: tuple[str, ...]
+
+
+def _changed(place: AppState, diff: RunDiff, change: SampleChange) -> ChangedSample:
+    found = (_side(place, view.run_id, change) for view in (diff.a, diff.b))
+    return ChangedSample(
+        change=change,
+        whole=next((each for each in change.figures if each.figure == diff.headline), None),
+        sides=tuple(found),
+        details=tuple(change.details(diff.headline)),
+    )
+
+
+def _side(place: AppState, run: str, change: SampleChange) -> tuple[str | None, str]:
     row = place.store.find_sample(run, change.id, change.repeat)
-    return None if row is None else f"/runs/{segment(run)}/samples/{row.number}"
+    if row is None:
+        return None, ""
+    try:
+        text = cut(SampleRecord(row).response, _LONGEST)
+    except msgspec.DecodeError:
+        text = ""  # `verify` says what can't be read
+    return f"/runs/{segment(run)}/samples/{row.number}", text
+
+
+def _apart(change: SampleChange) -> float:
+    """Return by how much a sample changed, worse ones first; 0 where that has no number."""
+    apart = [each.difference for each in change.figures if each.difference is not None]
+    return apart[0] if apart else 0.0
+
+
+def _plotted(tested: MetricDifference) -> PlottedMetric:
+    """Return a difference to be drawn around zero."""
+    made = tested.comparison
+    ends = () if made.interval is None else (made.interval.low, made.interval.high)
+    far = max((abs(each) for each in (made.difference or 0.0, *ends)), default=0.0) or 1.0
+    return PlottedMetric(
+        name=tested.figure,
+        value=made.difference,
+        n=made.n,
+        interval=made.interval,
+        reason=made.reason,
+        axis=Axis(low=-far, high=far, bounded=False),
+    )
