@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jurybox.app.metadata import run_metadata
+from jurybox.app.metadata import RunIdentity, run_metadata
 from jurybox.engine.caller import SampleState
 from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text
 from jurybox.engine.ports import Store
@@ -92,10 +92,11 @@ def make_run(store: Store) -> MakeRun:
         run_id: str = "run-a",
         left_out: int = 0,
         suite: str = "suite",
+        baseline: str | None = None,
     ) -> Made:
         plan = _plan(rows, judge, rubric, repeats, votes)
         plan = msgspec.structs.replace(plan, suite=suite)
-        row = _begun(run_id, plan)
+        row = _begun(run_id, plan, baseline)
         store.create_run(row)
         work = [
             Work(number=repeat * len(rows) + place, repeat=repeat, row=each)
@@ -133,9 +134,14 @@ def _document(name: str) -> DocumentPlan:
     return DocumentPlan(origin=name, text=path.read_text(encoding="utf-8"))
 
 
-def _begun(run_id: str, plan: Plan) -> RunRow:
+def _begun(run_id: str, plan: Plan, baseline: str | None) -> RunRow:
     metadata = run_metadata(
-        run_id=run_id, timestamp=WHEN, plan=plan, procedure=plan.procedure(), region=None
+        run_id=run_id,
+        timestamp=WHEN,
+        plan=plan,
+        procedure=plan.procedure(),
+        region=None,
+        identity=RunIdentity(baseline=baseline),
     )
     return sealed(
         RunRow(

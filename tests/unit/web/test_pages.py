@@ -332,3 +332,12 @@ def test_chosen_runs_are_compared_two_as_a_pair_more_in_columns(pages: PagesClie
 
 def test_an_empty_store_says_how_to_begin(pages: PagesClient) -> None:
     assert "jurybox init" in pages.get("/").text
+
+
+def test_d7_a_run_with_a_baseline_says_what_changed(pages: PagesClient, make_run: MakeRun) -> None:
+    make_run([answered("s3", "answer 3"), answered("s4", "a")], judge, rubric=RUBRIC)
+    rows = [answered("s4", "answer 4"), answered("s5", "a")]
+    make_run(rows, judge, rubric=RUBRIC, run_id="run-b", baseline="run-a")
+    page = pages.get("/runs/run-b").text
+    assert "+50% against" in page
+    assert 'href="/compare?a=run-a&amp;b=run-b"' in page

@@ -33,8 +33,10 @@ from jurybox.reporting.html.people import People
 from jurybox.reporting.html.sample_panels import Independence, OrderMetric, SampleCard
 from jurybox.reporting.metric_text import (
     causes_of,
+    difference,
     failures_of,
     key_metric,
+    metric_value,
     metrics_of,
 )
 from jurybox.reporting.view import RunView
@@ -55,12 +57,29 @@ class Calibrated(msgspec.Struct, frozen=True, kw_only=True):
     holds: bool
 
 
+class Baseline(msgspec.Struct, frozen=True, kw_only=True):
+    """The run that this one is compared with: its metrics, and what the tests say."""
+
+    run_id: str
+    name: str
+    conclusion: str
+    values: dict[str, float | None]
+
+    def change(self, metric: PlottedMetric) -> str:
+        """Return by how much a metric changed, in words; nothing where that isn't known."""
+        apart = difference(self.values.get(metric.name), metric.value)
+        if apart is None:
+            return ""
+        return f"{'+' if apart > 0 else ''}{metric_value(metric.name, apart)} against {self.name}"
+
+
 class Extras(msgspec.Struct, frozen=True, kw_only=True):
     """What a page shows that takes reading samples; each part is empty unless it was gathered."""
 
     worst: tuple[SampleCard, ...] = ()
     slowest: tuple[SampleCard, ...] = ()
     independence: Independence | None = None
+    baseline: Baseline | None = None
     calibration: Calibrated | None = None
     people: People | None = None
     jury_agreement: JuryAgreement | None = None

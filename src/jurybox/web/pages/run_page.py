@@ -11,7 +11,7 @@ from jurybox.app.calibrations import calibration_of_run
 from jurybox.engine.ports import Groups, SampleQuery, Store
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import LATENCY, concerns_of
-from jurybox.reporting.html.page import Calibrated, Extras, RunPage, run_page
+from jurybox.reporting.html.page import Baseline, Calibrated, Extras, RunPage, run_page
 from jurybox.reporting.html.people import People, people_of
 from jurybox.reporting.html.sample_panels import SampleCard, card, independence
 from jurybox.reporting.metric_text import headline
@@ -88,6 +88,7 @@ def _page(view: RunView, run: RunRow, place: AppState) -> RunPage:
     # People may be asked at any time, so what they say isn't kept.
     extras = msgspec.structs.replace(
         place.kept("extras", look, run),
+        baseline=_baseline(view, run, place),
         calibration=_calibrated(view, store),
         people=_people(run, place),
     )
@@ -107,6 +108,21 @@ def _ends(store: Store, run: RunRow, figure: str, *, descending: bool) -> tuple[
         if sample is not None and value is not None:
             cards.append(card(sample, figure, value))
     return tuple(cards)
+
+
+def _baseline(view: RunView, run: RunRow, place: AppState) -> Baseline | None:
+    """Return the run that this one names as its baseline, unless that was deleted."""
+    named: str | None = view.metadata.get("baseline")
+    before = None if named is None else place.store.run(named)
+    if before is None or run.digest is None:
+        return None
+    diff = place.comparison(before, run)
+    return Baseline(
+        run_id=before.id,
+        name=diff.a.metadata.get("name") or before.id,
+        conclusion=diff.conclusion(),
+        values=diff.a.summary,
+    )
 
 
 def _calibrated(view: RunView, store: Store) -> Calibrated | None:
