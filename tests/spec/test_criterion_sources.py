@@ -9,6 +9,7 @@ import pytest
 
 from commands import call
 from jurybox import rubric_eval_prompt
+from jurybox.errors import RubricError
 from jurybox.rubric import parse_rubric
 
 MIXED = """---
@@ -81,3 +82,16 @@ def test_d4_rules_score_their_criterion_next_to_a_judge(monkeypatch: pytest.Monk
     run = jurybox("run", "suite.yaml", "--json").json
     assert (run["summary"]["brevity_mean"], run["summary"]["truth_mean"]) == (5, 2)
     assert jurybox("verify", "last").code == 0
+
+
+def test_d4_judges_that_give_one_score_cannot_score_two_criteria() -> None:
+    prompt = "## Judge prompt\n```text\nScore {response} by {task}.\n```\n"
+    lines = MIXED.replace("votes: 1", "votes: 1\nreply_format: score-line") + prompt
+    lines = lines.replace("scale: 1-5", "scale: 1.0-5.0")
+    assert parse_rubric(lines).is_mixed
+    with pytest.raises(RubricError) as caught:
+        parse_rubric(lines.replace("## Judge prompt", "### Style\nReads well.\n\n## Judge prompt"))
+    (finding,) = caught.value.findings
+    assert finding.code == "ambiguous-source"
+    assert lines.splitlines()[finding.line - 2] == "Is right."
+    assert "a `score-line` reply has one score, and judges would score `style`" in str(finding)

@@ -88,6 +88,12 @@ def test_a_refused_parameter_is_recorded_as_refused(server: PickyServer, jurybox
     assert params["judge"]["refused"] == {key: {"openai/judge@1": 9} for key in server.refused}
     assert params["target"]["refused"] == {key: {"openai/bot@1": 3} for key in server.refused}
     assert params["judge"]["top_p"] == 1.0
+    assert params["judge"]["overrides"] == {}
+    for row in exported(jurybox):
+        assert row["generation_params"]["judge"]["overrides"] == {}
+    evaluated = ("evaluate", "--rubric", "general", "--task", "T", "--response", "R")
+    report = json.loads(jurybox(*evaluated, "--judge", "openai/judge@1", "--json").out)
+    assert report["overrides"] == {}
     # Three times the same question with the same parameters is one vote.
     assert data["votes_independent"] is False
     assert any("not independent" in note for note in data["notes"])

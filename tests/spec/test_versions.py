@@ -56,7 +56,17 @@ def jurybox(server: JudgeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
             "claude-3-5-sonnet-20241022",
             "verified",
         ),
-        ("anthropic/claude-3-5-sonnet@20241022", "claude-3-5-haiku-20241022", "unverified"),
+        ("anthropic/claude-3-5-sonnet@20241022", "claude-3-5-haiku-20241022", "contradicted"),
+        # Another model of the same date; what a gateway adds before or behind is none.
+        ("openai/gpt-4o-2024-08-06", "gpt-4o-mini-2024-08-06", "contradicted"),
+        ("openai/gpt-4o@2024-08-06", "gpt-4o-mini-2024-08-06", "contradicted"),
+        ("openai/gpt-4o-mini-2024-08-06", "gpt-4o-2024-08-06", "contradicted"),
+        ("openai/gpt-4o@2024-08-06", "openai/gpt-4o-mini-2024-08-06", "contradicted"),
+        ("openai/gpt-4-1106-preview", "gpt-4-1106-vision-preview", "contradicted"),
+        ("openai/gpt-4o-2024-08-06", "openai/gpt-4o-2024-08-06", "verified"),
+        ("openai/gpt-4o-2024-08-06", "gpt-4o-2024-08-06-eu", "verified"),
+        ("openai/gpt-4o-2024-08-06", "azure-gpt-4o-2024-08-06", "verified"),
+        ("openai/gpt-4o@2024-08-06", "eu.gpt-4o-2024-08-06-v1:0", "verified"),
         ("openai/my-deployment@2024-08-06", "gpt-4o-2024-08-06", "unverified"),
         ("openai/llama@2024-08-06", "/data/2025-01-01/llama.gguf", "unverified"),
         ("openai/llama@Q4_K_M", "/data/llama.Q4_K_M.gguf", "verified"),
@@ -91,6 +101,16 @@ def test_another_version_stops_the_run_and_nothing_is_lost(
     assert f"{model}: the provider answered with `gpt-4o-2024-11-20`" in line
     assert "ask for `openai/gpt-4o-2024-" in line
     assert "--allow-version-drift" in line
+    assert done.err.splitlines()[-1].endswith(" --allow-version-drift")
+    # What is stored of the stopped run says what answered, and why it stopped.
+    stopped = json.loads(jurybox("show", "last", "--json").out)
+    assert json.loads(done.out)["metadata"] == stopped["metadata"]
+    assert stopped["metadata"]["version_verified"] is False
+    assert "gpt-4o-2024-11-20" in {
+        each["reported_model"] for each in stopped["metadata"]["reported_models"]
+    }
+    reason = f"{model}: `gpt-4o-2024-11-20` answered, another model or version; the run stopped"
+    assert any(note.startswith(reason) for note in stopped["notes"])
     assert jurybox("resume", "last", "--json").code == 3
     done = jurybox("resume", "last", "--allow-version-drift", "--json")
     assert done.code == 0
@@ -100,7 +120,9 @@ def test_another_version_stops_the_run_and_nothing_is_lost(
     assert data["metadata"]["version_verified"] is False
     field = "evaluator_model_version" if role == "--judge" else "model_version"
     assert data["metadata"][field] == "gpt-4o-2024-11-20 fp_1"
-    assert any("`gpt-4o-2024-11-20` answered, another version" in note for note in data["notes"])
+    assert any(
+        "`gpt-4o-2024-11-20` answered, another model or version" in note for note in data["notes"]
+    )
     assert jurybox("verify", "last").code == 0
 
 
@@ -126,6 +148,10 @@ def test_evaluate_stops_too(server: JudgeServer, jurybox: Jurybox) -> None:
     done = jurybox(*asked, "--judge", "openai/gpt-4o@2024-08-06", "--allow-version-drift", "--json")
     assert done.code == 0
     assert json.loads(done.out)["reported_models"] == ["gpt-4o-2024-11-20 fp_1"]
+    assert json.loads(done.out)["version_verified"] is False
+    server.model = "gpt-4o-2024-08-06"
+    done = jurybox(*asked, "--judge", "openai/gpt-4o@2024-08-06", "--json")
+    assert json.loads(done.out)["version_verified"] is True
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,20 @@ def steady(request):
     return verdict(4)
 
 
+def leaning(request):
+    # Two votes for the response "better" and one for the other, in whichever order.
+    shown = request.messages[-1].content
+    first = shown.index("better") < shown.index("poorer")
+    side = "A" if first == (request.generation.seed != 43) else "B"
+    return json.dumps({
+        "reasoning": {"tone": "It says please.", "length": "One line."},
+        "bias_checklist": dict.fromkeys(ITEMS, "It had no effect here."),
+        "safety_concerns": [],
+        "preferences": {"tone": side, "length": side},
+        "winner": side,
+    })
+
+
 def fair(request):
     # Right about every response, which say themselves what people think of them.
     return verdict(int(request.messages[-1].content.partition("worth ")[2][0]))
@@ -131,3 +145,39 @@ def test_diff_says_which_judge_is_right_more_often(jurybox: Jurybox, tmp_path: P
     (tmp_path / "labels.jsonl").write_text(labels)
     by_file = json.loads(jurybox("diff", one, other, "--gold", "labels.jsonl", "--json").out)
     assert by_file["judges"].startswith("A's judge is right more often: A 100%, B 20%")
+
+
+def test_the_votes_on_a_winner_are_reported_and_ranked(jurybox: Jurybox, tmp_path: Path) -> None:
+    names = {"a": "new", "b": "old"}
+    rows = [
+        {
+            "id": f"q{n}",
+            "task": f"Task {n}",
+            "response": "better",
+            "response_b": "poorer",
+            "metadata": names,
+        }
+        for n in range(4)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "tone.md").write_text(RUBRIC.replace("overall_mean >= 0", "unscored_rate <= 0"))
+    run(jurybox, "leaning")
+    jurybox("export", "last", "-o", "pairs.jsonl")
+    row = json.loads(Path("pairs.jsonl").read_text().splitlines()[0])
+    assert (row["winner"], row["winner_votes"]) == ("A", ["A", "B", "A"])
+    jurybox("export", "last", "-o", "pairs.csv")
+    for name in ("pairs.jsonl", "pairs.csv"):
+        ranked = json.loads(jurybox("rank", name, "--json").out)
+        assert (ranked["n"], ranked["items"]) == (12, 4)
+        assert ranked["matrix"]["new"]["old"] == pytest.approx(2 / 3)
+    other = run(jurybox, "leaning")["run_id"]
+    (tested,) = json.loads(jurybox("diff", other, other, "--json").out)["tested"][:1]
+    assert tested["mean_a"] == pytest.approx(1 / 3)
+
+
+def test_calibration_compares_the_means_of_votes(jurybox: Jurybox) -> None:
+    judge = ("--judge", "python/judges:split", "--rubric", "tone.md", "--gold", "rows.jsonl")
+    data = json.loads(jurybox("calibrate", *judge, "--json").out)
+    (tone,) = [each for each in data["figures"]["criteria"] if each["criterion"] == "tone"]
+    # People's mean is 3, that of the votes 4, the majority 5.
+    assert tone["bias"]["value"] == pytest.approx(1.0)

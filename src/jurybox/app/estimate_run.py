@@ -16,6 +16,7 @@ from jurybox.review.selection import too_many_missing
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import UNIT_SCALE
 from jurybox.scoring.rules import overall_score
+from jurybox.scoring.sample_result import POINTS, POINTS_OF_B
 from jurybox.statistics.corrected import (
     CorrectedMean,
     CorrectedMetric,
@@ -26,7 +27,6 @@ from jurybox.statistics.corrected import (
     labeled_scores,
 )
 from jurybox.statistics.estimates import Estimate
-from jurybox.statistics.metric_differences import POINTS, POINTS_OF_B
 from jurybox.statistics.sample_clusters import SampleClusters
 
 Key = str | int

@@ -193,12 +193,17 @@ def read_comments(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 def read_verdict(report: EvaluationReport | None, rubric: Rubric) -> JudgeVerdict:
-    """Return what a report says on the rubric's criteria, and on the response as a whole."""
+    """Return what a report's votes say on average, by criterion and on the whole (E9)."""
     if report is None:
         return JudgeVerdict()
-    scores: dict[str, float | None] = {rubric.overall_name: report.overall}
+    overall = report.overall if report.overall_by_votes is None else report.overall_by_votes
+    scores: dict[str, float | None] = {rubric.overall_name: overall}
     known = {criterion.id for criterion in rubric.criteria}
-    scores |= {each.id: each.score for each in report.criteria if each.id in known}
+    scores |= {
+        each.id: each.score if each.vote_mean is None else each.vote_mean
+        for each in report.criteria
+        if each.id in known
+    }
     reasoning = {each.id: each.reasoning for each in report.criteria if each.reasoning}
     return JudgeVerdict(
         scores=scores,

@@ -349,6 +349,8 @@ def print_ended(ended: "RunResult", store: "Store", store_url: str | None, *, as
         say(f"stopped: {ended.stopped}")
         finished = ended.view.status == "finished"
         again = " --retry-failed; what failed again keeps its old result" if finished else ""
+        if ended.view.drifted and not finished:
+            again = " --allow-version-drift"
         say(resume_line(ended.view.run_id, store_url) + again)
         return INCOMPLETE
     return _exit_code(ended.view)

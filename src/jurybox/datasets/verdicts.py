@@ -67,10 +67,9 @@ def read_verdicts(path: Path) -> Verdicts:
     without = 0
     with open_or_stdin(path, "verdicts") as source:
         for line, record in reader_or_lines(path)(source, FileContext(refusals)):
-            verdict = _verdict(line, record, refusals)
-            if verdict is not None:
-                rows.append(verdict)
-            elif line not in refusals.lines:
+            verdicts = _verdicts(line, record, refusals)
+            rows += verdicts
+            if not verdicts and line not in refusals.lines:
                 without += 1
         origin = source.origin
     if refusals.first is not None:
@@ -84,18 +83,28 @@ def read_verdicts(path: Path) -> Verdicts:
     return Verdicts(rows=tuple(rows), without=without)
 
 
-def _verdict(line: int, record: Record, refusals: Findings) -> PairVerdict | None:
-    """Return a row's verdict; None where it has no winner, or was refused."""
+def _verdicts(line: int, record: Record, refusals: Findings) -> list[PairVerdict]:
+    """Return a row's verdict, or every vote of an exported pair; none where it was refused."""
     try:
         a, b = _names(record)
         item = _item(record)
         winner = _winner(record, [a, b])
     except FieldError as error:
         refusals.add(Place(line), error.code, error.problem, error.hint)
-        return None
+        return []
     if winner is None:
-        return None
-    return PairVerdict(a=a, b=b, winner=winner, item=item)
+        return []
+    sides = _votes(record) or [winner]
+    return [PairVerdict(a=a, b=b, winner=side, item=item) for side in sides]
+
+
+def _votes(record: Record) -> list[WinningSide]:
+    """Return the votes on an exported pair, so that their mean counts and not the majority (E9)."""
+    votes = record.get("winner_votes")
+    with contextlib.suppress(msgspec.DecodeError, TypeError, AttributeError, LookupError):
+        sides: Any = msgspec.json.decode(votes) if isinstance(votes, str) else votes
+        return [_SIDES[side.lower()] for side in sides]
+    return []
 
 
 def _item(record: Record) -> str | float | None:

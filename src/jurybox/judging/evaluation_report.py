@@ -84,7 +84,8 @@ class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
     ``overrides`` are parameters that differ from the rubric's on purpose (E10), ``reported_models``
     what the providers said which version answered (A10). ``votes_skipped`` of the votes requested
     were never asked for, because they couldn't have changed the outcome. ``overall_by_votes`` is
-    the overall score of the votes' means instead of the majorities.
+    the overall score of the votes' means instead of the majorities; ``winner_votes`` are the votes
+    on a pair that was compared.
     """
 
     rubric: RubricName
@@ -114,6 +115,7 @@ class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
     responses: dict[str, SideReport] | None = None
     votes_skipped: int = 0
     overall_by_votes: float | None = None
+    winner_votes: tuple[Side, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""

@@ -101,6 +101,13 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     cached: bool = False
     reference: str | None = None
 
+    @property
+    def unsupported(self) -> tuple[str, ...]:
+        """The parameters that the model has no place for."""
+        if self.seed_sent or "seed" in self.refused:
+            return ()
+        return Generation.__struct_fields__ if self.sent is None else ("seed",)
+
     def retried(self, attempts: int, latency_ms: float | None) -> "ModelReply":
         """Return it as the last of several attempts, with the time that a user waited (A11)."""
         return msgspec.structs.replace(

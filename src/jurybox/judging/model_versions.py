@@ -29,7 +29,8 @@ _Version = tuple[Literal["date", "number", "digest"], str]
 def check_version(model: str, reported: str | None) -> VersionCheck | None:
     """Compare ``provider/name[@version]`` with the name a provider reports; None without a pin.
 
-    A name that merely differs contradicts nothing: gateways and local servers have their own names.
+    With the same version, a name that begins with the same word and goes on otherwise is another
+    model; what a gateway puts before the name or behind the version, or a name of its own, is not.
     """
     name, version = _parts(model.lower())
     wanted = _versions(f"-{version or name}") or _plain_version(version)
@@ -44,7 +45,7 @@ def check_version(model: str, reported: str | None) -> VersionCheck | None:
     found = found or _plain_version(rest.lstrip("-:@"))
     comparable = [(one, other) for one in wanted for other in found if one[0] == other[0]]
     if any(_same(one[1], other[1]) for one, other in comparable):
-        return "verified" if _is_same_model(name, last) else "unverified"
+        return _compared_names(name, last)
     return "contradicted" if comparable else "unverified"
 
 
@@ -58,7 +59,7 @@ def contradiction(model: str, reported: str | None) -> str | None:
     full = f"`{provider}/{name}-{version}`, or for " if version else ""
     answered = printable(" ".join(reported[:_LONGEST].split()))
     return (
-        f"{model}: the provider answered with `{answered}`, which is another version; ask for "
+        f"{model}: the provider answered with `{answered}`, another model or version; ask for "
         f"{full}`{provider}/{answered}`, or accept it with --allow-version-drift"
     )
 
@@ -91,8 +92,19 @@ def _same(one: str, other: str) -> bool:
     return one == other or (len(shorter) >= _FEWEST and shorter in longer)
 
 
-def _is_same_model(name: str, reported: str) -> bool:
-    """Return whether two names without versions mean one model: two may have the same date."""
-    asked, answered = (PINNED.sub("", each).strip("-:@.") for each in (name, reported))
-    asked = asked.rpartition("/")[2]
-    return answered in asked or answered.endswith(asked)
+def _compared_names(name: str, reported: str) -> VersionCheck:
+    """Compare what two names with the same version have around it."""
+    (before, after), (found_before, found_after) = map(_around, (name.rpartition("/")[2], reported))
+    shorter, longer = sorted((before, found_before), key=len)
+    same_before = not shorter or re.search(rf"(?:^|[^a-z0-9]){re.escape(shorter)}$", longer)
+    if same_before and (after.startswith(found_after) or found_after.startswith(after)):
+        return "verified"
+    words = [re.split(r"[^a-z]", each, maxsplit=1)[0] for each in (before, found_before)]
+    return "contradicted" if words[0] == words[1] else "unverified"
+
+
+def _around(name: str) -> tuple[str, str]:
+    version = PINNED.search(name)
+    if version is None:
+        return name, ""
+    return name[: version.start()].strip("-:@."), name[version.end() :]

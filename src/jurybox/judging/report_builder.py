@@ -46,6 +46,7 @@ class _JuryVerdict(msgspec.Struct, frozen=True, kw_only=True):
     overall_by_votes: float | None = None
     winner: Side | None = None
     stable: bool | None = None
+    winner_votes: tuple[Side, ...] = ()
     responses: dict[str, SideReport] | None = None
 
 
@@ -106,6 +107,7 @@ def report_on_pair(
         confidence=lowest([confidence, *(criterion.confidence for criterion in criteria)]),
         winner=winner,
         stable=stable,
+        winner_votes=tuple([vote.winner for vote in valid]),
     )
     return _report(judging, sample, panel, [ballots], verdict)
 
@@ -267,16 +269,26 @@ def _report(
         usage=added_usage([reply.usage for reply in replies]),
         judges=panel.judges,
         lost_votes=tuple([_lost_vote(each.seat, each.lost) for each in outcomes if each.lost]),
-        overrides=panel.overrides.copy(),
+        overrides=_sent_overrides(panel, replies),
         reported_models=tuple(filter(None, map(str, reported_models(replies)))),
         judge_fallback=_any_fallback(outcomes) if fallback else None,
         responses=verdict.responses,
         overall_by_votes=verdict.overall_by_votes,
+        winner_votes=verdict.winner_votes,
     )
 
 
 def _lost_vote(seat: Seat, ballot: Unscored) -> LostVote:
     return LostVote(vote=seat.vote, judge=seat.judge, reason=ballot.reason, cause=ballot.cause)
+
+
+def _sent_overrides(panel: Panel, replies: Sequence[ModelReply]) -> dict[str, float]:
+    """Return the overrides but for those that no reply was asked for with (A11)."""
+    return {
+        name: value
+        for name, value in panel.overrides.items()
+        if not replies or any(name not in (*each.refused, *each.unsupported) for each in replies)
+    }
 
 
 def reported_models(replies: Iterable[ModelReply]) -> tuple[ReportedModel, ...]:

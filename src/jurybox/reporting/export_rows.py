@@ -73,6 +73,7 @@ _JUDGED: Final[dict[str, ColumnType]] = {
     "bias_checklist": "json",
     "stable": "boolean",
     "winner": "text",
+    "winner_votes": "json",
     "safety_flag": "boolean",
     "safety_findings": "json",
     "response_findings": "json",
@@ -105,6 +106,7 @@ _DEFAULTS: Final[ExportedRow] = msgspec.to_builtins(
 )
 _REPORTED: Final = (
     "overall_by_votes",
+    "winner_votes",
     "responses",
     "lost_votes",
     "bias_checklist",

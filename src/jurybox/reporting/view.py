@@ -4,6 +4,8 @@ import threading
 import time
 from collections import OrderedDict
 from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
@@ -11,7 +13,8 @@ import msgspec
 
 from jurybox.engine.plan import RECORDED, Metadata, Plan, read_plan
 from jurybox.engine.ports import Store
-from jurybox.engine.records import RunRow, StoredOutcome, read_result
+from jurybox.engine.records import RunRow, StoredOutcome, read_outcome, read_request, read_result
+from jurybox.engine.replay import role_of
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.judging.model_versions import check_version
 from jurybox.judging.protocol import raised_votes
@@ -19,7 +22,7 @@ from jurybox.reporting.metric_text import key_metric, listed_counts
 from jurybox.reporting.release import ReleaseReview, release_review, reviewed_conclusion
 from jurybox.reporting.stored import plan_of, reading, rubric_of
 from jurybox.rubric import parse_rubric
-from jurybox.scoring.sample_result import sent_parameters
+from jurybox.scoring.sample_result import model_uses, sent_parameters
 from jurybox.scoring.summary import Conclusion, GateOutcome, RunTally
 
 
@@ -70,6 +73,11 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the run is finished, no gate failed and no required review is missing."""
         gates_pass = all(gate.passed for gate in self.gates)
         return self.status == "finished" and gates_pass and not self.release.held
+
+    @property
+    def drifted(self) -> bool:
+        """Whether another version answered than a model's name states."""
+        return any(_drifted(model, self.conclusion) for model in self.conclusion.reported)
 
     @property
     def release_reasons(self) -> tuple[str, ...]:
@@ -141,6 +149,9 @@ def unfinished_view(row: RunRow, store: Store, *, working: bool) -> RunView:
     with reading(row):
         for number, repeat, _, result in store.results(row.id):
             tally.add(read_result(result), repeat, number)
+        for _, rows in groupby(store.unfinished(row.id), attrgetter("number")):
+            asked = [(role_of(each), read_request(each).model, read_outcome(each)) for each in rows]
+            tally.add_reported(model_uses(asked))
     return partial_view(row, plan, tally.conclude(), store, working=working)
 
 
@@ -170,7 +181,7 @@ def _view(row: RunRow, plan: Plan, stored: StoredOutcome, store: Store) -> RunVi
         finished_at=row.finished_at,
         elapsed_s=stored.elapsed_s,
         derived_from=plan.derived_from,
-        notes=(*_notes(row, plan, conclusion), *release.notes),
+        notes=(*_notes(row, plan, metadata, conclusion), *release.notes),
         release=release,
     )
 
@@ -218,7 +229,7 @@ def _really_sent(metadata: Metadata, conclusion: Conclusion) -> dict[str, Any]:
     return params
 
 
-def _notes(row: RunRow, plan: Plan, conclusion: Conclusion) -> list[str]:
+def _notes(row: RunRow, plan: Plan, metadata: Metadata, conclusion: Conclusion) -> list[str]:
     """Return what a reader has to know before any metric."""
     notes: list[str] = []
     have = conclusion.summary["samples"]
@@ -229,7 +240,10 @@ def _notes(row: RunRow, plan: Plan, conclusion: Conclusion) -> list[str]:
             listed = ", ".join(f"{each.version} ({each.samples} samples)" for each in versions)
             notes.append(f"{model} changed its version during the run: {listed}")
         unverified = {each.model for each in versions if each.version_verified is False}
-        notes += [_unverified(model, each) for each in sorted(unverified, key=str)]
+        accepted = metadata.get("allow_version_drift") is True
+        notes += [
+            _unverified(model, each, accepted=accepted) for each in sorted(unverified, key=str)
+        ]
     if plan.votes_raised_from is not None:
         notes.append(raised_votes(plan.votes_raised_from, plan.votes, plan.judges))
     if conclusion.votes_independent is False:
@@ -252,9 +266,11 @@ def _drifted(model: str, conclusion: Conclusion) -> bool:
     return any(check_version(model, each.model) == "contradicted" for each in reported)
 
 
-def _unverified(model: str, reported: str | None) -> str:
+def _unverified(model: str, reported: str | None, *, accepted: bool) -> str:
     if check_version(model, reported) == "contradicted":
-        return f"{model}: `{reported}` answered, another version; --allow-version-drift accepted it"
+        how = "--allow-version-drift accepted it"
+        how = how if accepted else "the run stopped; accept it with --allow-version-drift"
+        return f"{model}: `{reported}` answered, another model or version; {how}"
     what = "no model" if reported is None else f"`{reported}`"
     return f"{model}: the version is not verified: the provider reports {what}"
 

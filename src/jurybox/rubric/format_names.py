@@ -15,6 +15,8 @@ class FormatRules(msgspec.Struct, frozen=True, kw_only=True):
     """What happens to a criterion that the document's own judge prompt does not mention."""
     option: str | None = None
     """The front matter key that only this format uses."""
+    one_score: bool = False
+    """Whether a reply has a single score: judges then score one criterion of a mixed rubric."""
     reserved: tuple[str, ...] = ()
     """Names that a reply uses itself, so that no criterion may have them."""
 
@@ -26,5 +28,7 @@ REPLY_FORMATS: Final = {
         option="rationale_words",
         reserved=("rationale",),
     ),
-    "score-line": FormatRules(unmentioned="judges don't score it", option="fallback_score"),
+    "score-line": FormatRules(
+        unmentioned="judges don't score it", option="fallback_score", one_score=True
+    ),
 }

@@ -12,7 +12,7 @@ from jurybox.rubric.metrics import TOTAL_SCORE
 from jurybox.rubric.rubric_model import Criterion, Rubric, weighted_mean
 from jurybox.sample import Sample, Usage
 from jurybox.scoring.rules import AutomatedReport, CheckedCriterion, CriterionScore, FiredRule
-from jurybox.scoring.sample_result import SampleResult, whole_score
+from jurybox.scoring.sample_result import SampleResult, all_verified, whole_score
 
 _DECIMALS: Final = 6
 _OF_SAMPLE: Final = (
@@ -63,6 +63,7 @@ class SingleReport(EvaluationReport, frozen=True, kw_only=True):
         data = super().as_data()
         del data["result"]
         data |= {name: msgspec.to_builtins(getattr(self.result, name)) for name in _OF_SAMPLE}
+        data["version_verified"] = all_verified(self.result.uses)
         # A criterion may be called like a part of the report, which it never replaces.
         figures = {**self.result.figures, **self.result.components}
         return data | {name: value for name, value in figures.items() if name not in data}

@@ -17,13 +17,13 @@ from jurybox.judging.evaluation_report import (
 )
 from jurybox.judging.flow import ModelReply, Outcome, ReportedModel
 from jurybox.judging.formats.reply_format import Side
+from jurybox.judging.model_versions import check_version
 from jurybox.judging.report_builder import reported_models
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import MEASURES, SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.rubric_model import (
     Component,
     Decision,
-    Generation,
     ReviewReason,
     Rubric,
     releases,
@@ -127,6 +127,8 @@ def _whole_vote_mean(judge: EvaluationReport) -> float | None:
 
 
 JUDGE_SCORE: Final = "judge_score"
+POINTS_OF_B: Final = "points_of_b"
+POINTS: Final = {"A": 0.0, "tie": 0.5, "B": 1.0}
 
 Role = Literal["target", "judge"]
 Exchange = tuple[Role, str, Outcome]
@@ -289,6 +291,9 @@ def _review_reasons(
 def _vote_means(
     rubric: Rubric, report: EvaluationReport, *, by_rules: bool
 ) -> dict[str, float | None]:
+    if report.winner is not None and report.winner_votes:
+        points = [POINTS[side] for side in report.winner_votes]
+        return {POINTS_OF_B: round(math.fsum(points) / len(points), _DECIMALS)}
     if report.votes_valid <= 1 or report.winner is not None:
         return {}
     if by_rules:
@@ -412,7 +417,7 @@ def _use(role: Role, model: str, outcomes: Sequence[Outcome]) -> ModelUse:
         usage=added_usage(known),
         reported=reported_models(replies),
         refused=_counted([name for each in replies for name in each.refused]),
-        unsent=_counted([name for each in replies for name in _unsent(each)]),
+        unsent=_counted([name for each in replies for name in each.unsupported]),
     )
 
 
@@ -431,12 +436,19 @@ def sent_parameters(planned: Mapping[str, Any], uses: Sequence[ModelUse]) -> dic
             missing.update(counts)
             for name, count in counts.items():
                 found.setdefault(name, {})[use.model] = count
-    sent = {name: None if missing[name] == replies > 0 else planned[name] for name in planned}
-    return {**sent, "refused": refused, "not_supported": unsent}
+    never = {name for name, count in missing.items() if count == replies > 0}
+    sent = {name: None if name in never else planned[name] for name in planned}
+    overrides = {name: each for name, each in planned["overrides"].items() if name not in never}
+    return {**sent, "overrides": overrides, "refused": refused, "not_supported": unsent}
 
 
-def _unsent(reply: ModelReply) -> tuple[str, ...]:
-    """Return the parameters that a model has no place for."""
-    if reply.seed_sent or "seed" in reply.refused:
-        return ()
-    return Generation.__struct_fields__ if reply.sent is None else ("seed",)
+def is_verified(model: str, reported: ReportedModel) -> bool | None:
+    """Return whether a provider reported the version that was asked for; None without one."""
+    check = check_version(model, reported.model)
+    return None if check is None else check == "verified"
+
+
+def all_verified(uses: Iterable[ModelUse]) -> bool | None:
+    """Return whether every provider reported the version that was asked for (A10)."""
+    found = {is_verified(use.model, each) for use in uses for each in use.reported} - {None}
+    return all(found) if found else None

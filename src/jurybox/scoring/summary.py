@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -17,7 +17,14 @@ from jurybox.rubric.rubric_model import Decision, Rubric
 from jurybox.sample import added_usage
 from jurybox.scoring.decision import decision_reasons
 from jurybox.scoring.review_reasons import Noted, Notice
-from jurybox.scoring.sample_result import ModelUse, Role, SampleResult, cause_of, decide
+from jurybox.scoring.sample_result import (
+    ModelUse,
+    Role,
+    SampleResult,
+    cause_of,
+    decide,
+    is_verified,
+)
 from jurybox.scoring.spread import RunSpreads, SpreadTally
 from jurybox.scoring.tally import CHUNK, Figures, MetricTally
 
@@ -213,6 +220,7 @@ class RunTally:
         self._count(result)
         for use in result.uses:
             self._add_use(use)
+        self.add_reported(result.uses)
         self._whole.add(result)
         self._scenarios.add(result)
         self._demographics.add(result)
@@ -243,7 +251,11 @@ class RunTally:
         uses.append(use)
         if len(uses) == CHUNK:
             uses[:] = [_added(uses)]
-        self._reported[key].update(use.reported)
+
+    def add_reported(self, uses: Iterable[ModelUse]) -> None:
+        """Count which models answered for one sample, be it finished or not."""
+        for use in uses:
+            self._reported[use.role, use.model].update(use.reported)
 
     def uses(self) -> tuple[ModelUse, ...]:
         """Return what every model was asked and used so far."""
@@ -287,7 +299,7 @@ class RunTally:
                     model=each.model or None,
                     system_fingerprint=each.fingerprint or None,
                     samples=count,
-                    version_verified=_is_verified(name, each),
+                    version_verified=is_verified(name, each),
                 )
                 for each, count in sorted(counts.items())
                 if str(each) or check_version(name, None)
@@ -341,11 +353,6 @@ class RunTally:
             if name in each[0]
         }
         return {"n": len(each), **spreads}
-
-
-def _is_verified(name: str, reported: ReportedModel) -> bool | None:
-    check = check_version(name, reported.model)
-    return None if check is None else check == "verified"
 
 
 def _counts(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:

@@ -13,7 +13,7 @@ import msgspec
 
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
+from jurybox.scoring.sample_result import JUDGE_SCORE, POINTS, POINTS_OF_B, SampleResult
 from jurybox.statistics.paired_comparison import PairedComparison, adjusted, compare_paired
 
 Wanted = Literal["higher", "lower", "neither"]
@@ -28,8 +28,6 @@ _YES_OR_NO: Final[Mapping[str, Wanted]] = {
 }
 RIGHT: Final = "right"
 """How many of a sample's labels by people its judge meets, as a share."""
-POINTS_OF_B: Final = "points_of_b"
-POINTS: Final = {"A": 0.0, "tie": 0.5, "B": 1.0}
 
 
 def comparable_scores(one: Rubric, other: Rubric) -> tuple[str, ...]:
@@ -52,6 +50,12 @@ def score_of(result: SampleResult, name: str) -> float | None:
     if name in result.vote_means:
         return result.vote_means[name]
     return result.judge_score if name == JUDGE_SCORE else result.figures.get(name)
+
+
+def _points_of_b(result: SampleResult) -> float | None:
+    if result.winner is None:
+        return None
+    return result.vote_means.get(POINTS_OF_B, POINTS[result.winner])
 
 
 class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +130,7 @@ class DifferenceTests:
             "safety_flag": float(result.safety_flag) if result.judged else None,
             "unscored": float(result.evaluator_error is not None),
             "target_error": float(result.target_error is not None),
-            POINTS_OF_B: None if result.winner is None else POINTS[result.winner],
+            POINTS_OF_B: _points_of_b(result),
         }
 
     def tested(
