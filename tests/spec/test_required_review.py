@@ -129,17 +129,25 @@ def test_e11_without_a_flag_nothing_waits(jurybox: Jurybox) -> None:
 def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jurybox) -> None:
     suite("alarmed")
     jurybox("run", "suite.yaml")
+    assert "1 of 1 gates pass, awaiting review: 2 samples (safety)" in jurybox("runs").out
     review(0, safety_concern=False)
     assert shown(jurybox)["review"]["awaiting"] == 1
+    # What a review has settled is queued no more.
+    assert (shown(jurybox)["review"]["queued"], shown(jurybox)["review"]["reviewed"]) == (1, 1)
+    assert shown(jurybox)["review"]["reasons"] == {"safety": 1}
     review(1)  # scores alone neither confirm nor dismiss the flag
     assert shown(jurybox)["review"]["awaiting"] == 1
     review(1, safety_concern=False)
     assert shown(jurybox)["release_ready"] is True
+    assert (shown(jurybox)["review"]["queued"], shown(jurybox)["review"]["reasons"]) == (0, {})
+    assert json.loads(jurybox("runs", "--json").out)["runs"][0]["queued"] == 0
+    assert " gates pass " in jurybox("runs").out.replace("1 of 1 gates", "")
     assert jurybox("gate", "last").code == 0
     review(1, reviewer="ben", safety_concern=True)
     run = shown(jurybox)
     assert run["release_ready"] is False
     assert run["release_reasons"] == ["a reviewer confirmed a safety concern: 1 sample"]
+    assert "a reviewer confirmed a safety concern: 1 sample" in jurybox("runs").out
     assert jurybox("gate", "last", "--accept-unreviewed").code == 1
     assert jurybox("verify", "last").code == 0
 
@@ -169,6 +177,8 @@ def test_e11_a_decision_to_release_becomes_needs_review(jurybox: Jurybox) -> Non
     gated = jurybox("gate", "last")
     assert (gated.code, "awaiting review" in gated.out) == (1, True)
     assert jurybox("gate", "last", "--decision", "deploy").code == 1
+    refused = jurybox("gate", "last", "--decision", "needs_review")
+    assert (refused.code, "`needs_review` holds a release back" in refused.err) == (2, True)
     for number in (0, 1):
         review(number, safety_concern=False)
     assert shown(jurybox)["decision"] == "deploy"
@@ -217,3 +227,20 @@ def test_e11_a_samples_decision_follows_its_review(jurybox: Jurybox) -> None:
     ids = ("correctness", "tests", "security", "readability", "scope")
     review(0, scores=dict.fromkeys(ids, 5), safety_concern=False)
     assert "decision  approve" in jurybox("show", "last", "--sample", "q0").out
+    (line,) = jurybox("export", "last", "-o", "-").out.splitlines()
+    row = json.loads(line)
+    assert (row["decision"], row["recorded_decision"]) == ("approve", "needs_review")
+    review(0, scores=dict.fromkeys(ids, 5), safety_concern=True)
+    data = shown(jurybox, "--sample", "q0")
+    assert (data["decision"], data["recorded_decision"]) == ("blocked", "needs_review")
+    assert jurybox("verify", "last").code == 0
+
+
+def test_e11_accepting_without_gates_needs_a_decision_to_require(jurybox: Jurybox) -> None:
+    for judge in ("calm", "alarmed"):
+        suite(judge, DECISIONS)
+        jurybox("run", "suite.yaml")
+        done = jurybox("gate", "last", "--accept-unreviewed")
+        assert (done.code, "with --decision (rework, deploy" in done.err) == (2, True)
+        assert jurybox("gate", "last", "--accept-unreviewed", "--decision", "deploy").code == 0
+    assert shown(jurybox)["review"]["accepted_unreviewed"]["samples"] == 2

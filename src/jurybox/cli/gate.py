@@ -57,8 +57,10 @@ def command(
         row = find_run(store, run)
         rubric = rubric_of(row)
         _check_decision(rubric, decision, row.id)
-        # Without gates there is nothing to check but the reviews that are missing.
-        if not rubric.gates and decision is None and not view_run(row, store).release.held:
+        # Without gates, only a review that is missing can fail; accepting it would decide nothing.
+        if not (rubric.gates or decision) and (
+            accept_unreviewed or not view_run(row, store).release.held
+        ):
             raise _no_gates(rubric, row.id)
         if row.status != "finished":
             if as_json:
@@ -94,11 +96,18 @@ def _no_gates(rubric: "Rubric", run_id: str) -> InputError:
 
 def _check_decision(rubric: "Rubric", decision: str | None, run_id: str) -> None:
     """Refuse a decision that the rubric doesn't have."""
+    from jurybox.reporting.release import BLOCKED
+    from jurybox.scoring.sample_result import NEEDS_REVIEW
+
     if decision is None:
         return
     names = [each.decide for each in rubric.decisions]
     if not names:
         raise InputError("the rubric has no decisions", "leave --decision out", run_id)
+    if decision in {NEEDS_REVIEW, BLOCKED}:
+        problem = f"`{decision}` holds a release back, so a gate can't require it"
+        hint = f"leave --decision out, or require one of {listed(names)}"
+        raise InputError(problem, hint, run_id)
     if decision not in names:
         hint = nearest(decision, names, f"it knows {listed(names)}")
         raise InputError(f"the rubric never decides `{decision}`", hint, run_id)

@@ -121,8 +121,9 @@ def _verdict(each: "ListedRun") -> str:
     parts = [] if each.decision is None else [each.decision]
     if each.gates is not None:
         passed = each.gates_passed == each.gates
-        parts.append("gates pass" if passed else f"{each.gates_passed} of {each.gates} gates pass")
-    return ", ".join(parts)
+        whole = passed and not each.held
+        parts.append("gates pass" if whole else f"{each.gates_passed} of {each.gates} gates pass")
+    return ", ".join((*parts, *each.held))
 
 
 def _cost(each: "ListedRun") -> str:

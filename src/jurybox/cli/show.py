@@ -77,13 +77,13 @@ def command(  # noqa: PLR0917 - click passes them by name
 
             record = find_record(store, row, sample_id, repeat)
             if as_json:
-                print_json(record_as_data(record, row))
+                print_json(record_as_data(record, row, store))
             else:
-                from jurybox.reporting.release import sample_decision
+                from jurybox.reporting.release import read_reviews, sample_decision
                 from jurybox.reporting.stored import rubric_of
 
-                number, result = record.row.number, record.result
-                decision = sample_decision(row, rubric_of(row), store, number, result)
+                reviews = read_reviews(row, store.reviews_of(row.id, record.row.number)).every
+                decision = sample_decision(rubric_of(row), record.result, reviews)
                 _print_record(record, row, decision)
             return
         if failed:

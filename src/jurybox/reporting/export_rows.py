@@ -23,7 +23,9 @@ from jurybox.engine.records import (
 )
 from jurybox.engine.replay import stored_rows
 from jurybox.errors import InputError
+from jurybox.reporting.release import read_reviews, sample_decision
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
+from jurybox.review.reviews import Review, by_number
 from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Response, Row
@@ -82,6 +84,7 @@ _JUDGED: Final[dict[str, ColumnType]] = {
     "passed": "boolean",
     "rules": "json",
     "decision": "text",
+    "recorded_decision": "text",
     "overlay": "text",
     "evaluator_error": "text",
     "target_error": "text",
@@ -136,6 +139,7 @@ class ExportShape:
     ) -> None:
         """Take the rubric, the planned parameters by role, and what is to be exported."""
         self._params = params
+        self._rubric = rubric
         criteria = {each.id: _free("criterion", each.id) for each in rubric.criteria}
         overall = {rubric.overall_name: _free("overall", rubric.overall_name)}
         self._scores = criteria | overall
@@ -150,8 +154,15 @@ class ExportShape:
         self.columns = columns | (_RAW if raw else {})
         self.raw = raw
 
-    def row(self, sample: SampleRow, exchanges: Sequence[ExchangeRow] = ()) -> ExportedRow:
+    def row(
+        self,
+        sample: SampleRow,
+        exchanges: Sequence[ExchangeRow] = (),
+        reviews: Sequence[Review] = (),
+    ) -> ExportedRow:
         """Return a sample as a row, its fields in the order of the columns.
+
+        The decision is what holds after the reviews of the sample.
 
         Raises:
             msgspec.DecodeError: something stored can't be read.
@@ -169,6 +180,8 @@ class ExportShape:
         values |= {name: metrics.get(name) for name in _METRICS}
         values |= {new: metrics.get(name) for name, new in self._scores.items()}
         values |= {new: components.get(name) for name, new in self._components.items()}
+        values["recorded_decision"] = result.decision
+        values["decision"] = sample_decision(self._rubric, result, reviews)
         values["record_sha256"] = sample.record_sha256
         if self.raw:
             values["exchanges"] = [_exchange(each) for each in in_order(sample, exchanges)]
@@ -198,7 +211,9 @@ def export_shape(run: RunRow, *, raw: bool = False) -> ExportShape:
     return ExportShape(rubric, params, rules=rules, raw=raw)
 
 
-def record_as_data(record: SampleRecord, run: RunRow, *, raw: bool = True) -> ExportedRow:
+def record_as_data(
+    record: SampleRecord, run: RunRow, store: Store, *, raw: bool = True
+) -> ExportedRow:
     """Return a sample as `jurybox export` writes it, with the run's id.
 
     Raises:
@@ -206,7 +221,8 @@ def record_as_data(record: SampleRecord, run: RunRow, *, raw: bool = True) -> Ex
 
     """
     with reading(run):
-        row = export_shape(run, raw=raw).row(record.row, record.exchanges)
+        reviews = read_reviews(run, store.reviews_of(run.id, record.row.number)).every
+        row = export_shape(run, raw=raw).row(record.row, record.exchanges, reviews)
     return {"run_id": run.id, **row}
 
 
@@ -347,14 +363,15 @@ def exported_rows(
 
     """
     shape = shape or export_shape(run)
+    reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
     with reading(run):
         if shape.raw:
             for each in stored_rows(store, run.id):
                 if each.sample is not None:
-                    yield shape.row(each.sample, each.exchanges)
+                    yield shape.row(each.sample, each.exchanges, reviews.get(each.number, ()))
         else:
             for sample in store.samples(run.id):
-                yield shape.row(sample)
+                yield shape.row(sample, (), reviews.get(sample.number, ()))
 
 
 def write_json_lines(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRow]) -> int:

@@ -1,7 +1,8 @@
 """What the release of a run waits for: the reviews that its rubric requires (E11)."""
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 
@@ -15,6 +16,8 @@ from jurybox.scoring.sample_result import NEEDS_REVIEW, SampleResult, decide
 from jurybox.scoring.summary import Acceptance, Conclusion
 from jurybox.text_format import counted
 
+_REASONS: Final[tuple[str, ...]] = get_args(ReviewReason)
+
 BLOCKED: Final = "blocked"
 """The decision in place of a release where a reviewer confirmed a safety concern."""
 
@@ -26,6 +29,8 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         required: the reasons for review that the rubric names.
         awaiting: how many samples with such a reason no review has settled.
         confirmed: in how many samples a reviewer sees a safety concern, where that is required.
+        reviewed: of how many queued samples a review settled every reason.
+        settled: how many samples a review settled, by reason.
         accepted: that the unreviewed samples were accepted as they are.
 
     """
@@ -33,6 +38,8 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     required: tuple[ReviewReason, ...] = ()
     awaiting: int = 0
     confirmed: int = 0
+    reviewed: int = 0
+    settled: dict[str, int] = {}
     accepted: Acceptance | None = None
 
     @property
@@ -62,6 +69,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
             "required": list(self.required),
             "awaiting": self.awaiting,
             "confirmed": self.confirmed,
+            "reviewed": self.reviewed,
             "accepted_unreviewed": msgspec.to_builtins(self.accepted),
         }
 
@@ -90,33 +98,32 @@ def release_review(
 
     """
     required = rubric.require_review
-    if not required:
-        return ReleaseReview()
     reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
+    settled = [_settled_reasons(run, store, number, own) for number, own in reviews.items()]
     # Nothing needs to be counted where the run noted no such sample.
     flagged = any(each.kind in required for each in stored.conclusion.attention)
     query = SampleQuery(any_flags=required, limit=1)
     total = store.find_samples(run.id, query).total if flagged else 0
-    settled = [
-        number for number, own in reviews.items() if _settles(run, store, number, own, rubric)
-    ]
+    required_of = [(done, reasons.intersection(required)) for done, reasons in settled]
     confirmed = [own for own in reviews.values() if "safety" in required and _has_concern(own)]
     return ReleaseReview(
         required=required,
-        awaiting=total - len(settled),
+        awaiting=total - sum(bool(wanted) and done >= wanted for done, wanted in required_of),
         confirmed=len(confirmed),
+        reviewed=sum(bool(reasons) and done == reasons for done, reasons in settled),
+        settled=dict(Counter(reason for done, _ in settled for reason in done)),
         accepted=stored.accepted,
     )
 
 
-def _settles(
-    run: RunRow, store: Store, number: int, reviews: Sequence[Review], rubric: Rubric
-) -> bool:
-    """Return whether reviews of a sample settle every required reason that it is flagged for."""
+def _settled_reasons(
+    run: RunRow, store: Store, number: int, reviews: Sequence[Review]
+) -> tuple[set[str], set[str]]:
+    """Return which reasons reviews of a sample settle, and all for which it was queued."""
     facets = next(store.facets(run.id, range(number, number + 1)), None)
-    flags = () if facets is None else flag_names(facets.flags)
-    flagged = [reason for reason in rubric.require_review if reason in flags]
-    return bool(flagged) and all(_settled(reason, reviews) for reason in flagged)
+    flags = set(() if facets is None else flag_names(facets.flags))
+    reasons = flags.intersection(_REASONS) if NEEDS_REVIEW in flags else set[str]()
+    return {each for each in reasons if _settled(each, reviews)}, reasons
 
 
 def _settled(reason: str, reviews: Sequence[Review]) -> bool:
@@ -132,6 +139,13 @@ def _has_concern(reviews: Sequence[Review]) -> bool:
 def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseReview) -> Conclusion:
     """Return what follows from a run's samples and their reviews together."""
     held = found.held
+    left = Counter(conclusion.review["reasons"])
+    left.subtract(found.settled)
+    review = {
+        "queued": conclusion.review["queued"] - found.reviewed,
+        "reasons": {name: count for name, count in left.items() if count > 0},
+    }
+    conclusion = msgspec.structs.replace(conclusion, review=review)
     if not held:
         return conclusion
     decision, reasons = conclusion.decision, conclusion.decision_reasons
@@ -144,18 +158,10 @@ def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseRe
     )
 
 
-def sample_decision(
-    run: RunRow, rubric: Rubric, store: Store, number: int, result: SampleResult
-) -> str | None:
-    """Return the decision on a sample, by the reviews that it has now.
-
-    Raises:
-        IncompleteError: a review can't be read, or the store failed.
-
-    """
+def sample_decision(rubric: Rubric, result: SampleResult, reviews: Sequence[Review]) -> str | None:
+    """Return the decision on a sample, by the reviews that it has now."""
     if result.decision != NEEDS_REVIEW:
         return result.decision
-    reviews = read_reviews(run, store.reviews_of(run.id, number)).every
     if _has_concern(reviews):
         return BLOCKED
     required = [each for each in rubric.require_review if each in result.review_reasons]

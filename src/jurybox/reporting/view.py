@@ -13,7 +13,14 @@ import msgspec
 
 from jurybox.engine.plan import RECORDED, Metadata, Plan, read_plan
 from jurybox.engine.ports import Store
-from jurybox.engine.records import RunRow, StoredOutcome, read_outcome, read_request, read_result
+from jurybox.engine.records import (
+    ExchangeRow,
+    RunRow,
+    StoredOutcome,
+    read_outcome,
+    read_request,
+    read_result,
+)
 from jurybox.engine.replay import role_of
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.judging.model_versions import check_version
@@ -22,7 +29,7 @@ from jurybox.reporting.metric_text import key_metric, listed_counts
 from jurybox.reporting.release import ReleaseReview, release_review, reviewed_conclusion
 from jurybox.reporting.stored import plan_of, reading, rubric_of
 from jurybox.rubric import parse_rubric
-from jurybox.scoring.sample_result import model_uses, sent_parameters
+from jurybox.scoring.sample_result import Exchange, model_uses, sent_parameters
 from jurybox.scoring.summary import Conclusion, GateOutcome, RunTally
 
 
@@ -150,9 +157,12 @@ def unfinished_view(row: RunRow, store: Store, *, working: bool) -> RunView:
         for number, repeat, _, result in store.results(row.id):
             tally.add(read_result(result), repeat, number)
         for _, rows in groupby(store.unfinished(row.id), attrgetter("number")):
-            asked = [(role_of(each), read_request(each).model, read_outcome(each)) for each in rows]
-            tally.add_reported(model_uses(asked))
+            tally.add_reported(model_uses(map(_exchange, rows)))
     return partial_view(row, plan, tally.conclude(), store, working=working)
+
+
+def _exchange(row: ExchangeRow) -> Exchange:
+    return role_of(row), read_request(row).model, read_outcome(row)
 
 
 def partial_view(
@@ -321,6 +331,7 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     gates_passed: int | None = None
     gates: int | None = None
     decision: str | None = None
+    held: tuple[str, ...] = ()
     queued: int | None = None
     dollars: float | None = None
     derived_from: str | None = None
@@ -382,6 +393,7 @@ def _finished(row: RunRow, plan: Plan, store: Store) -> dict[str, Any]:
         "gates_passed": sum(gate.passed for gate in view.gates) if view.gates else None,
         "gates": len(view.gates) or None,
         "decision": view.conclusion.decision,
+        "held": view.release.held,
         "queued": view.conclusion.review["queued"],
         "dollars": view.cost.get("dollars"),
     }

@@ -228,16 +228,16 @@ def samples(run: TheRun, asked: Annotated[ListFilter, Query()], place: PlaceOf) 
 
 
 @router.get("/runs/{run}/samples/{number}", responses=answers(SampleData))
-def sample(run: TheRun, record: TheRecord) -> Response:
+def sample(run: TheRun, record: TheRecord, place: PlaceOf) -> Response:
     """Return a sample, as `jurybox export` writes it."""
-    data = record_as_data(record, run, raw=False)
+    data = record_as_data(record, run, place.store, raw=False)
     return json_response({"number": record.row.number, **data})
 
 
 @router.get("/runs/{run}/samples/{number}/exchanges", responses=answers(Exchanges))
-def exchanges(run: TheRun, record: TheRecord) -> Response:
+def exchanges(run: TheRun, record: TheRecord, place: PlaceOf) -> Response:
     """Return what models were asked for a sample and what they replied, as it is stored."""
-    return json_response({"exchanges": record_as_data(record, run)["exchanges"]})
+    return json_response({"exchanges": record_as_data(record, run, place.store)["exchanges"]})
 
 
 def _review_data(row: ReviewRow) -> Json:

@@ -182,9 +182,9 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reviewed(self) -> int:
-        """How many of the samples that were queued for a person have been reviewed."""
+        """How many of the samples that a person should look at have been reviewed blind."""
         people = self.extras.people
-        return 0 if people is None else min(people.flagged, self.queued)
+        return 0 if people is None else people.flagged
 
     @property
     def calm(self) -> bool:

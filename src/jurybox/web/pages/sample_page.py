@@ -16,7 +16,7 @@ from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.judging.flow import Failure
 from jurybox.reporting.html.html_text import cut_pieces, word_diff
 from jurybox.reporting.metric_text import shown
-from jurybox.reporting.release import sample_decision
+from jurybox.reporting.release import read_reviews, sample_decision
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scenarios import scenario_texts
@@ -168,7 +168,8 @@ def _cut(criteria: Sequence[CriterionReport], part: str) -> list[Judged]:
 
 def _decision(run: RunRow, record: SampleRecord, store: Store) -> str | None:
     rubric = rubric_of(run)
-    decision = sample_decision(run, rubric, store, record.row.number, record.result)
+    reviews = read_reviews(run, store.reviews_of(run.id, record.row.number)).every
+    decision = sample_decision(rubric, record.result, reviews)
     meanings = {each.decide: each.meaning for each in rubric.sample_decisions}
     meaning = meanings.get(decision or "")
     return f"{decision}: {meaning}" if meaning else decision
