@@ -49,6 +49,20 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 EMPTY: Final = "the response is empty"
 """Why a response without a word isn't judged."""
 
+# Letters and symbols that show nothing, next to all that are no print at all.
+_BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+
+
+def emptiness(text: str) -> str | None:
+    """Return why there is nothing to judge; None where a character of the text is seen (D2)."""
+    seen = any(char.isprintable() and not char.isspace() and not _is_blank(char) for char in text)
+    return None if seen else EMPTY
+
+
+def _is_blank(char: str) -> bool:
+    selector = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
+    return selector or char in _BLANK
+
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
     """A response of the system under test; ``error`` says why there is none."""

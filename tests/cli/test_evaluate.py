@@ -471,3 +471,25 @@ def test_c15_a_judge_far_from_the_rules_queues_the_response(
     assert data["judge"]["score"] == float(score)
     assert data["overall_quality"] > 0.7
     assert (data["review_reasons"], data["needs_review"]) == (reasons, bool(reasons))
+
+
+@pytest.mark.parametrize(
+    "unused", ["--latency-e2e-ms", "--latency-model-ms", "--input-tokens", "--output-tokens"]
+)
+def test_a_measure_of_one_response_is_refused_where_two_are_compared(
+    jurybox: Callable, unused: str
+) -> None:
+    pair = ("--rubric", "general", "--task", "T", "--response", "A", "--response-b", "B")
+    done = jurybox("evaluate", *pair, "--judge", "python/judges:first", unused, "5")
+    assert (done.code, done.out) == (2, "")
+    assert "it is about one response, and two are compared" in done.err
+    done = jurybox("evaluate", *pair, "--judge", "python/judges:first", "--json")
+    assert "pass rules are about one response" in done.err
+    assert done.json["passed"] is None
+
+
+def test_e9_a_judge_that_is_named_twice_is_refused(jurybox: Callable) -> None:
+    judges = ("--judge", "python/judges:kind", "--judge", "python/judges:kind")
+    done = jurybox("evaluate", "--rubric", "general", "--task", "T", "--response", "R", *judges)
+    assert (done.code, done.out) == (2, "")
+    assert "python/judges:kind: the model is named twice; name it once" in done.err

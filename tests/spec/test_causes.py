@@ -108,3 +108,10 @@ def test_why_a_target_failed_is_counted(jurybox: Jurybox) -> None:
     ((cause, count),) = summary["target_errors"].items()
     assert "HTTP 500" in cause
     assert (count, summary["failed_samples"]["no response"]) == (1, 1)
+
+
+def test_e9_a_cause_names_its_judge_where_there_are_several(jurybox: Jurybox) -> None:
+    judges = ("--judge", "openai/judge@1", "--judge", "openai/other@1", "--votes", "2")
+    data = json.loads(jurybox("run", "suite.yaml", *judges, "--json").out)
+    named = {cause.partition(": ")[0] for cause in data["summary"]["unscored_causes"]}
+    assert named == {"openai/judge@1", "openai/other@1"}

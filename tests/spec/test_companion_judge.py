@@ -41,6 +41,10 @@ def judged(judge: str, task: str = SAD, response: str = KIND) -> dict[str, objec
         ("score - .7 | reasoning: Fine.", 0.7, "Fine."),
         ("**Score:** 1.0 | **Reasoning:** All of it.", 1.0, "All of it."),
         ("Score: 0 | Reasoning: Cold.", 0.0, "Cold."),
+        ("Overall: 0.65", 0.65, "Overall: 0.65"),
+        ("0.7/1.0", 0.7, "0.7/1.0"),
+        ("0.8 out of 1.0. It is warm.", 0.8, "0.8 out of 1.0. It is warm."),
+        ("**Overall (0.0-1.0):** 0.4 | Reasoning: Cold.", 0.4, "Cold."),
     ],
 )
 def test_c15_the_decimal_is_read_and_the_reasoning_stored(
@@ -127,3 +131,20 @@ def test_c15_the_share_of_fallbacks_is_a_figure_of_the_run(
     assert view.summary["judge_fallback_rate"] == 1
     assert view.summary["judge_score_mean"] == 0.5
     assert view.summary["overall_quality_mean"] != 0.5
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Overall: 7/10",
+        "7/10",
+        "Warmth: 0.9, overall: 0.65",
+        "> Overall: 0.65",
+        'It says "Overall: 1.0".',
+    ],
+)
+def test_c15_what_is_no_single_score_of_the_judge_falls_back(
+    judge: Callable[[str], str], reply: str
+) -> None:
+    data = judged(judge(reply))["judge"]
+    assert (data["score"], data["fallback"]) == (0.5, True)

@@ -193,3 +193,20 @@ def test_an_empty_response_fails_without_a_judge_d2(
 
 def test_a_suite_can_map_every_field_of_a_row_d1() -> None:
     assert set(ROW_FIELDS) == set(FIELDS)
+
+
+@pytest.mark.parametrize("text", ["", "\u200b\u2060", "\ufeff \u3164\u2800", "\u00ad\ufe0f"])
+def test_a_response_that_nobody_sees_is_empty_in_every_format_d2(
+    text: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run([{"id": "a", "task": "2 + 2?", "response": text}]).code == 1
+    lines = f"id,task,response\na,2 + 2?,{text}\nb,2 + 2?,4\n"
+    Path("rows.csv").write_text(lines)
+    suite = Path("suite.yaml").read_text().replace("rows.jsonl", "rows.csv")
+    Path("suite.yaml").write_text(suite)
+    done = call(monkeypatch, "run", "suite.yaml", "--json")
+    assert done.code == 1, done.err
+    summary = json.loads(done.out)["summary"]
+    assert (summary["samples"], summary["target_error_rate"]) == (2, 0.5)
+    assert summary["target_errors"] == {"the response is empty": 1}
+    assert len(prompts()) == 1

@@ -99,10 +99,10 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
     from jurybox.models.function import function_names
     from jurybox.rubric import Rubric
     from jurybox.scoring.evaluate_sample import evaluate_sample
-    from jurybox.suite.model_spec import ModelSpec, model_option
+    from jurybox.suite.model_spec import ModelSpec, different_models, model_option
 
     named = [judges] if isinstance(judges, str) or callable(judges) else judges
-    specs = [model_option(each) for each in function_names(named)]
+    specs = different_models([model_option(each) for each in function_names(named)])
     names = [spec.model for spec in specs]
     used = rubric if isinstance(rubric, Rubric) else load_rubric(rubric)
     row = single_row(
@@ -161,10 +161,10 @@ def single_row(  # noqa: PLR0913 - the parts of a sample, all by keyword
     """Return the sample of a single evaluation.
 
     Raises:
-        InputError: the reference is empty, or a latency is no time.
+        InputError: the reference is empty, a latency is no time, or a measure has no use.
 
     """
-    from jurybox.sample import Response, Row, Timing, Usage
+    from jurybox.sample import Response, Row, Timing, Usage, emptiness
 
     if reference is not None and not reference.strip():
         raise InputError("the reference answer is empty", "give one, or leave it out")
@@ -172,17 +172,22 @@ def single_row(  # noqa: PLR0913 - the parts of a sample, all by keyword
     for name, latency in latencies.items():
         if latency is not None and not 0 <= latency < math.inf:
             raise InputError(f"{latency} is no time in milliseconds", "give 0 or more", name)
+    measured = {**latencies, "input_tokens": input_tokens, "output_tokens": output_tokens}
+    unused = next((name for name, value in measured.items() if value is not None), None)
+    if response_b is not None and unused is not None:
+        problem = "it is about one response, and two are compared"
+        raise InputError(problem, "leave it out, or leave out the second response", unused)
     timing = Timing(
         latency_e2e_ms=latency_e2e_ms, latency_model_ms=latency_model_ms, timed_out=timed_out
     )
     usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
     other = None
     if response_b is not None:
-        other = Response(text=response_b, error=_emptiness(response_b))
+        other = Response(text=response_b, error=emptiness(response_b))
     return Row(
         id="",
         task=task,
-        response=Response(text=response, timing=timing, usage=usage, error=_emptiness(response)),
+        response=Response(text=response, timing=timing, usage=usage, error=emptiness(response)),
         response_b=other,
         reference=reference,
         context=context,
@@ -265,13 +270,6 @@ def conclude_single(
         awaiting=awaiting,
         accepted=accept_unreviewed,
     )
-
-
-def _emptiness(text: str) -> str | None:
-    """Return why there is nothing to judge; None where there is (D2)."""
-    from jurybox.sample import EMPTY
-
-    return None if text.strip() else EMPTY
 
 
 def _default_judge(rubric: "Rubric", *, pair: bool) -> str:

@@ -234,6 +234,8 @@ def command(  # noqa: PLR0917 - click passes them by name
         explain=explain,
         as_json=as_json,
     )
+    if response_b is not None and loaded.pass_rules:
+        say("note: the rubric's pass rules are about one response; two are compared without them")
     judged = report.judge if isinstance(report, RulesReport) else report
     asked = loaded.protocol.votes if votes is None else votes
     if judged is not None and judged.votes_requested > asked:

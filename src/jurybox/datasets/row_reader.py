@@ -15,7 +15,7 @@ from jurybox.datasets.fields import (
     read_extra,
 )
 from jurybox.documents.findings import Findings, Place
-from jurybox.sample import EMPTY, Response, Row, Timing, Turn, Usage
+from jurybox.sample import Response, Row, Timing, Turn, Usage, emptiness
 from jurybox.text_format import counted, listed, nearest
 
 Record = Mapping[str, object]
@@ -117,6 +117,8 @@ class RowReader:
         if sound and self._needs.filters and not self._passes(row_id, values):
             return None
         self._chosen += 1
+        if "response" not in given and self._has_empty_response(record):
+            values["response"] = ""
         response = self._response_of(values, given)
         if response is None and self._needs.response_of(self._chosen):
             sound = "response" in given or self._note_unanswered(line, row_id, record)
@@ -199,8 +201,7 @@ class RowReader:
         values["id"], values["response"] = row_id, response
         second: str | None = values.get("response_b")
         if second is not None:
-            error = None if second.strip() else EMPTY
-            values["response_b"] = Response(text=second, error=error)
+            values["response_b"] = Response(text=second, error=emptiness(second))
         return Row(**values)
 
     def _id_of(self, line: int, values: Values, *, has_id: bool) -> str | None:
@@ -232,6 +233,12 @@ class RowReader:
         values["messages"] = turns[:-1]
         return True
 
+    def _has_empty_response(self, record: Record) -> bool:
+        """Tell whether the row has a place for its response and nothing in it."""
+        if self._needs.recorded_in is not None or not self._needs.responses:
+            return False
+        return any(self._columns.field(name) == "response" for name in record)
+
     def _response_of(self, values: Values, given: dict[str, str]) -> Response | None:
         """Take what was measured out of the values, and return the recorded response."""
         timing, usage = _taken(values, "timing"), _taken(values, "usage")
@@ -243,7 +250,7 @@ class RowReader:
             return None
         if text is None and not timing.get("timed_out"):
             return None
-        error = None if timing.get("timed_out") or (text or "").strip() else EMPTY
+        error = None if timing.get("timed_out") else emptiness(text or "")
         return Response(text=text or "", timing=Timing(**timing), usage=Usage(**usage), error=error)
 
     def _add_extras(self, line: int, extras: Values, values: Values) -> bool:

@@ -164,13 +164,15 @@ def function_names(models: Iterable[str | Function]) -> tuple[str, ...]:
         InputError: two functions have the same name.
 
     """
-    names: dict[str, str | Function] = {}
+    known: dict[str, str | Function] = {}
+    names: list[str] = []
     for model in models:
         name = model if isinstance(model, str) else _name_of(model)
-        if names.setdefault(name, model) is not model and callable(model):
+        if known.setdefault(name, model) is not model and callable(model):
             raise InputError("two functions have this name", "give each its own", name)
         if callable(model):
             _given[name] = model
+        names.append(name)
     return tuple(names)
 
 

@@ -1,5 +1,6 @@
 """Two runs side by side: as plain data, and in the words that commands and pages share."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal
 
@@ -103,6 +104,16 @@ class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
     a: Any
     b: Any
 
+    def __str__(self) -> str:
+        """Return both values, shortened so that they differ to the eye."""
+        a, b = _short(self.a), _short(self.b)
+        if a == b:
+            texts = (_text(self.a), _text(self.b))
+            same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False))
+            start = max(0, sum(1 for _ in same) - _LONGEST // 3)
+            a, b = (f"...{_short(text[start:])}" for text in texts)
+        return f"{self.field}: {a} | {b}"
+
 
 class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
     """How many samples changed in which way."""
@@ -180,7 +191,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if self.headline is None:
             yield "the rubrics have no score in common, so no sample is higher or lower"
         for each in self.fields:
-            yield f"differs  {each.field}: {_short(each.a)} | {_short(each.b)}"
+            yield f"differs  {each}"
         for name, view in (("A", self.a), ("B", self.b)):
             for note in view.notes:
                 yield f"note on {name}  {note}"
@@ -253,6 +264,10 @@ def word(value: bool | str | None) -> str:  # noqa: FBT001 - a verdict to show, 
     return _short(value) if isinstance(value, str) else _WORDS[value]
 
 
+def _text(value: Any) -> str:  # noqa: ANN401 - anything that metadata can have
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
 def _short(value: Any) -> str:  # noqa: ANN401 - anything that metadata can have
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    text = _text(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -13,7 +13,7 @@ from jurybox.judging.flow import Failure, Flow, ModelReply, ModelRequest, Outcom
 from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging
 from jurybox.rubric.check_kinds import COST, CheckedAnswer
-from jurybox.sample import EMPTY, Response, Row, Timing
+from jurybox.sample import Response, Row, Timing, emptiness
 from jurybox.scoring.by_rules import with_rules
 from jurybox.scoring.prices import Price, cost_at
 from jurybox.scoring.rules import AutomatedReport, CompiledRules, score_by_rules
@@ -122,7 +122,7 @@ def response_of(outcome: Outcome) -> Response:
                     outcome.latency_ms if outcome.attempt_ms is None else outcome.attempt_ms
                 ),
             )
-            error = None if outcome.text.strip() else EMPTY
+            error = emptiness(outcome.text)
             return Response(text=outcome.text, timing=timing, usage=outcome.usage, error=error)
         case Failure():
             late = outcome.kind == "timeout"

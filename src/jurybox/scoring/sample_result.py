@@ -13,6 +13,7 @@ from jurybox.judging.evaluation_report import (
     Confidence,
     CriterionReport,
     EvaluationReport,
+    LostVote,
     Method,
 )
 from jurybox.judging.flow import ModelReply, Outcome, ReportedModel
@@ -266,7 +267,7 @@ def conclude(
         votes_valid=report.votes_valid,
         votes_requested=report.votes_requested,
         votes_skipped=report.votes_skipped,
-        lost_causes=_counted([cause_of(lost.reason) for lost in report.lost_votes]),
+        lost_causes=_counted([_lost_cause(lost, report) for lost in report.lost_votes]),
         confidence=report.confidence,
         stable=report.stable,
         winner=report.winner,
@@ -383,6 +384,12 @@ def cause_of(error: str) -> str:
     """Return the text of an error without what differs between errors of one cause."""
     flat = _VARIABLE.sub("", " ".join(error[: 8 * _LONGEST_CAUSE].split()))
     return _NAME_OF_ONE.sub("...", flat)[:_LONGEST_CAUSE]
+
+
+def _lost_cause(lost: LostVote, report: EvaluationReport) -> str:
+    """Return why a vote is missing, with its judge where there are several."""
+    cause = cause_of(lost.reason)
+    return f"{lost.judge}: {cause}" if len(report.judges) > 1 else cause
 
 
 def _passed(rules: tuple[RuleOutcome, ...], *, scored: bool, one: bool) -> bool | None:

@@ -88,10 +88,25 @@ def chosen_models(options: Iterable[str], known: Sequence[ModelSpec]) -> Sequenc
 
     """
     own = {spec.model: spec for spec in known}
-    specs = [model_option(each) for each in dict.fromkeys(options)]
+    specs = different_models([model_option(each) for each in options])
     return [
         own.get(spec.model, spec) if spec == ModelSpec(model=spec.model) else spec for spec in specs
     ] or known
+
+
+def different_models(specs: list[ModelSpec]) -> list[ModelSpec]:
+    """Return models that are given as options, each once.
+
+    Raises:
+        InputError: one is named twice.
+
+    """
+    names = [spec.model for spec in specs]
+    for name in names:
+        if names.count(name) > 1:
+            hint = "name it once; --votes says how often it is asked"
+            raise InputError("the model is named twice", hint, name)
+    return specs
 
 
 def read_endpoint(fields: Fields) -> dict[str, Any]:

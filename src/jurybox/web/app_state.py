@@ -8,6 +8,7 @@ from typing import Final, TypeVar, cast
 import msgspec
 from starlette.requests import HTTPConnection
 
+from jurybox.app.labels import labels_for_diff
 from jurybox.app.review_desk import UnrevealedReviews
 from jurybox.app.view_run import LiveRuns
 from jurybox.engine.ports import Store
@@ -104,7 +105,8 @@ class AppState:
 
         def make() -> RunDiff:
             a, b = (ComparedRun(row=row, view=self.live.view(row)) for row in (one, other))
-            return compare_runs(self.store, a, b, CompareOptions(limit=_CHANGED_SAMPLES))
+            gold = labels_for_diff(self.store, one, other, None)
+            return compare_runs(self.store, a, b, CompareOptions(limit=_CHANGED_SAMPLES, gold=gold))
 
         # A review or an acceptance changes what is decided, and not the digest.
         said = [len(self.store.reviews(row.id)) for row in (one, other)]

@@ -59,8 +59,10 @@ def test_an_empty_cell_is_absent() -> None:
     assert read(text, CSV) == [Row(id="1", task="x")]
 
 
-def test_an_empty_response_is_none() -> None:
-    found = only_finding(table(["task", "response"], ["x", ""]), CSV, needs_response=True)
+def test_an_empty_response_is_a_failure_of_the_target_d2() -> None:
+    (row,) = read(table(["task", "response"], ["x", ""]), CSV, needs_response=True)
+    assert row.response == Response(text="", error="the response is empty")
+    found = only_finding(table(["task", "topic"], ["x", ""]), CSV, needs_response=True)
     assert "the row has no `response`" in found
 
 

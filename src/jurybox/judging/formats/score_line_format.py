@@ -41,8 +41,12 @@ _CLOSING = re.compile(
 )
 _SENTENCE_END = re.compile(r"[.!?][\W_]*\s")
 _OTHER_LABEL = re.compile(
-    rf"\b(?:rating|grade|verdict)\b{_DECORATION}[:=]{_DECORATION}", re.IGNORECASE
+    rf"\b(?:overall|final|rating|grade|verdict)\b{_DECORATION}"
+    rf"(?:\([^()\n]{{0,40}}\){_DECORATION})?[:=]{_DECORATION}",
+    re.IGNORECASE,
 )
+# "0.7/1.0" at the beginning of a reply names the scale, so that it can be nothing but the score.
+_SHARE = re.compile(rf"\A[\s*_`]*(?={NUMBER}[*_`]*\s*(?:/|out of)\s*[0-9])", re.IGNORECASE)
 _QUOTE = re.compile(r"[ \t]*>")
 # More of them would only take time: each is looked for in the material.
 _MOST_LABELS = 50
@@ -129,9 +133,10 @@ def _only_score(given: Iterable[float | Defect]) -> float | Defect | None:
 
 def _sentence_score(text: str, scale: Scale, material: Sequence[str]) -> float | Defect:
     """Read the decimal of a reply without a label: "I'd give it 0.7 overall" (C15)."""
+    labels = [each for each in _OTHER_LABEL.finditer(text) if not is_quoted(text, each.start())]
     sentences = [
         match
-        for match in own_sentences(text)
+        for match in (*own_sentences(text), *labels, *_SHARE.finditer(text))
         if not is_copied(text[match.start() : _number_end(text, match.end())], material)
     ]
     score = _only_score([each for _, each in _scores_at(text, sentences, scale)])

@@ -62,6 +62,7 @@ def _data(place: AppState, names: tuple[str, str]) -> dict[str, Any]:
         "records": diff.records_line(),
         "cautions": list(diff.cautions()),
         "conclusion": diff.conclusion(),
+        "judges": diff.judges_line(),
         "count_line": str(counts),
         "left": counts.higher + counts.lower + counts.changed - len(diff.samples),
         "one_sided": diff.one_sided(),
