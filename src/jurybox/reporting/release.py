@@ -139,9 +139,9 @@ def _has_concern(reviews: Sequence[Review]) -> bool:
 def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseReview) -> Conclusion:
     """Return what follows from a run's samples and their reviews together."""
     held = found.held
-    left = Counter(conclusion.review["reasons"])
+    left: Counter[str] = Counter(conclusion.review["reasons"])
     left.subtract(found.settled)
-    review = {
+    review: dict[str, Any] = {
         "queued": conclusion.review["queued"] - found.reviewed,
         "reasons": {name: count for name, count in left.items() if count > 0},
     }
