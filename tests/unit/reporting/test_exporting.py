@@ -38,6 +38,10 @@ class _Without:
     def __init__(self, store: object) -> None:
         self._store = store
 
+    def reviews(self, run_id: str) -> list[object]:
+        del run_id
+        return []
+
     def samples(self, run_id: str) -> Iterator[SampleRow]:
         return self._store.samples(run_id)
 
@@ -70,6 +74,10 @@ class _Counting:
         self._sample = sample
         self._file = file
         self.behind: list[int] = []
+
+    def reviews(self, run_id: str) -> list[object]:
+        del run_id
+        return []
 
     def samples(self, run_id: str) -> Iterator[SampleRow]:
         del run_id

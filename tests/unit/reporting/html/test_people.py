@@ -110,4 +110,4 @@ def test_what_was_queued_and_is_reviewed_says_so(made: Callable, report: Callabl
     assert "people have reviewed" not in report(run)
     some = {**SAID, "flagged": {"samples": 1, "agreement": None}}
     assert run.view.conclusion.review["queued"] == 1
-    assert "people have reviewed all of them blind" in report(run, people=some)
+    assert "people have reviewed 1 blind" in report(run, people=some)
