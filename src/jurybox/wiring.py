@@ -369,6 +369,21 @@ def _labeled_run(store: "Store", label: str) -> "RunRow | None":
     return tagged
 
 
+def telemetry_signals() -> tuple[str, ...]:
+    """Return which signals the standard variables of OpenTelemetry ask for; none by default.
+
+    From the environment alone: the exporters, which read the rest of them, know no `.env`.
+    """
+    wanted: list[str] = []
+    for signal in ("traces", "metrics", "logs"):
+        own = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT")
+        address = own or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
+        if address and os.environ.get(f"OTEL_{signal.upper()}_EXPORTER", "otlp") == "otlp":
+            wanted.append(signal)
+    off = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    return () if off else tuple(wanted)
+
+
 LANGFUSE_NAME: Final = "langfuse:"
 """How the name of something in Langfuse begins."""
 _LANGFUSE_CLOUD: Final = "https://cloud.langfuse.com"

@@ -279,16 +279,24 @@ def run_and_print(
 def _deliver(run_id: str, store: "Store") -> None:
     """Send a finished run where the user asked for it; the verdict is printed by now."""
     from jurybox.app.langfuse_delivery import push_if_ordered
+    from jurybox.app.telemetry import export_run
     from jurybox.cli.langfuse import say_delivered
 
     row = store.run(run_id)
+    if row is None:
+        return
     try:
-        done = None if row is None else push_if_ordered(store, row)
+        done = push_if_ordered(store, row)
+        if done is not None:
+            say_delivered(done)
     except JuryboxError as error:
         say(f"langfuse: nothing was delivered ({error}); `jurybox langfuse push` tries again")
-        return
-    if done is not None:
-        say_delivered(done)
+    try:
+        signals = export_run(store, row)
+        if signals:
+            say(f"otel: exported {', '.join(signals)}")
+    except JuryboxError as error:
+        say(f"otel: {error}")
 
 
 def run_until_stopped(start: "Start", store_url: str | None) -> "RunResult | None":

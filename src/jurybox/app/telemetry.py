@@ -1,0 +1,42 @@
+"""Export finished runs by OpenTelemetry, where its standard variables ask for that."""
+
+import logging
+
+from jurybox.engine.ports import Store
+from jurybox.engine.records import RunRow
+from jurybox.errors import IncompleteError, InputError
+from jurybox.reporting.stored import plan_of, reading
+from jurybox.wiring import telemetry_signals
+
+
+def export_run(store: Store, run: RunRow) -> tuple[str, ...]:
+    """Export the samples of a run, and return the signals that were exported; none by default.
+
+    Raises:
+        InputError: the SDK isn't installed.
+        IncompleteError: the receiver didn't take all of it, or the run can't be read.
+
+    """
+    signals = telemetry_signals()
+    if not signals:
+        return ()
+    try:
+        from jurybox.integrations.otel_export import RunExporter
+    except ImportError:
+        hint = "pip install 'jurybox[otel]', or unset OTEL_EXPORTER_OTLP_ENDPOINT"
+        raise InputError("the OpenTelemetry SDK isn't installed", hint, "otel") from None
+    from jurybox.integrations.sample_trace import read_trace
+
+    # What it says of each attempt is reported once below.
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
+    exporter = RunExporter(run.id, plan_of(run).suite, signals)
+    with reading(run):
+        samples = (
+            read_trace(run, sample, store.exchanges_of(run.id, sample.number))
+            for sample in store.samples(run.id)
+        )
+        failed = exporter.export(samples)
+    if failed:
+        what = ", ".join(failed)
+        raise IncompleteError(f"the receiver at OTEL_EXPORTER_OTLP_ENDPOINT didn't take: {what}")
+    return signals
