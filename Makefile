@@ -74,7 +74,7 @@ bench-quick: $(READY) ## Measure jurybox alone, against a fake endpoint (takes a
 bench-judge: $(READY) ## Measure how often the embedded judge is right (fetches 1.1 GB once)
 	@$(call pull,$(JUDGE_MODEL))
 	@$(BIN)/python benchmarks/judge.py
-	@$(BIN)/python benchmarks/judge_variants.py
+	@$(BIN)/python benchmarks/judge_fit.py
 
 picture: $(READY) ## Make the pictures in README.md again
 	@scripts/browser

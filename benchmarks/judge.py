@@ -1,48 +1,31 @@
 """How often the embedded judge is right, on cases whose answers are known.
 
-Reads `benchmarks/judge_cases`: references with full, partial and wrong answers, contexts with
-faithful and unfaithful ones, and pairs of equal length. Prints shares with their 95% intervals
-(Wilson) and seconds a judgment. `--limit N` takes N cases of each kind; `--judge` another model;
-`--cases` another folder; `--out` writes a line for every judgment.
+Reads `benchmarks/judge_cases`: references with full, paraphrased, partial and wrong answers,
+contexts with faithful and unfaithful answers to questions, open tasks and summaries, and pairs of
+equal length. Prints shares with their 95% intervals (Wilson) and the median seconds and CPU-seconds
+per judgment. `--limit N` takes N cases of each kind; `--judge` another model; `--cases` another
+folder; `--out` writes a line for every judgment, and `--table` prints the table of such files.
 """
 
 import argparse
 import json
 import math
 import random
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from jurybox import EvaluationReport, evaluate
+from jurybox import evaluate
 from jurybox.models.local.files import default_judge
 
 CASES = Path(__file__).parent / "judge_cases"
 Case = dict[str, Any]
+Line = dict[str, Any]
 DIFFICULTIES = ("short", "easy", "near-miss")
-
-
-class Tally:
-    """Judgments of one kind, by difficulty."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.right: dict[str, list[bool]] = {each: [] for each in DIFFICULTIES}
-        self.seconds: list[float] = []
-
-    def add(self, difficulty: str, *, right: bool, seconds: float) -> None:
-        """Count one judgment."""
-        self.right[difficulty].append(right)
-        self.seconds.append(seconds)
-
-    def line(self) -> str:
-        """Return the row of the table."""
-        parts = [each for some in self.right.values() for each in some]
-        shares = [_share(parts), *(_share(some) for some in self.right.values())]
-        middle = sorted(self.seconds)[len(self.seconds) // 2] if self.seconds else 0.0
-        return f"{self.name:34} " + "  ".join(f"{each:>22}" for each in shares) + f"  {middle:6.1f}"
+FAITHFUL = ("grounded", "unfaithful")
 
 
 def _share(right: Sequence[bool]) -> str:
@@ -66,98 +49,106 @@ def cases(folder: Path, kind: str, limit: int | None) -> list[Case]:
 
 
 class Bench:
-    """Asks the judge and keeps what it said."""
+    """Asks the judge; yields a line for every judgment, with whether it was right."""
 
-    def __init__(self, judge: str, votes: int, out: Path | None) -> None:
+    def __init__(self, judge: str, votes: int) -> None:
         self._judge = judge
         self._votes = votes
-        self._out = out
 
-    def ask(self, case: Case, side: str, **given: Any) -> tuple[EvaluationReport, float]:  # noqa: ANN401 - as evaluate has them
-        """Return the report on one answer, or on a pair, and the seconds that it took."""
-        began = time.perf_counter()
-        report = evaluate(task=case["task"], judges=self._judge, votes=self._votes, **given)
-        seconds = time.perf_counter() - began
-        if self._out is not None:
-            line = {"id": case["id"], "side": side, "seconds": seconds, **report.as_data()}
-            with self._out.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-        return report, seconds
-
-
-def reference_cases(bench: Bench, rows: list[Case]) -> Iterator[Tally]:
-    """Full answers should get the top score, wrong ones the bottom, partial ones the middle."""
-    told, levels = Tally("reference: right or wrong"), Tally("reference: full, partial or wrong")
-    wanted = {"full": 2, "partial": 1, "wrong": 0}
-    for case in rows:
+    def references(self, case: Case) -> Iterator[Line]:
+        """Full answers should get the top score, wrong ones the bottom, partial ones the middle."""
+        wanted = {"full": 2, "paraphrase": 2, "partial": 1, "wrong": 0}
         for side, score in wanted.items():
-            if case.get(side) is None:
-                continue
-            report, seconds = bench.ask(
-                case,
-                side,
-                rubric=ACCURACY,
-                response=case[side],
-                reference=case["reference"],
-            )
-            got = report.criteria[0].score
-            levels.add(case["difficulty"], right=got == score, seconds=seconds)
-            if side != "partial":
-                right = (got >= 1) == (side == "full")
-                told.add(case["difficulty"], right=right, seconds=seconds)
-    yield told
-    yield levels
+            if case.get(side):
+                given = {"response": case[side], "reference": case["reference"]}
+                line = self._ask(case, side, rubric=ACCURACY, **given)
+                got = line["score"]
+                yield line | {"right": got == score, "right_or_wrong": (got >= 1) == (score >= 1)}
+
+    def grounding(self, case: Case) -> Iterator[Line]:
+        """Faithful answers should get more than the bottom score, unfaithful ones the bottom."""
+        for side in FAITHFUL:
+            given = {"response": case[side], "context": case["context"]}
+            line = self._ask(case, side, rubric=FAITHFULNESS, **given)
+            yield line | {"right": (line["score"] >= 1) == (side == "grounded")}
+
+    def pairs(self, case: Case) -> Iterator[Line]:
+        """The better answer should win, whichever is first; a tie is wrong."""
+        first, second = sorted(("better", "worse"), reverse=_digit(case["id"]) % 2 == 1)
+        given = {each: case[each] for each in ("reference", "context")}
+        given |= {"response": case[first], "response_b": case[second]}
+        line = self._ask(case, "pair", rubric=PAIRS, **given)
+        yield line | {"right": line["winner"] == ("A" if first == "better" else "B")}
+
+    def _ask(self, case: Case, side: str, **given: Any) -> Line:  # noqa: ANN401 - as evaluate has them
+        began, cpu = time.perf_counter(), time.process_time()
+        report = evaluate(task=case["task"], judges=self._judge, votes=self._votes, **given)
+        return {
+            "id": case["id"],
+            "side": side,
+            "difficulty": case["difficulty"],
+            "kind": case.get("kind", "question") if side in FAITHFUL else _material(case),
+            "score": report.criteria[0].score,
+            "winner": report.winner,
+            "seconds": round(time.perf_counter() - began, 2),
+            "cpu": round(time.process_time() - cpu, 2),
+        }
 
 
-def grounding_cases(bench: Bench, rows: list[Case]) -> Iterator[Tally]:
-    """Faithful answers should get more than the bottom score, unfaithful ones the bottom."""
-    tally = Tally("grounding: faithful or not")
-    for case in rows:
-        for side in ("grounded", "unfaithful"):
-            report, seconds = bench.ask(
-                case,
-                side,
-                rubric=FAITHFULNESS,
-                response=case[side],
-                context=case["context"],
-            )
-            right = (report.criteria[0].score >= 1) == (side == "grounded")
-            tally.add(case["difficulty"], right=right, seconds=seconds)
-    yield tally
+def _digit(name: str) -> int:
+    return int(name[-1])
 
 
-def pair_cases(bench: Bench, rows: list[Case]) -> Iterator[Tally]:
-    """The better answer should win; a tie is wrong."""
-    tallies = {
-        "reference": Tally("pairs with a reference"),
-        "context": Tally("pairs with a context"),
-        "neither": Tally("pairs with neither"),
-    }
-    every = Tally("pairs")
-    for number, case in enumerate(rows):
-        # Which of the two stands first must not matter; half of the cases each.
-        order = ("better", "worse") if number % 2 == 0 else ("worse", "better")
-        report, seconds = bench.ask(
-            case,
-            "pair",
-            rubric=PAIRS,
-            response=case[order[0]],
-            response_b=case[order[1]],
-            reference=case["reference"],
-            context=case["context"],
-        )
-        right = report.winner == ("A" if order[0] == "better" else "B")
-        kind = "reference" if case["reference"] else "context" if case["context"] else "neither"
-        for tally in (every, tallies[kind]):
-            tally.add(case["difficulty"], right=right, seconds=seconds)
-    yield every
-    yield from tallies.values()
+def _material(case: Case) -> str:
+    return next((each for each in ("reference", "context") if case.get(each)), "neither")
 
 
-KINDS: dict[str, Callable[[Bench, list[Case]], Iterator[Tally]]] = {
-    "reference": reference_cases,
-    "grounding": grounding_cases,
-    "pairs": pair_cases,
+class Row(NamedTuple):
+    """A row of the table: its name, which judgments it has, and what makes one right."""
+
+    name: str
+    has: Callable[[Line], bool]
+    right: str = "right"
+
+
+def _of_kind(kind: str, *sides: str) -> Callable[[Line], bool]:
+    return lambda line: line["kind"] == kind and line["side"] in sides
+
+
+def _of_side(*sides: str) -> Callable[[Line], bool]:
+    return lambda line: line["side"] in sides
+
+
+ROWS = (
+    Row("reference: right or wrong", _of_side("full", "paraphrase", "wrong"), "right_or_wrong"),
+    Row("reference: the exact level", _of_side("full", "paraphrase", "partial", "wrong")),
+    *(Row(f"  {each}", _of_side(each)) for each in ("full", "paraphrase", "partial", "wrong")),
+    Row("grounding: faithful or not", _of_side(*FAITHFUL)),
+    *(Row(f"  {each}", _of_side(each)) for each in FAITHFUL),
+    *(Row(f"  {each}", _of_kind(each, *FAITHFUL)) for each in ("question", "open", "summary")),
+    Row("pairs", _of_side("pair")),
+    *(Row(f"  {each}", _of_kind(each, "pair")) for each in ("reference", "context", "neither")),
+)
+
+
+def table(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield the rows of the table that have judgments."""
+    heads = (f"{each:>22}" for each in ("all", *DIFFICULTIES))
+    yield f"{'':28}" + "".join(heads) + "  median s  CPU-s"
+    for row in ROWS:
+        some = [line for line in lines if row.has(line)]
+        by_difficulty = [[line for line in some if line["difficulty"] == d] for d in DIFFICULTIES]
+        if some:
+            shares = (_share([x[row.right] for x in group]) for group in (some, *by_difficulty))
+            times = (statistics.median(line[each] for line in some) for each in ("seconds", "cpu"))
+            cells = "".join(f"{each:>22}" for each in shares)
+            yield f"{row.name:28}{cells}" + "".join(f"{each:9.1f}" for each in times)
+
+
+KINDS: dict[str, Callable[[Bench, Case], Iterator[Line]]] = {
+    "reference": Bench.references,
+    "grounding": Bench.grounding,
+    "pairs": Bench.pairs,
 }
 # One criterion each, so that a judgment is one thing asked.
 FOLDER = Path(__file__).parent / "judge_rubrics"
@@ -175,15 +166,20 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--cases", type=Path, default=CASES)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--table", type=Path, nargs="+", metavar="OUT")
     args = parser.parse_args()
-    bench = Bench(args.judge, args.votes, args.out)
-    sys.stdout.write(f"{args.judge}, {args.votes} vote(s)\n")
-    heads = ("all", *DIFFICULTIES)
-    sys.stdout.write(f"{'':34} " + "  ".join(f"{each:>22}" for each in heads) + "  median s\n")
-    for kind in args.kinds:
-        for tally in KINDS[kind](bench, cases(args.cases, kind, args.limit)):
-            sys.stdout.write(tally.line() + "\n")
-            sys.stdout.flush()
+    lines: list[Line] = []
+    for path in args.table or ():
+        lines += map(json.loads, path.read_text().splitlines())
+    for kind in () if args.table else args.kinds:
+        bench = Bench(args.judge, args.votes)
+        for case in cases(args.cases, kind, args.limit):
+            for line in KINDS[kind](bench, case):
+                lines.append(line)
+                if args.out is not None:
+                    with args.out.open("a") as file:
+                        file.write(json.dumps(line) + "\n")
+    sys.stdout.writelines(f"{row}\n" for row in table(lines))
 
 
 if __name__ == "__main__":

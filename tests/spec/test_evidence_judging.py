@@ -45,17 +45,16 @@ def reply(words: tuple[str, str], chance: float) -> ModelReply:
 
 
 def knowing(request: ModelRequest) -> ModelReply:
-    """Answer as one who knows the capital of France, and likes what stands first."""
+    """Answer as one who knows the capital of France, and likes what is first."""
     text = request.messages[-1].content
     found = re.search(r"Reply (\w+) or (\w+)\.$", text)
-    if found is None:
-        return ModelReply(text="Paris is.", model="double", fingerprint="build 1")
+    assert found is not None
     words = (found[1], found[2])
     if words == ("A", "B"):
         return reply(words, 0.95 if f"Answer A: {RIGHT}" in text else 0.6)
     good = f"nswer: {RIGHT}" in text
-    # Without the reference it can't tell.
-    if "Student's answer: " in text and "Correct answer: " not in text and "Text: " not in text:
+    # Without a text it doesn't know.
+    if "Student's answer: " in text and "Text: " not in text:
         return reply(words, 0.5)
     bad_thing = any(meaning in text for meaning in WORST)
     return reply(words, 0.95 if good is not bad_thing else 0.05)
@@ -91,7 +90,7 @@ def judged(
     return drive_sync(jury(judging, one, [EMBEDDED], votes), answer)
 
 
-def test_e2_with_a_reference_a_response_is_held_against_it() -> None:
+def test_e2_with_a_reference_a_response_is_compared_with_it() -> None:
     model = Recorder()
     report = judged(sample(reference="Paris"), QUALITY, answer=model)
     assert report.method == "reference"
@@ -99,7 +98,7 @@ def test_e2_with_a_reference_a_response_is_held_against_it() -> None:
         "accuracy_score": 2,
         "faithfulness_score": 2,
     }
-    assert any("Correct answer: Paris" in each.messages[-1].content for each in model.asked)
+    assert any("Text: Paris" in each.messages[-1].content for each in model.asked)
 
 
 def test_e2_two_responses_and_a_reference_need_no_comparison() -> None:
@@ -148,15 +147,15 @@ def test_e8_a_judge_that_likes_the_first_place_still_finds_the_better_answer() -
         assert (report.winner, report.stable, report.confidence) == (winner, True, "high")
 
 
-def test_e8_how_far_the_order_moved_it_stands_in_the_report() -> None:
+def test_e8_how_far_the_order_moved_it_is_in_the_report() -> None:
     report = judged(sample(RIGHT, WRONG))
     told = "\n".join(each.reasoning for each in report.criteria)
-    assert "when A stands first" in told
+    assert "when A is first" in told
     assert "the order alone makes" in told
 
 
 def contrary(request: ModelRequest) -> ModelReply:
-    """Find one answer better alone, and the other one beside it."""
+    """Find one answer better alone, and the other one in the comparison."""
     text = request.messages[-1].content
     if text.endswith("Reply A or B."):
         return reply(("A", "B"), 0.2 if f"Answer A: {RIGHT}" in text else 0.9)
@@ -290,8 +289,7 @@ def test_a_run_is_stored_and_derived_again_from_its_replies(
     # Nobody was asked again: the stored probabilities say everything.
     assert len(double.requests) == asked > 0
     stored = [json.loads(each.request) for each in store.exchanges_of(run.id, 0)]
-    # One of them is the model's own answer by the context.
-    assert sorted({each.get("logprobs", 0) for each in stored}) == [0, 20]
+    assert {each["logprobs"] for each in stored} == {20}
 
 
 def test_a_run_without_a_judge_takes_the_embedded_one_and_says_so(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jurybox import load_rubric
-from jurybox.judging.evidence.questions import Evidence, Inquiry
+from jurybox.judging.evidence.sources import Evidence, Inquiry
 from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.judging.protocol import Judging, Seat
 from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
@@ -15,7 +15,6 @@ from jurybox.rubric.scale import Scale
 from jurybox.sample import Response, Sample
 
 JUDGE = "local/double"
-OWN = "It is Paris."
 CHECKLIST = load_rubric("bias-awareness")
 SCALES = {text: Scale.parse(text) for text in ("0-2", "1-5", "0.0-1.0")}
 
@@ -38,17 +37,12 @@ def text_of(request: ModelRequest) -> str:
 
 
 def answering(chance: Callable[[str], float]) -> Callable[[ModelRequest], ModelReply]:
-    """Return a model that gives the first of the two words this chance, by what it is asked.
-
-    Where it is asked for no words, it says what it knows.
-    """
+    """Return a model that gives the first of the two words this chance, by what it is asked."""
 
     def answer(request: ModelRequest) -> ModelReply:
         asked = text_of(request)
         found = re.search(r"Reply (\w+) or (\w+)\.$", asked)
-        if found is None:
-            assert request.logprobs == 0
-            return ModelReply(text=OWN)
+        assert found is not None
         probability = chance(asked)
         return reply({found[1]: probability, found[2]: 1 - probability})
 
@@ -75,8 +69,6 @@ def judging(rubric: Rubric) -> Judging:
 
 def evidence(inquiry: Inquiry, chance: Callable[[str], float]) -> Evidence:
     """Conclude from answers by what is asked, with the material before it."""
-    answers = {
-        probe: chance(f"{probe.opening}{probe.head}{probe.body}\n{probe.question}")
-        for probe in inquiry.probes
-    }
-    return inquiry.conclude(answers)
+    return inquiry.conclude(
+        {probe: chance(f"{''.join(probe.parts)}\n{probe.question}") for probe in inquiry.probes}
+    )

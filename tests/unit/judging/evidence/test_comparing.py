@@ -21,7 +21,7 @@ Chance = Callable[[str], float]
 
 
 def chances(alone: dict[str, float], first: dict[str, float]) -> Chance:
-    """Return a judge by how good each answer is alone, and how it fares when it stands first."""
+    """Return a judge by how good each answer is alone, and how it fares when it is first."""
 
     def chance(text: str) -> float:
         if "Answer A: " in text:
@@ -113,13 +113,13 @@ def test_the_lead_and_the_bias_are_the_two_halves_of_both_orders(one: float, oth
     assert (swapped.lead, swapped.bias) == (-found.lead, found.bias)
 
 
-def test_the_bias_of_the_first_place_is_told_in_the_reasoning() -> None:
+def test_the_bias_of_the_first_place_is_in_the_reasoning() -> None:
     vote = compared(by_levels(0.9, 0.1, (0.9, 0.8)))
-    told = next(iter(vote.second.remarks.reasoning.values()))
+    reasoning = next(iter(vote.second.remarks.reasoning.values()))
     # ln 9 = 2.197 and ln 4 = 1.386: half their difference, half their sum.
-    assert "0.90 when A stands first and 0.80 when B does" in told
-    assert "A leads by +0.41" in told
-    assert "the order alone makes +1.79" in told
+    assert "0.90 when A is first and 0.80 when B is" in reasoning
+    assert "A leads by +0.41" in reasoning
+    assert "the order alone makes +1.79" in reasoning
     assert vote.second.remarks.extra == {"lead_of_a": 0.405465, "position_bias": 1.791759}
 
 

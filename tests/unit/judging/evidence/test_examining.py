@@ -2,7 +2,7 @@
 
 import pytest
 
-from answering import CHECKLIST, JUDGE, OWN, answering, judging, sample, seat, text_of
+from answering import CHECKLIST, JUDGE, answering, judging, sample, seat, text_of
 from jurybox import load_rubric
 from jurybox.engine.driver import drive_sync
 from jurybox.judging.evidence.evidence_votes import examine
@@ -93,66 +93,8 @@ def _for(text: str, mark: str) -> float:
 
 def test_every_reply_is_kept() -> None:
     answer = examined(QUALITY, GIVEN, lambda _: 0.9)
-    own, *rest = answer.replies
-    assert (own.text, own.logprobs) == (OWN, None)
-    # With the reference, with the own answer and with neither; the whole by the context.
-    assert len(rest) == 4
-    assert all(reply.logprobs for reply in rest)
-
-
-@pytest.mark.parametrize("text", ["", " \n"])
-def test_e6_a_model_that_has_no_answer_of_its_own_gives_no_score(text: str) -> None:
-    good = answering(lambda _: 0.9)
-
-    def model(request: ModelRequest) -> Outcome:
-        return good(request) if request.logprobs else ModelReply(text=text)
-
-    found = drive_sync(examine(QUALITY, GIVEN, "Paris.", seat()), model)
-    assert isinstance(found, Unscored)
-    assert (found.cause, len(found.replies)) == ("defect", 1)
-    assert "no answer of its own" in found.reason
-
-
-@pytest.mark.parametrize(
-    ("said", "reason", "kept"),
-    [
-        ("It is Paris. It has been since", "length", '"It is Paris."'),
-        ("It is Paris, which has been", "length", '"It is Paris, which has been ..."'),
-        ("It is 3.5 times the", "length", '"It is 3.5 times the ..."'),
-        ("It is Paris.\nSince ever", "stop", '"It is Paris. Since ever"'),
-    ],
-)
-def test_an_own_answer_that_was_cut_off_is_not_taken_for_a_whole_one(
-    said: str, reason: str, kept: str
-) -> None:
-    good = answering(lambda _: 0.9)
-
-    def model(request: ModelRequest) -> Outcome:
-        return good(request) if request.logprobs else ModelReply(text=said, finish_reason=reason)
-
-    found = drive_sync(examine(QUALITY, GIVEN, "Paris.", seat()), model)
-    assert isinstance(found, Answer)
-    assert kept in found.value.remarks.reasoning["faithfulness_score"]
-
-
-def test_every_vote_asks_for_the_own_answer_in_other_words_and_never_by_chance() -> None:
-    seen: set[str] = set()
-    good = answering(lambda _: 0.9)
-
-    def model(request: ModelRequest) -> Outcome:
-        if not request.logprobs:
-            seen.add(text_of(request))
-            assert request.generation.temperature == 0
-            assert text_of(request)[: request.shared[0]].endswith("the capital of France?\n")
-        return good(request)
-
-    for vote in range(3):
-        drive_sync(examine(QUALITY, GIVEN, "Paris.", seat(vote)), model)
-    assert len(seen) == 3
-
-
-def test_where_nothing_is_held_against_a_context_the_model_need_not_answer() -> None:
-    answer = examined(QUALITY, sample(), lambda _: 0.9)
+    # One for the reference, one for the context.
+    assert len(answer.replies) == 2
     assert all(reply.logprobs for reply in answer.replies)
 
 
@@ -167,13 +109,13 @@ def test_e6_one_question_without_an_answer_is_no_score_at_all(outcome: Outcome, 
     good = answering(lambda _: 0.9)
 
     def model(request: ModelRequest) -> Outcome:
-        return outcome if "Correct answer: " in text_of(request) else good(request)
+        return outcome if "Text: Paris\n" in text_of(request) else good(request)
 
     found = drive_sync(examine(QUALITY, GIVEN, "Paris.", seat()), model)
     assert isinstance(found, Unscored)
     assert found.cause == cause
-    # What was said before it is kept.
-    assert found.replies[0].text == OWN
+    # What was paid for is kept.
+    assert found.replies
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """Narrow questions: what is sent, and what becomes of the replies."""
 
 from collections.abc import Callable
+from itertools import accumulate
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,8 +13,8 @@ from jurybox.engine.driver import drive_sync
 from jurybox.judging.evidence.questions import ALTERNATIVES, Probe, Readings, inquire
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome, Unscored
 
-PROBE = Probe(role="You judge.", head="Question: q\n", body="Answer: a\n", question="Is it so?")
-OTHER = Probe(role="You judge.", head="Question: q\n", body="Answer: b\n", question="Is it so?")
+PROBE = Probe(role="You judge.", parts=("Question: q\n", "Answer: a\n"), question="Is it so?")
+OTHER = Probe(role="You judge.", parts=("Question: q\n", "Answer: b\n"), question="Is it so?")
 
 
 class Recorder:
@@ -38,21 +40,17 @@ def test_a_question_is_asked_for_one_word_and_its_alternatives() -> None:
     assert request.schema is None
 
 
-@given(*[st.text(max_size=30)] * 4)
-def test_what_is_shared_ends_where_the_opening_the_head_and_the_body_do(
-    opening: str, head: str, body: str, question: str
-) -> None:
-    probe = Probe(role="r", opening=opening, head=head, body=body, question=question)
-    request = probe.request(seat())
+@given(st.lists(st.text(max_size=30), max_size=4), st.text(max_size=30))
+def test_what_is_shared_ends_where_the_parts_do(parts: list[str], question: str) -> None:
+    request = Probe(role="r", parts=tuple(parts), question=question).request(seat())
     text = text_of(request)
     starts = [text[:end] for end in request.shared]
-    ends = dict.fromkeys((opening, opening + head, opening + head + body))
-    assert starts == [part for part in ends if part]
+    assert starts == [part for part in dict.fromkeys(accumulate(parts)) if part]
     assert text.endswith(f"{question} Reply yes or no.")
 
 
 def test_braces_in_the_material_are_only_text() -> None:
-    probe = Probe(role="r", head="{}", body="{0} {x}", question="Is it {y}?", words=("A", "B"))
+    probe = Probe(role="r", parts=("{}", "{0} {x}"), question="Is it {y}?", words=("A", "B"))
     assert text_of(probe.request(seat())) == "{}{0} {x}\nIs it {y}? Reply A or B."
 
 
@@ -61,12 +59,14 @@ def test_a_question_is_asked_once_however_many_want_to_know() -> None:
     readings = drive_sync(inquire(seat(), [PROBE, OTHER, PROBE]), model)
     assert isinstance(readings, Readings)
     assert len(model.asked) == len(readings.replies) == 2
-    assert readings.of == {PROBE: pytest.approx(0.8), OTHER: pytest.approx(0.3)}
+    assert readings.answers == {PROBE: pytest.approx(0.8), OTHER: pytest.approx(0.3)}
 
 
-def test_all_questions_go_out_together() -> None:
-    flow = inquire(seat(), [PROBE, OTHER])
-    assert len(next(flow)) == 2
+def test_questions_go_out_together_with_those_about_the_same_answer_next_to_each_other() -> None:
+    again = [msgspec.structs.replace(each, question="Why?") for each in (PROBE, OTHER)]
+    flow = inquire(seat(), [PROBE, OTHER, *again])
+    answers = [text_of(each).splitlines()[1] for each in next(flow)]
+    assert answers == ["Answer: a", "Answer: a", "Answer: b", "Answer: b"]
     flow.close()
 
 
@@ -99,7 +99,7 @@ def test_e6_a_reply_that_cant_be_read_is_no_vote_and_isnt_asked_again(
     assert (len(model.asked), len(found.replies)) == (2, 2)
 
 
-def test_no_question_is_no_trouble() -> None:
+def test_no_question_needs_no_answer() -> None:
     readings = drive_sync(inquire(seat(), []), answering(lambda _: 0.5))
     assert isinstance(readings, Readings)
-    assert readings.of == {}
+    assert readings.answers == {}
