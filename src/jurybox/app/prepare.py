@@ -131,6 +131,7 @@ def prepare_chosen(
         if procedure is not None:
             check_checks(procedure.judging.rubric, judges=False, pair=row.response_b is not None)
             _check_own_checks(procedure.judging.rubric, row)
+            _check_pass_rules(procedure.judging.rubric, row)
         if drops and row.context:
             drops = False  # once for the whole file
             problem = "the target's prompt drops the rows' `context`"
@@ -180,6 +181,14 @@ def prepare_chosen(
         langfuse=suite.langfuse,
         warnings=(*warnings, *found.warnings),
     )
+
+
+def _check_pass_rules(rubric: Rubric, row: Row) -> None:
+    """Refuse pass rules for a pair, which no rule about one response can apply to (D6)."""
+    if row.response_b is not None and rubric.pass_rules:
+        problem = f"the row is a pair, and the `pass` rules of `{rubric.id}` are about one response"
+        hint = 'extend it with `pass: []` and `gates: ["win_rate >= 0.5"]`'
+        raise InputError(problem, hint)
 
 
 def _check_own_checks(rubric: Rubric, row: Row) -> None:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jurybox.cli.options import json_option, level_option
+from jurybox.cli.options import json_option, level_option, opened, store_option
 from jurybox.cli.output import add_row, plain, print_json, table, wide_console
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from jurybox.datasets.verdicts import Verdicts
     from jurybox.statistics.estimates import Interval
     from jurybox.statistics.model_ranking import RankedModel, Ranking, StrengthDifference
 
@@ -22,18 +23,20 @@ _MOST_LINES: Final = 20
 
 
 @click.command("rank")
-@click.argument("verdicts", metavar="VERDICTS", type=click.Path(path_type=Path))
+@click.argument("verdicts", metavar="VERDICTS|RUN...", nargs=-1, required=True)
 @level_option
+@store_option
 @json_option
-def command(verdicts: Path, level: float, as_json: bool) -> None:
-    """Rank models by verdicts on pairs of their answers.
+def command(verdicts: tuple[str, ...], level: float, store_url: str | None, as_json: bool) -> None:
+    """Rank models by verdicts on pairs of their answers: of files, or of runs.
 
-    A row is {"a": NAME, "b": NAME, "winner": "a", "b", "tie" or a name, "item": ID}; the item is
-    what both answered, and is optional. CSV, TSV and Parquet have these as columns; rows that
-    `jurybox export` wrote may have them in their metadata. `-` reads JSON lines from standard
-    input. Verdicts on the same item are treated as dependent. Strengths are those of the
-    Bradley-Terry model with ties, logarithms with the mean 0. Two models count as ranked only where
-    the interval of their difference excludes 0. A model that won or lost everything gets no
+    In a run of pairs, the target is compared with `response_b`, unless the rows' metadata name both
+    as `a` and `b`. A row of a file is {"a": NAME, "b": NAME, "winner": "a", "b", "tie" or a name,
+    "item": ID}; the item is what both answered, and is optional. CSV, TSV and Parquet have these as
+    columns; rows that `jurybox export` wrote may have them in their metadata. `-` reads JSON lines
+    from standard input. Verdicts on the same item are treated as dependent. Strengths are those of
+    the Bradley-Terry model with ties, logarithms with the mean 0. Two models count as ranked only
+    where the interval of their difference excludes 0. A model that won or lost everything gets no
     strength, because the verdicts don't bound it.
 
     \b
@@ -41,18 +44,37 @@ def command(verdicts: Path, level: float, as_json: bool) -> None:
       jurybox rank verdicts.jsonl
       jurybox rank verdicts.jsonl --level 0.9
       jurybox rank verdicts.jsonl --json
+      jurybox rank last
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.datasets.verdicts import read_verdicts
     from jurybox.statistics.model_ranking import rank
 
-    read = read_verdicts(verdicts)
-    ranking = rank(read.rows, level=level)
-    without = [_without(read.without)] if read.without else []
+    found = [_read(each, store_url) for each in verdicts]
+    ranking = rank([row for each in found for row in each.rows], level=level)
+    missing = sum(each.without for each in found)
+    without = [_without(missing)] if missing else []
     warnings = [*without, *ranking.warnings]
     if as_json:
         print_json({**ranking.as_data(), "warnings": warnings})
     else:
         _print(ranking, warnings)
+
+
+def _read(name: str, store_url: str | None) -> "Verdicts":
+    """Return the verdicts of a file, or else of a run."""
+    from jurybox.datasets.verdicts import read_verdicts, run_verdicts
+
+    path = Path(name)
+    if name == "-" or path.suffix or path.exists():
+        return read_verdicts(path)
+    from jurybox.reporting.export_rows import exported_rows
+    from jurybox.reporting.stored import plan_of
+    from jurybox.wiring import find_run
+
+    with opened(store_url) as store:
+        run = find_run(store, name)
+        target = plan_of(run).target
+        names = ("response" if target is None else target.model, "response_b")
+        return run_verdicts(exported_rows(store, run), run.id, names)
 
 
 def _without(count: int) -> str:

@@ -22,7 +22,7 @@ from jurybox.reporting.metric_text import (
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
-from jurybox.rubric.metrics import SAMPLES
+from jurybox.rubric.metrics import SAMPLES, WIN_RATE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
 from jurybox.text_format import counted
@@ -173,7 +173,10 @@ def print_why(out: "Console", view: RunView, most: int | None = None) -> None:
     winners: dict[str, int] = view.summary.get("winners") or {}
     if winners:
         listed = ", ".join(f"{side} {count}" for side, count in winners.items())
-        out.print(plain(f"winners  {listed}", style="bold"))
+        rate = metric_value(WIN_RATE, view.summary.get(WIN_RATE))
+        ends = view.win_interval
+        span = "" if ends is None else f" ({100 * ends.low:.1f}% to {100 * ends.high:.1f}%)"
+        out.print(plain(f"winners  {listed}; win rate of A {rate}{span}", style="bold"))
     failures = failures_of(view.summary)
     if failures:
         samples: int = view.summary[SAMPLES]

@@ -1,7 +1,7 @@
 """Verdicts on pairs of models, one a row: the input of a ranking."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -63,15 +63,34 @@ def read_verdicts(path: Path) -> Verdicts:
 
     """
     refusals = _Refusals()
+    with open_or_stdin(path, "verdicts") as source:
+        records = reader_or_lines(path)(source, FileContext(refusals))
+        return _verdicts(records, source.origin, refusals)
+
+
+def run_verdicts(rows: Iterable[Record], origin: str, names: tuple[str, str]) -> Verdicts:
+    """Return the verdicts of a run's exported rows; ``names`` are for rows that name no models.
+
+    Raises:
+        InputError: the run has no pairs, or none with a winner.
+
+    """
+    a, b = names
+    records = (
+        (number, {"a": a, "b": b, **row} if _field(row, "a", "model_a") is None else row)
+        for number, row in enumerate(rows, start=1)
+    )
+    return _verdicts(records, origin, _Refusals())
+
+
+def _verdicts(records: Iterable[tuple[int, Record]], origin: str, refusals: _Refusals) -> Verdicts:
     rows: list[PairVerdict] = []
     without = 0
-    with open_or_stdin(path, "verdicts") as source:
-        for line, record in reader_or_lines(path)(source, FileContext(refusals)):
-            verdicts = _verdicts(line, record, refusals)
-            rows += verdicts
-            if not verdicts and line not in refusals.lines:
-                without += 1
-        origin = source.origin
+    for line, record in records:
+        verdicts = _verdicts_of(line, record, refusals)
+        rows += verdicts
+        if not verdicts and line not in refusals.lines:
+            without += 1
     if refusals.first is not None:
         line, problem, hint = refusals.first
         more = len(refusals.lines) - 1
@@ -83,7 +102,7 @@ def read_verdicts(path: Path) -> Verdicts:
     return Verdicts(rows=tuple(rows), without=without)
 
 
-def _verdicts(line: int, record: Record, refusals: Findings) -> list[PairVerdict]:
+def _verdicts_of(line: int, record: Record, refusals: Findings) -> list[PairVerdict]:
     """Return a row's verdict, or every vote of an exported pair; none where it was refused."""
     try:
         a, b = _names(record)

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -29,8 +29,13 @@ from jurybox.reporting.metric_text import key_metric, listed_counts
 from jurybox.reporting.release import ReleaseReview, release_review, reviewed_conclusion
 from jurybox.reporting.stored import plan_of, reading, rubric_of
 from jurybox.rubric import parse_rubric
-from jurybox.scoring.sample_result import Exchange, model_uses, sent_parameters
+from jurybox.scoring.sample_result import WIN, Exchange, model_uses, sent_parameters
 from jurybox.scoring.summary import Conclusion, GateOutcome, RunTally
+
+if TYPE_CHECKING:
+    from jurybox.statistics.estimates import Interval
+
+_LEVEL: Final = 0.95
 
 
 class RunView(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +98,18 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         failed = (f"{gate.gate} fails" for gate in self.gates if not gate.passed)
         return (*unfinished, *failed, *self.release.held)
 
+    @property
+    def win_interval(self) -> "Interval | None":
+        """Where the win rate probably lies; None without pairs, or with a single one."""
+        spread = self.conclusion.spreads.figures.get(WIN)
+        if spread is None or spread.sd is None:
+            return None
+        from jurybox.statistics.intervals import bounded_mean
+
+        n = spread.independent
+        variance = spread.sd**2 * (n - 1) / n
+        return bounded_mean(spread.mean, variance, n, (0.0, 1.0), degrees=n - 1, level=_LEVEL)
+
     def as_data(self) -> dict[str, Any]:
         """Return the run as ``run --json`` and ``show --json`` print it."""
         conclusion = self.conclusion
@@ -111,6 +128,8 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
             data["decision_reasons"] = list(conclusion.decision_reasons)
         if conclusion.quality_level is not None:
             data["quality_level"] = conclusion.quality_level
+        if WIN in conclusion.spreads.figures:
+            data["win_rate_interval"] = msgspec.to_builtins(self.win_interval)
         return data | {
             "review": conclusion.review | self.release.as_data(),
             "method": self.metadata["method"],

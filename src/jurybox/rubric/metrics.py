@@ -35,6 +35,9 @@ RATES: Final = (
 )
 """Shares of a run's samples that every rubric has."""
 
+WIN_RATE: Final = "win_rate"
+"""The share of pairs that the first response wins, ties as half (D6)."""
+
 SUMMARY_PARTS: Final = (
     "n",
     "unscored_votes",
@@ -204,4 +207,4 @@ def run_metrics(criteria: Iterable[str], *, overall: str, components: bool) -> t
     """Return every name that a rule about a run may use without the document declaring it."""
     means = tuple(f"{name}_mean" for name in (*criteria, overall))
     extra = (AGGREGATE_SCORE,) if components else ()
-    return (SAMPLES, *RATES, *means, LOWEST_MEAN, LOWEST_SCENARIO, *extra)
+    return (SAMPLES, *RATES, WIN_RATE, *means, LOWEST_MEAN, LOWEST_SCENARIO, *extra)

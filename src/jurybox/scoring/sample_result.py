@@ -130,6 +130,7 @@ def _whole_vote_mean(judge: EvaluationReport) -> float | None:
 JUDGE_SCORE: Final = "judge_score"
 POINTS_OF_B: Final = "points_of_b"
 POINTS: Final = {"A": 0.0, "tie": 0.5, "B": 1.0}
+WIN: Final = "win"
 
 Role = Literal["target", "judge"]
 Exchange = tuple[Role, str, Outcome]
@@ -208,6 +209,11 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     overlay: str | None = None
     """The id of the overlay that scored it, where its demographic has one."""
     uses: tuple[ModelUse, ...] = ()
+
+    @property
+    def win(self) -> float | None:
+        """What a pair counts for the first response: 1 if it wins, half for a tie."""
+        return None if self.winner is None else 1 - POINTS[self.winner]
 
 
 def conclude(

@@ -15,7 +15,7 @@ from jurybox.judging.evaluation_report import CONFIDENCES
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import UNIT_SCALE, ScoreBins
-from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
+from jurybox.scoring.sample_result import JUDGE_SCORE, WIN, SampleResult
 from jurybox.scoring.tally import CHUNK, MetricColumn
 
 Bin = tuple[float, float, int]
@@ -90,6 +90,7 @@ class SpreadTally:
         # What a judge says of the whole is its only criterion, or the overall score.
         whole = rubric.criteria[0].scale if len(rubric.criteria) == 1 else UNIT_SCALE
         self._judge = _Figure(whole.bins(_EQUAL_BINS))
+        self._wins = _Figure(UNIT_SCALE.bins(_EQUAL_BINS))
         self._confidence: dict[str, int] = dict.fromkeys(CONFIDENCES, 0)
         self._stable = {"stable": 0, "unstable": 0}
         self._samples = self._requested = self._valid = self._skipped = 0
@@ -104,6 +105,9 @@ class SpreadTally:
         if result.judge_score is not None:
             self._judge.add(result.judge_score)
             self._judge.repeats[repeat] += 1
+        if result.win is not None:
+            self._wins.add(result.win)
+            self._wins.repeats[repeat] += 1
         if result.confidence is not None and result.votes_valid:
             self._confidence[result.confidence] += 1
         if result.stable is not None:
@@ -113,12 +117,12 @@ class SpreadTally:
         self._skipped += result.votes_skipped
         self._samples += 1
         if self._samples % CHUNK == 0:
-            for figure in (*self._figures.values(), self._judge):
+            for figure in (*self._figures.values(), self._judge, self._wins):
                 figure.add_up()
 
     def describe(self) -> RunSpreads:
         """Return the spreads of the samples so far."""
-        figures = {**self._figures, JUDGE_SCORE: self._judge}
+        figures = {**self._figures, JUDGE_SCORE: self._judge, WIN: self._wins}
         reported = {name: each.describe() for name, each in figures.items()}
         return RunSpreads(
             figures={name: each for name, each in reported.items() if each is not None},

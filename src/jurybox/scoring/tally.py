@@ -18,6 +18,7 @@ from jurybox.rubric.metrics import (
     RATES,
     SAMPLE_SCORE,
     SAMPLES,
+    WIN_RATE,
     Formula,
     Ratio,
     Share,
@@ -139,6 +140,7 @@ class MetricTally:
         )
         self._columns = {name: MetricColumn(keep=name in kept) for name in named}
         self._judge = MetricColumn()
+        self._wins = MetricColumn()
         wheres = [each.where for each in formulas if isinstance(each, Share | Ratio)]
         self._held: dict[Comparison, int] = dict.fromkeys(wheres, 0)
         self._reported: dict[Comparison, int] = dict.fromkeys(wheres, 0)
@@ -160,12 +162,12 @@ class MetricTally:
         self._judged += result.judged and result.votes_valid > 0
         if result.judge_score is not None:
             self._judge.add(result.judge_score)
-        for name in _flags_of(result):
+        if result.win is not None:
+            self._wins.add(result.win)
+        for name in _flags_of(result, self._rubric.overall_name):
             self._flags[name] += 1
-        if result.by_rules and result.figures.get(self._rubric.overall_name, 0) is None:
-            self._flags["unscored_rate"] += 1  # a check could not be measured
         if self.samples % CHUNK == 0:
-            for column in (*self._columns.values(), self._judge):
+            for column in (*self._columns.values(), self._judge, self._wins):
                 column.add_up()
 
     def figures(self) -> tuple[Figures, Counts]:
@@ -179,6 +181,9 @@ class MetricTally:
         if self._judge.count:
             figures[f"{JUDGE_SCORE}_mean"] = self._judge.statistic("mean")
             counts[f"{JUDGE_SCORE}_mean"] = self._judge.count
+        if self._wins.count:
+            figures[WIN_RATE] = self._wins.statistic("mean")
+            counts[WIN_RATE] = self._wins.count
         known = [figures[self._means[name]] for name in self._criteria]
         figures[LOWEST_MEAN] = min((each for each in known if each is not None), default=None)
         if self._rubric.components:
@@ -215,11 +220,12 @@ class MetricTally:
                 return column.sum / max(self._held[where], 1), column.count
 
 
-def _flags_of(result: SampleResult) -> Iterator[str]:  # noqa: C901 - one line a rate
+def _flags_of(result: SampleResult, overall: str) -> Iterator[str]:  # noqa: C901 - one line a rate
     """Yield the rates that count a sample."""
     if result.passed is True:
         yield "pass_rate"
-    if result.judged and not result.votes_valid and not result.by_rules:
+    unmeasured = result.by_rules and result.figures.get(overall, 0) is None
+    if unmeasured or (result.judged and not result.votes_valid and not result.by_rules):
         yield "unscored_rate"
     if result.evaluator_error is not None:
         yield "evaluator_error_rate"

@@ -12,11 +12,12 @@ from jurybox.rubric.metrics import (
     PERCENTILES,
     RATES,
     SAMPLE_SCORE,
+    WIN_RATE,
     Share,
     Statistic,
 )
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import JUDGE_SCORE
+from jurybox.scoring.sample_result import JUDGE_SCORE, WIN
 from jurybox.scoring.spread import MEASURED, Bin, FigureSpread
 from jurybox.scoring.summary import Conclusion
 from jurybox.statistics.distributions import t_quantile
@@ -66,7 +67,7 @@ def _declared(name: str, rubric: Rubric) -> Axis | None:
         return None if formula.by == "sum" else of_sample_figure(formula.of, rubric)
     if formula is not None:
         return None
-    if name in (*RATES, AGGREGATE_SCORE, LOWEST_SCENARIO):
+    if name in (*RATES, WIN_RATE, AGGREGATE_SCORE, LOWEST_SCENARIO):
         return WHOLE
     if name == LOWEST_MEAN:
         scales = [criterion.scale for criterion in rubric.criteria]
@@ -181,8 +182,8 @@ class RunMetrics:
         formula = self._formulas.get(name)
         if formula is not None:
             return formula.of if isinstance(formula, Statistic) and formula.by == "mean" else None
-        if name == AGGREGATE_SCORE:
-            return SAMPLE_SCORE
+        if name in (AGGREGATE_SCORE, WIN_RATE):
+            return SAMPLE_SCORE if name == AGGREGATE_SCORE else WIN
         return name.removesuffix(_MEAN) if name.endswith(_MEAN) else None
 
 

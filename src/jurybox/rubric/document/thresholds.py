@@ -20,6 +20,7 @@ from jurybox.rubric.metrics import (
     SAMPLE_SCORE,
     SAMPLES,
     SUMMARY_PARTS,
+    WIN_RATE,
     Ratio,
     Share,
     Statistic,
@@ -129,7 +130,7 @@ def _sample_ends(ends: Mapping[str, Ends], overall: str, *, components: bool) ->
 
 def _run_ends(ends: Mapping[str, Ends], overall: str, *, components: bool) -> dict[str, Ends]:
     known = dict.fromkeys(run_metrics(ends, overall=overall, components=components), _OPEN)
-    known |= {SAMPLES: (0, None), **dict.fromkeys(RATES, (0, 1))}
+    known |= {SAMPLES: (0, None), **dict.fromkeys((*RATES, WIN_RATE), (0, 1))}
     known |= {AGGREGATE_SCORE: (0, 1)} if components else {}
     means = {f"{name}_mean": each for name, each in ends.items()}
     return {**known, LOWEST_SCENARIO: (0, 1), f"{overall}_mean": (0, 1), **means}
