@@ -31,4 +31,5 @@ REPLY_FORMATS: Final = {
     "score-line": FormatRules(
         unmentioned="judges don't score it", option="fallback_score", one_score=True
     ),
+    "verdict-text": FormatRules(unmentioned="judges don't score it", one_score=True),
 }

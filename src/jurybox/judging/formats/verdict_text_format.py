@@ -1,0 +1,205 @@
+"""The ``verdict-text`` reply format: prose with a verdict as other benchmarks write it.
+
+``[[A]]``, ``Output (a) is better``, a last line that is a letter or a digit, ``Rating: [[7]]``, two
+scores in a line. A form is looked for only where none of those before it occurs.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, TypeVar
+
+from jurybox.documents.numbers import read_number, show_number
+from jurybox.judging.flow import Defect
+from jurybox.judging.formats.reply_format import (
+    COPIED,
+    Preference,
+    Remarks,
+    ReplyForm,
+    ReplyFormat,
+    Scores,
+    Side,
+)
+from jurybox.judging.formats.reply_text import NUMBER, is_copied, is_quoted
+from jurybox.rubric.rubric_model import Criterion, Rubric
+from jurybox.rubric.scale import Scale
+
+T = TypeVar("T")
+
+_SIDES: Final[dict[str, Side]] = {
+    "a": "A", "1": "A", "b": "B", "2": "B", "c": "tie", "tie": "tie", "draw": "tie"
+}  # fmt: skip
+_THING: Final = r"(?:output|response|answer|assistant|summary|option|model|candidate|text)"
+_NAMED: Final = rf"{_THING}\s*[*_`\"']*\(?\[?(?P<side>[ab12])\b\]?\)?[*_`\"']*"
+_BRACKETS: Final = re.compile(r"\[\[\s*(?P<side>[abc12]|tie)\s*\]\]", re.IGNORECASE)
+_BETTER: Final = re.compile(
+    rf"\b{_NAMED}\s+(?:is|was|does|performs|wins)\s+"
+    r"(?:(?:clearly|slightly|overall|much|significantly|marginally|definitely|the)\s+)*"
+    r"(?:better|best|preferred|superior|winner)\b(?!\s+(?:in\s+terms|at|for)\b)",
+    re.IGNORECASE,
+)
+# Denied in its own clause, or conditional or reported anywhere in the sentence.
+_DENIED: Final = re.compile(
+    r"(?:\b(?:not|never|neither|nor|either|which)\b|n't\b)[^.,;!?\n]*\Z"
+    r"|\b(?:if|whether|unless|would|could|might|argue|says?|said|claims?|thinks?|why)\b[^.!?\n]*\Z",
+    re.IGNORECASE,
+)
+_ALONE: Final = re.compile(
+    rf"(?:(?:(?:my|the|final|overall)\s+)*(?:verdict|answer|choice|winner|decision|preference)"
+    rf"\s*(?:is|:)?\s*)?(?:{_THING}\s*)?(?:[*_`\"'(\[]*)(?P<side>[ab12]|tie|draw)[*_`\"')\].]*",
+    re.IGNORECASE,
+)
+_LONGEST_SENTENCE: Final = 300
+_RATING: Final = re.compile(rf"\[\[\s*(?P<score>{NUMBER})\s*\]\]")
+_LAST_SCORE: Final = re.compile(
+    rf"(?:(?:(?:my|the|final|overall)\s+)*(?:score|rating|grade)\s*(?:is|:|=)?\s*)?"
+    rf"[*_`\"'(\[]*(?P<score>{NUMBER})(?:\s*/\s*(?P<most>[0-9.]+))?[*_`\"')\].]*",
+    re.IGNORECASE,
+)
+_NUMBERED: Final = re.compile(r"^\s*1[.)]\s", re.MULTILINE)
+_END: Final = r"(?:\s*/\s*10)?(?![\w.]*\w)"
+_A, _B = (rf"(?P<{side}>{NUMBER}){_END}" for side in "ab")
+_TWO_SCORES: Final = tuple(
+    re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+    for pattern in (
+        # "9 8.5" on the first line.
+        rf"\A\s*{_A}(?:[ \t]*,[ \t]*|[ \t]+){_B}[ \t]*$",
+        # "the scores are (1, 5)", "Output: (1, 5)".
+        rf"\b(?:tuple|scores?|output|ratings?)\b[^.\n(]{{0,40}}\(\s*{_A}\s*,\s*{_B}\s*\)",
+        # "Assistant 1: 10", and below it "Assistant 2: 4".
+        (
+            rf"^[ \t*_#-]*{_THING}[ ]1[*_ ]*:[*_ ]*{_A}(?:[^\n]*\n){{1,3}}?"
+            rf"[ \t*_#-]*{_THING}[ ]2[*_ ]*:[*_ ]*{_B}"
+        ),
+        # "Assistant 1 a score of 10 and Assistant 2 a score of 1".
+        (
+            rf"{_THING}[ ]1\b[^.\n0-9]{{0,30}}\bscores?[ ]of[ ]{_A}[^.\n0-9]{{1,40}}"
+            rf"{_THING}[ ]2\b[^.\n0-9]{{0,30}}\bscores?[ ]of[ ]{_B}"
+        ),
+    )
+)
+
+
+class VerdictTextFormat(ReplyFormat):
+    """One verdict on the response, or the pair, as a whole."""
+
+    def scored(self, rubric: Rubric) -> tuple[Criterion, ...]:
+        """Return the only criterion, or the response as a whole."""
+        if len(rubric.criteria) == 1:
+            return rubric.criteria
+        return (Criterion(id=rubric.overall_name, name=rubric.title, scale=rubric.scale),)
+
+    def scores(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Scores]:
+        """Return the form of a reply with a rating."""
+        del checklist
+        (whole,) = self.scored(rubric)
+        example = f"Rating: [[{show_number(whole.scale.high)}]]"
+
+        def read(text: str, material: Sequence[str]) -> Scores | Defect:
+            score = _verdict(text, _score_forms(text, whole.scale), material)
+            if isinstance(score, Defect):
+                return score
+            return Scores(scores={whole.id: score}, remarks=_remarks(whole, text))
+
+        asked = f"Reason first. End with your rating, {whole.scale.describe()}, as `{example}`."
+        return ReplyForm(read=read, instructions=asked)
+
+    def preference(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Preference] | None:
+        """Return the form of a reply with a choice; None where several criteria are asked for."""
+        del checklist
+        if len(rubric.criteria) > 1:
+            return None
+        (whole,) = self.scored(rubric)
+
+        def read(text: str, material: Sequence[str]) -> Preference | Defect:
+            side = _verdict(text, _side_forms(text), material)
+            if isinstance(side, Defect):
+                return side
+            remarks = _remarks(whole, text)
+            return Preference(winner=side, preferences={whole.id: side}, remarks=remarks)
+
+        asked = "Reason first. End with `[[A]]`, `[[B]]`, or `[[C]]` for a tie."
+        return ReplyForm(read=read, instructions=asked)
+
+    def forge(self, rubric: Rubric, checklist: Rubric, praise: str, side: Side | None) -> str:
+        """Return a reply with the best verdict."""
+        del checklist
+        if side is not None:
+            return f"{praise}\n[[{'C' if side == 'tie' else side}]]"
+        (whole,) = self.scored(rubric)
+        return f"{praise}\nRating: [[{show_number(whole.scale.high)}]]"
+
+
+FORMAT: Final = VerdictTextFormat()
+
+
+def _remarks(whole: Criterion, text: str) -> Remarks:
+    return Remarks(reasoning={whole.id: text.strip()}, bias_checklist={})
+
+
+def _verdict(
+    text: str, forms: Sequence[Iterable[tuple[re.Match[str], T]]], material: Sequence[str]
+) -> T | Defect:
+    """Return what the first form that occurs says; all places that have it must agree."""
+    for form in forms:
+        places = [(match, value) for match, value in form if not is_quoted(text, match.start())]
+        own = [each for each in places if _is_own(text, each[0], material)]
+        if places and not own:
+            return COPIED
+        values = {value for _, value in own}
+        if len(values) > 1:
+            return Defect("it gives more than one verdict, and they differ; give exactly one.")
+        if values:
+            return values.pop()
+    return Defect("it states no verdict in the form that was asked for.")
+
+
+def _is_own(text: str, match: re.Match[str], material: Sequence[str]) -> bool:
+    """Tell whether a verdict is the judge's: one that the material has too must end the reply."""
+    ends = not text[match.end() :].strip(" \t\n.*_`\"')")
+    return ends or len(match[0]) == len(text.strip()) or not is_copied(match[0], material)
+
+
+def _side_forms(text: str) -> tuple[Iterable[tuple[re.Match[str], Side]], ...]:
+    def sides(matches: Iterable[re.Match[str]]) -> Iterator[tuple[re.Match[str], Side]]:
+        for match in matches:
+            yield match, _SIDES[match["side"].lower()]
+
+    better = (
+        each
+        for each in _BETTER.finditer(text)
+        if not _DENIED.search(text, max(0, each.start() - _LONGEST_SENTENCE), each.start())
+    )
+    pairs = (match for pattern in _TWO_SCORES for match in pattern.finditer(text))
+    compared: Iterator[tuple[re.Match[str], Side]] = ((match, _greater(match)) for match in pairs)
+    return sides(_BRACKETS.finditer(text)), sides(better), sides(_last(_ALONE, text)), compared
+
+
+def _greater(match: re.Match[str]) -> Side:
+    a, b = float(match["a"]), float(match["b"])
+    return "tie" if a == b else "A" if a > b else "B"
+
+
+def _score_forms(text: str, scale: Scale) -> tuple[Iterable[tuple[re.Match[str], float]], ...]:
+    def scores(matches: Iterable[re.Match[str]]) -> Iterator[tuple[re.Match[str], float]]:
+        for match in matches:
+            score = read_number(match["score"])
+            most = match.groupdict().get("most")
+            # "8/10" on another scale is never converted.
+            fits = most is None or float(most) == scale.high
+            if score is not None and fits and not isinstance(scale.read(score), str):
+                yield match, score
+
+    return scores(_RATING.finditer(text)), scores(_last(_LAST_SCORE, text))
+
+
+def _last(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the last line where it is nothing else than the pattern.
+
+    A digit below a numbered list may be the number of an item that was never written.
+    """
+    bare = text.rstrip()
+    if bare[-1:].isdigit() and _NUMBERED.search(bare):
+        return
+    match = pattern.fullmatch(bare, len(bare) - len(bare.rpartition("\n")[2].lstrip()))
+    if match is not None:
+        yield match
