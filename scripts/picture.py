@@ -1,7 +1,7 @@
-"""Makes the pictures in README.md from what the commands really show.
+"""Makes the pictures in README.md and docs/ from what the commands really show.
 
-docs/images/run.png is a screenshot of the page of a run, docs/images/check.svg the output of
-`jurybox rubric check` for a document with mistakes. The screenshot needs Chromium.
+docs/images/*.png are screenshots of pages, docs/images/check.svg is the output of `jurybox rubric
+check` for a document with mistakes. Screenshots need Chromium.
 """
 
 import html
@@ -67,33 +67,43 @@ def check() -> list[Row]:
     return rows
 
 
-def screenshot(browser: str, picture: Path) -> None:
-    """Run the suite that `jurybox init` writes, and take a picture of its page."""
+def screenshots(browser: str, images: Path) -> None:
+    """Run the suite that `jurybox init` writes twice, and take pictures of its pages."""
     with tempfile.TemporaryDirectory() as folder:
         printed(folder, "init")
-        printed(folder, "run", "suite.yaml")
-        run_id = json.loads("\n".join(printed(folder, "runs", "--json")))["runs"][0]["run_id"]
+        for _ in range(2):
+            printed(folder, "run", "suite.yaml")
+        listed = json.loads("\n".join(printed(folder, "runs", "--json")))["runs"]
+        now, before = (each["run_id"] for each in listed)
+        pages = {
+            "runs": "",
+            "run": f"runs/{now}",
+            "samples": f"runs/{now}/samples",
+            "sample": f"runs/{now}/samples/0",
+            "compare": f"compare?a={before}&b={now}",
+        }
         with subprocess.Popen(  # noqa: S603 - our own command
             [JURYBOX, "serve", "--port", "0"], cwd=folder, stderr=subprocess.PIPE, text=True
         ) as server:
             assert server.stderr is not None  # noqa: S101 - for the type checker
             address = server.stderr.readline().split()[0]
-            taken = Path(folder) / "page.png"
-            subprocess.run(  # noqa: S603 - the browser that was found
-                [
-                    browser,
-                    "--headless",
-                    "--no-sandbox",
-                    "--hide-scrollbars",
-                    f"--window-size={WINDOW}",
-                    f"--screenshot={taken}",
-                    f"{address}runs/{run_id}",
-                ],
-                check=True,
-                capture_output=True,
-            )
+            for name, path in pages.items():
+                taken = Path(folder) / "page.png"
+                subprocess.run(  # noqa: S603 - the browser that was found
+                    [
+                        browser,
+                        "--headless",
+                        "--no-sandbox",
+                        "--hide-scrollbars",
+                        f"--window-size={WINDOW}",
+                        f"--screenshot={taken}",
+                        f"{address}{path}",
+                    ],
+                    check=True,
+                    capture_output=True,
+                )
+                shutil.copyfile(taken, images / f"{name}.png")
             server.terminate()
-        shutil.copyfile(taken, picture)
 
 
 def svg(rows: list[Row]) -> str:
@@ -125,4 +135,4 @@ if __name__ == "__main__":
         sys.exit("no browser found; install one with: scripts/browser")
     images = ROOT / "docs" / "images"
     (images / "check.svg").write_text(svg(check()))
-    screenshot(found, images / "run.png")
+    screenshots(found, images)
