@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import jurybox
+from commands import call
 from jurybox import InputError, Run, aevaluate, arun, evaluate, load_rubric, load_run, run
 
 RUBRIC = """\
@@ -39,6 +40,11 @@ def _suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("tone.md").write_text(RUBRIC)
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     Path("suite.yaml").write_text("suite: tones\nrubric: tone.md\ndataset: rows.jsonl\n")
+
+
+def call_verify(run_id: str) -> int:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return call(monkeypatch, "verify", run_id).code
 
 
 def reply(score: int) -> str:
@@ -180,3 +186,29 @@ def test_d9_ctrl_c_in_a_notebook_leaves_a_run_to_resume() -> None:
         signal.signal(signal.SIGINT, before)
     assert load_run().status == "stopped"
     assert threading.active_count() == threads
+
+
+def test_d9_a_dictionary_is_a_suite_with_rows_of_your_own() -> None:
+    suite = {"suite": "tones", "rubric": "tone.md", "rows": ROWS}
+    found = run(suite, judges=judge, votes=3)
+    assert_complete(found)
+    assert [each.id for each in found.samples] == ["a", "b"]
+    assert found.metadata["votes"] == 3
+    assert call_verify(found.run_id) == 0
+    with pytest.raises(InputError, match="function"):
+        run({**suite, "target": judge})
+
+
+def test_d9_a_dictionary_may_name_files_of_the_current_folder() -> None:
+    suite = {"suite": "tones", "rubric": "tone.md", "dataset": "nowhere.jsonl"}
+    assert_complete(run(suite, judges=judge, dataset=Path("rows.jsonl")))
+
+
+def test_d9_reviews_can_be_waived_from_python() -> None:
+    def alarmed(prompt: str) -> str:
+        worse = {**json.loads(judge(prompt)), "safety_concerns": ["It encourages self-harm."]}
+        order = ("reasoning", "bias_checklist", "safety_concerns", "scores")
+        return json.dumps({name: worse[name] for name in order})
+
+    assert run("suite.yaml", judges=alarmed).passed is False
+    assert run("suite.yaml", judges=alarmed, accept_unreviewed=True).passed is True

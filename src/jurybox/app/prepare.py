@@ -1,8 +1,8 @@
 """Prepare a run: read the suite, open the dataset and build the plan."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -68,7 +68,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def prepare(name: str | Path, options: RunOptions) -> Prepared:
+def prepare(name: "str | Path | Mapping[str, Any]", options: RunOptions) -> Prepared:
     """Read everything that a run needs, and refuse what can't be used before the first call.
 
     Raises:

@@ -1,9 +1,9 @@
 """Start, resume and finish runs."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -21,6 +21,7 @@ from jurybox.app.model_session import close_batches
 from jurybox.app.prepare import Prepared, prepare
 from jurybox.app.stored_run import Run
 from jurybox.app.suite_choice import RunOptions
+from jurybox.app.view_run import accept_unreviewed as accept_reviews
 from jurybox.app.view_run import view_unfinished
 from jurybox.engine.plan import Plan, plan_text
 from jurybox.engine.ports import Store
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 
 async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
-    suite: str | os.PathLike[str],
+    suite: "str | os.PathLike[str] | Mapping[str, Any]",
     *,
     rubric: str | None = None,
     target: "str | Function | None" = None,
@@ -46,12 +47,15 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
     system: str | os.PathLike[str] | None = None,
     responses: str | os.PathLike[str] | None = None,
     judges: "str | Function | Sequence[str | Function]" = (),
+    votes: int | None = None,
+    dataset: str | os.PathLike[str] | None = None,
     repeats: int | None = None,
     limit: int | None = None,
     concurrency: int | None = None,
     base_url: str | None = None,
     allow_unpinned: bool = False,
     allow_version_drift: bool = False,
+    accept_unreviewed: bool = False,
     cache: bool | None = None,
     batch: bool | None = None,
     store: str | None = None,
@@ -66,7 +70,8 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
         ('deploy', 60)
 
     Args:
-        suite: the path of a suite file, or the name of a bundled one (`companion-scenarios`).
+        suite: the path of a suite file, the name of a bundled one (`companion-scenarios`), or a
+            suite as a dictionary, ``{"suite": "capitals", "rubric": "facts.md", "rows": [...]}``.
         rubric: a rubric's name or path, instead of the suite's.
         target: the model under test, instead of the suite's: a name, or a function of yours.
         prompt: the file of its prompt, instead of the suite's.
@@ -74,12 +79,15 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
         responses: a file of recorded responses, or the name of some that are bundled with the
             suite; no target is asked then.
         judges: the judge models, instead of the suite's: names, or functions of yours.
+        votes: the number of votes per sample, instead of the suite's.
+        dataset: a dataset, instead of the suite's.
         repeats: how many times every sample is run.
         limit: how many rows of the dataset to use, from the first.
         concurrency: the maximum number of concurrent calls per endpoint.
         base_url: the address of an OpenAI-compatible endpoint.
         allow_unpinned: accept models whose names don't state a version.
         allow_version_drift: accept another version of a model than its name states.
+        accept_unreviewed: don't wait for the reviews that the rubric requires; it is recorded.
         cache: reuse replies to equal requests of earlier runs in the store.
         batch: ask judges in their providers' batches, later and for less.
         store: a path or a database URL; ``.jurybox/jurybox.db`` by default.
@@ -101,6 +109,8 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
         system=path(system),
         responses=path(responses),
         judges=function_names([judges] if isinstance(judges, str) or callable(judges) else judges),
+        votes=votes,
+        dataset=path(dataset),
         repeats=repeats,
         limit=limit,
         concurrency=concurrency,
@@ -109,7 +119,8 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
         cache=cache,
         batch=batch,
     )
-    prepared = prepare(suite if isinstance(suite, str) else Path(suite), options)
+    named = suite if isinstance(suite, str | Mapping) else Path(suite)
+    prepared = prepare(named, options)
     opened = open_run_store(store, create=True)
     try:
         result = await _start(
@@ -119,6 +130,9 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
             allow_version_drift=allow_version_drift,
             on_progress=on_progress,
         )
+        row = opened.run(result.view.run_id) if accept_unreviewed else None
+        if row is not None and result.stopped is None:
+            result = msgspec.structs.replace(result, view=accept_reviews(row, opened))
     finally:
         opened.close()
     if result.stopped is not None:

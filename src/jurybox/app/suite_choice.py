@@ -1,12 +1,15 @@
 """Find a suite and apply the options that concern its target."""
 
+import hashlib
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from jurybox.app.metadata import RunIdentity, check_label
+from jurybox.documents.plain_yaml import as_yaml
 from jurybox.errors import InputError
 from jurybox.models.names import ModelName
 from jurybox.rubric_files import read_path, shown
@@ -72,17 +75,39 @@ def bundled_suites() -> dict[str, Path]:
     return {path.parent.name: path.parent for path in sorted(library.glob(f"*/{_SUITE_FILE}"))}
 
 
-def choose_suite(name: str | Path, options: RunOptions) -> ChosenSuite:
+def _chosen_mapping(suite: Mapping[str, Any], options: RunOptions) -> ChosenSuite:
+    """Keep a suite that was given as a mapping in a file, which a resumed run reads again (D9)."""
+    try:
+        text = as_yaml(dict(suite))
+    except (TypeError, ValueError) as error:
+        hint = (
+            "give texts, numbers, lists and mappings; functions are given as `judges` or `target`"
+        )
+        raise InputError(str(error), hint, "suite") from None
+    data = text.encode("utf-8", "surrogatepass")
+    path = Path(".jurybox", "suites", f"{hashlib.sha256(data).hexdigest()[:16]}.yaml")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    chosen = choose_suite(path, options)
+    own = chosen.suite
+    if own.rows:
+        own = msgspec.structs.replace(own, dataset=str(path))
+    return msgspec.structs.replace(chosen, suite=own, folder=Path(), home=Path())
+
+
+def choose_suite(name: "str | Path | Mapping[str, Any]", options: RunOptions) -> ChosenSuite:
     """Find a suite and apply the options that concern its target.
 
     A name that ends in `.yaml` or contains a `/` is a path; any other is looked up among the
-    bundled suites first.
+    bundled suites first. A mapping is a suite itself, with paths from the current folder.
 
     Raises:
         InputError: there is no such suite, or the options contradict it.
         SuiteError: the suite has faults.
 
     """
+    if isinstance(name, Mapping):
+        return _chosen_mapping(name, options)
     _check_options(options)
     bundled = bundled_suites()
     is_name = isinstance(name, str) and not name.endswith((".yaml", ".yml")) and "/" not in name
