@@ -47,6 +47,16 @@ _HTML: Final = "an HTML page"
 _ABOUT_CONTENT = re.compile(rf"flagged|moderat|content|safety|{_HTML}", re.IGNORECASE)
 
 
+# One after the other, so that an escaped backslash before a `u` isn't taken for another escape.
+_ESCAPE = re.compile(rb"\\(?:u00([2-7][0-9a-fA-F])|.)", re.DOTALL)
+
+
+def _plain(escape: re.Match[bytes]) -> bytes:
+    """Return a letter or sign itself for its JSON escape; a quote and a backslash stay escaped."""
+    char = bytes.fromhex(escape[1].decode()) if escape[1] else b""
+    return escape[0] if char in b'"\\\x7f' else char
+
+
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """What an endpoint gave as its reason."""
 
@@ -88,6 +98,8 @@ class SecretMask:
         """Return what came, with `[hidden]` in the place of secrets."""
         if self._finder is None:
             return data
+        if b"\\u00" in data:
+            data = _ESCAPE.sub(_plain, data)
         kept: list[bytes] = []
         end = 0
         for _, start, stop in self._finder.find_matches_as_indexes(data, overlapping=True):

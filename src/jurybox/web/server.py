@@ -1,10 +1,12 @@
 """From a store to pages on an address, and to their end."""
 
 import asyncio
+import contextlib
 import errno
 import ipaddress
 import secrets
 import socket
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
@@ -87,10 +89,23 @@ def address_of(port: socket.socket) -> str:
     return f"http://[{host}]:{number}/" if ":" in host else f"http://{host}:{number}/"
 
 
+def _allow_connections() -> None:
+    """Let the process have as many connections as the system allows; a flood may hold many."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    # Where there is no end to it, or the system refuses, the usual limit stays.
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 async def serve(
     app: FastAPI, port: socket.socket, ready: Callable[[], object], stopped: asyncio.Event
 ) -> None:
     """Report that it is ready, and answer until it is to stop."""
+    _allow_connections()
     ready()
     config = Config()
     config.bind = [f"fd://{port.detach()}"]

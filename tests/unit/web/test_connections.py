@@ -15,13 +15,15 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Address = tuple[str, int]
 
 
-def served(store: Store, talk: Callable[[Address], Awaitable[None]]) -> None:
+def served(
+    store: Store, talk: Callable[[Address], Awaitable[None]], token: str | None = None
+) -> None:
     """Serve for as long as a client talks."""
 
     async def both() -> None:
         port, stopped = open_port("127.0.0.1", 0), asyncio.Event()
         address = port.getsockname()
-        app = application(ServeSettings(store=store))
+        app = application(ServeSettings(store=store, token=token))
         task = asyncio.ensure_future(serve(app, port, lambda: None, stopped))
         try:
             async with asyncio.timeout(60):
@@ -33,9 +35,9 @@ def served(store: Store, talk: Callable[[Address], Awaitable[None]]) -> None:
     asyncio.run(both())
 
 
-async def answer(streams: Streams) -> bytes:
+async def answer(streams: Streams, asked: bytes = ASKED) -> bytes:
     reader, writer = streams
-    writer.write(ASKED)
+    writer.write(asked)
     head = await reader.readuntil(b"\r\n\r\n")
     size = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
     return head + await reader.readexactly(int(size.partition(b":")[2]))
@@ -64,6 +66,22 @@ def test_many_connections_that_ask_nothing_keep_nobody_out_and_are_closed(
             writer.close()
 
     served(store, talk)
+
+
+def test_who_has_the_token_is_served_during_a_flood_from_another_address(store: Store) -> None:
+    async def talk(address: Address) -> None:
+        elsewhere = ("127.0.0.2", 0)
+        held = [await asyncio.open_connection(*address, local_addr=elsewhere) for _ in range(400)]
+        for _, writer in held:
+            writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        readers = [await asyncio.open_connection(*address) for _ in range(300)]
+        asked = ASKED[:-2] + b"Authorization: Bearer token-of-sixteen\r\n\r\n"
+        answers = await asyncio.gather(*(answer(each, asked) for each in readers))
+        assert all(b" 200 " in each[:20] for each in answers)
+        for _, writer in (*held, *readers):
+            writer.close()
+
+    served(store, talk, token="token-of-sixteen")  # noqa: S106 - of nobody
 
 
 @pytest.mark.parametrize("before", [0, 1], ids=["at first", "after a request"])
