@@ -5,6 +5,7 @@ Functions import what they build, so that a command loads only the parts that it
 
 import os
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -397,7 +398,7 @@ def langfuse_client() -> "LangfuseClient":
 
     """
     from jurybox.integrations.langfuse_client import LangfuseAccess, LangfuseClient
-    from jurybox.models.model_errors import quoted
+    from jurybox.models.model_errors import SecretMask, quoted
 
     settings = read_settings()
     public, secret = settings.langfuse_public_key, settings.langfuse_secret_key
@@ -405,13 +406,15 @@ def langfuse_client() -> "LangfuseClient":
         if key is None:
             raise InputError(f"{name} is not set", "set it to the key of your project", "langfuse")
     keys = (public or "", secret or "")
+    # As the client sends them too.
+    mask = SecretMask((*keys, b64encode(":".join(keys).encode()).decode()))
     address = settings.langfuse_base_url or settings.langfuse_host or _LANGFUSE_CLOUD
     return LangfuseClient(
         LangfuseAccess(
             base_url=address,
             public_key=keys[0],
             secret_key=keys[1],
-            hide=lambda text: quoted(text, keys),
+            hide=lambda text: quoted(mask(text.encode()).decode("utf-8", "replace"), keys),
         )
     )
 

@@ -3,6 +3,7 @@
 With the SDK of the dev lock; `make test-langfuse4` runs the same with the major before.
 """
 
+import base64
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,7 @@ target:
   prompt: langfuse:ask/capital@{version}
 """
 ANSWERS = '\n\ndef capital(prompt):\n    return "The capital of Australia is Canberra."\n'
+LOGIN = base64.b64encode(f"{PUBLIC}:{SECRET}".encode()).decode()
 QUESTION = "What is the capital of Australia?"
 
 
@@ -60,8 +62,10 @@ class Jurybox:
     def __call__(self, *arguments: str) -> Done:
         done = call(self._monkeypatch, *arguments)
         for path in (*Path(".jurybox").rglob("*"),):
-            assert path.is_dir() or SECRET.encode() not in path.read_bytes()
-        assert SECRET not in done.out + done.err
+            kept = b"" if path.is_dir() else path.read_bytes()
+            assert not any(part.encode() in kept for part in (SECRET[6:20], LOGIN[10:30]))
+        for hidden in (SECRET, SECRET[6:20], LOGIN, LOGIN[10:30]):
+            assert hidden not in done.out + done.err
         return done
 
 
@@ -314,7 +318,7 @@ def test_refused_keys_and_rate_limits_keep_everything(
 ) -> None:
     write_suite()
     jurybox("run", "suite.yaml")
-    server.fault = lambda *_: (status, {"message": f"no, {SECRET} and {PUBLIC}"})
+    server.fault = lambda *_: (status, {"message": f"no, {SECRET} and {LOGIN}"})
     done = jurybox("langfuse", "push", "last")
     assert (done.code, said in done.err) == (3, True)
     assert said in jurybox("langfuse", "status").out
