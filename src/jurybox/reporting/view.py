@@ -390,8 +390,8 @@ def listed_run(row: RunRow, store: Store) -> ListedRun:
         "dataset": plan.dataset.id,
         "target": metadata.get("target_name")
         or metadata.get("responses_id")
-        or metadata["model_id"],
-        "judge": metadata["evaluator_model_id"],
+        or metadata.get("model_id"),
+        "judge": metadata.get("evaluator_model_id"),
     }
     return msgspec.structs.replace(known, **more)
 

@@ -1,5 +1,6 @@
 """The table of a run's samples: found, sorted and cut into pages by the store."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -7,8 +8,7 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.engine.ports import SampleQuery, Store
-from jurybox.engine.records import RunRow
+from jurybox.engine.ports import Store
 from jurybox.reporting.metric_text import cut
 from jurybox.reporting.reasons import reasoning
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
@@ -54,7 +54,8 @@ def samples_page(
     first = (asked.page - 1) * SIZE
     groups = groups_of(run, place)
     query = asked.chosen(lambda: groups).query(rubric.overall_name, offset=first, limit=SIZE)
-    found = store.find_samples(run.id, query)
+    found = place.kept(f"samples {query}", lambda: store.find_samples(run.id, query), run)
+    counts = place.kept(f"flags {query}", lambda: store.count_flags(run.id, query), run)
     base = f"/runs/{segment(run.id)}/samples"
     try:
         rows = [
@@ -80,7 +81,7 @@ def samples_page(
         "compared": any(row.facets.winner for row in rows),
         "names": _names(rubric, columns),
         "flags": {name: _MEANINGS.get(name, name) for name in FLAGS},
-        "facets": _facets(store, run, query, asked),
+        "facets": _facets(counts, asked),
         "groups": groups,
         "option": option,
         "heads": _heads(asked, columns),
@@ -97,7 +98,7 @@ class FlagFacet(msgspec.Struct, frozen=True, kw_only=True):
     address: str
 
 
-def _facets(store: Store, run: RunRow, query: SampleQuery, asked: PageFilter) -> list[FlagFacet]:
+def _facets(counts: Mapping[str, int], asked: PageFilter) -> list[FlagFacet]:
     """Return the flags that some of the samples have, each with how many of them do."""
     return [
         FlagFacet(
@@ -108,7 +109,7 @@ def _facets(store: Store, run: RunRow, query: SampleQuery, asked: PageFilter) ->
                 flag=[each for each in FLAGS if (each in asked.flag) != (each == name)]
             ),
         )
-        for name, count in store.count_flags(run.id, query).items()
+        for name, count in counts.items()
     ]
 
 
