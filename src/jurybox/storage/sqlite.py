@@ -42,8 +42,9 @@ _AT_ONCE: Final = 5000
 _MOST_ROWS: Final = 64
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
 # The log is written through to the disk at each commit: what is stored survives a power cut.
-# The rest is left as SQLite has it. A longer log or a larger cache gained nothing in 24,000 rows. With the file mapped into memory, rows of 9 KB are read in half of the time, some
-# 10 us each; but then a disk that can't be read ends the process without a message.
+# The rest is left as SQLite has it. A longer log or a larger cache gained nothing in 24,000 rows.
+# With the file mapped into memory, rows of 9 KB are read in half of the time, some 10 us each; but
+# then a disk that can't be read ends the process without a message.
 _SETTINGS: Final = (
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
