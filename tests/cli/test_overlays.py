@@ -114,6 +114,7 @@ def test_c13_another_rubric_scores_all_rows() -> None:
         ("{old: general}", "`general` doesn't extend `companion`"),
         ("{old: more.md}", "`more` has other criteria than `companion`"),
         ("[old]", "overlays"),
+        ('{"": companion-vulnerable}', "an overlay is for no demographic"),
         ("{old: [x]}", "an overlay is a list"),
     ],
 )
@@ -137,6 +138,12 @@ def test_c13_an_overlay_of_the_users_own_is_applied(write: Write) -> None:
     assert (first.result.overlay, second.result.overlay) == ("own", None)
     assert first.scores["trust_boundaries"] == second.scores["trust_boundaries"]
     assert first.scores["overall_quality"] != second.scores["overall_quality"]
+
+
+def test_c13_an_overlay_that_no_row_gets_is_warned_of(write: Write, called: Jurybox) -> None:
+    done = called("run", write("{vulnerabel: companion-vulnerable}"))
+    assert "no row is of the demographic `vulnerabel`, which has an overlay" in done.err
+    assert "overlay" not in called("run", write("{old: companion-vulnerable}")).err
 
 
 def test_c13_judges_see_the_focus_and_the_key_criteria_and_the_target_does_not() -> None:

@@ -1,6 +1,6 @@
 """Prepare a run: read the suite, open the dataset and build the plan."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -27,8 +27,10 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.template import Template
 from jurybox.rubric_files import RubricFile, read_path
 from jurybox.sample import Response, Row
+from jurybox.scoring.sample_result import demographic_of
 from jurybox.suite import JudgeSpec, LangfuseSpec
 from jurybox.suite.model_spec import ModelSpec, chosen_models
+from jurybox.text_format import listed
 from jurybox.wiring import (
     DEFAULT_JUDGE_NOTICE,
     LANGFUSE_NAME,
@@ -125,9 +127,11 @@ def prepare_chosen(
     prompt = None if plan is None or plan.target is None else plan.target.prompt
     used = {*suite.unused, *(() if prompt is None else Template(text=prompt).parts())}
     drops = prompt is not None and "context" not in used
+    demographics: set[str | None] = set()
 
     def check(row: Row) -> None:
         nonlocal drops
+        demographics.add(demographic_of(row))
         if procedure is not None:
             check_checks(procedure.judging.rubric, judges=False, pair=row.response_b is not None)
             _check_own_checks(procedure.judging.rubric, row)
@@ -179,7 +183,7 @@ def prepare_chosen(
         dataset=dataset,
         identity=options.identity,
         langfuse=suite.langfuse,
-        warnings=(*warnings, *found.warnings),
+        warnings=(*warnings, *found.warnings, *_unseen(plan, demographics, options, limit)),
     )
 
 
@@ -189,6 +193,15 @@ def _check_pass_rules(rubric: Rubric, row: Row) -> None:
         problem = f"the row is a pair, and the `pass` rules of `{rubric.id}` are about one response"
         hint = 'extend it with `pass: []` and `gates: ["win_rate >= 0.5"]`'
         raise InputError(problem, hint)
+
+
+def _unseen(
+    plan: Plan, demographics: set[str | None], options: RunOptions, limit: int | None
+) -> Iterator[str]:
+    """Yield a warning about overlays that no row of the whole dataset gets."""
+    unseen = [name for name in plan.overlays if name not in demographics]
+    if unseen and limit is None and not options.filters:
+        yield f"no row is of the demographic {listed(unseen)}, which has an overlay"
 
 
 def _check_own_checks(rubric: Rubric, row: Row) -> None:

@@ -409,7 +409,10 @@ def _parse_name(text: str) -> str:
 def _read_overlays(fields: Fields) -> Iterator[tuple[str, str]]:
     wanted = "a mapping such as `{vulnerable: companion-vulnerable}`"
     for demographic, node in fields.pairs("overlays", wanted):
-        if isinstance(node, Scalar):
+        if not demographic.text.strip():
+            problem = "an overlay is for no demographic"
+            fields.findings.add(demographic.place, "bad-name", problem, f"write {wanted}")
+        elif isinstance(node, Scalar):
             name = parse_at(node, "bad-path", parse_path, fields.findings)
             yield demographic.text, name or ""
         else:
