@@ -40,11 +40,9 @@ _CLOSING = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?][\W_]*\s")
-_OTHER_LABEL = re.compile(
-    rf"\b(?:overall|final|rating|grade|verdict)\b{_DECORATION}"
-    rf"(?:\([^()\n]{{0,40}}\){_DECORATION})?[:=]{_DECORATION}",
-    re.IGNORECASE,
-)
+_NAMED = rf"{_DECORATION}(?:\([^()\n]{{0,40}}\){_DECORATION})?[:=]{_DECORATION}"
+_OVERALL = re.compile(rf"\b(?:overall|final)\b{_NAMED}", re.IGNORECASE)
+_OTHER_LABEL = re.compile(rf"\b(?:overall|final|rating|grade|verdict)\b{_NAMED}", re.IGNORECASE)
 # "0.7/1.0" at the beginning of a reply names the scale, so that it can be nothing but the score.
 _SHARE = re.compile(rf"\A[\s*_`]*(?={NUMBER}[*_`]*\s*(?:/|out of)\s*[0-9])", re.IGNORECASE)
 _QUOTE = re.compile(r"[ \t]*>")
@@ -133,7 +131,7 @@ def _only_score(given: Iterable[float | Defect]) -> float | Defect | None:
 
 def _sentence_score(text: str, scale: Scale, material: Sequence[str]) -> float | Defect:
     """Read the decimal of a reply without a label: "I'd give it 0.7 overall" (C15)."""
-    labels = [each for each in _OTHER_LABEL.finditer(text) if not is_quoted(text, each.start())]
+    labels = [each for each in _OVERALL.finditer(text) if not is_quoted(text, each.start())]
     sentences = [
         match
         for match in (*own_sentences(text), *labels, *_SHARE.finditer(text))
