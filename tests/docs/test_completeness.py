@@ -24,8 +24,9 @@ from jurybox.rubric.rules import MATCHES, NUMERIC_SIGNALS, SIGNAL_LEXICONS, SIGN
 from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.settings import VARIABLES
 from jurybox.storage import schema
-from jurybox.suite import JUDGE_KEYS, SUITE_KEYS, TARGET_KEYS
+from jurybox.suite import JUDGE_KEYS, SUITE_KEYS
 from jurybox.suite.model_spec import MODEL_KEYS
+from jurybox.suite.target_spec import TARGET_KEYS
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"

@@ -1,6 +1,7 @@
 """Prepare a run: read the suite, open the dataset and build the plan."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -10,12 +11,13 @@ import msgspec
 from jurybox.app.evaluate_once import CHECKLIST, check_checks, missing_rules
 from jurybox.app.metadata import RunIdentity
 from jurybox.app.model_session import Budget, check_batchable, plan_models
-from jurybox.app.suite_choice import ChosenSuite, RunOptions, choose_suite
+from jurybox.app.suite_choice import ChosenSuite, RunOptions, choose_suite, choose_targets
 from jurybox.app.target_prompt import plan_target, read_text
 from jurybox.engine.plan import (
     DatasetPlan,
     DocumentPlan,
     Plan,
+    TargetPlan,
     extended_rubric,
 )
 from jurybox.errors import InputError, RubricError, SeveralErrors
@@ -30,7 +32,7 @@ from jurybox.sample import Response, Row
 from jurybox.scoring.sample_result import demographic_of
 from jurybox.suite import JudgeSpec, LangfuseSpec
 from jurybox.suite.model_spec import ModelSpec, chosen_models
-from jurybox.text_format import listed
+from jurybox.text_format import listed, nearest
 from jurybox.wiring import (
     DEFAULT_JUDGE_NOTICE,
     LANGFUSE_NAME,
@@ -74,14 +76,31 @@ def prepare(name: "str | Path | Mapping[str, Any]", options: RunOptions) -> Prep
     """Read everything that a run needs, and refuse what can't be used before the first call.
 
     Raises:
+        InputError: the suite, the rubric, a prompt, a model's name or the dataset can't be used,
+            or the suite has several targets.
+
+    """
+    found = prepare_all(name, options)
+    if len(found) > 1:
+        hint = "run it with `jurybox run`, or name a single `target`"
+        raise InputError("the suite has several targets", hint, str(name))
+    return found[0]
+
+
+def prepare_all(name: str | Path, options: RunOptions) -> list[Prepared]:
+    """Do the same for every target of a suite (D5).
+
+    Raises:
         InputError: the suite, the rubric, a prompt, a model's name or the dataset can't be used.
 
     """
-    chosen = choose_suite(name, options)
-    own = options.rubric
-    rubric = chosen.suite.rubric if own is None else own
-    folder = chosen.folder if own is None else None
-    return prepare_chosen(chosen, options, lambda: read_rubric(rubric, folder))
+    found: list[Prepared] = []
+    for chosen, own in choose_targets(choose_suite(name, options), options):
+        rubric = own.rubric or chosen.suite.rubric
+        folder = chosen.folder if own.rubric is None else None
+        read = partial(read_rubric, rubric, folder)
+        found.append(prepare_chosen(chosen, own, read))
+    return found
 
 
 class _Attempts:
@@ -100,6 +119,34 @@ class _Attempts:
     def failed(self) -> InputError:
         """Return the one error, or all of them."""
         return self.errors[0] if len(self.errors) == 1 else SeveralErrors(self.errors)
+
+
+class _PromptCheck:
+    """Sees that a target's prompt shows what rows have; each fault is noted once per file."""
+
+    def __init__(self, target: TargetPlan | None, unused: Collection[str]) -> None:
+        prompt = None if target is None else target.prompt
+        shown = frozenset[str]() if prompt is None else Template(text=prompt).parts()
+        fields = {} if target is None else target.columns
+        self._drops = prompt is not None and "context" not in {*shown, *fields.values(), *unused}
+        self._columns = shown - {"task", "context", "messages", *fields}
+
+    def check(self, row: Row) -> None:
+        """Check one row.
+
+        Raises:
+            InputError: the prompt shows a column that the row doesn't have, or drops its context.
+
+        """
+        for name in sorted(self._columns - row.metadata.keys()):
+            self._columns = frozenset[str]()
+            hint = nearest(name, row.metadata, "show `{{task}}` or a column that all rows have")
+            raise InputError(f"the prompt shows `{name}`, and the row has no such column", hint)
+        if self._drops and row.context:
+            self._drops = False
+            problem = "the target's prompt drops the rows' `context`"
+            hint = "put `{{context}}` into the prompt, or `unused: [context]` into the suite"
+            raise InputError(problem, hint)
 
 
 def prepare_chosen(
@@ -124,23 +171,16 @@ def prepare_chosen(
     rubric, warnings = attempt(read) or (None, ())
     plan = None if rubric is None else attempt(lambda: _checked_plan(chosen, options, rubric))
     procedure = None if plan is None else plan.procedure()
-    prompt = None if plan is None or plan.target is None else plan.target.prompt
-    used = {*suite.unused, *(() if prompt is None else Template(text=prompt).parts())}
-    drops = prompt is not None and "context" not in used
+    prompt = _PromptCheck(None if plan is None else plan.target, suite.unused)
     demographics: set[str | None] = set()
 
     def check(row: Row) -> None:
-        nonlocal drops
         demographics.add(demographic_of(row))
         if procedure is not None:
             check_checks(procedure.judging.rubric, judges=False, pair=row.response_b is not None)
             _check_own_checks(procedure.judging.rubric, row)
             _check_pass_rules(procedure.judging.rubric, row)
-        if drops and row.context:
-            drops = False  # once for the whole file
-            problem = "the target's prompt drops the rows' `context`"
-            hint = "put `{{context}}` into the prompt, or `unused: [context]` into the suite"
-            raise InputError(problem, hint)
+        prompt.check(row)
         if procedure is not None and procedure.judging.asks_for_verdicts(procedure.judges):
             procedure.judging.check(row.sample(row.response or Response(text="")))
 
@@ -306,7 +346,7 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
     if suite.target is not None:
         prompt = read_text(suite.target.prompt, here if options.prompt else chosen.folder)
         system = read_text(suite.target.system, here if options.system else chosen.folder)
-        target = plan_target(suite.target, rubric, prompt, system)
+        target = plan_target(suite.target, rubric, prompt, system, suite.columns)
     models = judges if target is None or target.command else (*judges, target.model)
     for model in models:
         if not options.allow_unpinned and not ModelName.parse(model).is_pinned:

@@ -1,20 +1,22 @@
 """Find a suite and apply the options that concern its target."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from jurybox.app.ids import new_id
 from jurybox.app.metadata import RunIdentity, check_label
 from jurybox.documents.plain_yaml import as_yaml
 from jurybox.errors import InputError
 from jurybox.models.names import ModelName
 from jurybox.rubric_files import read_path, shown
-from jurybox.suite import Suite, TargetSpec, parse_suite
+from jurybox.suite import Suite, parse_suite
 from jurybox.suite.model_spec import chosen_models
+from jurybox.suite.target_spec import TargetSpec
 from jurybox.text_format import listed, nearest
 
 _SUITE_FILE: Final = "suite.yaml"
@@ -127,7 +129,7 @@ def choose_suite(name: "str | Path | Mapping[str, Any]", options: RunOptions) ->
         suite = msgspec.structs.replace(suite, dataset=path.name)
     recorded = _recorded(folder)
     responses = None if options.responses is None else _responses(options.responses, recorded)
-    if folder is not None and suite.target is None and responses is None:
+    if folder is not None and not (suite.target or suite.targets) and responses is None:
         known = listed(recorded)
         hint = f"name a model with --target, or responses with --responses: {known} or a file"
         raise InputError("the suite has no target and no responses", hint, origin)
@@ -138,6 +140,34 @@ def choose_suite(name: "str | Path | Mapping[str, Any]", options: RunOptions) ->
         home=path.parent if folder is None else Path(),
         responses=responses,
     )
+
+
+def choose_targets(
+    chosen: ChosenSuite, options: RunOptions
+) -> Iterator[tuple[ChosenSuite, RunOptions]]:
+    """Yield the suite and the options of each target; those of one suite are a group (D5)."""
+    suite, identity = chosen.suite, options.identity
+    if not suite.targets:
+        yield chosen, options
+        return
+    group = new_id("group-")
+    for spec in suite.targets:
+        recorded = spec.responses
+        target = spec if recorded is None else None
+        named = msgspec.structs.replace(
+            identity,
+            name=None if identity.name is None else f"{identity.name}-{spec.name}",
+            group=group,
+            target_name=spec.name,
+        )
+        yield (
+            msgspec.structs.replace(
+                chosen,
+                suite=msgspec.structs.replace(suite, targets=(), target=target),
+                responses=None if recorded is None else chosen.folder / recorded,
+            ),
+            msgspec.structs.replace(options, responses=recorded, identity=named),
+        )
 
 
 def _is_file(path: Path) -> bool:
@@ -151,6 +181,9 @@ def _with_target(suite: Suite, options: RunOptions, origin: str) -> Suite:
     """Return the suite with its target changed by the options."""
     given = {"--target": options.target, "--prompt": options.prompt, "--system": options.system}
     named = [option for option, value in given.items() if value is not None]
+    if suite.targets and (named or options.responses is not None):
+        problem = "the suite has `targets`, which no option replaces"
+        raise InputError(problem, "leave the option out, or write a `target`", origin)
     if options.responses is not None:
         if named:
             problem = f"{named[0]} has no use with recorded responses"

@@ -1,5 +1,6 @@
 """The words in which a target is asked, from the suite, a file or Langfuse, and its plan."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -10,7 +11,7 @@ from jurybox.models.providers import load_prices
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric_files import read_path
 from jurybox.scoring.prices import price_of
-from jurybox.suite import TargetSpec, is_inline
+from jurybox.suite.target_spec import TargetSpec, is_inline
 from jurybox.wiring import LANGFUSE_NAME, read_settings
 
 
@@ -50,9 +51,13 @@ def read_text(name: str | None, folder: Path) -> PromptText | None:
 
 
 def plan_target(
-    spec: TargetSpec, rubric: Rubric, prompt: PromptText | None, system: PromptText | None
+    spec: TargetSpec,
+    rubric: Rubric,
+    prompt: PromptText | None,
+    system: PromptText | None,
+    columns: Mapping[str, str],
 ) -> TargetPlan:
-    """Return the plan of a target.
+    """Return the plan of a target; ``columns`` are those that the suite names, by field.
 
     Raises:
         InputError: a prompt can't be used.
@@ -65,8 +70,12 @@ def plan_target(
             problem = "the prompt has a system message, and the target a `system` too"
             raise InputError(problem, "keep one of them", prompt.id)
         system = PromptText(id=prompt.id, text=prompt.system)
+    shown: dict[str, str] = {}
     if prompt is not None:
-        read_prompt(prompt.text, prompt.id)
+        from jurybox.datasets.fields import FIELD_OF
+
+        named = {column: field for field, column in columns.items()}
+        shown = read_prompt(prompt.text, prompt.id, {**FIELD_OF, **named})
     command = spec.command or ()
     model = spec.model.model if spec.model else f"command/{Path((*command, '')[0]).name}"
     target = TargetPlan(
@@ -77,6 +86,7 @@ def plan_target(
         command=command,
         stdin=spec.input,
         endpoint=spec.model,
+        columns=shown,
         prompt_id=None if prompt is None else prompt.id,
         prompt=None if prompt is None else prompt.text,
         system_id=None if system is None else system.id,

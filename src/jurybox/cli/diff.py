@@ -16,7 +16,7 @@ from jurybox.cli.options import (
     seed_option,
     store_option,
 )
-from jurybox.cli.output import add_row, plain, print_json, table, wide_console
+from jurybox.cli.output import add_row, output_file, plain, print_json, say, table, wide_console
 from jurybox.cli.signals import FAILED, FINE
 from jurybox.text_format import counted
 
@@ -26,9 +26,13 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from jurybox.reporting.run_diff import GatePair, GroupPair, MetricPair, RunDiff, SampleChange
+    from jurybox.reporting.side_by_side import SideBySide
+    from jurybox.reporting.view import RunView
     from jurybox.statistics.metric_differences import MetricDifference
 
 _LIMIT: Final = 20
+_MOST_IN_PAGE: Final = 200
+_ALL: Final = 10**9
 # More columns don't fit on a screen.
 _MOST_ACROSS: Final = 8
 _VISIBLE: Final = 0.005
@@ -37,6 +41,13 @@ _VISIBLE: Final = 0.005
 @click.command("diff")
 @click.argument("run_a", metavar="RUN_A")
 @click.argument("run_b", metavar="RUN_B")
+@click.argument("more", metavar="[RUN]...", nargs=-1)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE.html",
+    help="Write the outputs of the runs in columns, with the tests, to a page.",
+)
 @click.option("--all", "everything", is_flag=True, help="List all samples, also unchanged ones.")
 @click.option(
     "--limit",
@@ -62,6 +73,8 @@ _VISIBLE: Final = 0.005
 def command(  # noqa: PLR0917 - click passes them by name
     run_a: str,
     run_b: str,
+    more: tuple[str, ...],
+    output: str | None,
     everything: bool,
     limit: int | None,
     fail_on: str | None,
@@ -74,7 +87,8 @@ def command(  # noqa: PLR0917 - click passes them by name
 ) -> int:
     """Compare two runs: their settings, their metrics, and every sample that changed.
 
-    A run is named by its id, its name, a tag, or `last`. Samples are matched by id and repeat.
+    Of more than two runs, each is tested against RUN_A. A run is named by its id, its name, a tag,
+    or `last`. Samples are matched by id and repeat.
     Each metric that both runs have is tested over these pairs: the difference with its interval,
     and a p value with Holm's correction over all of them. B counts as higher or lower only where
     the interval and the p value agree. Changed samples are listed, changed verdicts (passed,
@@ -88,33 +102,90 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox diff 20260301-0914 last
       jurybox diff 20260301-0914 last --fail-on regression
       jurybox diff 20260301-0914 last --cluster conversation --limit 100
+      jurybox diff v1 v2 v3 -o side-by-side.html
       jurybox diff 20260301-0914 last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.labels import labels_for_diff
     from jurybox.app.view_run import view_run
     from jurybox.reporting.compare_runs import ComparedRun, CompareOptions, compare_runs
+    from jurybox.reporting.side_by_side import side_by_side
     from jurybox.wiring import find_run
 
     if everything and limit is not None:
         raise click.UsageError("--all and --limit exclude each other")
+    if gold is not None and more:
+        raise click.UsageError("--gold is for two runs")
+    if output is not None and not output.endswith(".html"):
+        raise click.UsageError("--output is an .html file")
     unbounded = everything or (as_json and limit is None)
     with opened(store_url) as store:
-        rows = [find_run(store, run) for run in (run_a, run_b)]
+        rows = [find_run(store, run) for run in (run_a, run_b, *more)]
         options = CompareOptions(
             limit=None if unbounded else _LIMIT if limit is None else limit,
             same=everything,
             cluster=cluster,
             level=level,
             seed=seed,
-            gold=labels_for_diff(store, rows[0], rows[1], None if gold is None else Path(gold)),
+            gold={}
+            if more
+            else labels_for_diff(store, rows[0], rows[1], None if gold is None else Path(gold)),
         )
-        one, other = [ComparedRun(row=row, view=view_run(row, store)) for row in rows]
+        runs = [ComparedRun(row=row, view=view_run(row, store)) for row in rows]
+        if more or output is not None:
+            most = _ALL if unbounded else _LIMIT if limit is None else limit
+            compared = side_by_side(
+                store, runs, options, most if as_json or everything else _MOST_IN_PAGE
+            )
+            _put(compared, output, as_json=as_json)
+            lost = any(each.regressions for each in compared.differences)
+            return FAILED if fail_on and lost else FINE
+        one, other = runs
         diff = compare_runs(store, one, other, options)
     if as_json:
         print_json(diff.as_data())
     else:
         _print(diff)
     return FAILED if fail_on and diff.regressions else FINE
+
+
+def _put(compared: SideBySide, output: str | None, *, as_json: bool) -> None:
+    """Write several runs to a page, or print them."""
+    if output is not None:
+        from jurybox.reporting.html.html_render import side_by_side_html
+
+        with output_file(output) as file:
+            file.write(side_by_side_html(compared).encode(errors="replace"))
+        say(f"wrote {output}: {counted(len(compared.samples), 'sample')}")
+    if as_json:
+        print_json(compared.as_data())
+    elif output is None:
+        print_side_by_side(compared)
+
+
+def print_side_by_side(compared: SideBySide) -> None:
+    """Print the metrics of several runs in columns, and each against the first."""
+    from jurybox.reporting.metric_text import metric_value
+
+    out = wide_console()
+    made = table("metric", *compared.names, right=compared.names)
+    for name, values in compared.metrics.items():
+        add_row(made, name, *(metric_value(name, value) for value in values))
+    add_row(made, "passes", *("yes" if view.passed else "no" for view in compared.runs))
+    add_row(made, "cost", *(_cost(view) for view in compared.runs))
+    out.print(made)
+    for title, diff in compared.conclusions():
+        style = "bold red" if diff.regressions else "bold"
+        out.print(plain(f"{title}  {diff.conclusion()}", style))
+        for each in diff.tested:
+            if each.figure in {compared.headline, *diff.regressions}:
+                figure, a, b, apart, interval, p, n, *_ = _tested(each)
+                line = f"  {figure} {a} -> {b} ({apart}, {interval}; p {p}, n {n})"
+                out.print(plain(line))
+
+
+def _cost(view: RunView) -> str:
+    dollars: float | None = view.cost.get("dollars")
+    return "unknown" if dollars is None else f"${dollars:.4f}"
 
 
 def _print(diff: RunDiff) -> None:

@@ -24,6 +24,7 @@ from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
+    from jurybox.app.dry_run import CostEstimate
     from jurybox.app.job import Job, OnProgress, OnStart
     from jurybox.app.prepare import Prepared
     from jurybox.app.run_suite import RunResult
@@ -167,7 +168,7 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox run suite.yaml --repeats 3 --store postgresql://db.example/runs --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.metadata import RunIdentity
-    from jurybox.app.prepare import prepare
+    from jurybox.app.prepare import prepare_all
     from jurybox.app.run_suite import start_run
     from jurybox.app.suite_choice import RunOptions
 
@@ -195,22 +196,29 @@ def command(  # noqa: PLR0917 - click passes them by name
             max_cost=max_cost,
         ),
     )
-    prepared = prepare(suite, options)
-    for warning in prepared.warnings:
+    targets = prepare_all(suite, options)
+    for warning in dict.fromkeys(each for one in targets for each in one.warnings):
         say(f"warning: {warning}")
     if dry_run:
-        _print_estimate(prepared, as_json=as_json)
+        _print_estimates(targets, as_json=as_json)
         return FINE
+
+    def starter(prepared: "Prepared", store: "Store") -> "Start":
+        return lambda show, on_start: start_run(
+            prepared,
+            store,
+            base_url=base_url,
+            allow_version_drift=allow_version_drift,
+            on_progress=show,
+            on_start=on_start,
+        )
+
     with opened(store_url, create=True) as store:
+        if len(targets) > 1:
+            starts = [(each.identity.target_name or "", starter(each, store)) for each in targets]
+            return _run_targets(starts, store, store_url, as_json=as_json, accept=accept_unreviewed)
         return run_and_print(
-            lambda show, on_start: start_run(
-                prepared,
-                store,
-                base_url=base_url,
-                allow_version_drift=allow_version_drift,
-                on_progress=show,
-                on_start=on_start,
-            ),
+            starter(targets[0], store),
             store,
             store_url,
             as_json=as_json,
@@ -226,15 +234,24 @@ def _baseline(name: str, store_url: str | None) -> str:
         return find_run(store, name).id
 
 
-def _print_estimate(prepared: "Prepared", *, as_json: bool) -> None:
-    """Print what a run would ask and cost."""
+def _print_estimates(targets: "list[Prepared]", *, as_json: bool) -> None:
+    """Print what the run of each target would ask and cost."""
     from jurybox.app.dry_run import estimate_cost
+
+    found = [(each.identity.target_name, estimate_cost(each)) for each in targets]
+    if as_json:
+        data = [{"target": name, **each.as_data()} for name, each in found]
+        print_json({"runs": data} if len(data) > 1 else found[0][1].as_data())
+        return
+    for name, each in found:
+        if name is not None:
+            click.echo(f"target {name}")
+        _print_estimate(each)
+
+
+def _print_estimate(found: "CostEstimate") -> None:
     from jurybox.cli.output import add_row, table, wide_console
 
-    found = estimate_cost(prepared)
-    if as_json:
-        print_json(found.as_data())
-        return
     click.echo(f"{counted(found.samples, 'sample')}, {counted(found.calls, 'call')}; none was made")
     if found.models:
         columns = ("calls", "input tokens", "output tokens", "dollars")
@@ -255,6 +272,60 @@ def _range(low: float | None, high: float | None) -> str:
     return f"${low:.4f}" if low == high else f"${low:.4f} to ${high:.4f}"
 
 
+def _run_targets(
+    starts: "list[tuple[str, Start]]",
+    store: "Store",
+    store_url: str | None,
+    *,
+    as_json: bool,
+    accept: bool,
+) -> int:
+    """Run every target of a suite, print the runs side by side, return the exit code (D5)."""
+    from jurybox.app.view_run import view_as_data
+    from jurybox.cli.diff import print_side_by_side
+    from jurybox.cli.signals import was_interrupted
+    from jurybox.reporting.compare_runs import ComparedRun, CompareOptions
+    from jurybox.reporting.side_by_side import side_by_side
+
+    ended: list[RunResult] = []
+    for name, start in starts:
+        say(f"target {name}")
+        result = run_until_stopped(start, store_url)
+        if result is None:
+            return INCOMPLETE
+        ended.append(_accepted(result, store) if accept else result)
+        if result.stopped is not None:
+            say(f"stopped: {result.stopped}")
+            say(resume_line(result.view.run_id, store_url))
+            if was_interrupted(result.stopped):
+                break
+    views = [each.view for each in ended]
+    runs = [ComparedRun(row=row, view=view) for view in views if (row := store.run(view.run_id))]
+    compared = side_by_side(store, runs, CompareOptions()) if len(runs) > 1 else None
+    if as_json:
+        comparison = None if compared is None else compared.as_data()
+        runs_data = [view_as_data(view, store) for view in views]
+        print_json({"runs": runs_data, "comparison": comparison})
+    elif compared is not None:
+        print_side_by_side(compared)
+        names = " ".join(view.metadata.get("name") or view.run_id for view in views)
+        click.echo(f"outputs in columns: jurybox diff {names} -o side-by-side.html")
+        for name, view in zip(compared.names, views, strict=True):
+            click.echo(f"{name}: jurybox show {view.run_id}")
+    codes = [INCOMPLETE if each.stopped is not None else _exit_code(each.view) for each in ended]
+    return max(codes, default=INCOMPLETE) if len(ended) == len(starts) else INCOMPLETE
+
+
+def _accepted(ended: "RunResult", store: "Store") -> "RunResult":
+    """Accept the samples of a finished run that await a required review."""
+    from jurybox.app.view_run import accept_unreviewed
+
+    row = store.run(ended.view.run_id) if ended.stopped is None else None
+    if row is None:
+        return ended
+    return msgspec.structs.replace(ended, view=accept_unreviewed(row, store))
+
+
 def run_and_print(
     start: "Start", store: "Store", store_url: str | None, *, as_json: bool, accept: bool = False
 ) -> int:
@@ -262,14 +333,11 @@ def run_and_print(
 
     With ``accept`` the samples that await a required review are accepted as they are.
     """
-    from jurybox.app.view_run import accept_unreviewed
-
     ended = run_until_stopped(start, store_url)
     if ended is None:
         return INCOMPLETE
-    row = store.run(ended.view.run_id) if accept and ended.stopped is None else None
-    if row is not None:
-        ended = msgspec.structs.replace(ended, view=accept_unreviewed(row, store))
+    if accept:
+        ended = _accepted(ended, store)
     code = print_ended(ended, store, store_url, as_json=as_json)
     if ended.stopped is None:
         _deliver(ended.view.run_id, store)

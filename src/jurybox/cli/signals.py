@@ -25,6 +25,11 @@ _REASONS: Final = {
 }
 
 
+def was_interrupted(reason: str) -> bool:
+    """Return whether a run was stopped by the user, and not by an error."""
+    return reason.startswith(tuple(_REASONS.values()))
+
+
 def fail(message: str, code: int) -> int:
     """Print one line on standard error, and return the code."""
     # Python has no standard error at all where it was closed.

@@ -44,6 +44,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     generation: Generation
     prompt: Template | None = None
     system: str | None = None
+    columns: dict[str, str] = {}
 
     def request(self, row: Row) -> ModelRequest:
         """Return what is asked for one row: the earlier turns, then the task.
@@ -54,7 +55,9 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         if self.prompt is not None:
             written = "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
             parts = {"task": row.task, "context": row.context or "", "messages": written}
-            asked = self.prompt.fill(parts)
+            own = {name: _as_text(value) for name, value in row.metadata.items()}
+            aliases = {name: parts[field] for name, field in self.columns.items()}
+            asked = self.prompt.fill({**own, **aliases, **parts})
             turns = () if turns and "messages" in self.prompt.parts() else turns
         elif row.context:
             asked = f"{row.context}\n\n{row.task}"
@@ -65,23 +68,28 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return ModelRequest(model=self.model, messages=messages, generation=self.generation)
 
 
-def read_prompt(text: str, origin: str) -> Template:
-    """Return the prompt of a system under test.
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else ENCODER.encode(value).decode()
+
+
+def read_prompt(text: str, origin: str, fields: Mapping[str, str]) -> dict[str, str]:
+    """Check the prompt of a system under test; return the fields that it shows by other names.
+
+    ``fields`` are those that columns go by. A name of no field is that of a column (D5).
 
     Raises:
         InputError: it shows what the system may not see, or never shows the task.
 
     """
-    template = Template(text=text)
-    for name, _ in template.placeholders():
-        part = PLACEHOLDERS.get(name)
-        if part not in _SHOWN:
-            known = "a prompt may show `{{task}}`, `{{context}}` and `{{messages}}`"
-            problem = f"there is no `{name}` to show" if part is None else _forbidden(name)
-            raise InputError(problem, known, origin)
-    if "task" not in template.parts():
+    names = [name for name, _ in Template(text=text).placeholders()]
+    shown = {name: PLACEHOLDERS.get(name) or fields.get(name) for name in names}
+    for name, part in shown.items():
+        if part is not None and part not in _SHOWN:
+            known = "a prompt may show `{{task}}`, `{{context}}`, `{{messages}}` and other columns"
+            raise InputError(_forbidden(name), known, origin)
+    if "task" not in shown.values():
         raise InputError("the prompt never shows the task", "put `{{task}}` into it", origin)
-    return template
+    return {name: part for name, part in shown.items() if part and name not in PLACEHOLDERS}
 
 
 def _forbidden(name: str) -> str:
@@ -127,7 +135,10 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TargetPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The system under test, with the words it is asked in; ``endpoint`` where it has its own."""
+    """The system under test, with the words it is asked in; ``endpoint`` where it has its own.
+
+    ``columns`` are the fields that its prompt shows by the names of their columns.
+    """
 
     model: str
     generation: Generation
@@ -141,6 +152,7 @@ class TargetPlan(msgspec.Struct, frozen=True, kw_only=True):
     overrides: dict[str, float] = {}
     endpoint: ModelSpec | None = None
     price: Price | None = None
+    columns: dict[str, str] = {}
 
 
 class DocumentPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -243,6 +255,7 @@ def _target(plan: TargetPlan) -> Target:
         generation=plan.generation,
         prompt=None if plan.prompt is None else Template(text=plan.prompt),
         system=plan.system,
+        columns=plan.columns,
     )
 
 

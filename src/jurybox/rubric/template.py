@@ -59,7 +59,9 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
         One pass, because a message may hold text that looks like a placeholder; it must reach the
         judge as it came and never be filled itself.
         """
-        return self._pattern.sub(lambda match: parts[PLACEHOLDERS[match[1]]], self.text)
+        return self._pattern.sub(
+            lambda match: parts[PLACEHOLDERS.get(match[1], match[1])], self.text
+        )
 
     def forged(self, text: str) -> Iterator[re.Match[str]]:
         """Yield each beginning of a line that pretends to be a heading or label of the template."""
@@ -67,8 +69,8 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
         return iter(()) if labels is None else labels.finditer(text)
 
     def parts(self) -> frozenset[str]:
-        """Return which parts of a sample it shows."""
-        return frozenset(PLACEHOLDERS[name] for name, _ in self.placeholders())
+        """Return which parts of a sample it shows; any other name is that of a column (D5)."""
+        return frozenset(PLACEHOLDERS.get(name, name) for name, _ in self.placeholders())
 
     def neutralize(self, text: str) -> str:
         """Mark the forged lines of a text as what they are."""

@@ -9,15 +9,14 @@ from jurybox.rubric import check_rubric
 from jurybox.suite import (
     JUDGE_KEYS,
     SUITE_KEYS,
-    TARGET_KEYS,
     JudgeSpec,
     LangfuseSpec,
     Suite,
     SuiteError,
-    TargetSpec,
     parse_suite,
 )
 from jurybox.suite.model_spec import ENDPOINT_KEYS, ModelSpec
+from jurybox.suite.target_spec import NAMED_TARGET_KEYS, TARGET_KEYS, TargetSpec
 
 SPEC = """\
 suite: support-bot
@@ -105,7 +104,7 @@ def test_every_key_of_a_suite_is_read() -> None:
         langfuse=LangfuseSpec(queue="q"),
     )
     keys = [line.partition(":")[0] for line in text.splitlines() if not line.startswith(" ")]
-    assert keys == [key for key in SUITE_KEYS if key != "rows"]
+    assert keys == [key for key in SUITE_KEYS if key not in {"rows", "targets"}]
 
 
 @pytest.mark.parametrize(
@@ -333,7 +332,7 @@ def test_each_key_is_listed_once() -> None:
     for keys in (SUITE_KEYS, TARGET_KEYS, JUDGE_KEYS):
         assert len(set(keys)) == len(keys)
     assert set(SUITE_KEYS) == set(Suite.__struct_fields__)
-    assert set(TARGET_KEYS) == set(TargetSpec.__struct_fields__) | set(ENDPOINT_KEYS)
+    assert set(NAMED_TARGET_KEYS) == set(TargetSpec.__struct_fields__) | set(ENDPOINT_KEYS)
     assert set(JUDGE_KEYS) == set(JudgeSpec.__struct_fields__) | {"model", *ENDPOINT_KEYS}
 
 

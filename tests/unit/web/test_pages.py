@@ -187,6 +187,7 @@ def test_what_is_not_there_is_not_found(pages: PagesClient) -> None:
         "/runs/run-a/samples/" + "9" * 5000 + "/text/task",
         "/rubrics/none",
         "/compare?a=run-a&b=none",
+        "/side-by-side?run=run-a&run=none",
         "/api/runs/none",
         "/api/runs/run-a/samples/99",
     ):

@@ -24,6 +24,8 @@ from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
 
+    from jurybox.reporting.side_by_side import SideBySide
+
 _PACKAGE: Final = "jurybox.reporting.html"
 _TEMPLATES: Final = "templates"
 STYLE: Final = "style.css"
@@ -51,6 +53,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         whole,
     )
     from jurybox.reporting.metric_text import exact, shown, signed
+    from jurybox.reporting.run_diff import p_value
 
     made = Environment(
         # Whatever a template is called: what isn't escaped is a hole.
@@ -69,6 +72,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         "exact": exact,
         "metric": _metric,
         "moment": moment,
+        "p_value": p_value,
         "percent": percent,
         "prose": prose,
         "seen": seen,
@@ -116,17 +120,25 @@ def _hash(text: str) -> str:
 
 def report_html(page: RunPage, packed: PackedSamples | None = None) -> str:
     """Return a run's page as one file that asks for nothing else."""
+    place_of = _place_of if packed is not None and packed.data else None
+    return _whole_file("report.html", page=page, packed=packed, sample_url=place_of)
+
+
+def side_by_side_html(compared: "SideBySide") -> str:
+    """Return several runs side by side as one file that asks for nothing else."""
+    return _whole_file("side_by_side_report.html", compared=compared, sample_url=None)
+
+
+def _whole_file(template: str, **data: object) -> str:
     from markupsafe import Markup
 
     style, script = "\n" + style_sheet(), "\n" + _file(_SCRIPT)
-    return _own().render(
-        page=page,
-        packed=packed,
-        sample_url=_place_of if packed is not None and packed.data else None,
+    return _own(template).render(
         style=Markup(style),  # noqa: S704 - our own file
         style_hash=_hash(style),
         script=Markup(script),  # noqa: S704 - our own file
         script_hash=_hash(script),
+        **data,
     )
 
 
@@ -135,9 +147,9 @@ def _place_of(number: int) -> str:
 
 
 @cache
-def _own() -> "Template":
+def _own(template: str) -> "Template":
     # Reading the templates takes longer than filling them in.
-    return environment().get_template("report.html")
+    return environment().get_template(template)
 
 
 _NEVER: Final = (

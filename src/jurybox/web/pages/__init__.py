@@ -10,10 +10,12 @@ from jurybox.web.pages.run_page import page_of_run, run_fragment
 from jurybox.web.pages.runs_page import runs_page
 from jurybox.web.pages.sample_page import sample_page, sample_text
 from jurybox.web.pages.samples_page import samples_page
+from jurybox.web.pages.side_by_side_page import side_by_side_page
 
 _PAGES: Final = {
     "/": runs_page,
     "/compare": compare_page,
+    "/side-by-side": side_by_side_page,
     "/rubrics": rubrics_page,
     "/rubrics/{rubric}": rubric_page,
     "/runs/{run}": page_of_run,

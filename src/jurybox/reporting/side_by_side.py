@@ -1,0 +1,169 @@
+"""Several runs side by side: their metrics, paired tests against the first, and outputs (D5)."""
+
+import heapq
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from jurybox.engine.ports import Store
+from jurybox.engine.records import SampleRow
+from jurybox.reporting.compare_runs import ComparedRun, CompareOptions, compare_runs
+from jurybox.reporting.metric_text import cut, key_metric
+from jurybox.reporting.run_diff import RunDiff
+from jurybox.reporting.stored import SampleRecord, reading, rubric_of
+from jurybox.reporting.view import RunView
+
+_LONGEST_TASK = 2000
+
+
+class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run has for a sample; ``number`` is its place in the run."""
+
+    number: int
+    response: str
+    score: float | None
+    passed: bool | None
+
+
+class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
+    """A sample in all runs; ``apart`` is how far its scores are, None where one is missing."""
+
+    id: str
+    repeat: int
+    task: str
+    outputs: tuple[TargetOutput | None, ...]
+    apart: float | None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the runs don't agree on it."""
+        passed = {None if each is None else each.passed for each in self.outputs}
+        return self.apart is None or self.apart > 0 or len(passed) > 1
+
+
+class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
+    """Several runs; each of ``differences`` is one of the others against the first.
+
+    ``samples`` are those whose scores are farthest apart, ``left`` is how many more there are.
+    """
+
+    names: tuple[str, ...]
+    runs: tuple[RunView, ...]
+    headline: str | None
+    metrics: dict[str, tuple[float | None, ...]]
+    differences: tuple[RunDiff, ...]
+    samples: tuple[SampleOutputs, ...] = ()
+    left: int = 0
+
+    def conclusions(self) -> Iterator[tuple[str, RunDiff]]:
+        """Yield each comparison with the first run, with its heading."""
+        for name, diff in zip(self.names[1:], self.differences, strict=True):
+            yield f"{name} against {self.names[0]}", diff
+
+    def as_data(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        differences: list[dict[str, Any]] = []
+        for name, diff in zip(self.names[1:], self.differences, strict=True):
+            whole = diff.as_data()
+            differences.append(
+                {
+                    "target": name,
+                    "run_id": diff.b.run_id,
+                    "conclusion": diff.conclusion(),
+                    **{key: whole[key] for key in ("regressions", "counts", "tested")},
+                }
+            )
+        return {
+            "against": self.names[0],
+            "targets": list(self.names),
+            "run_ids": [view.run_id for view in self.runs],
+            "metrics": {name: list(values) for name, values in self.metrics.items()},
+            "differences": differences,
+            "samples": msgspec.to_builtins(self.samples),
+        }
+
+
+def side_by_side(
+    store: Store, runs: Sequence[ComparedRun], options: CompareOptions, most: int = 0
+) -> SideBySide:
+    """Compare runs with the first of them, and return the outputs of up to ``most`` samples.
+
+    Raises:
+        IncompleteError: what is stored can't be read.
+
+    """
+    few = msgspec.structs.replace(options, limit=0)
+    differences = tuple(compare_runs(store, runs[0], other, few) for other in runs[1:])
+    headline = differences[0].headline
+    views = tuple(run.view for run in runs)
+    samples = _samples(store, runs, headline) if most else ()
+    chosen = heapq.nlargest(most, samples, key=_spread)
+    return SideBySide(
+        names=_names(views),
+        runs=views,
+        headline=headline,
+        metrics={name: tuple(view.summary.get(name) for view in views) for name in _metrics(runs)},
+        differences=differences,
+        samples=tuple(chosen),
+        left=max(0, views[0].summary["samples"] - len(chosen)) if most else 0,
+    )
+
+
+def _names(views: Sequence[RunView]) -> tuple[str, ...]:
+    """Return what to call the runs: their targets, their names, or their ids."""
+    for field in ("target_name", "name"):
+        names = tuple(view.metadata.get(field) for view in views)
+        if None not in names and len(set(names)) == len(names):
+            return tuple(map(str, names))
+    return tuple(view.run_id for view in views)
+
+
+def _metrics(runs: Sequence[ComparedRun]) -> dict[str, None]:
+    """Return the metrics that say most, in order."""
+    names: dict[str, None] = {}
+    for run in runs:
+        rubric = rubric_of(run.row)
+        means = (rubric.mean_of(each.id) for each in rubric.criteria)
+        gated = (gate.name for gate in rubric.gates)
+        names |= dict.fromkeys((key_metric(rubric), "pass_rate", *means, *gated))
+    return names
+
+
+def _spread(sample: SampleOutputs) -> tuple[bool, float]:
+    return sample.differs, sample.apart or 0.0
+
+
+def _samples(
+    store: Store, runs: Sequence[ComparedRun], headline: str | None
+) -> Iterator[SampleOutputs]:
+    first, *others = runs
+    with reading(first.row):
+        for sample in store.samples(first.row.id):
+            found: list[SampleRow | None] = [
+                sample,
+                *(
+                    store.find_sample(other.row.id, sample.sample_id, sample.repeat)
+                    for other in others
+                ),
+            ]
+            outputs = tuple(None if row is None else _output(row, headline) for row in found)
+            scores = [None if each is None else each.score for each in outputs]
+            known = [score for score in scores if score is not None]
+            yield SampleOutputs(
+                id=sample.sample_id,
+                repeat=sample.repeat,
+                task=cut(SampleRecord(sample).task, _LONGEST_TASK),
+                outputs=outputs,
+                apart=round(max(known) - min(known), 9) if len(known) == len(scores) else None,
+            )
+
+
+def _output(row: SampleRow, headline: str | None) -> TargetOutput:
+    record = SampleRecord(row)
+    return TargetOutput(
+        number=row.number,
+        response=record.response or record.result.target_error or "",
+        score=None if headline is None else record.result.figures.get(headline),
+        passed=record.passed,
+    )
