@@ -118,6 +118,9 @@ def test_a_filter_chooses_rows_by_their_fields(jurybox: Jurybox) -> None:
     assert jurybox("verify", "last").code == 0
     either = jurybox("run", "suite.yaml", "--filter", "level=1", "--filter", "level=2", "--json")
     assert json.loads(either.out)["summary"]["samples"] == 4
+    Path("renamed.jsonl").write_text(Path("rows.jsonl").read_text().replace('"task"', '"prompt"'))
+    renamed = ("--dataset", "renamed.jsonl", "--filter", "prompt=Task 4", "--json")
+    assert json.loads(jurybox("run", "suite.yaml", *renamed).out)["summary"]["samples"] == 1
     few = jurybox("run", "suite.yaml", "--filter", "scenario=basic", "--limit", "2", "--json")
     assert json.loads(few.out)["summary"]["samples"] == 2
 

@@ -83,11 +83,11 @@ def prepare(name: "str | Path | Mapping[str, Any]", options: RunOptions) -> Prep
     found = prepare_all(name, options)
     if len(found) > 1:
         hint = "run it with `jurybox run`, or name a single `target`"
-        raise InputError("the suite has several targets", hint, str(name))
+        raise InputError("the suite has several targets", hint, "targets")
     return found[0]
 
 
-def prepare_all(name: str | Path, options: RunOptions) -> list[Prepared]:
+def prepare_all(name: "str | Path | Mapping[str, Any]", options: RunOptions) -> list[Prepared]:
     """Do the same for every target of a suite (D5).
 
     Raises:

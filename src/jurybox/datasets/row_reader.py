@@ -114,7 +114,7 @@ class RowReader:
             sound = self._split_messages(line, values, given) and sound
         if "task" not in given:
             sound = self._note_absent(line, "task", record)
-        if sound and self._needs.filters and not self._passes(row_id, values):
+        if sound and self._needs.filters and not self._passes(row_id, values, given):
             return None
         self._chosen += 1
         if "response" not in given and self._has_empty_response(record):
@@ -126,10 +126,11 @@ class RowReader:
             return None
         return self._row(row_id, values, response)
 
-    def _passes(self, row_id: str | None, values: Values) -> bool:
+    def _passes(self, row_id: str | None, values: Values, given: dict[str, str]) -> bool:
         """Return whether a row has a wanted value in every field to filter by."""
         metadata: dict[str, Any] = values.get("metadata", {})
-        known = {**metadata, **values, "id": row_id}
+        columns = {column: values[field] for field, column in given.items() if field in values}
+        known = {**metadata, **columns, **values, "id": row_id}
         self._names |= dict.fromkeys(known)
         self._unmet = {name: None for name in self._unmet if name not in known}
         return all(
