@@ -1,6 +1,13 @@
 from jurybox.rubric.template import PLACEHOLDERS, Template
 
-PARTS = {"task": "T", "reference": "R", "context": "C", "response": "A", "response_b": "B"}
+PARTS = {
+    "task": "T",
+    "reference": "R",
+    "context": "C",
+    "messages": "M",
+    "response": "A",
+    "response_b": "B",
+}
 
 
 def test_every_placeholder_is_filled_in_both_forms() -> None:
