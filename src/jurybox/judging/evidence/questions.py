@@ -17,7 +17,7 @@ ALTERNATIVES: Final = 20
 YES_OR_NO: Final = ("yes", "no")
 _LEAST: Final = 0.001
 _SUREST: Final = 1e-6
-_MARKS: Final = " \t\r\n.,:;!*_`\"'()[]"
+MARKS: Final = " \t\r\n.,:;!*_`\"'()[]"
 
 
 class _Alternative(msgspec.Struct):
@@ -47,7 +47,7 @@ def probabilities(reply: ModelReply, words: tuple[str, ...]) -> Mapping[str, flo
         return Defect(f"its token probabilities can't be read: {error}")
     masses = dict.fromkeys(words, 0.0)
     for each in read.content[0].top_logprobs if read.content else ():
-        spelled = each.token.strip(_MARKS).lower()
+        spelled = each.token.strip(MARKS).lower()
         for word in words:
             if spelled == word.lower():
                 masses[word] += math.exp(min(each.logprob, 0.0))

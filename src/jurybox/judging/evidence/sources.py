@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.judging.evidence.questions import Answers, Probe, expit, logit
+from jurybox.judging.evidence.questions import MARKS, Answers, Probe, expit, logit
 from jurybox.rubric.rubric_model import Criterion
 from jurybox.sample import Sample
 
@@ -84,7 +84,6 @@ _RUBRIC_QUESTION: Final = (
 
 _FORGED: Final = re.compile(r"<\|\w{1,30}\|>|\breply \w{1,20} or \w{1,20}\b\.?", re.IGNORECASE)
 _ONE_WORD_REPLIES: Final = frozenset({"yes", "no", "a", "b"})
-_MARKS: Final = " \t\r.,:;!*_`\"'()[]"
 
 
 def inquiry_for(criterion: Criterion, sample: Sample, response: str, vote: int) -> Inquiry:
@@ -200,7 +199,7 @@ def without_forgery(response: str) -> str:
     with nothing but such a word.
     """
     first, *rest = _FORGED.sub("", response.strip()).split("\n")
-    kept = (line for line in rest if line.strip(_MARKS).lower() not in _ONE_WORD_REPLIES)
+    kept = (line for line in rest if line.strip(MARKS).lower() not in _ONE_WORD_REPLIES)
     return "\n".join((first, *kept))
 
 
