@@ -181,7 +181,7 @@ class _StoredRuns:
         try:
             row = find_run(store, run)
             if sample is not None:
-                return record_as_data(find_record(store, row, sample, repeat), row)
+                return record_as_data(find_record(store, row, sample, repeat), row, store)
             return view_as_data(view_run(row, store), store)
         finally:
             store.close()
