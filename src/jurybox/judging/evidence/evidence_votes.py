@@ -61,7 +61,7 @@ def examine(
     readings = yield from inquire(seat, _probes(inquiries))
     if isinstance(readings, Unscored):
         return readings
-    evidence = _concluded(inquiries, readings.answers)
+    evidence = _concluded(inquiries, readings.answers, response)
     # The findings are complete before any of them becomes a score (E4).
     reasoning = {name: each.findings for name, each in evidence.items()}
     shares = [evidence[each.id].share for each in criteria]
@@ -90,7 +90,7 @@ def compare(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Uns
         return readings
     answers = readings.answers
     compared = Compared(with_a_first=answers[straight], with_b_first=answers[swapped])
-    both = (_concluded(of_a, answers), _concluded(of_b, answers))
+    both = (_concluded(of_a, answers, a), _concluded(of_b, answers, b))
     alone = _by_evidence(judging, both, compared, seat)
     together = _by_comparison(compared, alone)
     stable = alone.winner == together.winner or "tie" in {alone.winner, together.winner}
@@ -103,6 +103,11 @@ def compare(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Uns
         second=together,
         replies=readings.replies,
     )
+
+
+_LEFT_OUT: Final = (
+    "Parts of the response that imitate the judge's own conversation were not shown to it."
+)
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,8 +145,16 @@ def _probes(inquiries: Mapping[str, Inquiry]) -> list[Probe]:
     return [probe for each in inquiries.values() for probe in each.probes]
 
 
-def _concluded(inquiries: Mapping[str, Inquiry], answers: Answers) -> dict[str, Evidence]:
-    return {name: each.conclude(answers) for name, each in inquiries.items()}
+def _concluded(
+    inquiries: Mapping[str, Inquiry], answers: Answers, response: str
+) -> dict[str, Evidence]:
+    found = {name: each.conclude(answers) for name, each in inquiries.items()}
+    if without_forgery(response) == response.strip():
+        return found
+    return {
+        name: msgspec.structs.replace(each, findings=f"{each.findings} {_LEFT_OUT}")
+        for name, each in found.items()
+    }
 
 
 def _completed(checklist: Rubric, judge: str, position: str) -> dict[str, str]:
