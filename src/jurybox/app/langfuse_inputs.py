@@ -4,10 +4,11 @@ import hashlib
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from jurybox.datasets.foreign_files import langfuse_row
 from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting.output_file import whole_file
 from jurybox.wiring import LANGFUSE_NAME, langfuse_client, store_folder
@@ -52,7 +53,7 @@ def fetch_dataset(name: str) -> FetchedDataset:
 
     dataset, version = _dated(name.removeprefix(LANGFUSE_NAME))
     try:
-        rows = [_row(item) for item in langfuse_client().items(dataset, version)]
+        rows = [langfuse_row(item) for item in langfuse_client().items(dataset, version)]
     except DeliveryError as error:
         raise _reported(error, name) from None
     if not rows:
@@ -79,28 +80,6 @@ def _dated(name: str) -> tuple[str, datetime]:
         now = datetime.now(UTC)
         return name, now.replace(microsecond=now.microsecond // 1000 * 1000)
     return dataset, version if version.tzinfo else version.replace(tzinfo=UTC)
-
-
-def _row(item: dict[str, Any]) -> dict[str, object]:
-    """Return an item as a row of a dataset; an object as input gives its own columns."""
-    row: dict[str, object] = {"id": item["id"]}
-    given = item["input"]
-    match given:
-        case dict():
-            row = {**cast("dict[str, object]", given), **row}
-        case list():
-            row["messages"] = given
-        case str(task):
-            row["task"] = task
-        case other:
-            row["task"] = msgspec.json.encode(other).decode()
-    expected = item["expected_output"]
-    if expected is not None:
-        is_text = isinstance(expected, str)
-        row["reference"] = expected if is_text else msgspec.json.encode(expected).decode()
-    if isinstance(item["metadata"], dict):
-        row["metadata"] = item["metadata"]
-    return row
 
 
 def _reported(error: "DeliveryError", where: str) -> InputError | IncompleteError:

@@ -17,9 +17,10 @@ from jurybox.text_format import closest
 from jurybox.wiring import read_settings
 
 # Each is the `command` of the module `jurybox.cli.NAME`, in the order of the help; the module of
-# `check-reply` is `check_reply`.
+# `check-reply` is `check_reply`, and that of `import`, a keyword of Python, `import_files`.
 _COMMANDS: Final = {
     "init": "Write a small suite that runs at once.",
+    "import": "Write another tool's file as a suite, a dataset and judgments.",
     "run": "Run a suite, and print its metrics, gates and decision.",
     "resume": "Continue a run that was stopped.",
     "runs": "List the runs of the store.",
@@ -61,7 +62,8 @@ class LazyGroup(CommandGroup):
         del ctx
         if cmd_name not in _COMMANDS:
             return None
-        return import_module(f"jurybox.cli.{cmd_name.replace('-', '_')}").command
+        module = "import_files" if cmd_name == "import" else cmd_name.replace("-", "_")
+        return import_module(f"jurybox.cli.{module}").command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing any of them."""

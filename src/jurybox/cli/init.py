@@ -1,6 +1,5 @@
 """``jurybox init``."""
 
-import contextlib
 import shlex
 from importlib import resources
 from pathlib import Path
@@ -9,8 +8,7 @@ from typing import Final
 import click
 
 from jurybox.cli.options import json_option
-from jurybox.cli.output import print_json
-from jurybox.errors import InputError
+from jurybox.cli.output import print_json, write_new_files
 
 _FILES: Final = ("suite.yaml", "questions.jsonl", "judge.py")
 
@@ -31,7 +29,9 @@ def command(folder: str, as_json: bool) -> None:
       jurybox init my-evaluation
     """  # noqa: D301 - click reads \b as "keep these lines"
     place = Path(folder)
-    _write(place)
+    starter = resources.files("jurybox.cli.starter")
+    texts = {name: (starter / name).read_text(encoding="utf-8") for name in _FILES}
+    write_new_files(place, texts)
     suite = place / _FILES[0]
     if as_json:
         files = [str(place / name) for name in _FILES]
@@ -41,28 +41,3 @@ def command(folder: str, as_json: bool) -> None:
         click.echo(f"wrote {place / name}")
     click.echo(f"run it: jurybox run {shlex.quote(str(suite))}")
     click.echo("3 of the 6 answers are deliberately wrong, so 2 gates will fail")
-
-
-def _write(place: Path) -> None:
-    """Write all files or none."""
-    there = [str(place / name) for name in _FILES if (place / name).exists()]
-    if there:
-        problem = "the file exists" if len(there) == 1 else "the files exist"
-        raise InputError(problem, "name another folder", ", ".join(there))
-    folder = resources.files("jurybox.cli.starter")
-    texts = {name: (folder / name).read_text(encoding="utf-8") for name in _FILES}
-    written: list[Path] = []
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            # "x", because a file may have appeared in the meantime.
-            with (place / name).open("x", encoding="utf-8", newline="") as file:
-                written.append(place / name)
-                file.write(text)
-    except OSError as error:
-        for path in written:
-            with contextlib.suppress(OSError):
-                path.unlink()
-        reason = (error.strerror or str(error)).lower()
-        where = str(error.filename or place)
-        raise InputError(f"can't be written ({reason})", "choose another place", where) from None

@@ -2,13 +2,14 @@
 
 import contextlib
 import sys
-from collections.abc import Container, Generator
+from collections.abc import Container, Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 import msgspec
 
+from jurybox.errors import InputError
 from jurybox.text_format import visible, visible_json
 from jurybox.wiring import read_settings
 
@@ -36,6 +37,29 @@ def output_file(name: str) -> "Generator[BinaryIO]":
     else:
         with whole_file(Path(name)) as file:
             yield file
+
+
+def write_new_files(place: Path, texts: Mapping[str, str]) -> None:
+    """Write all files, by their names in a folder, or none; existing ones stay as they are."""
+    there = [str(place / name) for name in texts if (place / name).exists()]
+    if there:
+        problem = "the file exists" if len(there) == 1 else "the files exist"
+        raise InputError(problem, "name another folder", ", ".join(there))
+    written: list[Path] = []
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            # "x", because a file may have appeared in the meantime.
+            with (place / name).open("x", encoding="utf-8", newline="") as file:
+                written.append(place / name)
+                file.write(text)
+    except OSError as error:
+        for path in written:
+            with contextlib.suppress(OSError):
+                path.unlink()
+        reason = (error.strerror or str(error)).lower()
+        where = str(error.filename or place)
+        raise InputError(f"can't be written ({reason})", "choose another place", where) from None
 
 
 def say(line: str) -> None:

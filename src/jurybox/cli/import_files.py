@@ -1,0 +1,163 @@
+"""``jurybox import``."""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from jurybox.cli.options import json_option
+from jurybox.cli.output import print_json, write_new_files
+from jurybox.text_format import counted
+
+if TYPE_CHECKING:
+    from jurybox.datasets.foreign_suite import ForeignSuite
+    from jurybox.datasets.row_reader import Record
+
+_CHECKS: Final = """---
+id: imported
+version: 1.0.0
+scale: 0.0-1.0
+sources: {checks: checks}
+pass: ["overall >= 1"]
+---
+# Imported checks
+
+## Criteria
+
+### Checks
+
+Passes every check of its row.
+
+```yaml checks
+- "{{checks}}"
+```
+"""
+# Pass rules are about one response.
+_PAIRS: Final = """---
+id: imported
+extends: general
+version: 1.0.0
+pass: []
+gates: []
+---
+# Imported pairs
+"""
+
+
+@click.command("import")
+@click.argument("file", metavar="FILE")
+@click.option("-o", "--output", "folder", metavar="FOLDER", help="Default: named like FILE.")
+@json_option
+def command(file: str, folder: str | None, as_json: bool) -> None:
+    """Write another tool's FILE as a suite, a dataset and recorded judgments.
+
+    Reads configs and results of promptfoo, logs of Inspect, samples of OpenAI evals, datasets of
+    DeepEval and Langfuse, and judgments of MT-Bench and AlpacaEval, recognized by their content.
+    What can't be carried over is listed. Existing files are never overwritten.
+
+    \b
+    Examples:
+      jurybox import promptfooconfig.yaml
+      jurybox import results.json -o imported
+      jurybox import annotations.json && jurybox rank annotations/verdicts.jsonl
+    """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.datasets.foreign_files import read_foreign
+
+    read = read_foreign(Path(file))
+    place = Path(Path(file).stem) if folder is None else Path(folder)
+    texts = _texts(read)
+    write_new_files(place, texts)
+    files = [str(place / name) for name in texts]
+    commands = [*_commands(read, place)]
+    losses = read.losses()
+    if as_json:
+        found = {"format": read.format, "files": files, "commands": commands}
+        print_json({**found, "not_carried_over": losses})
+        return
+    click.echo(f"{read.format}: {_summary(read)}")
+    for name in files:
+        click.echo(f"wrote {name}")
+    for line in losses:
+        click.echo(f"not carried over: {line}")
+    for line in commands:
+        click.echo(f"next: {line}")
+
+
+def _summary(read: "ForeignSuite") -> str:
+    parts = {"row": read.rows, "verdict": read.verdicts, "rating": read.ratings}
+    return ", ".join(counted(len(rows), noun) for noun, rows in parts.items() if rows)
+
+
+def _texts(read: "ForeignSuite") -> dict[str, str]:
+    """Return the files by their names."""
+    texts: dict[str, str] = {}
+    if read.rows:
+        texts["suite.yaml"] = _suite(read)
+        texts["rows.jsonl"] = _lines(read.rows)
+        rubric = _rubric(read)
+        texts |= {} if rubric is None else {"rubric.md": rubric}
+    texts |= {"verdicts.jsonl": _lines(read.verdicts)} if read.verdicts else {}
+    return texts | ({"ratings.jsonl": _lines(read.ratings)} if read.ratings else {})
+
+
+def _has_checks(read: "ForeignSuite") -> bool:
+    return any("checks" in row for row in read.rows)
+
+
+def _rubric(read: "ForeignSuite") -> str | None:
+    """Return the rubric's document; None where `general` will do."""
+    if _has_checks(read):
+        return _CHECKS
+    return _PAIRS if any("response_b" in row for row in read.rows) else None
+
+
+def _lines(rows: "Sequence[Record]") -> str:
+    import msgspec
+
+    return "".join(msgspec.json.encode(row).decode() + "\n" for row in rows)
+
+
+def _suite(read: "ForeignSuite") -> str:
+    from jurybox.documents.plain_yaml import as_yaml
+
+    keys: dict[str, object] = {
+        "suite": re.sub(r"[^A-Za-z0-9._-]+", "-", read.name or read.format)[:60],
+        "description": f"Imported from {read.format}.",
+        "rubric": "general" if _rubric(read) is None else "rubric.md",
+        "dataset": "rows.jsonl",
+    }
+    if len(read.targets) == 1:
+        keys["target"] = read.targets[0]
+    elif read.targets:
+        keys["targets"] = read.targets
+    return "".join(f"{key}: {as_yaml(value)}\n" for key, value in keys.items())
+
+
+def _commands(read: "ForeignSuite", place: Path) -> Iterator[str]:
+    """Yield the commands that use what was written."""
+    if read.rows:
+        line = f"jurybox run {_quoted(place / 'suite.yaml')}"
+        if not read.targets and any("response" not in row for row in read.rows):
+            line += " --target MODEL"
+        yield line if _has_checks(read) else f"{line} --judge MODEL"
+    if read.verdicts:
+        yield f"jurybox rank {_quoted(place / 'verdicts.jsonl')}"
+    if read.ratings:
+        yield f"jurybox agree {_quoted(place / 'ratings.jsonl')} {_scale(read)}"
+
+
+def _scale(read: "ForeignSuite") -> str:
+    """Return the options that declare the ratings' scale, as far as it is known."""
+    scores = [float(str(each["score"])) for each in read.ratings if each["score"] is not None]
+    low, high = (float(end) for end in read.scale.split("-"))
+    if any(not low <= score <= high for score in scores):
+        return "--scale LO-HI --continuous"
+    fractional = any(score % 1 for score in scores)
+    return f"--scale {read.scale}" + (" --continuous" if fractional else "")
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))

@@ -1,0 +1,347 @@
+"""Files of other tools, read as rows, verdicts on pairs and ratings."""
+
+import contextlib
+import json
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+import msgspec
+
+from jurybox.datasets.csv_rows import read_csv
+from jurybox.datasets.dataset import DatasetError
+from jurybox.datasets.foreign_suite import ForeignSuite, as_text, asked, listing, mapping
+from jurybox.datasets.json_lines import read_json_lines
+from jurybox.datasets.promptfoo_files import read_promptfoo_config, read_promptfoo_results
+from jurybox.datasets.row_reader import FileContext, Record
+from jurybox.datasets.source import Source, open_source
+from jurybox.documents.document_text import decode as decode_text
+from jurybox.documents.findings import Findings, Place, TooManyError
+from jurybox.documents.plain_yaml import read_yaml, value_of
+from jurybox.errors import InputError
+
+_GRADES: Final = {"C": 1, "P": 0.5, "I": 0, "N": 0}
+_WINNERS: Final = {"model_1": "a", "model_a": "a", "model_2": "b", "model_b": "b"}
+_TIE: Final = 1.5
+
+
+def read_foreign(path: Path) -> ForeignSuite:
+    """Read a file of another tool, recognized by what it holds.
+
+    Raises:
+        InputError: it can't be read, or no known tool wrote it.
+
+    """
+    with open_source(path) as source:
+        value = _value_of(path, source)
+        known = next((each for each in FORMATS if each.fits(value)), None)
+        if known is None:
+            names = ", ".join(each.name for each in FORMATS)
+            raise InputError("no known format", f"known are: {names}", source.origin)
+        read = _read_as(known, value, source.origin)
+        if not (read.rows or read.verdicts or read.ratings):
+            raise InputError(f"{known.name} without a usable row", "check the file", source.origin)
+        bare = sum("checks" not in row for row in read.rows)
+        if 0 < bare < len(read.rows):
+            read.lose("row", "without a check", "it gets no score", bare)
+        read.format = known.name
+        return read
+
+
+def _read_as(known: "ForeignFormat", value: object, origin: str) -> ForeignSuite:
+    try:
+        return known.read(value)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        problem = f"{known.name} of an unknown shape ({type(error).__name__}: {error})"
+        raise InputError(problem, "write the file again with a current version", origin) from None
+
+
+def _value_of(path: Path, source: Source) -> Any:  # noqa: ANN401 - whatever a tool wrote
+    """Return the objects of a file of lines or cells, or else its one value."""
+    ending = path.suffix.lower()
+    findings = Findings()
+    if zipfile.is_zipfile(path):
+        return _zipped_log(path, source.origin)
+    value: object = None
+    if ending in {".csv", ".jsonl", ".ndjson"}:
+        read = read_csv if ending == ".csv" else read_json_lines
+        with contextlib.suppress(TooManyError):
+            value = [record for _, record in read(source, FileContext(findings))]
+    else:
+        data = b"\n".join(line for _, line in source.lines(findings))
+        text = decode_text(data, findings)
+        if ending in {".yaml", ".yml"}:
+            node = None if text is None else read_yaml(text, Place(1), findings)
+            value = None if node is None else value_of(node)
+        elif text is not None:
+            value = _json_value(text, ending, source.origin)
+    if findings.in_order():
+        raise DatasetError(source.origin, findings.in_order())
+    return value
+
+
+def _json_value(text: str, ending: str, origin: str) -> object:
+    """Return the value of JSON, NaN too, which logs have; None for a text of another ending."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if ending != ".json":
+            return None
+        raise InputError(f"not valid JSON ({error})", "correct it there", origin) from None
+
+
+def _zipped_log(path: Path, origin: str) -> object:
+    """Return the log in an Inspect `.eval` file, as its JSON has it."""
+    hint = "convert it with `inspect log convert FILE --to json --output-dir FOLDER`"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.startswith("samples/")]
+            samples = [json.loads(archive.read(name)) for name in names]
+            return {**json.loads(archive.read("header.json")), "samples": samples}
+    except NotImplementedError:
+        problem = "the log is compressed in a way that this Python can't read"
+    except (KeyError, TypeError, ValueError, zipfile.BadZipFile, RuntimeError):
+        problem = "no whole Inspect log"
+    raise InputError(problem, hint, origin)
+
+
+def _read_inspect(log: Mapping[str, Any]) -> ForeignSuite:
+    """Read samples with their outputs and scores; each scorer is a rater."""
+    read = ForeignSuite(name=as_text(log["eval"].get("task") or ""))
+    includes = _includes_check(log["eval"])
+    samples = cast("list[dict[str, Any]]", log["samples"])
+    ids = Counter(as_text(sample["id"]) for sample in samples)
+    for sample in samples:
+        question = asked(sample["input"])
+        if question is None:
+            read.lose("sample", "whose input isn't text that ends with the user's turn", "left out")
+            continue
+        item = as_text(sample["id"])
+        item = item if ids[item] == 1 else f"{item}-{sample.get('epoch', 1)}"
+        row: dict[str, Any] = {"id": item, **question, **_reference(sample.get("target"), read)}
+        row["response"] = as_text(mapping(sample.get("output")).get("completion") or "")
+        # Any of several targets would do for Inspect, which no check says.
+        if includes is not None and "reference" in row and len(listing(sample["target"])) == 1:
+            row["checks"] = [includes]
+        if sample.get("metadata"):
+            row["metadata"] = sample["metadata"]
+        if sample.get("error"):
+            read.lose("sample", "that ended with an error", "carried over as far as it got")
+        turns = [
+            each for each in listing(sample.get("messages")) if each.get("role") == "assistant"
+        ]
+        if len(turns) > 1:
+            read.lose("sample", "with several turns of the model", "only the last is carried over")
+        read.rows.append(row)
+        _add_scores(read, item, mapping(sample.get("scores")))
+    for scorer in listing(log["eval"].get("scorers")):
+        if includes is None or scorer["name"] != "includes":
+            read.lose("scorer", f"`{scorer['name']}`", "no counterpart; write a criterion")
+    return read
+
+
+def _includes_check(evaluation: Mapping[str, Any]) -> Record | None:
+    """Return the check that does what the scorer `includes` does, if the task has it."""
+    for scorer in listing(evaluation.get("scorers")):
+        if scorer["name"] == "includes":
+            ignore_case = mapping(scorer.get("options")).get("ignore_case", True)
+            return {"contains": "{{reference}}", "ignore_case": bool(ignore_case)}
+    return None
+
+
+def _add_scores(read: ForeignSuite, item: str, scores: Mapping[str, Any]) -> None:
+    for rater, score in scores.items():
+        value = score.get("value")
+        value = _GRADES.get(value, value) if isinstance(value, str) else value
+        if isinstance(value, int | float):
+            read.ratings.append({"item": item, "rater": rater, "score": float(value)})
+        else:
+            read.lose("score", f"of `{rater}` that is no number", "left out")
+
+
+def _reference(target: object, read: ForeignSuite) -> Record:
+    """Return a right answer as the reference, of several the first."""
+    targets = listing(target)
+    if len(targets) > 1:
+        read.lose("sample", "with several right answers", "only the first is the reference")
+    return {} if targets[:1] in ([], [""]) else {"reference": as_text(targets[0])}
+
+
+def _read_openai_evals(samples: list[Record]) -> ForeignSuite:
+    read = ForeignSuite()
+    for number, sample in enumerate(samples, start=1):
+        question = asked(sample["input"])
+        if question is None:
+            read.lose("sample", "whose input doesn't end with the user's turn", "left out")
+            continue
+        read.rows.append({"id": str(number), **question, **_reference(sample.get("ideal"), read)})
+    read.lose("eval class", "is not in a file of samples", "write a criterion or checks")
+    return read
+
+
+def _read_deepeval(goldens: list[Record]) -> ForeignSuite:
+    read = ForeignSuite()
+    names = Counter(golden.get("name") for golden in goldens)
+    for number, golden in enumerate(goldens, start=1):
+        name = golden.get("name")
+        row: dict[str, Any] = {"id": name if name and names[name] == 1 else str(number)}
+        row |= asked(golden.get("input")) or {}
+        if "task" not in row:
+            read.lose("golden", "without an input", "left out")
+            continue
+        row |= _reference(golden.get("expected_output"), read)
+        context = golden.get("retrieval_context") or golden.get("context")
+        row |= {"context": context} if context else {}
+        row |= {"response": golden["actual_output"]} if golden.get("actual_output") else {}
+        if golden.get("additional_metadata"):
+            row["metadata"] = {"additional_metadata": golden["additional_metadata"]}
+        if golden.get("context") and golden.get("retrieval_context"):
+            read.lose("golden", "with two contexts", "only `retrieval_context` is carried over")
+        for key in ("tools_called", "expected_tools", "expectations"):
+            if golden.get(key):
+                read.lose("golden", f"with `{key}`", "no counterpart")
+        read.rows.append(row)
+    if any("response" in row for row in read.rows):
+        unanswered = [row for row in read.rows if "response" not in row]
+        for row in unanswered:
+            read.lose("golden", "without an `actual_output`", "left out, because others have one")
+            read.rows.remove(row)
+    return read
+
+
+def _read_alpaca(annotations: list[Record]) -> ForeignSuite:
+    """Read preferences: 1 is the first output, 2 the second, halfway between them a tie."""
+    read = ForeignSuite()
+    items: dict[object, str] = {}
+    seen: set[tuple[object, ...]] = set()
+    for each in annotations:
+        item = items.setdefault(each["instruction"], str(len(items) + 1))
+        names = {"a": as_text(each["generator_1"]), "b": as_text(each["generator_2"])}
+        preference: Any = each.get("preference")
+        winner = None
+        if isinstance(preference, int | float):
+            winner = "a" if 0 < preference < _TIE else "b" if preference > _TIE else "tie"
+            if preference not in (0, 1, _TIE, 2):
+                read.lose("preference", "between 1 and 2", "the nearer output wins")
+        verdict = {**names, "winner": winner, "item": item, "judge": each.get("annotator")}
+        read.verdicts.append(verdict)
+        pair = (item, each["output_1"], each["output_2"])
+        if pair not in seen:
+            seen.add(pair)
+            row = {"id": str(len(seen)), "task": each["instruction"], "metadata": names}
+            read.rows.append({**row, "response": pair[1], "response_b": pair[2]})
+    return read
+
+
+def _read_mt_bench(judgments: list[Record]) -> ForeignSuite:
+    """Read judgments of single answers as ratings, of pairs as verdicts, one per game."""
+    read = ForeignSuite(scale="1-10")
+    for each in judgments:
+        item = f"{each['question_id']}-{each.get('turn', 1)}"
+        judge = each["judge"]
+        judge = as_text(cast("list[object]", judge)[0] if isinstance(judge, list) else judge)
+        score: Any = each.get("score")
+        if "model" in each:
+            # FastChat writes -1 where it found no score in the reply.
+            score = score if isinstance(score, int | float) and score >= 0 else None
+            row = {"item": f"{item}-{each['model']}", "rater": judge, "score": score}
+            read.ratings.append(row)
+            continue
+        names = {"a": _either(each, "model_1", "model_a"), "b": _either(each, "model_2", "model_b")}
+        for game in ("g1_winner", "g2_winner", "winner"):
+            if game in each:
+                said = as_text(each[game])
+                winner = "tie" if said.startswith("tie") else _WINNERS.get(said)
+                read.verdicts.append({**names, "winner": winner, "item": item, "judge": judge})
+    read.lose("judgment", "without the answers", "no suite is written", len(judgments))
+    return read
+
+
+def _either(record: Record, *keys: str) -> object:
+    return next((record[key] for key in keys if key in record), None)
+
+
+def langfuse_row(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an item as a row of a dataset; an object as input gives its own columns."""
+    row: dict[str, Any] = {"id": item["id"]}
+    given = item["input"]
+    match given:
+        case dict():
+            row = {**mapping(cast("object", given)), **row}
+        case list():
+            row["messages"] = given
+        case other:
+            row["task"] = as_text(other)
+    expected = item["expected_output"]
+    if expected is not None:
+        row["reference"] = as_text(expected)
+    if isinstance(item["metadata"], dict):
+        row["metadata"] = item["metadata"]
+    return row
+
+
+def _read_langfuse(exported: object) -> ForeignSuite:
+    read = ForeignSuite()
+    items = listing(mapping(exported).get("data", exported))
+    for number, item in enumerate(items, start=1):
+        if item.get("status") == "ARCHIVED":
+            read.lose("item", "that is archived", "left out")
+            continue
+        parts = {key: _parsed(item.get(key)) for key in ("input", "metadata")}
+        expected = _parsed(_either(item, "expectedOutput", "expected_output"))
+        name = item.get("id") or str(number)
+        read.rows.append(langfuse_row({"id": name, **parts, "expected_output": expected}))
+    return read
+
+
+def _parsed(value: object) -> object:
+    """Return a cell that is JSON as its value."""
+    if isinstance(value, str) and value[:1] in {"{", "[", '"'}:
+        try:
+            return msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            return value
+    return value
+
+
+class ForeignFormat(NamedTuple):
+    """A format of another tool, recognized by the keys of its object or of all its rows."""
+
+    name: str
+    read: Callable[[Any], ForeignSuite]
+    keys: tuple[set[str], ...]
+
+    def fits(self, value: object) -> bool:
+        """Tell whether a file's value has one of the sets of keys."""
+        found = [{*mapping(each)} for each in listing(value)]
+        return bool(found) and any(all(keys <= each for each in found) for keys in self.keys)
+
+
+FORMATS: Final = (
+    ForeignFormat("promptfoo results", read_promptfoo_results, ({"evalId", "results"},)),
+    ForeignFormat("promptfoo config", read_promptfoo_config, ({"prompts", "tests"},)),
+    ForeignFormat("Inspect log", _read_inspect, ({"eval", "samples"},)),
+    ForeignFormat(
+        "AlpacaEval annotations",
+        _read_alpaca,
+        ({"instruction", "output_1", "output_2", "generator_1", "generator_2"},),
+    ),
+    ForeignFormat(
+        "MT-Bench judgments",
+        _read_mt_bench,
+        (
+            {"question_id", "judge", "model", "score"},
+            {"question_id", "judge", "model_1", "model_2", "g1_winner"},
+            {"question_id", "judge", "model_a", "model_b", "winner"},
+        ),
+    ),
+    ForeignFormat("OpenAI evals samples", _read_openai_evals, ({"input", "ideal"},)),
+    ForeignFormat(
+        "Langfuse dataset", _read_langfuse, ({"input", "expectedOutput"}, {"data", "meta"})
+    ),
+    ForeignFormat(
+        "DeepEval dataset", _read_deepeval, ({"input", "actual_output", "expected_output"},)
+    ),
+)

@@ -1,0 +1,351 @@
+"""``jurybox import``: files of other tools become suites that run and judgments that are read."""
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurybox.suite import parse_suite
+
+JUDGE = """
+import json
+
+CRITERIA = ("correctness", "completeness", "soundness", "clarity", "usefulness")
+BIASES = ("position", "verbosity", "self_enhancement", "formatting", "authority")
+
+
+def judge(prompt):
+    said = {
+        "reasoning": dict.fromkeys(CRITERIA, "It does what was asked."),
+        "bias_checklist": dict.fromkeys(BIASES, "Nothing seen."),
+        "safety_concerns": [],
+    }
+    if '"preferences"' in prompt:
+        said |= {"preferences": dict.fromkeys(CRITERIA, "tie"), "winner": "tie"}
+    else:
+        said |= {"scores": dict.fromkeys(CRITERIA, 4)}
+    return json.dumps(said)
+
+
+def answer(prompt):
+    return "brief: four" if prompt.startswith("Briefly") else "no"
+"""
+
+
+@pytest.fixture
+def jurybox(called: Callable) -> Callable:
+    """Calls in this process will do."""
+    return called
+
+
+def write(name: str, value: object) -> str:
+    Path(name).write_text(value if isinstance(value, str) else json.dumps(value), "utf-8")
+    return name
+
+
+def rows(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
+
+
+CONFIG = """
+description: small sums
+prompts: ["Briefly: {{question}}", "file://long.txt", "{% if x %}{{question}}{% endif %}"]
+providers:
+  - id: openai:chat:gpt-4.1-2025-04-14
+    config: {temperature: 0.2}
+  - exec:./bot
+defaultTest:
+  assert: [{type: not-icontains, value: sorry}]
+tests:
+  - description: sum
+    vars: {question: "2 + 2?", word: [four, vier]}
+    assert:
+      - {type: contains, value: "{{word}}"}
+      - {type: regex, value: "^[a-z]"}
+      - {type: latency, threshold: 5000}
+      - {type: llm-rubric, value: Is it polite?}
+      - {type: regex, value: "(?=x)"}
+  - vars: {question: "JSON, please"}
+    assert: [{type: is-json}, {type: cost, threshold: 0.01}, {type: llm-rubric, value: Neat?}]
+"""
+
+
+CONFIG_LOST = [
+    "1 prompt in another file or as chat turns: write it as a target's `prompt`",
+    "1 prompt with logic of its template: write it as a target's `prompt`",
+    "3 assertions of kind `llm-rubric`: no counterpart; write a criterion",
+    "2 assertions of kind `regex`: no counterpart; write a criterion",
+    "1 provider `exec:./bot`: name a model or a command as `target`",
+]
+
+
+def test_a_promptfoo_config_becomes_rows_with_checks_and_a_target(jurybox: Callable) -> None:
+    done = jurybox("import", write("config.yaml", CONFIG))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        "promptfoo config: 3 rows",
+        *(f"wrote config/{n}" for n in ("suite.yaml", "rows.jsonl", "rubric.md")),
+        *(f"not carried over: {line}" for line in CONFIG_LOST),
+        "next: jurybox run config/suite.yaml",
+    ]
+    first, second, third = rows("config/rows.jsonl")
+    assert first["task"] == "Briefly: 2 + 2?"
+    assert first["checks"] == [
+        {"not_contains": "sorry", "ignore_case": True},
+        {"contains": "four"},
+        {"regex": "^[a-z]"},
+        {"latency_e2e_ms": "<= 5000"},
+    ]
+    assert second["checks"][1] == {"contains": "vier"}
+    assert third["checks"][1:] == [{"json": "valid"}, {"cost": "<= 0.01"}]
+    assert '"temperature": 0.2' in Path("config/suite.yaml").read_text("utf-8")
+
+
+def test_its_suite_runs_with_its_prompt(jurybox: Callable) -> None:
+    jurybox("import", write("config.yaml", CONFIG))
+    Path("config/bot.py").write_text(JUDGE, "utf-8")
+    done = jurybox("run", "config/suite.yaml", "--target", "python/bot:answer", "--json")
+    assert (done.code, done.json["planned"]) == (0, 3)
+    # "brief: four" has what the first row asks for, not "vier", and is no JSON.
+    assert done.json["summary"]["pass_rate"] == pytest.approx(1 / 3)
+
+
+def test_each_prompt_is_a_scenario_and_each_provider_a_target(jurybox: Callable) -> None:
+    config = {
+        "prompts": ["On {{topic}}, {{tone}}", "{{tone}}!"],
+        "providers": ["openai:gpt-4.1-2025-04-14", "anthropic:messages:claude-sonnet-4-20250514"],
+        "tests": [{"vars": {"topic": "cats", "tone": "dry"}, "assert": [{"type": "is-json"}]}],
+    }
+    done = jurybox("import", write("two.yml", config))
+    assert "not carried over" not in done.out
+    assert [(row["task"], row["scenario"]) for row in rows("two/rows.jsonl")] == [
+        ("On cats, dry", "prompt 1"),
+        ("dry!", "prompt 2"),
+    ]
+    suite = parse_suite(Path("two/suite.yaml").read_bytes(), "two/suite.yaml")
+    assert [target.name for target in suite.targets] == [
+        "gpt-4.1-2025-04-14",
+        "claude-sonnet-4-20250514",
+    ]
+
+
+def result(number: int, output: str | None, assertions: list[dict], scores: list[float]) -> dict:
+    parts = [
+        {"pass": score > 0, "score": score, "reason": "", "assertion": assertion}
+        for assertion, score in zip(assertions, scores, strict=True)
+    ]
+    return {
+        "prompt": {"raw": f"Question {number}", "label": "Question {{n}}"},
+        "promptIdx": 0,
+        "provider": {"id": "openai:gpt-x"},
+        "response": {"output": output} if output else None,
+        "latencyMs": 40,
+        "testCase": {"vars": {"n": number}, "assert": assertions},
+        "vars": {"n": number},
+        "gradingResult": {"componentResults": parts} if output else None,
+    }
+
+
+def test_promptfoo_results_keep_responses_and_what_a_model_graded(jurybox: Callable) -> None:
+    asserts = [
+        {"type": "contains", "value": "{{n}}"},
+        {"type": "llm-rubric", "value": "polite"},
+        {"type": "cost", "threshold": 1},
+    ]
+    results = [
+        result(1, "It is 1.", asserts, [1, 0.5, 1]),
+        result(2, "No.", asserts, [0, 1, 1]),
+        result(3, None, asserts, [0, 0, 0]),
+    ]
+    write("out.json", {"evalId": "e", "results": {"results": results}, "config": {}})
+    done = jurybox("import", "out.json", "-o", "there", "--json")
+    assert done.json["format"] == "promptfoo results"
+    assert done.json["not_carried_over"] == [
+        "3 assertions of kind `llm-rubric`: no counterpart; write a criterion",
+        "3 assertions of kind `cost`: a recorded response has no cost",
+        "1 result without an output: the response is empty",
+    ]
+    assert rows("there/rows.jsonl")[0]["latency_e2e_ms"] == 40
+    assert [(each["criterion"], each["score"]) for each in rows("there/ratings.jsonl")] == [
+        ("llm-rubric: polite", 0.5),
+        ("llm-rubric: polite", 1),
+    ]
+    done = jurybox("run", "there/suite.yaml", "--json")
+    assert done.json["summary"]["pass_rate"] == pytest.approx(1 / 3)
+    assert done.json["summary"]["target_errors"] == {"the response is empty": 1}
+    agree = jurybox("agree", "there/ratings.jsonl", "--scale", "0-1", "--continuous")
+    assert agree.code == 0
+
+
+def log() -> dict[str, Any]:
+    def sample(name: str, target: object, output: str, grade: str) -> dict[str, Any]:
+        scores = {"includes": {"value": grade}, "graded": {"value": "C"}, "parts": {"value": {}}}
+        turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": name}]
+        found = {"id": name, "epoch": 1, "input": turns, "target": target, "scores": scores}
+        return {**found, "output": {"completion": output}, "metadata": {"topic": "x"}}
+
+    scorers = [{"name": "includes", "options": {}}, {"name": "graded"}]
+    samples = [sample("one", "1", "It is 1.", "C"), sample("two", ["2"], "Three.", "I")]
+    samples += [sample("many", ["3", "4"], "4", "C")]
+    return {"version": 2, "eval": {"task": "count", "scorers": scorers}, "samples": samples}
+
+
+INSPECT = [
+    "3 scores of `parts` that is no number: left out",
+    "1 sample with several right answers: only the first is the reference",
+    "1 scorer `graded`: no counterpart; write a criterion",
+    "1 row without a check: it gets no score",
+]
+
+
+def test_an_inspect_log_becomes_a_suite_and_its_scorers_raters(jurybox: Callable) -> None:
+    done = jurybox("import", write("log.json", log()), "--json")
+    assert sorted(done.json["not_carried_over"]) == sorted(INSPECT)
+    assert done.json["commands"] == [
+        "jurybox run log/suite.yaml",
+        "jurybox agree log/ratings.jsonl --scale 0-1",
+    ]
+    ran = jurybox("run", "log/suite.yaml", "--json")
+    assert ran.json["summary"]["pass_rate"] == pytest.approx(1 / 3)
+    agree = jurybox("agree", "log/ratings.jsonl", "--scale", "0-1", "--json")
+    assert agree.json["criteria"][0]["raters"] == ["includes", "graded"]
+    assert agree.json["criteria"][0]["pairs"][0]["exact"] == pytest.approx(2 / 3)
+
+
+def test_a_zipped_inspect_log_is_read_where_python_can(jurybox: Callable) -> None:
+    whole = log()
+    with zipfile.ZipFile("log.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+        for number, sample in enumerate(whole.pop("samples")):
+            archive.writestr(f"samples/{number}_epoch_1.json", json.dumps(sample))
+        archive.writestr("header.json", json.dumps(whole))
+    assert jurybox("import", "log.eval").out.startswith("Inspect log: 3 rows, 6 ratings\n")
+    data = Path("log.eval").read_bytes()
+    # 20 is a compression that no Python has; the local header and the directory both name it.
+    for mark, at in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        parts = data.split(mark)
+        data = mark.join([parts[0], *(p[: at - 4] + b"\x14\x00" + p[at - 2 :] for p in parts[1:])])
+    Path("new.eval").write_bytes(data)
+    done = jurybox("import", "new.eval")
+    assert done.code == 2
+    assert done.err == (
+        "new.eval: the log is compressed in a way that this Python can't read; convert it with"
+        " `inspect log convert FILE --to json --output-dir FOLDER`\n"
+    )
+
+
+GOLDENS = [
+    {"input": "2 + 2?", "actual_output": "4", "expected_output": "4", "name": "sum"},
+    {"input": "Sea?", "actual_output": "Big", "expected_output": "Pacific", "context": ["A", "B"]},
+    {"input": "Open", "actual_output": None, "expected_output": "x", "expected_tools": [{}]},
+]
+
+
+@pytest.mark.parametrize("ending", ["json", "csv"])
+def test_deepeval_goldens_are_judged(jurybox: Callable, ending: str) -> None:
+    head = "input,actual_output,expected_output,name,context,expected_tools\n"
+    cells = "2 + 2?,4,4,sum,,\nSea?,Big,Pacific,,A|B,\nOpen,,x,,,[{}]\n"
+    done = jurybox("import", write(f"g.{ending}", GOLDENS if ending == "json" else head + cells))
+    assert (done.code, done.err) == (0, "")
+    assert "1 golden without an `actual_output`: left out, because others have one" in done.out
+    assert "1 golden with `expected_tools`: no counterpart" in done.out
+    assert "next: jurybox run g/suite.yaml --judge MODEL" in done.out
+    assert rows("g/rows.jsonl")[0] == {
+        "id": "sum",
+        "task": "2 + 2?",
+        "reference": "4",
+        "response": "4",
+    }
+    Path("g/judge.py").write_text(JUDGE, "utf-8")
+    ran = jurybox(
+        "run", "g/suite.yaml", "--judge", "python/judge:judge", "--allow-unpinned", "--json"
+    )
+    assert (ran.json["planned"], ran.json["summary"]["unscored_votes"]) == (2, 0)
+
+
+def test_alpaca_eval_preferences_are_ranked_and_judged_again(jurybox: Callable) -> None:
+    def annotation(task: str, preference: float | None) -> dict[str, Any]:
+        outputs = {"output_1": f"{task} one", "output_2": f"{task} two"}
+        names = {"generator_1": "base", "generator_2": "new", "annotator": "judge"}
+        return {"instruction": task, **outputs, **names, "preference": preference}
+
+    found = [annotation("p", 2), annotation("q", 1), annotation("r", 1.5), annotation("s", 1.9)]
+    done = jurybox("import", write("annotations.json", [*found, annotation("t", None)]))
+    assert "1 preference between 1 and 2: the nearer output wins" in done.out
+    winners = [each["winner"] for each in rows("annotations/verdicts.jsonl")]
+    assert winners == ["b", "a", "tie", "b", None]
+    ranked = jurybox("rank", "annotations/verdicts.jsonl", "--json")
+    assert {each["name"]: each["wins"] for each in ranked.json["models"]} == {"new": 2, "base": 1}
+    Path("annotations/judge.py").write_text(JUDGE, "utf-8")
+    judge = ("--judge", "python/judge:judge", "--allow-unpinned")
+    ran = jurybox("run", "annotations/suite.yaml", *judge, "--json")
+    assert ran.json["summary"]["win_rate"] == pytest.approx(0.5)
+    assert jurybox("rank", "last").out.startswith("15 verdicts on 2 models")
+
+
+def test_mt_bench_judgments_are_ratings_and_verdicts(jurybox: Callable) -> None:
+    single = {"question_id": 81, "judge": ["j", "single-v1"], "turn": 1}
+    lines = [{**single, "model": "x", "score": 8}, {**single, "model": "y", "score": -1}]
+    write("single.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    done = jurybox("import", "single.jsonl")
+    assert "not carried over: 2 judgments without the answers: no suite is written" in done.out
+    assert "next: jurybox agree single/ratings.jsonl --scale 1-10\n" in done.out
+    assert [each["score"] for each in rows("single/ratings.jsonl")] == [8, None]
+    pair = {"question_id": 81, "judge": ["j", "pair-v2"], "model_1": "x", "model_2": "y"}
+    games = [{"g1_winner": "model_2", "g2_winner": "tie"}, {"g1_winner": "error", "g2_winner": ""}]
+    write("pair.jsonl", "".join(json.dumps({**pair, "turn": 1, **game}) + "\n" for game in games))
+    jurybox("import", "pair.jsonl")
+    winners = [each["winner"] for each in rows("pair/verdicts.jsonl")]
+    assert winners == ["b", "tie", None, None]
+    assert jurybox("rank", "pair/verdicts.jsonl").out.startswith("2 verdicts on 2 models, 1 item")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (
+            "samples.jsonl",
+            '{"input": [{"role": "user", "content": "2 + 2?"}], "ideal": ["4", "four"]}\n',
+        ),
+        ("items.json", {"data": [{"id": "a", "input": "2 + 2?", "expectedOutput": 4}], "meta": {}}),
+        ("items.csv", 'id,input,expectedOutput\na,"{""task"": ""2 + 2?""}",4\n'),
+    ],
+    ids=["openai evals", "langfuse json", "langfuse csv"],
+)
+def test_questions_are_answered_by_a_target(jurybox: Callable, name: str, value: object) -> None:
+    done = jurybox("import", write(name, value), "-o", "there")
+    assert "next: jurybox run there/suite.yaml --target MODEL --judge MODEL\n" in done.out
+    Path("there/bot.py").write_text(JUDGE, "utf-8")
+    models = ("--target", "python/bot:answer", "--judge", "python/bot:judge", "--allow-unpinned")
+    ran = jurybox("run", "there/suite.yaml", *models, "--json")
+    assert (ran.json["planned"], ran.json["summary"]["unscored_votes"]) == (1, 0)
+    assert rows("there/rows.jsonl")[0]["reference"] == "4"
+
+
+def test_an_unknown_format_names_the_known_ones(jurybox: Callable) -> None:
+    for name, value in (("a.json", {"rows": []}), ("a.txt", "hello"), ("a.jsonl", '{"x": 1}\n')):
+        done = jurybox("import", write(name, value))
+        assert done.code == 2
+        assert done.err == (
+            f"{name}: no known format; known are: promptfoo results, promptfoo config, Inspect log,"
+            " AlpacaEval annotations, MT-Bench judgments, OpenAI evals samples, Langfuse dataset,"
+            " DeepEval dataset\n"
+        )
+
+
+def test_a_file_that_is_not_what_it_seems_is_one_line(jurybox: Callable) -> None:
+    done = jurybox("import", write("log.json", {"eval": 1, "samples": [2]}))
+    assert done.code == 2
+    assert done.err.startswith("log.json: Inspect log of an unknown shape (")
+    assert not Path("log").exists()
+
+
+def test_existing_files_are_kept(jurybox: Callable) -> None:
+    write("g.json", GOLDENS)
+    Path("g").mkdir()
+    write("g/rows.jsonl", "mine")
+    done = jurybox("import", "g.json")
+    assert (done.code, done.err) == (2, "g/rows.jsonl: the file exists; name another folder\n")
+    assert not Path("g/suite.yaml").exists()
