@@ -17,7 +17,7 @@ from jurybox.datasets.dataset import Dataset
 from jurybox.datasets.fields import FIELD_OF
 from jurybox.datasets.json_lines import JsonError, decode
 from jurybox.documents.findings import Findings
-from jurybox.sample import Response, Row, Timing, Turn, Usage
+from jurybox.sample import Response, Row, Timing, Turn, Usage, emptiness
 
 # What readers trip over. A NUL isn't here: in a cell it tells of UTF-16.
 TEXTS = st.text("aé😀\u2028\x1b\ufeff\n\r\t \\\"',;:{}[]", max_size=8)
@@ -34,6 +34,7 @@ OWN = FILLED.filter(lambda name: name not in FIELD_OF)
 @st.composite
 def rows(draw: DrawFn, number: int) -> Row:
     metadata = draw(st.dictionaries(TEXTS, JSON, max_size=2))
+    text, timed_out = draw(FILLED), draw(st.booleans())
     return Row(
         id=f"{number}-{draw(st.sampled_from(['a', 'é', '😀', ' ']))}",
         task=draw(FILLED),
@@ -50,18 +51,21 @@ def rows(draw: DrawFn, number: int) -> Row:
         scenario=draw(st.none() | FILLED),
         metadata=metadata,
         response=Response(
-            text=draw(FILLED),
+            text=text,
             timing=Timing(
                 latency_e2e_ms=draw(st.none() | NUMBERS),
                 latency_model_ms=draw(st.none() | NUMBERS),
-                timed_out=draw(st.booleans()),
+                timed_out=timed_out,
             ),
             usage=Usage(
                 input_tokens=draw(st.none() | st.integers(0, 10**9)),
                 output_tokens=draw(st.none() | st.integers(0, 10**9)),
             ),
+            error=None if timed_out else emptiness(text),
         ),
-        response_b=draw(st.none() | FILLED.map(lambda text: Response(text=text))),
+        response_b=draw(
+            st.none() | FILLED.map(lambda text: Response(text=text, error=emptiness(text)))
+        ),
     )
 
 
