@@ -224,8 +224,7 @@ def describe_change(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> 
     try:
         found = survey(dataset, needs_response=needs_response)
     except DatasetError as error:
-        fault = error.findings[0]
-        where = f"{dataset.unit} {fault.line}"
+        where = dataset.shown(error.files[0], error.findings[0].line)
         return f"the dataset has changed since the run began, and {where} has an error"
     first = _first_other(dataset, plan, store, run_id)
     if found.sha256 != plan.dataset.sha256:
@@ -251,7 +250,7 @@ def _first_other(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> str
             if sample is None or sample.repeat != repeat:
                 break
             if sample.number == number:
-                other = _other(_stored_row(sample, plan), row, f"{dataset.unit} {line}")
+                other = _other(_stored_row(sample, plan), row, dataset.where(line))
                 if other is not None:
                     return other
                 sample = next(stored, None)

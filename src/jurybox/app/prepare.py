@@ -1,7 +1,9 @@
 """Prepare a run: read the suite, open the dataset and build the plan."""
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -167,7 +169,7 @@ def prepare_chosen(
     attempt = _Attempts()
     if suite.langfuse is not None:
         attempt(langfuse_client)  # a missing key is reported before the first call
-    name, path = _dataset_path(chosen, options.dataset)
+    name, path, pattern = _dataset_path(chosen, options.dataset)
     rubric, warnings = attempt(read) or (None, ())
     plan = None if rubric is None else attempt(lambda: _checked_plan(chosen, options, rubric))
     procedure = None if plan is None else plan.procedure()
@@ -188,6 +190,7 @@ def prepare_chosen(
         lambda: open_dataset(
             path,
             chosen.responses,
+            pattern=pattern,
             limit=limit,
             columns=suite.columns,
             filters=options.filters,
@@ -199,13 +202,14 @@ def prepare_chosen(
         raise attempt.failed()
     described = DatasetPlan(
         id=name,
-        path=str(dataset.path.resolve()),
+        path=str(path.resolve()),
         sha256=found.sha256,
         bytes=found.bytes,
         rows=found.rows,
         limit=limit,
         columns=suite.columns,
         filters=options.filters,
+        files=dataset.files,
         responses_id=options.responses,
         responses=None if chosen.responses is None else str(chosen.responses.resolve()),
         responses_sha256=dataset.recorded,
@@ -252,15 +256,17 @@ def _check_own_checks(rubric: Rubric, row: Row) -> None:
         raise InputError(f"the row has `checks`, and `{rubric.id}` has no place for them", hint)
 
 
-def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path]:
-    """Return what the dataset is called in records, and its file."""
+def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, str]:
+    """Return what the dataset is called in records, and its file, or a folder and a pattern."""
     name = chosen.suite.dataset if given is None else given
+    folder = chosen.folder if given is None else Path()
     if not name.startswith(LANGFUSE_NAME):
-        return name, chosen.folder / name if given is None else Path(name)
+        is_pattern = has_magic(name) and not os.path.lexists(folder / name)
+        return (name, folder, name) if is_pattern else (name, folder / name, "")
     from jurybox.app.langfuse_inputs import fetch_dataset
 
     fetched = fetch_dataset(name)
-    return fetched.id, fetched.path
+    return fetched.id, fetched.path, ""
 
 
 def read_rubric(name: str, folder: Path | None = None) -> tuple[DocumentPlan, tuple[str, ...]]:

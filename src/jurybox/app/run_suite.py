@@ -276,6 +276,7 @@ def _same_dataset(plan: Plan, store: Store, run_id: str) -> "Dataset":
     dataset = open_dataset(
         Path(plan.dataset.path),
         None if recorded is None else Path(recorded),
+        pattern=plan.dataset.id if plan.dataset.files else "",
         limit=plan.dataset.limit,
         columns=plan.dataset.columns,
         filters=plan.dataset.filters,
@@ -283,6 +284,11 @@ def _same_dataset(plan: Plan, store: Store, run_id: str) -> "Dataset":
     if dataset.recorded != plan.dataset.responses_sha256:
         problem = "the recorded responses have changed since the run began"
         raise InputError(problem, "restore the file, or start a new run", str(recorded))
+    other = sorted({*dataset.files} ^ {*plan.dataset.files})
+    if other:
+        what = f"`{other[0]}` is {'new' if other[0] in dataset.files else 'missing'}"
+        problem = f"the dataset's files have changed since the run began: {what}"
+        raise InputError(problem, "restore them, or start a new run", dataset.origin)
     changed = describe_change(dataset, plan, store, run_id)
     if changed is not None:
         raise InputError(changed, "restore the file, or start a new run", dataset.origin)

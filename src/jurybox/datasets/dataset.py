@@ -1,8 +1,8 @@
-"""A dataset: a file that is read in passes, each from its first row to its last."""
+"""A dataset: files that are read in passes, each from the first row to the last."""
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -11,9 +11,9 @@ import msgspec
 
 from jurybox.datasets.fields import Columns
 from jurybox.datasets.row_reader import FileContext, Needs, Record, RowReader
-from jurybox.datasets.source import Source, open_source
+from jurybox.datasets.source import Source, open_source, open_whole
 from jurybox.documents.findings import Findings, Place, TooManyError
-from jurybox.errors import DocumentError, IncompleteError, InputError
+from jurybox.errors import DocumentError, Finding, IncompleteError, InputError
 from jurybox.sample import Row
 from jurybox.text_format import printable
 
@@ -35,8 +35,24 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     answers: Mapping[str, Record]
 
 
+FILE_LINES: Final = 1 << 40
+"""Line 3 of a dataset's second file has the number ``FILE_LINES + 3``: no file has as many."""
+
+_COUNTED: Final = (".parquet", ".json")
+
+
 class DatasetError(DocumentError):
-    """A dataset is refused."""
+    """A dataset is refused; ``files`` has the file of each finding."""
+
+    def __init__(self, origin: str, findings: Sequence[Finding], files: Sequence[str] = ()) -> None:
+        """Refuse the dataset named ``origin``."""
+        super().__init__(origin, findings)
+        self.files = tuple(files) or (origin,) * len(findings)
+
+    def __str__(self) -> str:
+        """Return a line for each finding."""
+        lines = zip(self.files, self.findings, strict=True)
+        return "\n".join(f"{file}:{finding}" for file, finding in lines)
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,40 +127,42 @@ class Pass:
 
 
 class Dataset:
-    """A file of rows; it is opened anew for every pass."""
+    """A file of rows, or several in a folder; they are opened anew for every pass."""
 
     def __init__(
         self,
         path: Path,
         read: Format,
         *,
-        unit: str = "line",
+        files: Mapping[str, Path] | None = None,
         recorded: Recorded | None = None,
         columns: Mapping[str, str] | None = None,
         needs: Needs = _NO_NEEDS,
     ) -> None:
-        """Read ``path`` with a reader; ``unit`` is what its numbers count.
+        """Read ``path`` with a reader; where it is a pattern, the ``files`` that match it, by name.
 
         ``recorded`` are the responses that the reader joins to the rows, where it does.
         ``columns`` are by field. ``needs`` says which rows there are and which need a response.
         """
         self.path = path
         self.recorded = None if recorded is None else recorded.sha256
+        self.files = tuple(files or ())
         self.origin = printable(str(path))
-        self.unit = unit
+        self._paths = [*files.values()] if files else [path]
         self._read = read
         self._needs = needs
         self._columns = columns
 
     @contextmanager
     def begin(self, findings: Findings, *, needs_response: bool) -> Generator[Pass]:
-        """Open the file for one pass.
+        """Open the files for one pass.
 
         Raises:
-            InputError: it can't be read.
+            InputError: one can't be read.
 
         """
-        with open_source(self.path) as source:
+        several = open_whole(self._paths, self.origin) if self.files else None
+        with several or open_source(self.path) as source:
             needs = msgspec.structs.replace(self._needs, responses=needs_response)
             yield Pass(source, self._read, findings, Columns(self._columns), needs)
 
@@ -171,10 +189,37 @@ class Dataset:
             except TooManyError:
                 fault = findings.in_order()[0]
                 if expected is None:
-                    raise DatasetError(self.origin, (fault,)) from None
-                raise self._changed(f"{self.unit} {fault.line}: {fault.problem}") from None
+                    raise self.refused((fault,)) from None
+                raise self._changed(f"{self.where(fault.line)}: {fault.problem}") from None
+            except InputError as error:
+                if expected is None:
+                    raise
+                raise self._changed(f"{error.where}: {error.problem}") from None
             if expected is not None and going.sha256 != expected.sha256:
                 raise self._changed("its SHA-256 is another")
+
+    def refused(self, faults: Sequence[Finding]) -> DatasetError:
+        """Return the error for faults, each with its file and its line there."""
+        places = [self._located(fault.line) for fault in faults]
+        found = [
+            msgspec.structs.replace(fault, line=line)
+            for fault, (_, line) in zip(faults, places, strict=True)
+        ]
+        return DatasetError(self.origin, found, [file for file, _ in places])
+
+    def where(self, number: int) -> str:
+        """Return where a row is: `line 3`, or `data/b.jsonl, line 3` of several files."""
+        return self.shown(*self._located(number))
+
+    def shown(self, file: str, line: int) -> str:
+        """Return the same for a line of a file."""
+        unit = "row" if file.lower().endswith(_COUNTED) else "line"
+        return f"{file}, {unit} {line}" if self.files else f"{unit} {line}"
+
+    def _located(self, number: int) -> tuple[str, int]:
+        """Return the file of a row's number, and the line there."""
+        index, line = divmod(number, FILE_LINES)
+        return printable(str(self._paths[index])), line
 
     def _changed(self, how: str) -> IncompleteError:
         return IncompleteError(
@@ -227,7 +272,7 @@ def survey(
         found = None
     faults = findings.in_order()
     if found is None or faults:
-        raise DatasetError(dataset.origin, faults)
+        raise dataset.refused(faults)
     return found
 
 
@@ -282,5 +327,5 @@ def _note_repeats(
                 continue
             first = lines.setdefault(row.id, line)
             if first != line:
-                problem = f"the id `{row.id}` is given twice (first on {dataset.unit} {first})"
+                problem = f"the id `{row.id}` is given twice (first on {dataset.where(first)})"
                 findings.add(Place(line), "duplicate-id", problem, "give every row its own")

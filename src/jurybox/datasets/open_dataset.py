@@ -1,12 +1,14 @@
 """Which reader a file needs, by its ending; recorded responses are joined to rows by their ids."""
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from glob import glob
 from pathlib import Path
 from typing import Final
 
 from jurybox.datasets.csv_rows import read_csv, read_tsv
-from jurybox.datasets.dataset import Dataset, DatasetError, Format, Recorded
+from jurybox.datasets.dataset import FILE_LINES, Dataset, DatasetError, Format, Recorded
 from jurybox.datasets.fields import Columns, FieldError, read_id
 from jurybox.datasets.json_lines import read_json_lines, read_json_list
 from jurybox.datasets.parquet_rows import read_parquet, require_pyarrow
@@ -89,6 +91,49 @@ def joined(read: Format, recorded: Recorded) -> Format:
     return joining
 
 
+class _PartFindings(Findings):
+    """Notes the faults of a part as those of the whole."""
+
+    def __init__(self, whole: Findings, start: int) -> None:
+        super().__init__()
+        self._whole = whole
+        self._start = start
+
+    def add(self, place: Place, code: str, problem: str, hint: str) -> None:
+        self._whole.add(Place(self._start + place.line, place.column), code, problem, hint)
+
+
+def _in_turn(paths: Sequence[Path]) -> Format:
+    """Return a reader of several files, one after the other, each by its own ending."""
+    reads = [reader_of(path) for path in paths]
+
+    def reading(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
+        for index, (path, read) in enumerate(zip(paths, reads, strict=True)):
+            start = index * FILE_LINES
+            findings = _PartFindings(context.findings, start)
+            with open_source(path, source) as part:
+                own = FileContext(findings, context.warn, context.columns)
+                for line, record in read(part, own):
+                    yield start + line, record
+                source.bytes += part.bytes
+
+    return reading
+
+
+def _matching(folder: Path, pattern: str) -> dict[str, Path]:
+    """Return the files of a folder that match a pattern, by name, sorted as in the C locale."""
+    # Path.glob would find hidden files too, and refuse absolute patterns.
+    found = {*glob(pattern, root_dir=folder, recursive=True)}  # noqa: PTH207
+    files = {name: folder / name for name in sorted(found, key=os.fsencode)}
+    if not files:
+        raise InputError("no file matches", "check the pattern", printable(str(folder / pattern)))
+    for name, path in files.items():
+        if name != printable(name):
+            problem = "the file's name has characters that can't be printed"
+            raise InputError(problem, "rename it", printable(str(path)))
+    return files
+
+
 FORMATS: Final[dict[str, Format]] = {
     ".jsonl": read_json_lines,
     ".ndjson": read_json_lines,
@@ -99,7 +144,6 @@ FORMATS: Final[dict[str, Format]] = {
     ".yaml": read_yaml_rows,
     ".yml": read_yaml_rows,
 }
-_COUNTED: Final = (".parquet", ".json")
 _PACKED = frozenset({".gz", ".bz2", ".xz", ".zip", ".zst"})
 
 
@@ -107,12 +151,14 @@ def open_dataset(
     path: Path,
     responses: Path | None = None,
     *,
+    pattern: str = "",
     limit: int | None = None,
     columns: Mapping[str, str] | None = None,
     filters: Sequence[str] = (),
 ) -> Dataset:
     """Find the reader for a file, and see that it can be read.
 
+    With a ``pattern``, ``path`` is the folder of all files that match it.
     ``responses`` is a file of recorded responses, joined to the rows by their ids. Where only the
     first ``limit`` rows are used, the others need no response. ``columns`` names columns by field,
     and ``filters`` choose rows by fields, as ``FIELD=VALUE``.
@@ -122,18 +168,19 @@ def open_dataset(
         DatasetError: the recorded responses have faults.
 
     """
-    read = reader_of(path)
+    files = _matching(path, pattern) if pattern else {}
+    read = _in_turn([*files.values()]) if files else reader_of(path)
     recorded = None
     if responses is not None:
         recorded = read_recorded(responses, reader_of(responses))
         read = joined(read, recorded)
-    unit = "row" if path.suffix.lower() in _COUNTED else "line"
     wanted: dict[str, set[str]] = {}
     for field, _, value in (each.partition("=") for each in filters):
         wanted.setdefault(field, set()).add(value)
     recorded_in = None if recorded is None else recorded.origin
     needs = Needs(limit=limit, recorded_in=recorded_in, filters=wanted)
-    return Dataset(path, read, unit=unit, recorded=recorded, columns=columns, needs=needs)
+    opened = path / pattern
+    return Dataset(opened, read, files=files, recorded=recorded, columns=columns, needs=needs)
 
 
 def reader_or_lines(path: Path) -> Format:

@@ -4,8 +4,9 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -37,19 +38,30 @@ class ByteFile(Protocol):
 class Source:
     """One pass over the bytes of a file."""
 
-    def __init__(self, file: ByteFile, origin: str, *, size: int, most: int = MAX_LINE) -> None:
-        """Read from the beginning of ``file``; a line may have ``most`` bytes."""
+    def __init__(
+        self,
+        file: ByteFile,
+        origin: str,
+        *,
+        size: int,
+        most: int = MAX_LINE,
+        whole: "Source | None" = None,
+    ) -> None:
+        """Read from the beginning of ``file``; a line may have ``most`` bytes.
+
+        What is read is hashed as the next bytes of the ``whole``, if it is a part of one.
+        """
         self.file = file
         self.origin = origin
         self.size = size
         self.most = most
         self.bytes = 0
-        self._hash = hashlib.sha256()
+        self.digest = hashlib.sha256() if whole is None else whole.digest
 
     @property
     def sha256(self) -> str:
         """The hash of all bytes read so far."""
-        return self._hash.hexdigest()
+        return self.digest.hexdigest()
 
     def lines(self, findings: Findings) -> Iterator[tuple[int, bytes]]:
         """Yield every line with its number, without its line feed; note those that are too long."""
@@ -97,7 +109,7 @@ class Source:
 
     def _pieces(self) -> Iterator[bytes]:
         while piece := self._read():
-            self._hash.update(piece)
+            self.digest.update(piece)
             self.bytes += len(piece)
             yield piece
 
@@ -119,8 +131,8 @@ class Source:
 
 
 @contextmanager
-def open_source(path: Path) -> Generator[Source]:
-    """Open a file for one pass.
+def open_source(path: Path, whole: Source | None = None) -> Generator[Source]:
+    """Open a file for one pass; it may be a part of a ``whole``.
 
     Raises:
         InputError: it can't be read, or not twice.
@@ -142,7 +154,22 @@ def open_source(path: Path) -> Generator[Source]:
         reason = str(getattr(error, "strerror", None) or error).lower()
         raise InputError(f"can't be read ({reason})", "check the file", origin) from None
     with file:
-        yield Source(file, origin, size=os.fstat(file.fileno()).st_size)
+        yield Source(file, origin, size=os.fstat(file.fileno()).st_size, whole=whole)
+
+
+@contextmanager
+def open_whole(paths: Sequence[Path], origin: str) -> Generator[Source]:
+    """Begin a pass over several files, which are opened one after the other as its parts.
+
+    Raises:
+        InputError: one of them can't be read, or not twice.
+
+    """
+    size = 0
+    for path in paths:
+        with open_source(path) as part:
+            size += part.size
+    yield Source(BytesIO(), origin, size=size)
 
 
 @contextmanager

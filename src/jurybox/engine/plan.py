@@ -104,6 +104,7 @@ def overridden(base: Generation, overrides: Mapping[str, float]) -> Generation:
 class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Which rows: the file as it was found, and its bytes.
 
+    Where ``id`` is a pattern, ``files`` are those that matched it in the folder ``path``.
     ``columns`` are those that the suite names, by field. ``filters`` chose the rows, as
     ``FIELD=VALUE``; ``rows`` counts those that are left. ``responses`` is the file of recorded
     responses that are joined to the rows, if there is one.
@@ -117,6 +118,7 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None = None
     columns: dict[str, str] = {}
     filters: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     responses_id: str | None = None
     responses: str | None = None
     responses_sha256: str | None = None
