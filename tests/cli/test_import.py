@@ -1,6 +1,7 @@
 """``jurybox import``: files of other tools become suites that run and judgments that are read."""
 
 import json
+import math
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -272,17 +273,20 @@ def test_alpaca_eval_preferences_are_ranked_and_judged_again(jurybox: Callable) 
         return {"instruction": task, **outputs, **names, "preference": preference}
 
     found = [annotation("p", 2), annotation("q", 1), annotation("r", 1.5), annotation("s", 1.9)]
-    done = jurybox("import", write("annotations.json", [*found, annotation("t", None)]))
+    done = jurybox(
+        "import",
+        write("annotations.json", [*found, annotation("t", None), annotation("u", math.nan)]),
+    )
     assert "1 preference between 1 and 2: the nearer output wins" in done.out
     winners = [each["winner"] for each in rows("annotations/verdicts.jsonl")]
-    assert winners == ["b", "a", "tie", "b", None]
+    assert winners == ["b", "a", "tie", "b", None, None]
     ranked = jurybox("rank", "annotations/verdicts.jsonl", "--json")
     assert {each["name"]: each["wins"] for each in ranked.json["models"]} == {"new": 2, "base": 1}
     Path("annotations/judge.py").write_text(JUDGE, "utf-8")
     judge = ("--judge", "python/judge:judge", "--allow-unpinned")
     ran = jurybox("run", "annotations/suite.yaml", *judge, "--json")
     assert ran.json["summary"]["win_rate"] == pytest.approx(0.5)
-    assert jurybox("rank", "last").out.startswith("15 verdicts on 2 models")
+    assert jurybox("rank", "last").out.startswith("18 verdicts on 2 models")
 
 
 def test_mt_bench_judgments_are_ratings_and_verdicts(jurybox: Callable) -> None:

@@ -151,7 +151,7 @@ def _commands(read: "ForeignSuite", place: Path) -> Iterator[str]:
 
 def _scale(read: "ForeignSuite") -> str:
     """Return the options that declare the ratings' scale, as far as it is known."""
-    scores = [float(str(each["score"])) for each in read.ratings if each["score"] is not None]
+    scores = [float(each["score"]) for each in read.ratings if each["score"] is not None]
     low, high = (float(end) for end in read.scale.split("-"))
     if any(not low <= score <= high for score in scores):
         return "--scale LO-HI --continuous"

@@ -12,7 +12,7 @@ import msgspec
 
 from jurybox.datasets.csv_rows import read_csv
 from jurybox.datasets.dataset import DatasetError
-from jurybox.datasets.foreign_suite import ForeignSuite, as_text, asked, listing, mapping
+from jurybox.datasets.foreign_suite import ForeignSuite, as_text, asked, is_number, listing, mapping
 from jurybox.datasets.json_lines import read_json_lines
 from jurybox.datasets.promptfoo_files import read_promptfoo_config, read_promptfoo_results
 from jurybox.datasets.row_reader import FileContext, Record
@@ -53,7 +53,7 @@ def read_foreign(path: Path) -> ForeignSuite:
 def _read_as(known: "ForeignFormat", value: object, origin: str) -> ForeignSuite:
     try:
         return known.read(value)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         problem = f"{known.name} of an unknown shape ({type(error).__name__}: {error})"
         raise InputError(problem, "write the file again with a current version", origin) from None
 
@@ -129,10 +129,8 @@ def _read_inspect(log: Mapping[str, Any]) -> ForeignSuite:
             row["metadata"] = sample["metadata"]
         if sample.get("error"):
             read.lose("sample", "that ended with an error", "carried over as far as it got")
-        turns = [
-            each for each in listing(sample.get("messages")) if each.get("role") == "assistant"
-        ]
-        if len(turns) > 1:
+        roles = [mapping(turn).get("role") for turn in listing(sample.get("messages"))]
+        if roles.count("assistant") > 1:
             read.lose("sample", "with several turns of the model", "only the last is carried over")
         read.rows.append(row)
         _add_scores(read, item, mapping(sample.get("scores")))
@@ -155,7 +153,7 @@ def _add_scores(read: ForeignSuite, item: str, scores: Mapping[str, Any]) -> Non
     for rater, score in scores.items():
         value = score.get("value")
         value = _GRADES.get(value, value) if isinstance(value, str) else value
-        if isinstance(value, int | float):
+        if is_number(value):
             read.ratings.append({"item": item, "rater": rater, "score": float(value)})
         else:
             read.lose("score", f"of `{rater}` that is no number", "left out")
@@ -203,11 +201,12 @@ def _read_deepeval(goldens: list[Record]) -> ForeignSuite:
             if golden.get(key):
                 read.lose("golden", f"with `{key}`", "no counterpart")
         read.rows.append(row)
-    if any("response" in row for row in read.rows):
-        unanswered = [row for row in read.rows if "response" not in row]
-        for row in unanswered:
-            read.lose("golden", "without an `actual_output`", "left out, because others have one")
-            read.rows.remove(row)
+    answered = [row for row in read.rows if "response" in row]
+    if 0 < len(answered) < len(read.rows):
+        count = len(read.rows) - len(answered)
+        what = "left out, because others have one"
+        read.lose("golden", "without an `actual_output`", what, count)
+        read.rows = answered
     return read
 
 
@@ -221,7 +220,7 @@ def _read_alpaca(annotations: list[Record]) -> ForeignSuite:
         names = {"a": as_text(each["generator_1"]), "b": as_text(each["generator_2"])}
         preference: Any = each.get("preference")
         winner = None
-        if isinstance(preference, int | float):
+        if is_number(preference):
             winner = "a" if 0 < preference < _TIE else "b" if preference > _TIE else "tie"
             if preference not in (0, 1, _TIE, 2):
                 read.lose("preference", "between 1 and 2", "the nearer output wins")
@@ -245,7 +244,7 @@ def _read_mt_bench(judgments: list[Record]) -> ForeignSuite:
         score: Any = each.get("score")
         if "model" in each:
             # FastChat writes -1 where it found no score in the reply.
-            score = score if isinstance(score, int | float) and score >= 0 else None
+            score = score if is_number(score) and score >= 0 else None
             row = {"item": f"{item}-{each['model']}", "rater": judge, "score": score}
             read.ratings.append(row)
             continue

@@ -1,5 +1,6 @@
 """What is read of another tool's file, before it is written as a suite."""
 
+import math
 from collections import Counter
 from typing import Any, cast
 
@@ -35,6 +36,11 @@ class ForeignSuite(msgspec.Struct, kw_only=True):
 def as_text(value: object) -> str:
     """Return a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a finite number."""
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def mapping(value: object) -> dict[str, Any]:

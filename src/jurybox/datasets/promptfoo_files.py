@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from jurybox.datasets.foreign_suite import ForeignSuite, as_text, listing, mapping
+from jurybox.datasets.foreign_suite import ForeignSuite, as_text, is_number, listing, mapping
 from jurybox.datasets.row_reader import Record
 from jurybox.rubric.checks import read_check
 
@@ -55,7 +55,8 @@ def read_promptfoo_results(output: Mapping[str, Any]) -> ForeignSuite:
         test, variables = mapping(result.get("testCase")), mapping(result.get("vars"))
         response = mapping(result.get("response"))
         row: dict[str, Any] = {"id": str(number), "task": result["prompt"]["raw"]}
-        row["response"] = as_text(response.get("output") or "")
+        answer = response.get("output")
+        row["response"] = "" if answer is None else as_text(answer)
         if not row["response"]:
             read.lose("result", "without an output", "the response is empty")
         elif result.get("latencyMs") and not response.get("cached"):
@@ -82,7 +83,8 @@ def _add_ratings(
             value = assertion.get("value")
             kind = as_text(assertion.get("type"))
             scores[kind if value is None else f"{kind}: {as_text(value)}"] = part.get("score")
-    for criterion, score in scores.items():
+    for criterion, given in scores.items():
+        score = given if is_number(given) else None
         rating = {"item": row["id"], "rater": "promptfoo", "criterion": criterion, "score": score}
         read.ratings.append(rating)
 
