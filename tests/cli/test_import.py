@@ -133,6 +133,27 @@ def test_each_prompt_is_a_scenario_and_each_provider_a_target(jurybox: Callable)
     ]
 
 
+def test_what_is_in_other_files_is_left_out_and_listed(jurybox: Callable) -> None:
+    config = {
+        "prompts": ["On {{text}}"],
+        "providers": ["\x1b[31mred"],
+        "tests": [
+            {"vars": {"text": "file://long.txt"}},
+            {"vars": {"text": "cats"}, "assert": [{"type": "equals", "value": "file://a.txt"}]},
+            {"path": "file://more.py:tests"},
+            "file://tests.csv",
+        ],
+    }
+    done = jurybox("import", write("config.json", config))
+    assert [row["task"] for row in rows("config/rows.jsonl")] == ["On cats"]
+    assert done.out.splitlines()[3:-1] == [
+        "not carried over: 1 test with a variable in another file: left out",
+        "not carried over: 1 assertion of kind `equals`: no counterpart; write a criterion",
+        "not carried over: 2 test lists in another file: import it as a dataset",
+        "not carried over: 1 provider `\ufffd[31mred`: name a model or a command as `target`",
+    ]
+
+
 def result(number: int, output: str | None, assertions: list[dict], scores: list[float]) -> dict:
     parts = [
         {"pass": score > 0, "score": score, "reason": "", "assertion": assertion}

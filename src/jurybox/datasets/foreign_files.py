@@ -175,7 +175,7 @@ def _read_openai_evals(samples: list[Record]) -> ForeignSuite:
             read.lose("sample", "whose input doesn't end with the user's turn", "left out")
             continue
         read.rows.append({"id": str(number), **question, **_reference(sample.get("ideal"), read)})
-    read.lose("eval class", "is not in a file of samples", "write a criterion or checks")
+    read.lose("eval class", "in another file", "write a criterion or checks")
     return read
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from jurybox.datasets.row_reader import Record
-from jurybox.text_format import counted
+from jurybox.text_format import counted, printable
 
 _ROLES = ("system", "user", "assistant")
 
@@ -30,7 +30,8 @@ class ForeignSuite(msgspec.Struct, kw_only=True):
 
     def losses(self) -> list[str]:
         """Return a line for each kind of thing that can't be carried over."""
-        return [f"{counted(count, noun)} {which}" for (noun, which), count in self.lost.items()]
+        counts = self.lost.items()
+        return [printable(f"{counted(count, noun)} {which}") for (noun, which), count in counts]
 
 
 def as_text(value: object) -> str:

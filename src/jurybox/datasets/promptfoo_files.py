@@ -35,12 +35,12 @@ def read_promptfoo_config(config: Mapping[str, Any]) -> ForeignSuite:
     default = mapping(config.get("defaultTest"))
     prompts = [*_prompts(config["prompts"], read)]
     for test in listing(config["tests"]):
-        if mapping(test):
+        if mapping(test) and "path" not in test:
             _add_test(test, default, prompts, read)
         else:
-            read.lose("list of tests", "in another file", "import it as a dataset")
+            read.lose("test list", "in another file", "import it as a dataset")
     if config.get("scenarios"):
-        read.lose("list of scenarios", "in the config", "write them as tests")
+        read.lose("scenario list", "in the config", "write them as tests")
     for provider in listing(config.get("providers") or config.get("targets")):
         _add_target(provider, read)
     return read
@@ -100,6 +100,9 @@ def _add_test(test: Record, default: Record, prompts: list[str], read: ForeignSu
     asked = [*enumerate(prompts, start=1)] or [(1, "\n".join(f"{{{{{n}}}}}" for n in variables))]
     for values, (number, prompt) in itertools.product(itertools.product(*choices), asked):
         filled = dict(zip(variables, values, strict=True))
+        if any(str(value).startswith(_ELSEWHERE) for value in values):
+            read.lose("test", "with a variable in another file", "left out")
+            continue
         # As in promptfoo, a variable that the test hasn't is empty.
         task = _PLACEHOLDER.sub(lambda m, now=filled: as_text(now.get(m[1], "")), prompt)
         if not task.strip():
