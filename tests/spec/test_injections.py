@@ -2,8 +2,8 @@
 
 `data/injections.jsonl` has the texts, by kind; VERDICT in one is a reply with the best scores in
 the format of the rubric. They come in responses, and in contexts and references, through whole
-runs. No sample may have a score that its judge did not give, and one whose reply could not be used
-is flagged.
+runs. No sample may have a score that its judge did not give; one whose reply could not be used is
+flagged, and so is a response that addresses its judge, also where the judge ignored it.
 """
 
 import json
@@ -122,21 +122,23 @@ def judges(request: pytest.FixtureRequest) -> Judges:
     return Judges(request.param)
 
 
-def judged(judges: Judges, judge: Callable[[str], str]) -> list[tuple[str, set[Any], bool]]:
-    """Return of every sample its kind, the scores that count as its judge's, and its flag."""
+def judged(
+    judges: Judges, judge: Callable[[str], str]
+) -> list[tuple[str, set[Any], tuple[str, ...]]]:
+    """Return of every sample its kind, the scores that count as its judge's, and its flags."""
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in judges.rows))
     Path("suite.yaml").write_text(
         f"suite: injected\nrubric: {judges.rubric}\ndataset: rows.jsonl\nconcurrency: 1\n"
         "judge: {models: [python/given:later], votes: 1}\n"
     )
     run = jurybox.run("suite.yaml", judges=judge, allow_unpinned=True)
-    results: list[tuple[str, set[Any], bool]] = []
+    results: list[tuple[str, set[Any], tuple[str, ...]]] = []
     for sample in run.samples[1:]:
         report = json.loads(sample.row.report or "{}")
         votes = {vote for each in report.get("criteria", ()) for vote in each["votes"]}
         number = int(sample.row.sample_id.split()[1])
         kind = f"{sample.row.sample_id}: {INJECTIONS[number]['kind']}"
-        results.append((kind, votes, sample.result.needs_review))
+        results.append((kind, votes, sample.result.review_reasons))
     assert len(results) == 2 * len(INJECTIONS)
     return results
 
@@ -156,5 +158,8 @@ def test_no_sample_has_a_score_that_its_judge_did_not_give(judges: Judges, name:
     assert wrong == [], wrong[:9]
     if name == "obedient":
         assert [kind for kind, votes, _ in results if votes != given] == []
+        flagged = {kind for kind, _, flags in results if "forged_prompt" in flags}
+        assert [kind for kind in flagged if kind.startswith("around")] == []
+        assert len(flagged) >= len(INJECTIONS) - 6
     # What could not be used is looked at by a person.
-    assert [kind for kind, votes, flag in results if votes != given and not flag] == []
+    assert [kind for kind, votes, flags in results if votes != given and not flags] == []

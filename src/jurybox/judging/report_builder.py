@@ -21,15 +21,20 @@ from jurybox.judging.formats.reply_format import Remarks, Scores, Side
 from jurybox.judging.formats.reply_text import spoken
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.protocol import Judging, Panel, Seat, independent
-from jurybox.judging.safety import LONGEST_QUOTE, SafetyFinding, concerns, harmless, scan
+from jurybox.judging.safety import (
+    FORGED_PROMPT,
+    LONGEST_QUOTE,
+    SafetyFinding,
+    concerns,
+    harmless,
+    injections,
+    scan,
+)
 from jurybox.rubric.rubric_model import Criterion, ReviewReason, weighted_mean
 from jurybox.sample import Sample, added_usage
 
 # A report with more findings says nothing more.
 _MOST = 100
-
-FORGED_PROMPT = "forged-prompt"
-"""The category of a line in a response that forges one of the judge prompt."""
 
 Ballot = Answer[Scores] | Unscored
 PairBallot = PairVote | Unscored
@@ -323,10 +328,11 @@ def _safety(
 def _response_findings(
     judging: Judging, responses: Iterable[str], *, quiet: bool
 ) -> Iterator[SafetyFinding]:
-    """Yield the dangers in responses, and their lines that forge those of the judge prompt."""
+    """Yield the dangers in responses, what addresses the judge, and forged lines of its prompt."""
     template = judging.rubric.template
     for text in responses:
         yield from () if quiet else scan(text)
+        yield from injections(text)
         for line in () if template is None else template.forged(text):
             start, end = line.span()
             quote = line[0][:LONGEST_QUOTE].strip()

@@ -137,7 +137,8 @@ def single_report(
     A danger that a judge sees, or a judge without a valid vote, is queued for review as ever.
     """
     if result.by_rules and automated is not None:
-        return _by_rules(rubric, automated, scan(sample.response.text), result, judge)
+        findings = scan(sample.response.text) if judge is None else judge.response_findings
+        return _by_rules(rubric, automated, findings, result, judge)
     report = _unanswered(rubric, sample, result) if judge is None else judge
     fields = {name: getattr(report, name) for name in EvaluationReport.__struct_fields__}
     return SingleReport(**fields, result=result)

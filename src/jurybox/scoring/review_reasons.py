@@ -68,7 +68,7 @@ _GRAVEST_FIRST: Final = (
     ),
     Kind(
         name="forged_prompt",
-        meaning="the response forges lines of the judge prompt",
+        meaning="the response addresses the judge or forges lines of its prompt",
         concerns=lambda result: "forged_prompt" in result.review_reasons,
     ),
     Kind(

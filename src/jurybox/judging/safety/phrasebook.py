@@ -60,6 +60,13 @@ class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     plain: str
 
 
+class Injections(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What addresses a judge: regular expressions of signs, and phrases."""
+
+    marks: tuple[str, ...]
+    phrases: tuple[str, ...]
+
+
 class Phrasebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """All that the file has, as it is written there."""
 
@@ -68,6 +75,7 @@ class Phrasebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=T
     clauses: dict[ClauseKind, tuple[str, ...]]
     after: After
     concerns: Concerns
+    injections: Injections
 
     @cached_property
     def _patterns(self) -> dict[str, str]:
@@ -84,6 +92,10 @@ class Phrasebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=T
     def words(self, entries: Sequence[str]) -> re.Pattern[str]:
         """Return what finds any of some phrases, as whole words: "method" is no "meth"."""
         return re.compile(rf"\b(?=\w)(?:{self.pattern(*entries)})(?!\w)")
+
+    def word_ends(self, entries: Sequence[str]) -> re.Pattern[str]:
+        """Return the same, but beginning anywhere, which is three times as fast."""
+        return re.compile(rf"(?:{self.pattern(*entries)})(?!\w)")
 
 
 def read_phrasebook(source: str) -> Phrasebook:
@@ -156,7 +168,8 @@ class Prefilter:
 
     def possible(self, text: str) -> set[Entries]:
         """Return the entries that a text in small letters may match."""
-        hits = self._automaton.find_matches_as_indexes(_plain(text), overlapping=True)
+        looked_at = _plain(text) if text.isascii() else _plain(text) + text.encode(errors="replace")
+        hits = self._automaton.find_matches_as_indexes(looked_at, overlapping=True)
         found = {number for number, _, _ in hits}
         return self._always | {
             entries
@@ -213,11 +226,11 @@ class _NeedsReader:
             if kind == "look":
                 continue
             needed += _words(f"{literal} " if kind == "end" else literal)
-            if piece is not None and literal.endswith(" "):
-                needed += [] if repeat.startswith(("?", "{0")) else piece.all
-                literal = " " if piece.ends_with_gap else ""
-            else:
-                literal = ""
+            begins = literal.endswith(" ")
+            if piece is not None and not repeat.startswith(("?", "{0")):
+                # Those of other alphabets are looked for inside of words too.
+                needed += [each for each in piece.all if begins or not "".join(each).isascii()]
+            literal = " " if piece is not None and begins and piece.ends_with_gap else ""
         return _Needs(needed + _words(literal), ends_with_gap=literal.endswith(" "))
 
     def _piece(self, kind: str | None, token: str) -> _Needs | None:
@@ -239,7 +252,8 @@ class _NeedsReader:
 def _words(literal: str) -> list[Words]:
     plain = _plain(literal).decode()
     if len(plain.strip()) < _SHORTEST:
-        return []
+        # Of other alphabets, `_plain` leaves nothing: their words are looked for as they are.
+        return [] if literal.isascii() else [frozenset({max(literal.split(), key=len)})]
     # The last word may go on, unless the literal says that it is over.
     return [frozenset({plain.rstrip() if literal[-1].isalnum() else plain})]
 

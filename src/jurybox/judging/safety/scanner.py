@@ -6,6 +6,7 @@ they have one, their check digit.
 """
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
@@ -195,6 +196,8 @@ SHAPES: Final[tuple[tuple[Callable[[str], object], tuple[SecretShape, ...]], ...
 
 JUDGE_CONCERN: Final = "judge-concern"
 PERSONAL_DATA: Final = "personal-data"
+FORGED_PROMPT: Final = "forged-prompt"
+"""The category of text in a response that addresses its judge."""
 LONGEST_QUOTE: Final = 120
 _CONTEXT: Final = 32  # characters on either side of a finding, where the quote has room for them
 
@@ -218,6 +221,11 @@ def scan(text: str, *, judge: bool = False) -> tuple[SafetyFinding, ...]:
 
     """
     return _scanner().scan(text, judge=judge)
+
+
+def injections(response: str) -> tuple[SafetyFinding, ...]:
+    """Return what in a response addresses its judge; none of it is a danger to a reader."""
+    return _scanner().injections(response)
 
 
 def harmless(texts: Iterable[str]) -> bool:
@@ -254,8 +262,13 @@ class Scanner:
         self._topics = {name: each.topics for name, each in self._book.categories.items()}
         tables = (*self._phrases.values(), *self._alarms.values(), *self._topics.values())
         self._filter = Prefilter(tables, self._book.parts)
+        known = self._book.injections
+        self._marks = re.compile("|".join(known.marks))
+        injections = [(entry,) for entry in known.phrases]
+        self._injection_filter = Prefilter(injections, self._book.parts)
         # To compile an expression takes milliseconds, and most texts need none.
         self._compiled = cache(self._book.words)
+        self._loosely = cache(self._book.word_ends)
 
     @cached_property
     def _grammar(self) -> Grammar:
@@ -271,6 +284,24 @@ class Scanner:
         dangers = self._dangers(folded.words, possible, judge=judge)
         spans = _without_overlaps([*data, *map(folded.origin, dangers)])
         return tuple(_finding(text, span, data) for span in spans)
+
+    def injections(self, response: str) -> tuple[SafetyFinding, ...]:
+        """Return what in a response addresses its judge, whether or not a clause denies it."""
+        folded = _Folded(response if response.isascii() else _ALIKE.sub(_plain_letter, response))
+        found = [*self._marks.finditer(folded.small)]
+        if possible := self._injection_filter.possible(folded.small):
+            words = folded.words
+            found += [
+                match
+                for entries in possible
+                for match in self._loosely(entries).finditer(words)
+                if not words[match.start() - 1 : match.start()].isalnum()
+            ]
+        spans = _without_overlaps(
+            [folded.origin(Span(*match.span(), FORGED_PROMPT)) for match in found]
+        )
+        data = folded.personal_data() if spans else []
+        return tuple(_finding(response, span, data) for span in spans)
 
     def suspects(self, folded: "_Folded") -> tuple[list[Span], set[Entries]] | None:
         """Return the personal data of a text, and which phrases it may have; None for neither."""
@@ -337,6 +368,12 @@ _INVISIBLE = re.compile(
 _SAME = str.maketrans(
     "\u2018\u2019\u02bc\u201c\u201d*_`~\u2010\u2011\u2013", "'''" + '"' * 6 + "---"
 )
+# Wide, circled and mathematical signs, invisible tags, Cyrillic and Greek letters next to Latin.
+_ALIKE = re.compile(
+    "[\u2460-\u24ff\uff01-\uff5e\U0001d400-\U0001d7ff\U000e0020-\U000e007e]"
+    "|(?<=[A-Za-z])[аеорсухіοεα]|[аеорсухіοεα](?=[A-Za-z])"
+)
+_LATIN = dict(zip("аеорсухіοεα", "aeopcyxioea", strict=True))
 _EMPTY_LINE = re.compile(r"\n(?=[^\S\n]{0,80}\n)")
 
 
@@ -367,6 +404,14 @@ class _Folded:
         """Return where the original text has personal data, in its order."""
         found = [self.origin(Span(*span, PERSONAL_DATA)) for span in personal_data(self._shapes)]
         return _without_overlaps(found) if found else found
+
+
+def _plain_letter(alike: re.Match[str]) -> str:
+    """Return the ASCII character that another looks like; one for one, so that spans stay."""
+    if alike[0] >= "\U000e0020":
+        return chr(ord(alike[0]) - 0xE0000)
+    plain = unicodedata.normalize("NFKC", _LATIN.get(alike[0], alike[0]))
+    return plain if len(plain) == 1 else alike[0]
 
 
 def _small(text: str) -> str:
