@@ -82,7 +82,7 @@ def test_no_yaml_is_an_empty_mapping(text: str) -> None:
         ("a: {b: 1, b: 2}", "1:11 duplicate-key"),
         ("a: [1", "1:6 yaml-syntax"),
         ("a:\n\tb: 1", "2:1 yaml-syntax"),
-        ("a: [[[[[[[[[[1]]]]]]]]]]", "1:11 yaml-not-plain"),
+        (f"a: {26 * '['}1{26 * ']'}", "1:27 yaml-not-plain"),
         ("a: 1\n--- \nb: 2", "2:1 yaml-not-plain"),
         ("a: *x", "1:4 yaml-not-plain"),
         ("*x", "1:1 yaml-not-plain"),

@@ -368,9 +368,12 @@ class _Building:
                 problem = f"the judge prompt asks for `{each.id}`, which its {each.source} score"
                 hint = f"leave it out of the prompt, or remove its `yaml {each.source}` block"
                 self._findings.add(text.place, "ambiguous-source", problem, hint)
-        judged = [text for each, text in zip(criteria, texts, strict=True) if each.rules is None]
+        pairs = list(zip(criteria, texts, strict=True))
+        judged = [text for each, text in pairs if each.source == "judge"]
         name = self._head.protocol.reply_format
-        for text in judged[1:] if REPLY_FORMATS[name].one_score else ():
+        # Where judges score all criteria, the one score is of the response as a whole.
+        mixed = REPLY_FORMATS[name].one_score and len(judged) < len(pairs)
+        for text in judged[1:] if mixed else ():
             problem = f"a `{name}` reply has one score, and judges would score `{text.id}` as well"
             hint = "give it a `yaml rules` block, or use `reply_format: json`"
             self._findings.add(text.place, "ambiguous-source", problem, hint)

@@ -3,7 +3,7 @@
 import re
 
 import msgspec
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from markdown_it import MarkdownIt
@@ -20,6 +20,7 @@ from jurybox.rubric.metrics import (
     SAMPLE_SCORE,
     SAMPLES,
     SUMMARY_PARTS,
+    WIN_RATE,
     Formula,
     Ratio,
     Share,
@@ -536,7 +537,7 @@ def ends_in_a_sample(
 def ends_in_a_run(scales_: dict[str, Scale], overall: str, *, components: bool) -> dict[str, Ends]:
     known = run_metrics(scales_, overall=overall, components=components)
     ends: dict[str, Ends] = dict.fromkeys(known, (None, None)) | {SAMPLES: (0, None)}
-    shares = (*RATES, f"{overall}_mean", AGGREGATE_SCORE, LOWEST_SCENARIO)
+    shares = (*RATES, WIN_RATE, f"{overall}_mean", AGGREGATE_SCORE, LOWEST_SCENARIO)
     ends |= {name: (0, 1) for name in shares if name in ends}
     return ends | {f"{name}_mean": (scale.low, scale.high) for name, scale in scales_.items()}
 
@@ -585,6 +586,10 @@ def rubrics(draw: DrawFn) -> Rubric:
     of_run |= {metric.name: ends_of_metric(metric.formula, of_sample) for metric in metrics}
     levels_of_quality, band_decimals = draw(bands())
     template = draw(st.none() | templates())
+    protocol = draw(protocols(scale, ids))
+    judged = sum(each.source == "judge" for each in made)
+    # Such a document is refused: one score can't be that of several criteria among others.
+    assume(not (REPLY_FORMATS[protocol.reply_format].one_score and 1 < judged < len(made)))
     has = {"Criteria": True, "Lexicons": bool(shared), "Judge prompt": template is not None}
     return Rubric(
         id=draw(st.from_regex(r"[a-z0-9]{1,5}(-[a-z0-9]{1,5}){0,2}", fullmatch=True)),
@@ -594,7 +599,7 @@ def rubrics(draw: DrawFn) -> Rubric:
         criteria=tuple(made),
         description=draw(paragraphs(ANYTHING, 3)),
         overall_name=overall,
-        protocol=draw(protocols(scale, ids)),
+        protocol=protocol,
         generation=draw(GENERATION),
         without_response=draw(scores_without_response(own_scales)),
         pass_rules=draw(comparison_lists(of_sample)),
