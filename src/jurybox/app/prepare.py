@@ -151,6 +151,26 @@ class _PromptCheck:
             raise InputError(problem, hint)
 
 
+class _PairCheck:
+    """Refuses pass rules for pairs, which no rule about one response can apply to (D6); once."""
+
+    def __init__(self, rubric: Rubric | None) -> None:
+        self._rubric = rubric if rubric is not None and rubric.pass_rules else None
+
+    def check(self, row: Row) -> None:
+        """Check one row.
+
+        Raises:
+            InputError: it is a pair, and the rubric has pass rules.
+
+        """
+        if row.response_b is not None and self._rubric is not None:
+            name, self._rubric = self._rubric.id, None
+            problem = f"the row is a pair, and the `pass` rules of `{name}` are about one response"
+            hint = 'extend it with `pass: []` and `gates: ["win_rate >= 0.5"]`'
+            raise InputError(problem, hint)
+
+
 def prepare_chosen(
     chosen: ChosenSuite,
     options: RunOptions,
@@ -174,6 +194,7 @@ def prepare_chosen(
     plan = None if rubric is None else attempt(lambda: _checked_plan(chosen, options, rubric))
     procedure = None if plan is None else plan.procedure()
     prompt = _PromptCheck(None if plan is None else plan.target, suite.unused)
+    pairs = _PairCheck(None if procedure is None else procedure.judging.rubric)
     demographics: set[str | None] = set()
 
     def check(row: Row) -> None:
@@ -181,7 +202,7 @@ def prepare_chosen(
         if procedure is not None:
             check_checks(procedure.judging.rubric, judges=False, pair=row.response_b is not None)
             _check_own_checks(procedure.judging.rubric, row)
-            _check_pass_rules(procedure.judging.rubric, row)
+        pairs.check(row)
         prompt.check(row)
         if procedure is not None and procedure.judging.asks_for_verdicts(procedure.judges):
             procedure.judging.check(row.sample(row.response or Response(text="")))
@@ -229,14 +250,6 @@ def prepare_chosen(
         langfuse=suite.langfuse,
         warnings=(*warnings, *found.warnings, *_unseen(plan, demographics, options, limit)),
     )
-
-
-def _check_pass_rules(rubric: Rubric, row: Row) -> None:
-    """Refuse pass rules for a pair, which no rule about one response can apply to (D6)."""
-    if row.response_b is not None and rubric.pass_rules:
-        problem = f"the row is a pair, and the `pass` rules of `{rubric.id}` are about one response"
-        hint = 'extend it with `pass: []` and `gates: ["win_rate >= 0.5"]`'
-        raise InputError(problem, hint)
 
 
 def _unseen(

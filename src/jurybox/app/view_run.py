@@ -110,7 +110,7 @@ def view_as_data(view: RunView, store: Store) -> dict[str, Any]:
         **view.as_data(),
         "people": people_as_data(view, store),
         "calibration": calibration_status_as_data(calibration_of_run(view, store)),
-        "baseline": _baseline_as_data(baseline_diff(view, store)),
+        "baseline": baseline_as_data(view, store),
     }
 
 
@@ -132,7 +132,9 @@ def baseline_diff(view: RunView, store: Store) -> "RunDiff | None":
     return compare_runs(store, one, ComparedRun(row=now, view=view), CompareOptions(limit=0))
 
 
-def _baseline_as_data(diff: "RunDiff | None") -> dict[str, Any] | None:
+def baseline_as_data(view: RunView, store: Store) -> dict[str, Any] | None:
+    """Return the difference from a run's baseline, as data for JSON; None without one."""
+    diff = baseline_diff(view, store)
     if diff is None:
         return None
     names = ("tested", "counts", "regressions")

@@ -48,7 +48,7 @@ def command(
       jurybox report last -o - --format json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.calibrations import calibration_of_run, calibration_status_as_data
-    from jurybox.app.view_run import people_as_data, view_run
+    from jurybox.app.view_run import baseline_as_data, people_as_data, view_run
     from jurybox.reporting.reports import report_format, write_report
     from jurybox.wiring import find_run
 
@@ -63,6 +63,8 @@ def command(
         more: dict[str, object] = {}
         if form != "junit":
             more["people"] = people_as_data(view, store)
+        if form == "json":
+            more["baseline"] = baseline_as_data(view, store)
         if form in {"html", "json"}:
             more["calibration"] = calibration_status_as_data(calibration_of_run(view, store))
         with output_file(output) as file:
