@@ -43,8 +43,11 @@ def test_samples_are_read_by_keyboard_alone(page: Page, served: Server, stage: S
     for key in ("j", "j", "j", "k", "Enter"):
         page.keyboard.press(key)
     expect(page.get_by_role("heading", name="Sample q1", exact=True)).to_be_visible()
+    # What is typed before the script is there is lost.
+    page.wait_for_load_state()
     page.keyboard.press("j")
     expect(page.get_by_role("heading", name="Sample q2", exact=True)).to_be_visible()
+    page.wait_for_load_state()
     page.keyboard.press("k")
     expect(page.get_by_role("heading", name="Sample q1", exact=True)).to_be_visible()
     page.go_back()

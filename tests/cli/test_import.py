@@ -107,8 +107,8 @@ def test_a_promptfoo_config_becomes_rows_with_checks_and_a_target(jurybox: Calla
 
 def test_its_suite_runs_with_its_prompt(jurybox: Callable) -> None:
     jurybox("import", write("config.yaml", CONFIG))
-    Path("config/bot.py").write_text(JUDGE, "utf-8")
-    done = jurybox("run", "config/suite.yaml", "--target", "python/bot:answer", "--json")
+    Path("config/imported_bot.py").write_text(JUDGE, "utf-8")
+    done = jurybox("run", "config/suite.yaml", "--target", "python/imported_bot:answer", "--json")
     assert (done.code, done.json["planned"]) == (0, 3)
     # "brief: four" has what the first row asks for, not "vier", and is no JSON.
     assert done.json["summary"]["pass_rate"] == pytest.approx(1 / 3)
@@ -280,9 +280,14 @@ def test_deepeval_goldens_are_judged(jurybox: Callable, ending: str) -> None:
         "reference": "4",
         "response": "4",
     }
-    Path("g/judge.py").write_text(JUDGE, "utf-8")
+    Path("g/imported_judge.py").write_text(JUDGE, "utf-8")
     ran = jurybox(
-        "run", "g/suite.yaml", "--judge", "python/judge:judge", "--allow-unpinned", "--json"
+        "run",
+        "g/suite.yaml",
+        "--judge",
+        "python/imported_judge:judge",
+        "--allow-unpinned",
+        "--json",
     )
     assert (ran.json["planned"], ran.json["summary"]["unscored_votes"]) == (2, 0)
 
@@ -303,8 +308,8 @@ def test_alpaca_eval_preferences_are_ranked_and_judged_again(jurybox: Callable) 
     assert winners == ["b", "a", "tie", "b", None, None]
     ranked = jurybox("rank", "annotations/verdicts.jsonl", "--json")
     assert {each["name"]: each["wins"] for each in ranked.json["models"]} == {"new": 2, "base": 1}
-    Path("annotations/judge.py").write_text(JUDGE, "utf-8")
-    judge = ("--judge", "python/judge:judge", "--allow-unpinned")
+    Path("annotations/imported_judge.py").write_text(JUDGE, "utf-8")
+    judge = ("--judge", "python/imported_judge:judge", "--allow-unpinned")
     ran = jurybox("run", "annotations/suite.yaml", *judge, "--json")
     assert ran.json["summary"]["win_rate"] == pytest.approx(0.5)
     assert jurybox("rank", "last").out.startswith("18 verdicts on 2 models")
@@ -342,8 +347,14 @@ def test_mt_bench_judgments_are_ratings_and_verdicts(jurybox: Callable) -> None:
 def test_questions_are_answered_by_a_target(jurybox: Callable, name: str, value: object) -> None:
     done = jurybox("import", write(name, value), "-o", "there")
     assert "next: jurybox run there/suite.yaml --target MODEL --judge MODEL\n" in done.out
-    Path("there/bot.py").write_text(JUDGE, "utf-8")
-    models = ("--target", "python/bot:answer", "--judge", "python/bot:judge", "--allow-unpinned")
+    Path("there/imported_bot.py").write_text(JUDGE, "utf-8")
+    models = (
+        "--target",
+        "python/imported_bot:answer",
+        "--judge",
+        "python/imported_bot:judge",
+        "--allow-unpinned",
+    )
     ran = jurybox("run", "there/suite.yaml", *models, "--json")
     assert (ran.json["planned"], ran.json["summary"]["unscored_votes"]) == (1, 0)
     assert rows("there/rows.jsonl")[0]["reference"] == "4"
