@@ -77,8 +77,8 @@ bench-judge: $(READY) ## Measure how often the embedded judge is right (fetches 
 	@$(BIN)/python benchmarks/judge.py
 	@$(BIN)/python benchmarks/judge_fit.py
 
-# 10,000 samples through a storm, 50 kills on each database, every reader fuzzed, a flood: with the
-# usual ten minutes a reader, this takes about three hours. Not a part of `make test`.
+# 10,000 samples through a storm, 50 kills on each database, every reader fuzzed for ten minutes, one
+# per core, a flood: this takes hours. Not a part of `make test`.
 MINUTES ?= 10
 torture: $(READY) ## Run storms, kills, fuzzing and a flood (MINUTES=0.1 for a short one)
 	@$(BIN)/python benchmarks/torture.py --minutes $(MINUTES)
@@ -90,7 +90,7 @@ $(AUDIT)/bin/pip-audit:
 	@$(AUDIT)/bin/pip install --quiet pip-audit cyclonedx-bom
 
 audit: $(AUDIT)/bin/pip-audit ## Look for known vulnerabilities in the locked dependencies
-	@$(AUDIT)/bin/pip-audit --requirement requirements.lock --disable-pip --no-deps
+	@$(AUDIT)/bin/pip-audit --strict --requirement requirements.lock --disable-pip --no-deps
 
 sbom: $(AUDIT)/bin/pip-audit ## Write sbom.json (CycloneDX) from the locked dependencies
 	@$(AUDIT)/bin/cyclonedx-py requirements requirements.lock --output-format JSON --output-file sbom.json

@@ -1,27 +1,34 @@
 """Every reader of foreign text, fed with damaged input for some minutes each.
 
 A reader may refuse what it is given, in its own words; any other exception, and any input that
-takes longer than two seconds, counts as a failure and is printed.
+takes longer than two seconds, counts as a failure and is printed. As many readers are fed at once
+as there are cores.
 """
 
 import argparse
 import functools
+import io
+import json
 import random
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from importlib import resources
 from pathlib import Path
 
 from jurybox.datasets import open_dataset
-from jurybox.datasets.ratings import labeled_scale, read_ratings
+from jurybox.datasets.foreign_files import read_foreign
+from jurybox.datasets.ratings import RatingScale, read_ratings
 from jurybox.datasets.verdicts import read_verdicts
 from jurybox.errors import JuryboxError
 from jurybox.judging.formats import reply_format
 from jurybox.models.model_errors import read_refusal
 from jurybox.rubric import parse_rubric
 from jurybox.rubric.format_names import REPLY_FORMATS
+from jurybox.rubric.scale import Scale
 from jurybox.suite import parse_suite
 
 Reader = Callable[[bytes], object]
@@ -49,6 +56,69 @@ dataset: rows.jsonl
 target: {model: openai/m-2025-01-01, prompt: "{{task}}", timeout: 5}
 judge: {models: [openai/j-2025-01-01], votes: 3}
 """
+# A small file of every format that `jurybox import` reads.
+FOREIGN: dict[str, object] = {
+    "promptfoo config": {
+        "prompts": ["Say {{x}}"],
+        "providers": ["openai:gpt-4.1"],
+        "tests": [{"vars": {"x": "a"}, "assert": [{"type": "contains", "value": "a"}]}],
+    },
+    "promptfoo results": {
+        "evalId": "e",
+        "results": {
+            "prompts": [{"raw": "Say {{x}}", "provider": "openai:gpt-4.1", "label": "p"}],
+            "results": [
+                {
+                    "vars": {"x": "a"},
+                    "promptIdx": 0,
+                    "testIdx": 0,
+                    "response": {"output": "a"},
+                    "success": True,
+                    "gradingResult": {"componentResults": [{"pass": True, "score": 1}]},
+                }
+            ],
+        },
+    },
+    "Inspect log": {
+        "eval": {"task": "t", "scorers": [{"name": "includes", "options": {}}]},
+        "samples": [
+            {
+                "id": 1,
+                "input": "Say a.",
+                "target": "a",
+                "output": {"completion": "a"},
+                "scores": {"includes": {"value": "C"}},
+            }
+        ],
+    },
+    "AlpacaEval": [
+        {
+            "instruction": "Say a.",
+            "output_1": "a",
+            "output_2": "b",
+            "generator_1": "x",
+            "generator_2": "y",
+            "annotator": "j",
+            "preference": 1.0,
+        }
+    ],
+    "MT-Bench": [
+        {
+            "question_id": 1,
+            "judge": ["gpt-4", "pair-v2"],
+            "model_1": "x",
+            "model_2": "y",
+            "g1_winner": "model_1",
+            "g2_winner": "tie",
+            "turn": 1,
+        }
+    ],
+    "OpenAI evals": [{"input": [{"role": "user", "content": "Say a."}], "ideal": "a"}],
+    "Langfuse": [{"id": "1", "input": {"task": "t"}, "expectedOutput": "a", "metadata": {}}],
+    "DeepEval": [
+        {"input": "Say a.", "actual_output": "a", "expected_output": "a", "context": ["c"]}
+    ],
+}
 
 
 def damaged(seeds: list[bytes], chance: random.Random) -> bytes:
@@ -113,7 +183,8 @@ def readers(folder: Path) -> Iterator[tuple[str, Reader, list[bytes]]]:
         ".parquet": [parquet_file(folder)],
     }.items():
         yield f"dataset {ending}", from_file(rows, ending, folder), seeds
-    ratings = functools.partial(read_ratings, declared=labeled_scale("1-5"))
+    scale = RatingScale(scale=Scale.parse("1-5"))
+    ratings = functools.partial(read_ratings, declared=scale)
     yield "ratings", from_file(ratings, ".jsonl", folder), [RATING * 3]
     yield "verdicts", from_file(read_verdicts, ".jsonl", folder), [PAIR * 3]
     yield "refusal", lambda data: read_refusal(data, "application/json", ("secret-0123456",)), lines
@@ -121,17 +192,45 @@ def readers(folder: Path) -> Iterator[tuple[str, Reader, list[bytes]]]:
     checklist = parse_rubric((library / "bias-awareness.md").read_bytes(), "bias-awareness")
     for name in REPLY_FORMATS:
         form = reply_format(name)
-        read = form.scores(general, checklist).read
-        seeds = [form.forge(general, checklist, "Fine.", None).encode()]
-        yield (
-            f"reply {name}",
-            lambda data, read=read: read(data.decode(errors="replace"), ()),
-            seeds,
-        )
+        said = form.forge(general, checklist, "Fine.", None)
+        yield f"reply {name}", from_reply(form.scores(general, checklist).read), [said.encode()]
+        pair = form.preference(general, checklist)
+        if pair is not None:
+            said = form.forge(general, checklist, "Fine.", "A")
+            yield f"reply {name}, pair", from_reply(pair.read), [said.encode()]
+    imported = from_file(read_foreign, ".json", folder)
+    yield "import", imported, [json.dumps(each).encode() for each in FOREIGN.values()]
+    yield (
+        "import .eval",
+        from_file(read_foreign, ".eval", folder),
+        [zipped_log(zipfile.ZIP_STORED), zipped_log(zipfile.ZIP_DEFLATED)],
+    )
 
 
-def fuzzed(name: str, read: Reader, seeds: list[bytes], seconds: float) -> str:
+def from_reply(read: Callable[[str, tuple[str, ...]], object]) -> Reader:
+    """Return a reader of bytes for one of replies."""
+    return lambda data: read(data.decode(errors="replace"), ())
+
+
+def zipped_log(compression: int) -> bytes:
+    """Return an Inspect log as its `.eval` file."""
+    log = json.loads(json.dumps(FOREIGN["Inspect log"]))
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", compression) as archive:
+        archive.writestr("samples/1_epoch_1.json", json.dumps(log.pop("samples")[0]))
+        archive.writestr("header.json", json.dumps(log))
+    return written.getvalue()
+
+
+def fuzzed(name: str, seconds: float) -> str:
     """Feed a reader for so long, and return a row of the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        given = {each: (read, seeds) for each, read, seeds in readers(Path(folder))}
+        return fed(name, *given[name], seconds)
+
+
+def fed(name: str, read: Reader, seeds: list[bytes], seconds: float) -> str:
+    """Feed a reader with damaged input, and return a row of the table."""
     chance = random.Random(name)  # noqa: S311 - nothing secret
     ends = time.monotonic() + seconds
     tried = refused = failed = 0
@@ -152,7 +251,7 @@ def fuzzed(name: str, read: Reader, seeds: list[bytes], seconds: float) -> str:
         if took > SLOWEST:
             failed += 1
             print(f"{name}: {took:.1f} s on {data[:300]!r}", file=sys.stderr)
-    return f"{name:20}{tried:>9,} inputs{refused:>9,} refused{slowest:8.2f} s{failed:>4} failures"
+    return f"{name:26}{tried:>9,} inputs{refused:>9,} refused{slowest:8.2f} s{failed:>4} failures"
 
 
 def main() -> int:
@@ -162,8 +261,10 @@ def main() -> int:
     options = parser.parse_args()
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name, read, seeds in readers(Path(folder)):
-            row = fuzzed(name, read, seeds, options.minutes * 60)
+        names = [name for name, *_ in readers(Path(folder))]
+    with ProcessPoolExecutor() as pool:
+        feed = functools.partial(fuzzed, seconds=options.minutes * 60)
+        for row in pool.map(feed, names):
             failures += not row.endswith(" 0 failures")
             print(row, flush=True)
     return min(1, failures)

@@ -258,6 +258,21 @@ def test_a_zipped_inspect_log_is_read_where_python_can(jurybox: Callable) -> Non
     )
 
 
+def test_a_damaged_or_bloated_zipped_log_is_refused(jurybox: Callable) -> None:
+    with zipfile.ZipFile("log.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps({"eval": {"task": "t"}}))
+        archive.writestr("samples/1.json", json.dumps({"id": 1, "input": "Say a.", "output": {}}))
+    data = Path("log.eval").read_bytes()
+    Path("short.eval").write_bytes(data[:20] + data[60:])
+    with zipfile.ZipFile("bomb.eval", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        archive.writestr("header.json", "{" + " " * 50_000_000 + "}")
+    assert jurybox("import", "log.eval").code == 0
+    for name in ("short.eval", "bomb.eval"):
+        done = jurybox("import", name)
+        assert done.code == 2
+        assert done.err.startswith(f"{name}: no whole Inspect log")
+
+
 GOLDENS = [
     {"input": "2 + 2?", "actual_output": "4", "expected_output": "4", "name": "sum"},
     {"input": "Sea?", "actual_output": "Big", "expected_output": "Pacific", "context": ["A", "B"]},

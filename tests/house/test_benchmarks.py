@@ -97,6 +97,12 @@ def test_the_latency_benchmark_prints_its_table() -> None:
     assert "of ideal" in printed("latency", "--samples", "20", "--repeats", "1")
 
 
+def test_every_reader_refuses_damaged_input_in_its_own_words() -> None:
+    rows = printed("fuzz", "--minutes", "0.002").splitlines()
+    assert len(rows) > 15
+    assert all(row.endswith(" 0 failures") for row in rows)
+
+
 def printed(program: str, *options: str) -> str:
     command: Sequence[str | Path] = [sys.executable, BENCHMARKS / f"{program}.py", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

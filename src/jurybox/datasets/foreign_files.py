@@ -3,6 +3,7 @@
 import contextlib
 import json
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,6 +26,9 @@ from jurybox.errors import InputError
 _GRADES: Final = {"C": 1, "P": 0.5, "I": 0, "N": 0}
 _WINNERS: Final = {"model_1": "a", "model_a": "a", "model_2": "b", "model_b": "b"}
 _TIE: Final = 1.5
+_DAMAGED: Final = (EOFError, KeyError, OSError, RuntimeError, TypeError, ValueError)
+# A log that unpacks to more times its size is made to fill the memory.
+_BOMB: Final = 1000
 
 
 def read_foreign(path: Path) -> ForeignSuite:
@@ -97,12 +101,14 @@ def _zipped_log(path: Path, origin: str) -> object:
     hint = "convert it with `inspect log convert FILE --to json --output-dir FOLDER`"
     try:
         with zipfile.ZipFile(path) as archive:
+            if sum(each.file_size for each in archive.infolist()) > _BOMB * path.stat().st_size:
+                raise zipfile.BadZipFile  # noqa: TRY301 - the same words will do
             names = [name for name in archive.namelist() if name.startswith("samples/")]
             samples = [json.loads(archive.read(name)) for name in names]
             return {**json.loads(archive.read("header.json")), "samples": samples}
     except NotImplementedError:
         problem = "the log is compressed in a way that this Python can't read"
-    except (KeyError, TypeError, ValueError, zipfile.BadZipFile, RuntimeError):
+    except (*_DAMAGED, zipfile.BadZipFile, zlib.error):
         problem = "no whole Inspect log"
     raise InputError(problem, hint, origin)
 
