@@ -172,6 +172,11 @@ def _close_the_proxy(config: pytest.Config) -> None:
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "localhost,127.0.0.1,::1"
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are cores: many tests wait, for a process or for a time-out."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(autouse=True)
 def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test works in its own empty directory, at home nowhere, with nobody's keys."""
@@ -184,6 +189,9 @@ def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CI", raising=False)
     # An endpoint that fails on purpose isn't waited for as long as a real one.
     monkeypatch.setenv("JURYBOX_PATIENCE", "5")
+    # A pytest that a test starts needs no others of the plugins here, which take a second to load.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "xdist.plugin,jurybox.pytest_plugin")
     for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(home / "runtime"))

@@ -65,7 +65,11 @@ def test_it_is_installed_with_the_package() -> None:
     assert found.value == "jurybox.pytest_plugin"
 
 
-def test_it_does_nothing_unless_it_is_used(pytester: pytest.Pytester) -> None:
+def test_it_does_nothing_unless_it_is_used(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_PLUGINS"):
+        monkeypatch.delenv(name)
     pytester.makepyfile("""
         import sys
 
