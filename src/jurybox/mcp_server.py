@@ -169,7 +169,7 @@ class _StoredRuns:
 
     async def show(
         self,
-        run: Annotated[str, Field(description="a run's id, the beginning of one, or last")],
+        run: Annotated[str, Field(description="a run's id, its name, a tag, or last")],
         sample: Annotated[str | None, Field(description="the id of one of its samples")] = None,
         repeat: Annotated[int | None, Field(ge=0, description="which repeat of it")] = None,
     ) -> Data:

@@ -220,6 +220,6 @@ def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter") -> None
     if not judgments:
         return
     replays = f"{sum(replayed)} calls replayed, " if any(replayed) else ""
-    price = "unknown" if None in dollars else f"{sum(dollars):.4f} US dollars"
+    price = "unknown" if None in dollars else f"${sum(dollars):.4f}"
     line = f"jury: {sum(judgments)} judgments, {replays}{sum(calls)} calls, cost {price}"
     terminalreporter.write_line(line)

@@ -5,6 +5,8 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 # Comparing takes time that grows with the square of the length.
 _LONGEST = 60
 # `assert` is like `dataset` by 0.62, and `--model` like `--help`; neither is meant.
@@ -75,3 +77,8 @@ def _joins(text: str, index: int) -> bool:
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, in the plural unless it is one."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def as_text(value: object) -> str:
+    """Return a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

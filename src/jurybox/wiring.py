@@ -385,8 +385,6 @@ def telemetry_signals() -> tuple[str, ...]:
     return () if off else tuple(wanted)
 
 
-LANGFUSE_NAME: Final = "langfuse:"
-"""How the name of something in Langfuse begins."""
 _LANGFUSE_CLOUD: Final = "https://cloud.langfuse.com"
 
 

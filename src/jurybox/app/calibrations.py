@@ -160,10 +160,7 @@ def calibration_status_as_data(found: CalibrationStatus | str | None) -> dict[st
 
 def as_data(made: Calibration) -> dict[str, Any]:
     """Return a calibration as ``calibrate --json`` prints it."""
-    data: dict[str, Any] = msgspec.to_builtins(made)
-    known = [each.dollars for each in made.runs]
-    data["dollars"] = None if None in known else sum(filter(None, known))
-    return data
+    return {**msgspec.to_builtins(made), "dollars": made.dollars}
 
 
 _FOLDER: Final = "calibrations"

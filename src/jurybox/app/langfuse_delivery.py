@@ -16,7 +16,8 @@ from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting.stored import damaged, plan_of, reading, rubric_of
 from jurybox.review.reviews import Circumstances, Score, standing
 from jurybox.scoring.tally import MetricTally
-from jurybox.wiring import LANGFUSE_NAME, langfuse_client
+from jurybox.suite.target_spec import LANGFUSE
+from jurybox.wiring import langfuse_client
 
 if TYPE_CHECKING:
     from jurybox.integrations.langfuse_client import Annotation, LangfuseClient
@@ -185,7 +186,7 @@ class _Push:
             case "scores":
                 client.send_scores(records.sample_scores(run.trace(row.number)), run.at)
             case "link":
-                sample = run.trace(row.number).sample
+                sample = run.trace(row.number).record.row
                 name = run.name(sample.repeat)
                 client.link(run.dataset, name, sample.sample_id, of, run.version)
             case "queue":
@@ -208,8 +209,8 @@ class _StoredRun:
         self.plan = plan_of(row)
         self.at = datetime.fromisoformat(row.created_at)
         self._store = store
-        name, _, version = self.plan.dataset.id.removeprefix(LANGFUSE_NAME).rpartition("@")
-        is_there = self.plan.dataset.id.startswith(LANGFUSE_NAME)
+        name, _, version = self.plan.dataset.id.removeprefix(LANGFUSE).rpartition("@")
+        is_there = self.plan.dataset.id.startswith(LANGFUSE)
         self.dataset = name if is_there else ""
         self.version = datetime.fromisoformat(version) if is_there else self.at
 
@@ -250,16 +251,17 @@ class _StoredRun:
         """Return the attributes by which a trace is one of a dataset run."""
         if not self.dataset or not client.links_in_traces:
             return {}
-        name = self.name(trace.sample.repeat)
+        record = trace.record
+        name = self.name(record.repeat)
         given = {
             "id": client.experiment_id(self.dataset, name),
             "name": name,
             "dataset.id": client.dataset_id(self.dataset),
-            "item.id": trace.sample.sample_id,
+            "item.id": record.id,
             "item.version": self.version.isoformat(timespec="milliseconds"),
         }
-        if trace.row.reference is not None:
-            given["item.expected_output"] = trace.row.reference
+        if record.inputs.reference is not None:
+            given["item.expected_output"] = record.inputs.reference
         return {f"langfuse.experiment.{key}": value for key, value in given.items()}
 
     def metrics(self, repeat: int) -> dict[str, float]:
@@ -304,7 +306,7 @@ def pull(store: Store, run: RunRow) -> PulledReviews:
     counts = {True: 0, False: 0}
     for (number, author), scores in given.items():
         try:
-            counts[_review(desk, number, f"langfuse:{author}", scores)] += 1
+            counts[_review(desk, number, f"{LANGFUSE}{author}", scores)] += 1
         except InputError as error:
             skipped.append(f"sample {number}, {author}: {error}")
     return PulledReviews(reviews=counts[True], unchanged=counts[False], skipped=tuple(skipped))

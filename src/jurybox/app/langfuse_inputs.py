@@ -11,7 +11,8 @@ import msgspec
 from jurybox.datasets.foreign_files import langfuse_row
 from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting.output_file import whole_file
-from jurybox.wiring import LANGFUSE_NAME, langfuse_client, store_folder
+from jurybox.suite.target_spec import LANGFUSE
+from jurybox.wiring import langfuse_client, store_folder
 
 if TYPE_CHECKING:
     from jurybox.integrations.langfuse_client import DeliveryError, FetchedPrompt
@@ -34,7 +35,7 @@ def fetch_prompt(name: str) -> "FetchedPrompt":
     """
     from jurybox.integrations.langfuse_client import DeliveryError
 
-    prompt, _, which = name.removeprefix(LANGFUSE_NAME).rpartition("@")
+    prompt, _, which = name.removeprefix(LANGFUSE).rpartition("@")
     try:
         return langfuse_client().prompt(prompt, which)
     except DeliveryError as error:
@@ -51,7 +52,7 @@ def fetch_dataset(name: str) -> FetchedDataset:
     """
     from jurybox.integrations.langfuse_client import DeliveryError
 
-    dataset, version = _dated(name.removeprefix(LANGFUSE_NAME))
+    dataset, version = _dated(name.removeprefix(LANGFUSE))
     try:
         rows = [langfuse_row(item) for item in langfuse_client().items(dataset, version)]
     except DeliveryError as error:
@@ -66,7 +67,7 @@ def fetch_dataset(name: str) -> FetchedDataset:
     with whole_file(folder / file) as out:
         out.write(data)
     at = version.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return FetchedDataset(id=f"{LANGFUSE_NAME}{dataset}@{at}", path=folder / file)
+    return FetchedDataset(id=f"{LANGFUSE}{dataset}@{at}", path=folder / file)
 
 
 def _dated(name: str) -> tuple[str, datetime]:

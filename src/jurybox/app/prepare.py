@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from jurybox.app.evaluate_once import CHECKLIST, check_checks, missing_rules
-from jurybox.app.metadata import RunIdentity
+from jurybox.app.metadata import NAMELESS, RunIdentity
 from jurybox.app.model_session import Budget, check_batchable, plan_models
 from jurybox.app.suite_choice import ChosenSuite, RunOptions, choose_suite, choose_targets
 from jurybox.app.target_prompt import plan_target, read_text
@@ -34,10 +34,10 @@ from jurybox.sample import Response, Row
 from jurybox.scoring.sample_result import demographic_of
 from jurybox.suite import JudgeSpec, LangfuseSpec
 from jurybox.suite.model_spec import ModelSpec, chosen_models
+from jurybox.suite.target_spec import LANGFUSE
 from jurybox.text_format import listed, nearest
 from jurybox.wiring import (
     DEFAULT_JUDGE_NOTICE,
-    LANGFUSE_NAME,
     embedded_judge,
     langfuse_client,
     no_judge_error,
@@ -69,7 +69,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
     procedure: "Procedure"
     dataset: "Dataset"
-    identity: RunIdentity = RunIdentity()
+    identity: RunIdentity = NAMELESS
     langfuse: LangfuseSpec | None = None
     warnings: tuple[str, ...] = ()
 
@@ -273,7 +273,7 @@ def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, st
     """Return what the dataset is called in records, and its file, or a folder and a pattern."""
     name = chosen.suite.dataset if given is None else given
     folder = chosen.folder if given is None else Path()
-    if not name.startswith(LANGFUSE_NAME):
+    if not name.startswith(LANGFUSE):
         is_pattern = has_magic(name) and not os.path.lexists(folder / name)
         return (name, folder, name) if is_pattern else (name, folder / name, "")
     from jurybox.app.langfuse_inputs import fetch_dataset

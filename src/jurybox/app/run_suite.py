@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,6 +13,7 @@ from jurybox.app.job import Job, OnProgress, OnStart
 from jurybox.app.metadata import (
     ALLOW_VERSION_DRIFT,
     MAX_COST,
+    NAMELESS,
     RunIdentity,
     describe_change,
     run_metadata,
@@ -144,9 +145,6 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
 run = blocking("run", arun)
 
 
-_UNNAMED: Final = RunIdentity()
-
-
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """A run that was worked on; ``stopped`` says why it isn't finished."""
 
@@ -154,7 +152,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     stopped: str | None = None
 
 
-def new_run(plan: Plan, procedure: Procedure, identity: RunIdentity = _UNNAMED) -> RunRow:
+def new_run(plan: Plan, procedure: Procedure, identity: RunIdentity = NAMELESS) -> RunRow:
     """Return the row of a run that starts now, with its metadata (A11)."""
     run_id, timestamp = new_id(), now_utc()
     metadata = run_metadata(

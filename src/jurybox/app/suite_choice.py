@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.app.ids import new_id
-from jurybox.app.metadata import RunIdentity, check_label
+from jurybox.app.metadata import NAMELESS, RunIdentity, check_label
 from jurybox.documents.plain_yaml import as_yaml
 from jurybox.errors import InputError
 from jurybox.models.names import ModelName
@@ -42,7 +42,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     cache: bool | None = None
     batch: bool | None = None
     filters: tuple[str, ...] = ()
-    identity: RunIdentity = RunIdentity()
+    identity: RunIdentity = NAMELESS
 
 
 class ChosenSuite(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,8 +11,8 @@ from jurybox.models.providers import load_prices
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric_files import read_path
 from jurybox.scoring.prices import price_of
-from jurybox.suite.target_spec import TargetSpec, is_inline
-from jurybox.wiring import LANGFUSE_NAME, read_settings
+from jurybox.suite.target_spec import LANGFUSE, TargetSpec, is_inline
+from jurybox.wiring import read_settings
 
 
 class PromptText(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,12 +35,12 @@ def read_text(name: str | None, folder: Path) -> PromptText | None:
         return None
     if is_inline(name):
         return PromptText(id="inline", text=name)
-    if name.startswith(LANGFUSE_NAME):
+    if name.startswith(LANGFUSE):
         from jurybox.app.langfuse_inputs import fetch_prompt
 
         fetched = fetch_prompt(name)
         # By its version, whatever it was asked for by: a label moves.
-        pinned = f"{LANGFUSE_NAME}{fetched.name}@{fetched.version}"
+        pinned = f"{LANGFUSE}{fetched.name}@{fetched.version}"
         return PromptText(id=pinned, text=fetched.text, system=fetched.system)
     found = read_path(folder / name)
     try:

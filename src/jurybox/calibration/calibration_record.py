@@ -174,6 +174,12 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[JudgedRun, ...]  # all that it rests on
     tuning: Tuning | None = None
 
+    @property
+    def dollars(self) -> float | None:
+        """What all runs cost; None where that isn't known of one."""
+        known = [each.dollars for each in self.runs if each.dollars is not None]
+        return sum(known) if len(known) == len(self.runs) else None
+
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """What a calibration depends on, as a run has it.

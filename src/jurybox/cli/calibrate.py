@@ -188,6 +188,8 @@ _LONGEST: Final = 300
 
 
 def _print(made: Calibration) -> None:
+    from jurybox.reporting.metric_text import dollars
+
     out = wide_console()
     out.print(plain(f"calibration {made.id}", style="bold"))
     gold = made.gold
@@ -204,11 +206,9 @@ def _print(made: Calibration) -> None:
         _print_confusion(out, each)
     _print_worst(out, made.figures)
     out.print()
-    dollars = [each.dollars for each in made.runs]
-    cost = "unknown" if None in dollars else f"{sum(filter(None, dollars)):.4f} US dollars"
     runs = ", ".join(dict.fromkeys(each.run_id for each in made.runs))
     _line(out, f"runs  {runs}")
-    out.print(plain(f"cost  {cost}"))
+    out.print(plain(f"cost  {dollars(made.dollars)}"))
     if made.tuning is not None and made.tuning.written is not None:
         out.print(plain(f"wrote {made.tuning.written}", style="bold green"))
 

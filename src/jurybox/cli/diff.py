@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from jurybox.reporting.run_diff import GatePair, GroupPair, MetricPair, RunDiff, SampleChange
     from jurybox.reporting.side_by_side import SideBySide
-    from jurybox.reporting.view import RunView
     from jurybox.statistics.metric_differences import MetricDifference
 
 _LIMIT: Final = 20
@@ -164,14 +163,14 @@ def _put(compared: SideBySide, output: str | None, *, as_json: bool) -> None:
 
 def print_side_by_side(compared: SideBySide) -> None:
     """Print the metrics of several runs in columns, and each against the first."""
-    from jurybox.reporting.metric_text import metric_value
+    from jurybox.reporting.metric_text import dollars, metric_value
 
     out = wide_console()
     made = table("metric", *compared.names, right=compared.names)
     for name, values in compared.metrics.items():
         add_row(made, name, *(metric_value(name, value) for value in values))
     add_row(made, "passes", *("yes" if view.passed else "no" for view in compared.runs))
-    add_row(made, "cost", *(_cost(view) for view in compared.runs))
+    add_row(made, "cost", *(dollars(view.cost.get("dollars")) for view in compared.runs))
     out.print(made)
     for title, diff in compared.conclusions():
         style = "bold red" if diff.regressions else "bold"
@@ -181,11 +180,6 @@ def print_side_by_side(compared: SideBySide) -> None:
                 figure, a, b, apart, interval, p, n, *_ = _tested(each)
                 line = f"  {figure} {a} -> {b} ({apart}, {interval}; p {p}, n {n})"
                 out.print(plain(line))
-
-
-def _cost(view: RunView) -> str:
-    dollars: float | None = view.cost.get("dollars")
-    return "unknown" if dollars is None else f"${dollars:.4f}"
 
 
 def _print(diff: RunDiff) -> None:

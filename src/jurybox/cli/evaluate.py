@@ -391,12 +391,13 @@ def rule_line(rule: RuleOutcome) -> Text:
 
 
 def _usage_line(usage: Usage, dollars: float | None) -> Text:
+    from jurybox.reporting.metric_text import dollars as shown_dollars
+
     counts = [
         f"{'unknown' if count is None else count} {what}"
         for count, what in ((usage.input_tokens, "input"), (usage.output_tokens, "output"))
     ]
-    price = "cost unknown" if dollars is None else f"cost {dollars:.4f} US dollars"
-    return plain(f"tokens  {', '.join(counts)}; {price}", style="dim")
+    return plain(f"tokens  {', '.join(counts)}; cost {shown_dollars(dollars)}", style="dim")
 
 
 def _print_rules_report(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Final
 
 from jurybox.cli.output import console, say
+from jurybox.reporting.metric_text import dollars
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -116,8 +117,8 @@ def _parts(progress: "Progress", *, ended: bool) -> list[str]:
     # The time of one batch doesn't predict the next one.
     if left and rate > 0 and not ended and not progress.batches:
         parts.append(f"{shown_time(left / rate)} left")
-    dollars = progress.dollars
-    parts.append("cost unknown" if dollars is None else f"${dollars:.4f}")
+    cost = progress.dollars
+    parts.append("cost unknown" if cost is None else dollars(cost))
     counts = (
         (progress.unscored, "unscored"),
         (progress.flagged, "flagged"),

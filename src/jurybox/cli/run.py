@@ -267,9 +267,9 @@ def _print_estimate(found: "CostEstimate") -> None:
 
 
 def _range(low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return "unknown"
-    return f"${low:.4f}" if low == high else f"${low:.4f} to ${high:.4f}"
+    from jurybox.reporting.metric_text import dollars
+
+    return dollars(high) if low is None or low == high else f"{dollars(low)} to {dollars(high)}"
 
 
 def _run_targets(

@@ -4,19 +4,18 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from jurybox.cli.output import add_row, plain, table, wide_console
 from jurybox.errors import IncompleteError, Unreadable
 from jurybox.reporting.attention import Concern, SamplePlace, concerns_of
 from jurybox.reporting.metric_text import (
     cut,
+    dollars,
     exact,
     failures_of,
     key_metric,
     metric_value,
     metrics_of,
-    rounded,
+    rounding_misleads,
     shown,
 )
 from jurybox.reporting.stored import rubric_of
@@ -25,7 +24,7 @@ from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES, WIN_RATE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
-from jurybox.text_format import counted
+from jurybox.text_format import as_text, counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -235,8 +234,7 @@ def _print_in_short(out: "Console", view: RunView, rubric: Rubric) -> None:
     parts = [
         f"{name} {metric_value(name, each)}" for name, each in values.items() if each is not None
     ]
-    dollars: float | None = view.cost.get("dollars")
-    cost = "unknown" if dollars is None else f"${dollars:.4f}"
+    cost = dollars(view.cost.get("dollars"))
     listed = parts[:_MOST_MEANS] + (["..."] if len(parts) > _MOST_MEANS else [])
     out.print(plain(", ".join([*listed, f"cost {cost}"])))
 
@@ -293,8 +291,7 @@ def _gate_value(gate: GateOutcome) -> tuple[str, str]:
         return exact(None), ""
     sign = {">=": 1, ">": 1, "<=": -1, "<": -1}.get(wanted.operator, 0)
     apart = round(sign * (gate.value - wanted.number), 6)
-    # No rounding may make a value look as if it passed.
-    if wanted.passes(rounded(gate.value)) != gate.passed:
+    if rounding_misleads(gate.value, wanted.number):
         return exact(gate.value), exact(apart)
     margin = f"{'+' if apart > 0 else ''}{metric_value(wanted.name, apart)}"
     return metric_value(wanted.name, gate.value), margin if sign else ""
@@ -343,8 +340,7 @@ def _print_cost(out: "Console", cost: Mapping[str, Any]) -> None:
             role = f"{use['role']}, batched" if use.get("batched") else use["role"]
             add_row(made, use["model"], role, *known)
         out.print(made)
-    dollars: float | None = cost["dollars"]
-    out.print(plain("cost  unknown" if dollars is None else f"cost  {dollars:.4f} US dollars"))
+    out.print(plain(f"cost  {dollars(cost['dollars'])}"))
 
 
 def _print_metadata(out: "Console", view: RunView) -> None:
@@ -352,7 +348,6 @@ def _print_metadata(out: "Console", view: RunView) -> None:
     made = table("metadata", "")
     known = {**view.metadata, "finished_utc": view.finished_at, "elapsed_s": view.elapsed_s}
     for name, value in known.items():
-        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        add_row(made, name, text)
+        add_row(made, name, as_text(value))
     add_row(made, "digest", view.digest or "not yet: the run isn't finished")
     out.print(made)

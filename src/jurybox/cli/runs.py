@@ -98,7 +98,7 @@ def _print(listed: "list[ListedRun]", *, more: bool) -> None:
 
 def _cells(each: "ListedRun") -> dict[str, str]:
     """Return what is listed of a run, by heading."""
-    from jurybox.reporting.metric_text import metric_value
+    from jurybox.reporting.metric_text import dollars, metric_value
 
     return {
         "run": each.run_id,
@@ -112,7 +112,7 @@ def _cells(each: "ListedRun") -> dict[str, str]:
         "dataset": each.dataset or "",
         "target": each.target or "",
         "judge": each.judge or "",
-        "cost": _cost(each),
+        "cost": "" if each.figure is None else dollars(each.dollars),
         "started": each.created_at.partition(".")[0].replace("T", " "),
     }
 
@@ -124,9 +124,3 @@ def _verdict(each: "ListedRun") -> str:
         whole = passed and not each.held
         parts.append("gates pass" if whole else f"{each.gates_passed} of {each.gates} gates pass")
     return ", ".join((*parts, *each.held))
-
-
-def _cost(each: "ListedRun") -> str:
-    if each.figure is None:
-        return ""
-    return "unknown" if each.dollars is None else f"${each.dollars:.4f}"

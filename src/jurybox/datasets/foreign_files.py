@@ -13,7 +13,7 @@ import msgspec
 
 from jurybox.datasets.csv_rows import read_csv
 from jurybox.datasets.dataset import DatasetError
-from jurybox.datasets.foreign_suite import ForeignSuite, as_text, asked, is_number, listing, mapping
+from jurybox.datasets.foreign_suite import ForeignSuite, asked, is_number, listing, mapping
 from jurybox.datasets.json_lines import read_json_lines
 from jurybox.datasets.promptfoo_files import read_promptfoo_config, read_promptfoo_results
 from jurybox.datasets.row_reader import FileContext, Record
@@ -22,6 +22,7 @@ from jurybox.documents.document_text import decode as decode_text
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.plain_yaml import read_yaml, value_of
 from jurybox.errors import InputError
+from jurybox.text_format import as_text
 
 _GRADES: Final = {"C": 1, "P": 0.5, "I": 0, "N": 0}
 _WINNERS: Final = {"model_1": "a", "model_a": "a", "model_2": "b", "model_b": "b"}

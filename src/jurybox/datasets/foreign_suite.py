@@ -34,11 +34,6 @@ class ForeignSuite(msgspec.Struct, kw_only=True):
         return [printable(f"{counted(count, noun)} {which}") for (noun, which), count in counts]
 
 
-def as_text(value: object) -> str:
-    """Return a text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
 def is_number(value: object) -> bool:
     """Tell whether a value is a finite number."""
     return isinstance(value, int | float) and math.isfinite(value)

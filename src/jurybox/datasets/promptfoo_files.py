@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from jurybox.datasets.foreign_suite import ForeignSuite, as_text, is_number, listing, mapping
+from jurybox.datasets.foreign_suite import ForeignSuite, is_number, listing, mapping
 from jurybox.datasets.row_reader import Record
 from jurybox.rubric.checks import read_check
+from jurybox.text_format import as_text
 
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _ELSEWHERE: Final = "file://"

@@ -16,7 +16,7 @@ from jurybox.datasets.fields import (
 )
 from jurybox.documents.findings import Findings, Place
 from jurybox.sample import Response, Row, Timing, Turn, Usage, emptiness
-from jurybox.text_format import counted, listed, nearest
+from jurybox.text_format import as_text, counted, listed, nearest
 
 Record = Mapping[str, object]
 """The columns of one row; None is what isn't there."""
@@ -134,7 +134,7 @@ class RowReader:
         self._names |= dict.fromkeys(known)
         self._unmet = {name: None for name in self._unmet if name not in known}
         return all(
-            name in known and _as_text(known[name]) in wanted
+            name in known and as_text(known[name]) in wanted
             for name, wanted in self._needs.filters.items()
         )
 
@@ -303,10 +303,6 @@ class RowReader:
             lack = self._lacks[field] = _Lack(line, list(record))
         lack.rows += 1
         return False
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _columns(names: list[str]) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from jurybox.errors import InputError
+from jurybox.suite.target_spec import LANGFUSE
 
 _PAGE: Final = 100
 _TIMEOUT: Final = 20
@@ -156,7 +157,7 @@ class LangfuseClient:
             case _:
                 problem = "the chat prompt isn't one system message and one user message"
                 hint = "save it so, or as a text prompt"
-                raise InputError(problem, hint, f"langfuse:{name}@{found.version}")
+                raise InputError(problem, hint, f"{LANGFUSE}{name}@{found.version}")
 
     def items(self, name: str, version: datetime) -> Iterator[dict[str, Any]]:
         """Yield the active items of a dataset as they were at a time.

@@ -9,6 +9,7 @@ import msgspec
 from jurybox.engine.plan import Plan
 from jurybox.integrations.sample_trace import SampleTrace, TracedCall
 from jurybox.judging.flow import Failure
+from jurybox.suite.target_spec import LANGFUSE
 
 _NAME: Final = 32
 _LONGEST_LABEL: Final = 500
@@ -28,12 +29,14 @@ def spans(
     trace: SampleTrace, plan: Plan, experiment: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
     """Yield the sample as a span, and each of its calls as a generation in it."""
-    sample = trace.sample
+    record, sample = trace.record, trace.record.row
     of = trace_id(sample.run_id, sample.number)
     root = _hash(of, "sample")[:16]
-    shown = {"task": trace.row.task, "context": trace.row.context}
-    shown["messages"] = msgspec.to_builtins(trace.row.messages) or None
-    answers = [each.text for each in (trace.response, trace.response_b) if each is not None]
+    shown = {"task": record.task, "context": record.inputs.context}
+    shown["messages"] = msgspec.to_builtins(record.inputs.messages) or None
+    answers = [record.response]
+    if record.responses.response_b is not None:
+        answers.append(record.responses.response_b.text)
     linked = {**experiment, "langfuse.experiment.item.root_observation_id": root}
     own = {
         "langfuse.observation.type": "evaluator",
@@ -49,9 +52,9 @@ def spans(
         "langfuse.trace.metadata.times_measured": _json(trace.timed),
         **(linked if experiment else {}),
     }
-    if trace.result.target_error is not None:
+    if record.result.target_error is not None:
         own["langfuse.observation.level"] = "ERROR"
-        own["langfuse.observation.status_message"] = trace.result.target_error
+        own["langfuse.observation.status_message"] = record.result.target_error
     yield _span(of, root, None, f"sample {sample.sample_id}", trace.start, trace.end, own)
     for call in trace.calls:
         prompt = plan.target.prompt_id if call.role == "target" and plan.target else None
@@ -68,8 +71,8 @@ def _call(call: TracedCall, prompt_id: str | None) -> dict[str, str | int]:
         "langfuse.observation.model.parameters": _json(request.generation),
         "langfuse.observation.input": _json(request.messages),
     }
-    name, _, version = (prompt_id or "").removeprefix("langfuse:").rpartition("@")
-    if prompt_id is not None and prompt_id.startswith("langfuse:") and version.isdigit():
+    name, _, version = (prompt_id or "").removeprefix(LANGFUSE).rpartition("@")
+    if prompt_id is not None and prompt_id.startswith(LANGFUSE) and version.isdigit():
         attributes["langfuse.observation.prompt.name"] = name
         attributes["langfuse.observation.prompt.version"] = int(version)
     if isinstance(outcome, Failure):
@@ -115,7 +118,7 @@ def _span(  # noqa: PLR0913, PLR0917 - the fields of a span
 
 def sample_scores(trace: SampleTrace) -> list[dict[str, Any]]:
     """Return the scores of a sample's trace."""
-    of = trace_id(trace.sample.run_id, trace.sample.number)
+    of = trace_id(trace.record.row.run_id, trace.record.row.number)
     return [
         {
             "id": _hash(of, "score", score.name),

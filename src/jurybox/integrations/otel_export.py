@@ -92,7 +92,7 @@ class RunExporter:
         return list(failed)
 
     def _sample(self, sample: SampleTrace) -> None:
-        row = sample.sample
+        row, failure = sample.record.row, sample.record.result.target_error
         own: Attributes = {
             **self._of,
             "jurybox.sample.id": row.sample_id,
@@ -113,8 +113,8 @@ class RunExporter:
                 context=evaluated,
                 timestamp=sample.end,
             )
-        if sample.result.target_error is not None:
-            root.set_status(Status(StatusCode.ERROR, sample.result.target_error))
+        if failure is not None:
+            root.set_status(Status(StatusCode.ERROR, failure))
         root.end(sample.end)
 
     def _call(self, call: TracedCall, inside: Any) -> trace.Span:  # noqa: ANN401 - a context

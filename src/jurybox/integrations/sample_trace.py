@@ -13,18 +13,13 @@ from jurybox.engine.records import (
     in_order,
     read_outcome,
     read_request,
-    read_result,
 )
-from jurybox.engine.replay import StoredResponses
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.flow import ModelRequest, Outcome
+from jurybox.reporting.stored import SampleRecord, exchange_notes
 from jurybox.rubric.metrics import MEASURES
-from jurybox.sample import Response, Row
 from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
 
-_INPUTS: Final = msgspec.json.Decoder(Row)
-_RESPONSES: Final = msgspec.json.Decoder(StoredResponses)
-_REPORT: Final = msgspec.json.Decoder(EvaluationReport)
 _MS: Final = 1_000_000
 
 
@@ -51,24 +46,12 @@ class TracedScore(msgspec.Struct, frozen=True, kw_only=True):
 class SampleTrace(msgspec.Struct, frozen=True, kw_only=True):
     """A sample with its calls and scores; ``timed`` is false where no call's time is stored."""
 
-    sample: SampleRow
-    row: Row
-    response: Response
-    response_b: Response | None
-    result: SampleResult
+    record: SampleRecord
     calls: tuple[TracedCall, ...]
     scores: tuple[TracedScore, ...]
     start: int
     end: int
     timed: bool
-
-
-class _CallNotes(msgspec.Struct, frozen=True, kw_only=True):
-    at: int | None = None
-    latency_ms: float | None = None
-
-
-_NOTES: Final = msgspec.json.Decoder(_CallNotes)
 
 
 def read_trace(run: RunRow, sample: SampleRow, exchanges: Sequence[ExchangeRow]) -> SampleTrace:
@@ -82,26 +65,20 @@ def read_trace(run: RunRow, sample: SampleRow, exchanges: Sequence[ExchangeRow])
     begun = int(datetime.fromisoformat(run.created_at).timestamp() * 1000) * _MS
     asked = in_order(sample, exchanges)
     calls = tuple(_call(row, begun) for row in asked)
-    responses = _RESPONSES.decode(sample.responses)
-    result = read_result(sample.result)
-    report = None if sample.report is None else _REPORT.decode(sample.report)
+    record = SampleRecord(sample)
     return SampleTrace(
-        sample=sample,
-        row=_INPUTS.decode(sample.inputs),
-        response=responses.response,
-        response_b=responses.response_b,
-        result=result,
+        record=record,
         calls=calls,
-        scores=tuple(_scores(result, report)),
+        scores=tuple(_scores(record.result, record.report)),
         start=min((call.start for call in calls), default=begun),
         end=max((call.end for call in calls), default=begun),
-        timed=any(_NOTES.decode(row.notes).at is not None for row in asked),
+        timed=any(exchange_notes(row).at is not None for row in asked),
     )
 
 
 def _call(row: ExchangeRow, begun: int) -> TracedCall:
     """Read an exchange; one whose time isn't stored is placed at the beginning of its run."""
-    notes, outcome = _NOTES.decode(row.notes), read_outcome(row)
+    notes, outcome = exchange_notes(row), read_outcome(row)
     took = notes.latency_ms if outcome.latency_ms is None else outcome.latency_ms
     end = begun if notes.at is None else notes.at * _MS
     return TracedCall(

@@ -82,6 +82,17 @@ def metric_value(name: str, value: float | None) -> str:
     return show_number(rounded(value)) if rounded(value) or not value else f"{value:.2g}"
 
 
+def rounding_misleads(value: float, threshold: float) -> bool:
+    """Return whether a value, as it is shown, is on another side of a threshold than it is."""
+    shown_at = rounded(value)
+    return (shown_at > threshold, shown_at < threshold) != (value > threshold, value < threshold)
+
+
+def dollars(value: float | None) -> str:
+    """Return what something costs."""
+    return "unknown" if value is None else f"${value:,.4f}"
+
+
 def exact(value: float | None) -> str:
     """Return a number as it is compared with a threshold: 0.84999 isn't shown as 0.85."""
     return MISSING if value is None else show_number(round(value, _COMPARED))

@@ -11,7 +11,7 @@ from jurybox.reporting.metric_text import shown, signed
 from jurybox.reporting.view import RunView
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference
-from jurybox.text_format import counted
+from jurybox.text_format import as_text, counted
 
 ChangeKind = Literal["higher", "lower", "changed", "same"]
 
@@ -108,7 +108,7 @@ class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
         """Return both values, shortened so that they differ to the eye."""
         a, b = _short(self.a), _short(self.b)
         if a == b:
-            texts = (_text(self.a), _text(self.b))
+            texts = (as_text(self.a), as_text(self.b))
             same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False))
             start = max(0, sum(1 for _ in same) - _LONGEST // 3)
             a, b = (f"...{_short(text[start:])}" for text in texts)
@@ -264,10 +264,6 @@ def word(value: bool | str | None) -> str:  # noqa: FBT001 - a verdict to show, 
     return _short(value) if isinstance(value, str) else _WORDS[value]
 
 
-def _text(value: Any) -> str:  # noqa: ANN401 - anything that metadata can have
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
 def _short(value: Any) -> str:  # noqa: ANN401 - anything that metadata can have
-    text = _text(value)
+    text = as_text(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -196,6 +196,7 @@ def find_record(store: Store, run: RunRow, sample_id: str, repeat: int | None) -
 class ExchangeNotes(msgspec.Struct, frozen=True, kw_only=True):
     """What is stored next to an exchange."""
 
+    at: int | None = None
     latency_ms: float | None = None
     attempts: int = 1
 

@@ -49,6 +49,7 @@ class TargetSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 LANGFUSE: Final = "langfuse:"
+"""How the name of something in Langfuse begins."""
 
 
 def parse_path(text: str) -> str:

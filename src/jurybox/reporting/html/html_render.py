@@ -43,7 +43,6 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     from jurybox.reporting.html.histograms import WHOLE
     from jurybox.reporting.html.html_text import (
         counted,
-        dollars,
         moment,
         percent,
         prose,
@@ -52,7 +51,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         visible,
         whole,
     )
-    from jurybox.reporting.metric_text import exact, shown, signed
+    from jurybox.reporting.metric_text import dollars, exact, shown, signed
     from jurybox.reporting.run_diff import p_value
 
     made = Environment(

@@ -83,11 +83,6 @@ def span(interval: Interval | None) -> str:
     return MISSING if interval is None else f"{shown(interval.low)} to {shown(interval.high)}"
 
 
-def dollars(value: float | None) -> str:
-    """Return what something costs."""
-    return "unknown" if value is None else f"${value:,.4f}"
-
-
 _WORDS: Final = re.compile(r"(\s*)(\w+|[^\w\s])")
 _LONGEST: Final = 30_000
 

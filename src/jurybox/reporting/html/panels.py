@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.errors import Unreadable
 from jurybox.reporting.html.histograms import LEVEL, Axis, RunMetrics, above, axis_of
-from jurybox.reporting.metric_text import exact, key_metric, metric_value
+from jurybox.reporting.metric_text import exact, key_metric, metric_value, rounding_misleads
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES
@@ -132,10 +132,11 @@ class Gauge(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def written(self) -> str:
-        """The value for people; exact where rounding would make it look like the threshold."""
-        text = metric_value(self.name, self.value)
-        looks_equal = text == metric_value(self.name, self.threshold)
-        return exact(self.value) if looks_equal and self.value != self.threshold else text
+        """The value for people; exact where rounding would mislead."""
+        value, threshold = self.value, self.threshold
+        if value is None or threshold is None or not rounding_misleads(value, threshold):
+            return metric_value(self.name, value)
+        return exact(value)
 
 
 def gauge(gate: GateOutcome, rubric: Rubric, estimates: RunMetrics) -> Gauge:
