@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         overall_quality,
     )
     from jurybox.app.evaluate_once import aevaluate, evaluate
-    from jurybox.app.run_suite import arun, run
+    from jurybox.app.run_suite import arun, arun_targets, run, run_targets
     from jurybox.app.stored_run import Run, load_run
     from jurybox.errors import (
         DocumentError,
@@ -73,6 +73,7 @@ __all__ = [
     "__version__",
     "aevaluate",
     "arun",
+    "arun_targets",
     "bias_checklist_prompt",
     "check_rubric",
     "evaluate",
@@ -91,6 +92,7 @@ __all__ = [
     "render_rubric",
     "rubric_eval_prompt",
     "run",
+    "run_targets",
 ]
 
 _ROOMS = {
@@ -124,7 +126,7 @@ _ROOMS = {
     ),
     "jurybox.sample": ("Turn",),
     "jurybox.wiring": ("load_rubric",),
-    "jurybox.app.run_suite": ("arun", "run"),
+    "jurybox.app.run_suite": ("arun", "arun_targets", "run", "run_targets"),
     "jurybox.app.stored_run": ("Run", "load_run"),
     "jurybox.app.companion": (
         "evaluate_appropriateness",

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from commands import Done, call
+from jurybox import run
 from jurybox.integrations import langfuse_client
 from jurybox.integrations.langfuse_records import trace_id
 from jurybox.wiring import open_run_store
@@ -388,3 +389,31 @@ def test_a_store_from_before_there_was_an_outbox_gets_one(
     database.close()
     assert jurybox("langfuse", "push", "last").code == 0
     assert_all_there_once(server)
+
+
+def test_d5_the_runs_of_all_targets_are_delivered(server: LangfuseServer, jurybox: Jurybox) -> None:
+    targets = "targets: [{name: one, model: 'python/judge:capital', prompt: '{{task}}'},"
+    targets += " {name: two, model: 'python/judge:capital', prompt: 'Say: {{task}}'}]"
+    write_suite(more=f"langfuse: true\nunused: [context]\n{targets}")
+    done = jurybox("run", "suite.yaml", "--json")
+    found: Any = done.json["runs"]
+    runs = {each["run_id"] for each in found}
+    assert len(runs) == 2
+    wanted = {trace_id(run, number) for run in runs for number in range(6)}
+    assert roots(server).keys() == wanted
+    assert done.err.count("delivered") == 2
+
+
+@pytest.mark.usefixtures("jurybox")
+def test_d9_a_run_from_python_is_delivered(server: LangfuseServer) -> None:
+    write_suite(more="langfuse: true")
+    run("suite.yaml")
+    assert_all_there_once(server)
+
+
+@pytest.mark.usefixtures("jurybox")
+def test_d9_what_python_could_not_deliver_is_a_warning(server: LangfuseServer) -> None:
+    write_suite(more="langfuse: true")
+    server.stop()
+    with pytest.warns(UserWarning, match="langfuse: .* waiting"):
+        run("suite.yaml")

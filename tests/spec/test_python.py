@@ -12,7 +12,17 @@ import pytest
 
 import jurybox
 from commands import call
-from jurybox import InputError, Run, aevaluate, arun, evaluate, load_rubric, load_run, run
+from jurybox import (
+    InputError,
+    Run,
+    aevaluate,
+    arun,
+    evaluate,
+    load_rubric,
+    load_run,
+    run,
+    run_targets,
+)
 
 RUBRIC = """\
 ---
@@ -212,3 +222,30 @@ def test_d9_reviews_can_be_waived_from_python() -> None:
 
     assert run("suite.yaml", judges=alarmed).passed is False
     assert run("suite.yaml", judges=alarmed, accept_unreviewed=True).passed is True
+
+
+def test_d7_a_run_has_a_name_tags_and_a_baseline() -> None:
+    first = run("suite.yaml", judges=judge, name="v1", tags=["nightly"])
+    assert load_run("v1") == load_run("nightly") == first
+    assert run("suite.yaml", judges=judge, baseline="v1").metadata["baseline"] == first.run_id
+    with pytest.raises(InputError, match="no such run"):
+        run("suite.yaml", judges=judge, baseline="v0")
+
+
+def test_d8_rows_are_filtered_and_a_cost_is_limited() -> None:
+    found = run("suite.yaml", judges=judge, filters=["id=b"])
+    assert [each.id for each in found.samples] == ["b"]
+    with pytest.raises(InputError, match="its price is not known, so nothing can limit"):
+        run("suite.yaml", judges=judge, max_cost=1)
+
+
+def test_d5_the_targets_of_a_suite_are_run_one_by_one() -> None:
+    Path("kind.jsonl").write_text('{"id": "a", "response": "Hello, dear."}\n')
+    Path("rude.jsonl").write_text('{"id": "a", "response": "What?"}\n')
+    targets = [{"name": name, "responses": f"{name}.jsonl"} for name in ("kind", "rude")]
+    suite = {"suite": "tones", "rubric": "tone.md", "rows": ROWS[:1], "targets": targets}
+    runs = run_targets(suite, judges=judge, name="both")
+    assert [each.passed for each in runs] == [True, False]
+    assert [each.metadata["name"] for each in runs] == ["both-kind", "both-rude"]
+    with pytest.raises(InputError, match="several targets"):
+        run(suite, judges=judge)

@@ -17,10 +17,10 @@ from jurybox.app.event_loop import run_blocking
 from jurybox.app.gold_sets import GoldSet, read_gold_set, write_rows
 from jurybox.app.ids import now_utc
 from jurybox.app.job import Job, OnProgress, OnStart
-from jurybox.app.metadata import version_of
+from jurybox.app.metadata import RunIdentity, version_of
 from jurybox.app.model_session import checked_route
 from jurybox.app.prepare import Prepared, prepare_chosen, read_rubric
-from jurybox.app.run_suite import RunResult, resume_run, start_run
+from jurybox.app.run_suite import RunResult, Start, resume_run, start_run
 from jurybox.app.suite_choice import ChosenSuite, RunOptions
 from jurybox.calibration.calibration_record import Calibration, JudgedRun
 from jurybox.calibration.gold import GoldCase, read_comments, read_verdict
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
 _REPORT: Final = msgspec.json.Decoder(EvaluationReport)
 
-Start = Callable[[OnProgress, OnStart], RunResult]
 Watch = Callable[[Start], RunResult]
 """Starts or resumes a run, and shows its progress."""
 
@@ -282,14 +281,13 @@ class _Calibrator:
         row = None if known is None else self._store.run(known)
         if row is not None and row.status == "finished":
             return finished_view(row, self._store)
-        base_url = self._options.base_url
 
         def start(on_progress: OnProgress, on_start: OnStart) -> RunResult:
             if row is not None:
                 return resume_run(
                     row,
                     self._store,
-                    base_url=base_url,
+                    base_url=self._options.base_url,
                     concurrency=self._options.concurrency,
                     allow_version_drift=self._options.allow_version_drift,
                     on_progress=on_progress,
@@ -300,14 +298,7 @@ class _Calibrator:
                 self._folder.note_run(label, job.row.id)
                 on_start(job)
 
-            return start_run(
-                prepared,
-                self._store,
-                base_url=base_url,
-                allow_version_drift=self._options.allow_version_drift,
-                on_progress=on_progress,
-                on_start=note,
-            )
+            return start_run(prepared, self._store, on_progress=on_progress, on_start=note)
 
         if row is None:
             prepared = self._prepared(rubric, part)
@@ -331,6 +322,7 @@ class _Calibrator:
             concurrency=options.concurrency,
             base_url=options.base_url,
             allow_unpinned=options.allow_unpinned,
+            identity=RunIdentity(allow_version_drift=options.allow_version_drift),
         )
         document = DocumentPlan(origin=self._document.origin, text=text)
         return prepare_chosen(chosen, run_options, lambda: (document, ()))

@@ -17,6 +17,7 @@ from jurybox.reporting.stored import damaged, plan_of, reading, rubric_of
 from jurybox.review.reviews import Circumstances, Score, standing
 from jurybox.scoring.tally import MetricTally
 from jurybox.suite.target_spec import LANGFUSE
+from jurybox.text_format import counted
 from jurybox.wiring import langfuse_client
 
 if TYPE_CHECKING:
@@ -40,6 +41,20 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     rejected: int
     pending: int
     error: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left."""
+        return not (self.pending or self.rejected)
+
+    def lines(self) -> Iterator[str]:
+        """Yield it in words."""
+        yield f"langfuse: {counted(self.sent, 'part')} delivered"
+        if self.rejected:
+            yield f"langfuse: {self.rejected} rejected and kept; `jurybox langfuse status` says why"
+        if self.pending:
+            why = "" if self.error is None else f" ({self.error})"
+            yield f"langfuse: {self.pending} waiting{why}; `jurybox langfuse push` delivers them"
 
 
 class PulledReviews(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class RunIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a run is called, belongs to and may cost; part of its metadata (D7, D8).
+    """What a run is called, belongs to, may cost and accepts; part of its metadata (D7, D8).
 
     ``baseline`` is the id of the run to compare it with, ``group`` that of the runs of one suite
     with several targets, ``target_name`` its target's among them.
@@ -44,6 +44,7 @@ class RunIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     group: str | None = None
     target_name: str | None = None
     max_cost: float | None = None
+    allow_version_drift: bool = False
 
 
 NAMELESS: Final = RunIdentity()

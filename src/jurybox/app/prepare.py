@@ -69,6 +69,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
     procedure: "Procedure"
     dataset: "Dataset"
+    base_url: str | None = None
     identity: RunIdentity = NAMELESS
     langfuse: LangfuseSpec | None = None
     warnings: tuple[str, ...] = ()
@@ -84,7 +85,7 @@ def prepare(name: "str | Path | Mapping[str, Any]", options: RunOptions) -> Prep
     """
     found = prepare_all(name, options)
     if len(found) > 1:
-        hint = "run it with `jurybox run`, or name a single `target`"
+        hint = "run it with `jurybox run` or `run_targets`, or name a single `target`"
         raise InputError("the suite has several targets", hint, "targets")
     return found[0]
 
@@ -246,6 +247,7 @@ def prepare_chosen(
         plan=msgspec.structs.replace(plan, dataset=described),
         procedure=procedure,
         dataset=dataset,
+        base_url=options.base_url,
         identity=options.identity,
         langfuse=suite.langfuse,
         warnings=(*warnings, *found.warnings, *_unseen(plan, demographics, options, limit)),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from jurybox.app.bias_report import PROBE
-from jurybox.app.metadata import judge_versions
+from jurybox.app.metadata import RunIdentity, judge_versions
 from jurybox.app.model_session import plan_models
 from jurybox.app.prepare import Prepared, without_secrets
 from jurybox.calibration.probes import (
@@ -237,7 +237,13 @@ def _trial(
         ),
         None,
     )
-    prepared = Prepared(plan=plan, procedure=procedure, dataset=dataset)
+    prepared = Prepared(
+        plan=plan,
+        procedure=procedure,
+        dataset=dataset,
+        base_url=options.base_url,
+        identity=RunIdentity(allow_version_drift=options.allow_version_drift),
+    )
     return ProbeTrial(kinds=tuple(kinds), prepared=prepared, known=known)
 
 

@@ -1,9 +1,12 @@
 """Start, resume and finish runs."""
 
+import asyncio
 import os
+import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -19,9 +22,10 @@ from jurybox.app.metadata import (
     run_metadata,
 )
 from jurybox.app.model_session import close_batches
-from jurybox.app.prepare import Prepared, prepare
+from jurybox.app.prepare import Prepared, prepare, prepare_all
 from jurybox.app.stored_run import Run
 from jurybox.app.suite_choice import RunOptions
+from jurybox.app.telemetry import deliver_run
 from jurybox.app.view_run import accept_unreviewed as accept_reviews
 from jurybox.app.view_run import view_unfinished
 from jurybox.engine.plan import Plan, plan_text
@@ -33,7 +37,7 @@ from jurybox.models.function import Function, function_names
 from jurybox.reporting.stored import plan_of
 from jurybox.reporting.view import RunView, finished_view
 from jurybox.scoring.evaluate_sample import Procedure
-from jurybox.wiring import open_run_store, read_settings, takes_base_url
+from jurybox.wiring import find_run, open_run_store, read_settings, takes_base_url
 
 if TYPE_CHECKING:
     from jurybox.datasets import Dataset
@@ -59,6 +63,11 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
     accept_unreviewed: bool = False,
     cache: bool | None = None,
     batch: bool | None = None,
+    filters: Sequence[str] = (),
+    name: str | None = None,
+    tags: Sequence[str] = (),
+    baseline: str | None = None,
+    max_cost: float | None = None,
     store: str | None = None,
     on_progress: "OnProgress | None" = None,
 ) -> Run:
@@ -91,6 +100,11 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
         accept_unreviewed: don't wait for the reviews that the rubric requires; it is recorded.
         cache: reuse replies to equal requests of earlier runs in the store.
         batch: ask judges in their providers' batches, later and for less.
+        filters: use only rows with these values, each as ``FIELD=VALUE``.
+        name: what to call the run; `load_run` takes it.
+        tags: labels of the run.
+        baseline: a run to compare it with.
+        max_cost: the dollars that the run may cost; it stops before it costs more.
         store: a path or a database URL; ``.jurybox/jurybox.db`` by default.
         on_progress: is called with a `Progress` several times a second.
 
@@ -99,50 +113,111 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
         IncompleteError: the run couldn't be finished; what was done is kept and can be resumed.
 
     """
-
-    def path(given: str | os.PathLike[str] | None) -> str | None:
-        return None if given is None else os.fspath(given)
-
-    options = RunOptions(
-        rubric=rubric,
-        target=None if target is None else function_names([target])[0],
-        prompt=path(prompt),
-        system=path(system),
-        responses=path(responses),
-        judges=function_names([judges] if isinstance(judges, str) or callable(judges) else judges),
-        votes=votes,
-        dataset=path(dataset),
-        repeats=repeats,
-        limit=limit,
-        concurrency=concurrency,
-        base_url=base_url,
-        allow_unpinned=allow_unpinned,
-        cache=cache,
-        batch=batch,
-    )
-    named = suite if isinstance(suite, str | Mapping) else Path(suite)
-    prepared = prepare(named, options)
-    opened = open_run_store(store, create=True)
-    try:
-        result = await _start(
-            prepared,
-            opened,
-            base_url=base_url,
-            allow_version_drift=allow_version_drift,
-            on_progress=on_progress,
-        )
-        row = opened.run(result.view.run_id) if accept_unreviewed else None
-        if row is not None and result.stopped is None:
-            result = msgspec.structs.replace(result, view=accept_reviews(row, opened))
-    finally:
-        opened.close()
-    if result.stopped is not None:
-        resume = f"`jurybox resume {result.view.run_id}`"
-        raise IncompleteError(f"{result.stopped}; resume it with {resume}")
-    return Run.of(result.view, store)
+    given = {key: value for key, value in locals().items() if key != "suite"}
+    (ended,) = await _run_all(suite, several=False, **given)
+    return ended
 
 
 run = blocking("run", arun)
+
+
+async def arun_targets(
+    suite: "str | os.PathLike[str] | Mapping[str, Any]",
+    **options: Any,  # noqa: ANN401 - those of `arun`
+) -> list[Run]:
+    """Run every target of a suite that has several (D5), and return their runs in its order.
+
+    Example:
+        >>> import jurybox
+        >>> [each.passed for each in jurybox.run_targets("bots.yaml")]  # doctest: +SKIP
+        [True, False]
+
+    Args:
+        suite: a suite with ``targets``, as `arun` takes it.
+        options: those of `arun`; each run's name has its target's name behind it.
+
+    Raises:
+        InputError: an argument, the suite or a file it names can't be used; no model was called.
+        IncompleteError: a run couldn't be finished; what was done is kept and can be resumed.
+
+    """
+    return await _run_all(suite, several=True, **options)
+
+
+run_targets = blocking("run_targets", arun_targets)
+
+
+async def _run_all(  # noqa: PLR0913 - what isn't an option of the suite, all by keyword
+    suite: "str | os.PathLike[str] | Mapping[str, Any]",
+    *,
+    several: bool,
+    target: "str | Function | None" = None,
+    judges: "str | Function | Sequence[str | Function]" = (),
+    filters: Sequence[str] = (),
+    accept_unreviewed: bool = False,
+    store: str | None = None,
+    on_progress: "OnProgress | None" = None,
+    name: str | None = None,
+    tags: Sequence[str] = (),
+    baseline: str | None = None,
+    max_cost: float | None = None,
+    allow_version_drift: bool = False,
+    **options: Any,  # noqa: ANN401 - those of `RunOptions`
+) -> list[Run]:
+    identity = run_identity(
+        store,
+        name=name,
+        tags=tuple(tags),
+        baseline=baseline,
+        max_cost=max_cost,
+        allow_version_drift=allow_version_drift,
+    )
+    for key, each in options.items():
+        options[key] = os.fspath(each) if hasattr(each, "__fspath__") else each
+    chosen = RunOptions(
+        **options,
+        target=None if target is None else function_names([target])[0],
+        judges=function_names([judges] if isinstance(judges, str) or callable(judges) else judges),
+        filters=tuple(filters),
+        identity=identity,
+    )
+    named = suite if isinstance(suite, str | Mapping) else Path(suite)
+    ready = prepare_all(named, chosen) if several else [prepare(named, chosen)]
+    runs: list[Run] = []
+    with closing(open_run_store(store, create=True)) as opened:
+        for each in ready:
+            result = await _start(each, opened, on_progress=on_progress)
+            run_id = result.view.run_id
+            if result.stopped is not None:
+                resume = f"`jurybox resume {run_id}`"
+                raise IncompleteError(f"{result.stopped}; resume it with {resume}")
+            row = opened.run(run_id) if accept_unreviewed else None
+            runs.append(Run.of(result.view if row is None else accept_reviews(row, opened), store))
+            news = await asyncio.to_thread(deliver_run, opened, run_id)
+            if bad := [line for line, is_good in news if not is_good]:
+                warnings.warn("\n".join(bad), stacklevel=2)
+    return runs
+
+
+def run_identity(store: str | None, *, baseline: str | None, **given: Any) -> RunIdentity:  # noqa: ANN401 - the fields of it
+    """Return what a run is called and may cost; ``baseline`` may name a run in any way.
+
+    Raises:
+        InputError: there is no such run.
+
+    """
+    if baseline is not None:
+        with closing(open_run_store(store)) as opened:
+            baseline = find_run(opened, baseline).id
+    return RunIdentity(baseline=baseline, **given)
+
+
+class Start(Protocol):
+    """Starts or resumes a run."""
+
+    def __call__(self, *, on_progress: OnProgress, on_start: OnStart) -> "RunResult":
+        """Work on the run until it is finished or stopped."""
+        ...
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,8 +257,6 @@ async def _start(
     prepared: Prepared,
     store: Store,
     *,
-    base_url: str | None = None,
-    allow_version_drift: bool = False,
     on_progress: OnProgress | None = None,
     on_start: OnStart | None = None,
 ) -> RunResult:
@@ -194,8 +267,6 @@ async def _start(
 
     """
     row = new_run(prepared.plan, prepared.procedure, prepared.identity)
-    if allow_version_drift:
-        row = _with_metadata(row, **{ALLOW_VERSION_DRIFT: True})
     with store.claim(row.id):
         store.create_run(row)
         if prepared.langfuse is not None:
@@ -203,7 +274,7 @@ async def _start(
 
             order(row.id, store, prepared.langfuse.queue)
         job = Job(store, row, prepared.plan, prepared.procedure, on_progress)
-        return await _work(job, store, prepared.dataset, base_url, on_start)
+        return await _work(job, store, prepared.dataset, prepared.base_url, on_start)
 
 
 start_run = blocking("start_run", _start)

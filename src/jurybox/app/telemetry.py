@@ -1,10 +1,10 @@
-"""Export finished runs by OpenTelemetry, where its standard variables ask for that."""
+"""Send finished runs to other systems, where their suite or the environment asks for that."""
 
 import logging
 
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.errors import IncompleteError, InputError
+from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.reporting.stored import plan_of, reading
 from jurybox.wiring import telemetry_signals
 
@@ -40,3 +40,30 @@ def export_run(store: Store, run: RunRow) -> tuple[str, ...]:
         what = ", ".join(failed)
         raise IncompleteError(f"the receiver at OTEL_EXPORTER_OTLP_ENDPOINT didn't take: {what}")
     return signals
+
+
+def deliver_run(store: Store, run_id: str) -> list[tuple[str, bool]]:
+    """Send a finished run to Langfuse and by OpenTelemetry.
+
+    Returns lines about what came of it, each with whether it is good news.
+    """
+    from jurybox.app.langfuse_delivery import push_if_ordered
+
+    row = store.run(run_id)
+    if row is None:
+        return []
+    lines: list[tuple[str, bool]] = []
+    try:
+        done = push_if_ordered(store, row)
+        if done is not None:
+            lines += [(line, done.complete) for line in done.lines()]
+    except JuryboxError as error:
+        what = f"nothing was delivered ({error}); `jurybox langfuse push` tries again"
+        lines.append((f"langfuse: {what}", False))
+    try:
+        signals = export_run(store, row)
+        if signals:
+            lines.append((f"otel: exported {', '.join(signals)}", True))
+    except JuryboxError as error:
+        lines.append((f"otel: {error}", False))
+    return lines

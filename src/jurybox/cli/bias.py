@@ -189,21 +189,18 @@ def _run(store: Store, trial: ProbeTrial, options: ProbeOptions) -> str | None:
     from jurybox.app.run_suite import resume_run, start_run
     from jurybox.cli.run import run_until_stopped
 
-    begin = (
-        partial(start_run, trial.prepared)
+    start = (
+        partial(start_run, trial.prepared, store)
         if trial.known is None
-        else partial(resume_run, trial.known)
-    )
-    ended = run_until_stopped(
-        lambda show, on_start: begin(
+        else partial(
+            resume_run,
+            trial.known,
             store,
             base_url=options.base_url,
             allow_version_drift=options.allow_version_drift,
-            on_progress=show,
-            on_start=on_start,
-        ),
-        options.store_url,
+        )
     )
+    ended = run_until_stopped(start, options.store_url)
     if ended is None:
         return None
     if ended.stopped is not None:

@@ -1,16 +1,11 @@
 """``jurybox langfuse``: deliver runs to Langfuse, and read people's scores back."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from jurybox.cli.options import CommandGroup, json_option, opened, run_argument, store_option
 from jurybox.cli.output import add_row, console, print_json, say, table
 from jurybox.cli.signals import FINE, INCOMPLETE
 from jurybox.text_format import counted
-
-if TYPE_CHECKING:
-    from jurybox.app.langfuse_delivery import Delivery
 
 
 @click.group(cls=CommandGroup)
@@ -88,18 +83,9 @@ def push_run(
     if as_json:
         print_json(done)
     else:
-        say_delivered(done)
-    return INCOMPLETE if done.pending or done.rejected else FINE
-
-
-def say_delivered(done: "Delivery") -> None:
-    """Print what came of a push."""
-    say(f"langfuse: {counted(done.sent, 'part')} delivered")
-    if done.rejected:
-        say(f"langfuse: {done.rejected} rejected and kept; `jurybox langfuse status` says why")
-    if done.pending:
-        why = "" if done.error is None else f" ({done.error})"
-        say(f"langfuse: {done.pending} waiting{why}; `jurybox langfuse push` delivers them")
+        for line in done.lines():
+            say(line)
+    return FINE if done.complete else INCOMPLETE
 
 
 @command.command("pull", short_help="Store people's scores in Langfuse as reviews.")

@@ -28,4 +28,4 @@ def command(run: str, rubric: str, store_url: str | None, as_json: bool) -> int:
 
     with opened(store_url) as store:
         ended = rescore_run(find_run(store, run), rubric, store)
-        return print_ended(ended, store, store_url, as_json=as_json)
+        return print_ended([ended], store, store_url, as_json=as_json)

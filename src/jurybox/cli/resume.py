@@ -1,5 +1,8 @@
 """``jurybox resume``."""
 
+from functools import partial
+from typing import Any
+
 import click
 
 from jurybox.cli.options import (
@@ -41,16 +44,12 @@ from jurybox.cli.options import (
 )
 @store_option
 @json_option
-def command(  # noqa: PLR0917 - click passes them by name
+def command(
     run: str,
-    base_url: str | None,
-    concurrency: int | None,
-    allow_version_drift: bool,
     forget: bool,
-    retry_failed: bool,
-    max_cost: float | None,
     store_url: str | None,
     as_json: bool,
+    **options: Any,  # noqa: ANN401 - those of `resume_run`
 ) -> int:
     """Continue a RUN that was stopped.
 
@@ -75,19 +74,5 @@ def command(  # noqa: PLR0917 - click passes them by name
         row = find_run(store, run)
         if forget:
             forget_batches(row, store)
-        return run_and_print(
-            lambda show, on_start: resume_run(
-                row,
-                store,
-                base_url=base_url,
-                concurrency=concurrency,
-                allow_version_drift=allow_version_drift,
-                retry_failed=retry_failed,
-                max_cost=max_cost,
-                on_progress=show,
-                on_start=on_start,
-            ),
-            store,
-            store_url,
-            as_json=as_json,
-        )
+        start = partial(resume_run, row, store, **options)
+        return run_and_print({"": start}, store, store_url, as_json=as_json)

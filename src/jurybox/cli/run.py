@@ -1,7 +1,8 @@
 """``jurybox run``, and working on a run with its progress shown."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -20,19 +21,17 @@ from jurybox.cli.options import (
 )
 from jurybox.cli.output import harmless, print_json, say
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail, stop_on_signals
-from jurybox.errors import IncompleteError, JuryboxError
+from jurybox.errors import IncompleteError
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
     from jurybox.app.dry_run import CostEstimate
-    from jurybox.app.job import Job, OnProgress, OnStart
+    from jurybox.app.job import Job
     from jurybox.app.prepare import Prepared
-    from jurybox.app.run_suite import RunResult
+    from jurybox.app.run_suite import RunResult, Start
     from jurybox.engine.plan import Plan
     from jurybox.engine.ports import Store
     from jurybox.reporting.view import RunView
-
-    Start = Callable[[OnProgress, OnStart], RunResult]
 
 
 @click.command("run")
@@ -120,31 +119,16 @@ if TYPE_CHECKING:
 @json_option
 def command(  # noqa: PLR0917 - click passes them by name
     suite: str,
-    rubric: str | None,
-    target: str | None,
-    prompt: str | None,
-    system: str | None,
-    responses: str | None,
-    repeats: int | None,
-    dataset: str | None,
-    votes: int | None,
-    limit: int | None,
-    concurrency: int | None,
-    judges: tuple[str, ...],
-    base_url: str | None,
-    allow_unpinned: bool,
-    allow_version_drift: bool,
-    cache: bool | None,
-    batch: bool | None,
-    filters: tuple[str, ...],
     name: str | None,
     tags: tuple[str, ...],
     baseline: str | None,
     max_cost: float | None,
+    allow_version_drift: bool,
     dry_run: bool,
     accept_unreviewed: bool,
     store_url: str | None,
     as_json: bool,
+    **options: Any,  # noqa: ANN401 - those of `RunOptions`
 ) -> int:
     """Run a suite: answer and judge every sample, and print the summary, gates and decision.
 
@@ -167,71 +151,29 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox run suite.yaml --judge openai/gpt-4.1-2025-04-14 --batch
       jurybox run suite.yaml --repeats 3 --store postgresql://db.example/runs --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.metadata import RunIdentity
     from jurybox.app.prepare import prepare_all
-    from jurybox.app.run_suite import start_run
+    from jurybox.app.run_suite import run_identity, start_run
     from jurybox.app.suite_choice import RunOptions
 
-    options = RunOptions(
-        rubric=rubric,
-        target=target,
-        prompt=prompt,
-        system=system,
-        responses=responses,
-        judges=judges,
-        repeats=repeats,
-        dataset=dataset,
-        votes=votes,
-        limit=limit,
-        concurrency=concurrency,
-        base_url=base_url,
-        allow_unpinned=allow_unpinned,
-        cache=cache,
-        batch=batch,
-        filters=filters,
-        identity=RunIdentity(
-            name=name,
-            tags=tags,
-            baseline=None if baseline is None else _baseline(baseline, store_url),
-            max_cost=max_cost,
-        ),
+    identity = run_identity(
+        store_url,
+        name=name,
+        tags=tags,
+        baseline=baseline,
+        max_cost=max_cost,
+        allow_version_drift=allow_version_drift,
     )
-    targets = prepare_all(suite, options)
+    targets = prepare_all(suite, RunOptions(**options, identity=identity))
     for warning in dict.fromkeys(each for one in targets for each in one.warnings):
         say(f"warning: {warning}")
     if dry_run:
         _print_estimates(targets, as_json=as_json)
         return FINE
-
-    def starter(prepared: "Prepared", store: "Store") -> "Start":
-        return lambda show, on_start: start_run(
-            prepared,
-            store,
-            base_url=base_url,
-            allow_version_drift=allow_version_drift,
-            on_progress=show,
-            on_start=on_start,
-        )
-
     with opened(store_url, create=True) as store:
-        if len(targets) > 1:
-            starts = [(each.identity.target_name or "", starter(each, store)) for each in targets]
-            return _run_targets(starts, store, store_url, as_json=as_json, accept=accept_unreviewed)
-        return run_and_print(
-            starter(targets[0], store),
-            store,
-            store_url,
-            as_json=as_json,
-            accept=accept_unreviewed,
-        )
-
-
-def _baseline(name: str, store_url: str | None) -> str:
-    """Return the id of the run to compare with."""
-    from jurybox.wiring import find_run
-
-    with opened(store_url) as store:
-        return find_run(store, name).id
+        starts = {
+            each.identity.target_name or "": partial(start_run, each, store) for each in targets
+        }
+        return run_and_print(starts, store, store_url, as_json=as_json, accept=accept_unreviewed)
 
 
 def _print_estimates(targets: "list[Prepared]", *, as_json: bool) -> None:
@@ -272,48 +214,37 @@ def _range(low: float | None, high: float | None) -> str:
     return dollars(high) if low is None or low == high else f"{dollars(low)} to {dollars(high)}"
 
 
-def _run_targets(
-    starts: "list[tuple[str, Start]]",
+def run_and_print(
+    starts: "Mapping[str, Start]",
     store: "Store",
     store_url: str | None,
     *,
     as_json: bool,
-    accept: bool,
+    accept: bool = False,
 ) -> int:
-    """Run every target of a suite, print the runs side by side, return the exit code (D5)."""
-    from jurybox.app.view_run import view_as_data
-    from jurybox.cli.diff import print_side_by_side
+    """Start or resume the run of each target, print and deliver the results, return the exit code.
+
+    With ``accept`` the samples that await a required review are accepted as they are.
+    """
+    from jurybox.app.telemetry import deliver_run
     from jurybox.cli.signals import was_interrupted
-    from jurybox.reporting.compare_runs import ComparedRun, CompareOptions
-    from jurybox.reporting.side_by_side import side_by_side
 
     ended: list[RunResult] = []
-    for name, start in starts:
-        say(f"target {name}")
+    for name, start in starts.items():
+        if name:
+            say(f"target {name}")
         result = run_until_stopped(start, store_url)
         if result is None:
             return INCOMPLETE
         ended.append(_accepted(result, store) if accept else result)
-        if result.stopped is not None:
-            say(f"stopped: {result.stopped}")
-            say(resume_line(result.view.run_id, store_url))
-            if was_interrupted(result.stopped):
-                break
-    views = [each.view for each in ended]
-    runs = [ComparedRun(row=row, view=view) for view in views if (row := store.run(view.run_id))]
-    compared = side_by_side(store, runs, CompareOptions()) if len(runs) > 1 else None
-    if as_json:
-        comparison = None if compared is None else compared.as_data()
-        runs_data = [view_as_data(view, store) for view in views]
-        print_json({"runs": runs_data, "comparison": comparison})
-    elif compared is not None:
-        print_side_by_side(compared)
-        names = " ".join(view.metadata.get("name") or view.run_id for view in views)
-        click.echo(f"outputs in columns: jurybox diff {names} -o side-by-side.html")
-        for name, view in zip(compared.names, views, strict=True):
-            click.echo(f"{name}: jurybox show {view.run_id}")
-    codes = [INCOMPLETE if each.stopped is not None else _exit_code(each.view) for each in ended]
-    return max(codes, default=INCOMPLETE) if len(ended) == len(starts) else INCOMPLETE
+        if result.stopped is not None and was_interrupted(result.stopped):
+            break
+    code = print_ended(ended, store, store_url, as_json=as_json, several=len(starts) > 1)
+    # Only now: a verdict never waits for other systems.
+    for each in ended:
+        for line, _ in deliver_run(store, each.view.run_id) if each.stopped is None else ():
+            say(line)
+    return code if len(ended) == len(starts) else INCOMPLETE
 
 
 def _accepted(ended: "RunResult", store: "Store") -> "RunResult":
@@ -324,47 +255,6 @@ def _accepted(ended: "RunResult", store: "Store") -> "RunResult":
     if row is None:
         return ended
     return msgspec.structs.replace(ended, view=accept_unreviewed(row, store))
-
-
-def run_and_print(
-    start: "Start", store: "Store", store_url: str | None, *, as_json: bool, accept: bool = False
-) -> int:
-    """Start or resume a run with its progress shown, print the result, return the exit code.
-
-    With ``accept`` the samples that await a required review are accepted as they are.
-    """
-    ended = run_until_stopped(start, store_url)
-    if ended is None:
-        return INCOMPLETE
-    if accept:
-        ended = _accepted(ended, store)
-    code = print_ended(ended, store, store_url, as_json=as_json)
-    if ended.stopped is None:
-        _deliver(ended.view.run_id, store)
-    return code
-
-
-def _deliver(run_id: str, store: "Store") -> None:
-    """Send a finished run where the user asked for it; the verdict is printed by now."""
-    from jurybox.app.langfuse_delivery import push_if_ordered
-    from jurybox.app.telemetry import export_run
-    from jurybox.cli.langfuse import say_delivered
-
-    row = store.run(run_id)
-    if row is None:
-        return
-    try:
-        done = push_if_ordered(store, row)
-        if done is not None:
-            say_delivered(done)
-    except JuryboxError as error:
-        say(f"langfuse: nothing was delivered ({error}); `jurybox langfuse push` tries again")
-    try:
-        signals = export_run(store, row)
-        if signals:
-            say(f"otel: exported {', '.join(signals)}")
-    except JuryboxError as error:
-        say(f"otel: {error}")
 
 
 def run_until_stopped(start: "Start", store_url: str | None) -> "RunResult | None":
@@ -397,7 +287,7 @@ def run_with_progress(
             display.begin(plan.samples)
             stop_on_signals(job)
 
-        return start(display.show, on_start)
+        return start(on_progress=display.show, on_start=on_start)
 
 
 def _described(plan: "Plan") -> str:
@@ -412,24 +302,57 @@ def _described(plan: "Plan") -> str:
     return ", ".join((count, *answered, judges, *batched))
 
 
-def print_ended(ended: "RunResult", store: "Store", store_url: str | None, *, as_json: bool) -> int:
-    """Print a run that has ended, with how to continue it, and return the exit code."""
+def print_ended(
+    ended: "Sequence[RunResult]",
+    store: "Store",
+    store_url: str | None,
+    *,
+    as_json: bool,
+    several: bool = False,
+) -> int:
+    """Print runs that have ended, with how to continue them, and return the exit code."""
     from jurybox.app.view_run import view_as_data
     from jurybox.cli.run_view import print_view
 
-    if as_json:
-        print_json(view_as_data(ended.view, store))
+    if several:
+        _print_targets([each.view for each in ended], store, as_json=as_json)
+    elif as_json:
+        print_json(view_as_data(ended[0].view, store))
     else:
-        print_view(ended.view, store)
-    if ended.stopped is not None:
-        say(f"stopped: {ended.stopped}")
-        finished = ended.view.status == "finished"
-        again = " --retry-failed; what failed again keeps its old result" if finished else ""
-        if ended.view.drifted and not finished:
-            again = " --allow-version-drift"
-        say(resume_line(ended.view.run_id, store_url) + again)
-        return INCOMPLETE
-    return _exit_code(ended.view)
+        print_view(ended[0].view, store)
+    for each in ended:
+        if each.stopped is not None:
+            say(f"stopped: {each.stopped}")
+            say(resume_line(each.view.run_id, store_url) + _resume_options(each.view))
+    return max(INCOMPLETE if each.stopped else _exit_code(each.view) for each in ended)
+
+
+def _resume_options(view: "RunView") -> str:
+    if view.status == "finished":
+        return " --retry-failed; what failed again keeps its old result"
+    return " --allow-version-drift" if view.drifted else ""
+
+
+def _print_targets(views: "Sequence[RunView]", store: "Store", *, as_json: bool) -> None:
+    """Print the runs of several targets side by side (D5)."""
+    from jurybox.app.view_run import view_as_data
+    from jurybox.cli.diff import print_side_by_side
+    from jurybox.reporting.compare_runs import ComparedRun, CompareOptions
+    from jurybox.reporting.side_by_side import side_by_side
+
+    runs = [ComparedRun(row=row, view=view) for view in views if (row := store.run(view.run_id))]
+    compared = side_by_side(store, runs, CompareOptions()) if len(runs) > 1 else None
+    if as_json:
+        comparison = None if compared is None else compared.as_data()
+        print_json(
+            {"runs": [view_as_data(view, store) for view in views], "comparison": comparison}
+        )
+    elif compared is not None:
+        print_side_by_side(compared)
+        names = " ".join(view.metadata.get("name") or view.run_id for view in views)
+        click.echo(f"outputs in columns: jurybox diff {names} -o side-by-side.html")
+        for name, view in zip(compared.names, views, strict=True):
+            click.echo(f"{name}: jurybox show {view.run_id}")
 
 
 def _exit_code(view: "RunView") -> int:
