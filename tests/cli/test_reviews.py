@@ -141,6 +141,46 @@ def test_estimate_takes_the_random_part_and_leaves_flagged_samples_out(call: Cal
     assert (f"left out: {left} reviewed sample" in both.err) == bool(left)
 
 
+def gates(done: Done) -> dict[str, Any]:
+    return {each["gate"]: (each["value"], each["passed"]) for each in done.json["gates"]}
+
+
+def test_a_gate_goes_by_the_corrected_metric_when_asked(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = ["clarity_mean >= 3", "unscored_rate <= 0"]
+    make_run(monkeypatch, None, gates=wanted)
+    corrected = ("gate", "last", "--accept-unreviewed", "--corrected", "--json")
+    assert gates(call("gate", "last", "--accept-unreviewed", "--json"))[wanted[0]][1] is True
+    early = call(*corrected)
+    assert (early.code, gates(early)[wanted[0]]) == (1, (None, False))
+    assert early.json["corrected"] == [
+        "clarity_mean isn't corrected yet: 10 more reviews from the random queue are needed",
+        "unscored_rate isn't corrected: people don't score it",
+    ]
+    review("random", 12)
+    estimated = call("estimate", "last", "--json").json["estimates"][1]["corrected"]["value"]
+    done = call(*corrected)
+    assert done.code == 1
+    assert gates(done)[wanted[0]] == (estimated, False)
+    assert gates(done)[wanted[1]][1] is True
+    assert done.json["corrected"][0].startswith("clarity: corrected by 12 labels it is ")
+    assert done.json["release_ready"] is False
+    review("random", 18)
+    truth = sum(worth(number) for number in range(30)) / 30
+    assert gates(call(*corrected))[wanted[0]][0] == pytest.approx(truth)
+    assert gates(call("gate", "last", "--json"))[wanted[0]][1] is True
+
+
+def test_reviews_can_correct_no_gate_on_something_else(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(monkeypatch, None, gates=["unscored_rate <= 0"])
+    done = call("gate", "last", "--corrected")
+    assert done.code == 2
+    assert "no gate is on a score, so reviews correct nothing; gate on one of" in done.err
+
+
 @pytest.mark.usefixtures("judged")
 def test_estimate_says_how_many_reviews_are_missing(call: Call) -> None:
     review("flagged", 3)

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import types
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,7 @@ def make_run(
     *,
     pairs: bool = False,
     repeats: int = 1,
+    gates: Sequence[str] = (),
 ) -> str:
     """Make a run in this folder, and return its id; samples are called s0, s1 and so on."""
     module = types.ModuleType("kind_judges")
@@ -76,7 +78,9 @@ def make_run(
         row = {"id": f"s{number}", "task": f"Task {number}", "metadata": {"model": "secret"}}
         rows.append({**row, **(more if pairs else {"response": text})})
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    Path("answers.md").write_text(RUBRIC)
+    lines = "".join(f"  - {gate}\n" for gate in gates)
+    rubric = RUBRIC.replace("votes: 1\n", f"votes: 1\ngates:\n{lines}") if gates else RUBRIC
+    Path("answers.md").write_text(rubric)
     Path("suite.yaml").write_text(
         "suite: reviewed\nrubric: answers.md\ndataset: rows.jsonl\n"
         "judge: {models: [python/kind_judges:kind]}\n"

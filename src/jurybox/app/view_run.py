@@ -11,6 +11,7 @@ import msgspec
 from jurybox.app.ids import now_utc
 from jurybox.engine.ports import EVERY, Store
 from jurybox.engine.records import ENCODER, RunRow, StoredOutcome, read_result, sealed
+from jurybox.errors import InputError
 from jurybox.judging.flow import Failure, ModelRequest, Outcome
 from jurybox.models.providers import load_prices
 from jurybox.reporting.stored import damaged, plan_of, reading, rubric_of
@@ -21,11 +22,14 @@ from jurybox.reporting.view import (
     partial_view,
     unfinished_view,
 )
+from jurybox.review.selection import FEWEST
+from jurybox.rubric.metrics import WIN_RATE
 from jurybox.sample import Usage
 from jurybox.scoring.prices import Prices, cost
-from jurybox.scoring.sample_result import ModelUse
-from jurybox.scoring.summary import Acceptance, RunTally
+from jurybox.scoring.sample_result import POINTS_OF_B, ModelUse
+from jurybox.scoring.summary import Acceptance, RunTally, check_gates
 from jurybox.settings import Settings
+from jurybox.text_format import listed
 from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
@@ -180,6 +184,49 @@ def accept_unreviewed(row: RunRow, store: Store) -> RunView:
     changed = sealed(msgspec.structs.replace(row, outcome=ENCODER.encode(outcome).decode()))
     store.update_run(changed)
     return finished_view(changed, store)
+
+
+def corrected_by_reviews(row: RunRow, view: RunView, store: Store) -> RunView:
+    """Return a run whose gates go by what people would say, with how each value was corrected.
+
+    A mean score or win rate that too few reviews of the random queue correct passes nothing. What
+    people don't score, such as a latency, keeps its value.
+
+    Raises:
+        InputError: no gate is on what people score.
+        IncompleteError: the run can't be read.
+
+    """
+    from jurybox.calibration.gold import gold_scales
+
+    rubric, found = rubric_of(row), standing_of(view, store)
+    corrections = {} if found is None else {each.figure: each.mean for each in found.estimates}
+    scored = {f"{name}_mean": name for name in gold_scales(rubric)} | {WIN_RATE: POINTS_OF_B}
+    values, notes = dict(view.summary), list[str]()
+    gated = dict.fromkeys(gate.name for gate in rubric.gates)
+    if not gated.keys() & scored.keys():
+        problem = "no gate is on a score, so reviews correct nothing"
+        raise InputError(problem, f"gate on one of {listed([*scored])}", row.id)
+    for metric in gated:
+        if metric not in scored:
+            notes.append(f"{metric} isn't corrected: people don't score it")
+            continue
+        made = corrections.get(scored[metric])
+        if made is None:
+            needed = FEWEST if found is None else found.needed
+            more = f": {needed} more reviews from the random queue are needed" if needed else ""
+            values[metric] = None
+            notes.append(f"{metric} isn't corrected yet{more}")
+            continue
+        # Where every sample has a label, people's own value needs no correction.
+        best = made.human if made.human.n == view.summary["samples"] else made.corrected
+        value = best.value
+        values[metric] = 1 - value if metric == WIN_RATE and value is not None else value
+        notes.append(f"{scored[metric]}: {made.sentence}")
+    gates = check_gates(rubric.gates, values)
+    ready = all(each.passed for each in gates) and not view.release.held
+    conclusion = msgspec.structs.replace(view.conclusion, gates=gates, release_ready=ready)
+    return msgspec.structs.replace(view, conclusion=conclusion, notes=tuple(notes))
 
 
 def _is_active(row: RunRow, store: Store) -> bool:

@@ -29,11 +29,21 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Also fail unless the rubric decides this, such as: deploy.",
 )
+@click.option(
+    "--corrected",
+    is_flag=True,
+    help="Check mean scores and win rates as corrected by the run's reviews.",
+)
 @accept_option
 @store_option
 @json_option
 def command(
-    run: str, decision: str | None, accept_unreviewed: bool, store_url: str | None, as_json: bool
+    run: str,
+    decision: str | None,
+    corrected: bool,
+    accept_unreviewed: bool,
+    store_url: str | None,
+    as_json: bool,
 ) -> int:
     """Check a finished RUN against its rubric's gates.
 
@@ -45,11 +55,12 @@ def command(
     Examples:
       jurybox gate last
       jurybox gate last --accept-unreviewed
+      jurybox gate last --corrected
       jurybox gate 20260301-0914 --decision deploy
       jurybox gate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.view_run import accept_unreviewed as accept
-    from jurybox.app.view_run import view_run
+    from jurybox.app.view_run import corrected_by_reviews, view_run
     from jurybox.reporting.stored import rubric_of
     from jurybox.wiring import find_run
 
@@ -70,9 +81,14 @@ def command(
                 f"{row.id}: the run isn't finished, so nothing can be decided; {hint}", INCOMPLETE
             )
         view = accept(row, store) if accept_unreviewed else view_run(row, store)
+        notes = view.release.notes
+        if corrected:
+            view = corrected_by_reviews(row, view, store)
+            notes = (*notes, *view.notes)
     passed = view.passed and decision in {None, view.conclusion.decision}
     if as_json:
-        print_json(_as_data(view, passed=passed, wanted=decision))
+        data = _as_data(view, passed=passed, wanted=decision)
+        print_json(data | ({"corrected": list(view.notes)} if corrected else {}))
     else:
         from jurybox.cli.output import plain, wide_console
         from jurybox.cli.run_view import print_verdict, print_why
@@ -80,7 +96,7 @@ def command(
         out = wide_console()
         print_verdict(out, view, rubric)
         out.print(plain(f"run {view.run_id}  {view.suite}", style="bold"))
-        for note in view.release.notes:
+        for note in notes:
             out.print(plain(note, style="bold red"))
         print_why(out, view)
     return FINE if passed else FAILED
