@@ -1,6 +1,6 @@
 """Measure how far a run's judges agree with its reviewers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -11,7 +11,7 @@ from jurybox.calibration.gold import WHOLE, Gold, GoldCase
 from jurybox.calibration.splits import words_of
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement
+from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement, UnclearCase
 from jurybox.reporting.stored import damaged, plan_of
 from jurybox.review.reviews import Review, by_number, gold_of
 from jurybox.review.selection import RandomPart
@@ -78,7 +78,22 @@ def review_agreement(known: ReviewEvidence) -> ReviewAgreement:
         passed=part.passed,
         by_rules=not plan_of(known.run).judges,
         estimates=_estimates(known),
+        unclear=tuple(_unclear(known)),
     )
+
+
+def _unclear(known: ReviewEvidence) -> Iterator[UnclearCase]:
+    for each in known.every:
+        given = {"winner": each.verdict.winner} if each.verdict.is_pair else each.verdict.scores
+        criteria = tuple(name for name, value in given.items() if value is None)
+        if criteria:
+            yield UnclearCase(
+                number=each.number,
+                sample_id=known.stored(each.number).sample.sample_id,
+                reviewer=each.reviewer,
+                criteria=criteria,
+                comment=each.comment,
+            )
 
 
 def labels_of(reviews: Sequence[Review], part: RandomPart) -> dict[int, Gold]:

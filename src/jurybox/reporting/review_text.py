@@ -21,6 +21,16 @@ class SubsetAgreement(msgspec.Struct, frozen=True, kw_only=True):
     agreement: Agreement | None = None
 
 
+class UnclearCase(msgspec.Struct, frozen=True, kw_only=True):
+    """A sample that a reviewer could not score by the rubric as it is written."""
+
+    number: int
+    sample_id: str
+    reviewer: str
+    criteria: tuple[str, ...]
+    comment: str
+
+
 class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """The judges against people, people among themselves, and the run's figures corrected.
 
@@ -40,6 +50,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         by_rules: whether no judge was asked, so that it is the rubric's rules that people are held
             against.
         estimates: the run's figures, corrected by the random part.
+        unclear: what reviewers could not score, for the rubric's authors.
 
     """
 
@@ -58,6 +69,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     passed: int = 0
     by_rules: bool = False
     estimates: tuple[CorrectedMetric, ...] = ()
+    unclear: tuple[UnclearCase, ...] = ()
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -83,6 +95,12 @@ def _lines(found: ReviewAgreement) -> Iterator[str]:
         yield f"people among themselves, {name}: {both} {_count(each.n)}"
     for each in found.estimates:
         yield f"{each.figure}: {each.mean.sentence}"
+    if found.unclear:
+        criteria = ", ".join(
+            dict.fromkeys(name for each in found.unclear for name in each.criteria)
+        )
+        answers = _counted(len(found.unclear), "review")
+        yield f"unclear by the rubric as it is written in {answers}: {criteria}"
     yield from _doubts(found)
 
 

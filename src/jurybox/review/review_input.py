@@ -100,13 +100,13 @@ def _scores(data: object, rubric: Rubric) -> dict[str, Score | None]:
     given = _named(data, rubric, "scores")
     scores: dict[str, Score | None] = {}
     for criterion in rubric.criteria:
-        wanted = f"give {criterion.scale.describe()}, or null where you can't tell"
+        wanted = f"give {criterion.scale.describe()}, or null where it is unclear"
         if criterion.id not in given:
             raise InputError("the score is missing", wanted, criterion.id)
         value = given[criterion.id]
         score = None if value is None else criterion.scale.read(value)
         if isinstance(score, str):
-            hint = "correct it, or give null where you can't tell"
+            hint = "correct it, or give null where it is unclear"
             raise InputError(f"the score {score}", hint, criterion.id)
         scores[criterion.id] = score
     return scores

@@ -25,7 +25,7 @@ Score = int | float
 
 
 class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """A reviewer's verdict on one sample; None means "can't tell", which is no label.
+    """A reviewer's verdict on one sample; None means "unclear", which is no label.
 
     Attributes:
         scores: by criterion; empty for two responses.

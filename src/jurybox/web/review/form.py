@@ -9,8 +9,8 @@ from jurybox.documents.numbers import show_number
 from jurybox.review.review_input import given_number
 from jurybox.rubric.rubric_model import Criterion, Level, Rubric
 
-UNTOLD: Final = "none"
-"""The value of "can't tell": an answer, and no label."""
+UNCLEAR: Final = "none"
+"""The value of "unclear": an answer, and no label."""
 WINNER: Final = "winner"
 SCORE: Final = "score."
 PREFERENCE: Final = "preference."
@@ -80,7 +80,7 @@ def safety_field() -> Field:
     choices = (
         FormChoice(value="yes", label="Yes", meaning="it may not be released like this", key="y"),
         FormChoice(value="no", label="No", meaning="it may be released", key="o"),
-        _untold(),
+        _unclear(),
     )
     return Field(name=CONCERN, title=SAFETY, choices=choices, optional=True)
 
@@ -114,12 +114,12 @@ def _sides() -> tuple[FormChoice, ...]:
         FormChoice(value="A", label="Response A", key="a"),
         FormChoice(value="B", label="Response B", key="b"),
         FormChoice(value="tie", label="Tie", key="t"),
-        _untold(),
+        _unclear(),
     )
 
 
-def _untold() -> FormChoice:
-    return FormChoice(value=UNTOLD, label="Can't tell", key="x")
+def _unclear() -> FormChoice:
+    return FormChoice(value=UNCLEAR, label="Unclear", key="x")
 
 
 def _score_field(criterion: Criterion) -> Field:
@@ -131,7 +131,7 @@ def _score_field(criterion: Criterion) -> Field:
             name=name,
             title=criterion.name,
             definition=criterion.definition,
-            choices=(_untold(),),
+            choices=(_unclear(),),
             low=show_number(scale.low),
             high=show_number(scale.high),
             step="any" if points is None else "1",
@@ -141,7 +141,7 @@ def _score_field(criterion: Criterion) -> Field:
         name=name,
         title=criterion.name,
         definition=criterion.definition,
-        choices=(*(_choice(criterion, point, points) for point in points), _untold()),
+        choices=(*(_choice(criterion, point, points) for point in points), _unclear()),
     )
 
 
@@ -191,8 +191,8 @@ def _answers(
 
 
 def _reported(text: str) -> str | None:
-    return None if text == UNTOLD else text
+    return None if text == UNCLEAR else text
 
 
 def _field(value: object) -> str:
-    return UNTOLD if value is None else str(value)
+    return UNCLEAR if value is None else str(value)

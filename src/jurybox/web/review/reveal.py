@@ -14,7 +14,7 @@ from jurybox.rubric.scale import Scale
 from jurybox.web.review.sample_view import TextPart
 
 _NOTHING: Final = "-"
-_UNTOLD: Final = "can't tell"
+_UNCLEAR: Final = "unclear"
 _LATELY: Final = 50
 Answer = float | str | None
 
@@ -94,7 +94,7 @@ def _pair_lines(
         if name in judged.preferences or any(name in one.verdict.preferences for one in everybody):
             answers = _answers(everybody, lambda said, name=name: said.preferences.get(name))
             line = _line(each.name, judged.preferences.get(name), answers)
-            # Who wasn't asked for it didn't say that they can't tell.
+            # Who wasn't asked for it didn't say that it is unclear.
             unsaid = name not in everybody[0].verdict.preferences
             yield msgspec.structs.replace(line, mine=_NOTHING) if unsaid else line
 
@@ -111,7 +111,7 @@ def _line(
     mine, *others = people
     return Line(
         title=title,
-        mine=_UNTOLD if mine is None else _shown(mine),
+        mine=_UNCLEAR if mine is None else _shown(mine),
         judge="no verdict" if judge is None else _shown(judge),
         others=tuple(map(_shown, others)),
         said=_difference(mine, judge, scale),

@@ -231,7 +231,7 @@
       mark(group);
     }
   });
-  // A number beside "can't tell" would be two answers.
+  // A number beside "unclear" would be two answers.
   desk.addEventListener("input", (event) => {
     const group = event.target.closest("[data-group]");
     if (group && event.target.hasAttribute("data-number") && event.target.value !== "") {

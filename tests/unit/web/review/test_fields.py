@@ -37,7 +37,7 @@ def keys(scale: str) -> dict[str, str | None]:
 
 def test_a_score_has_the_key_of_its_own_digit() -> None:
     own = {str(score): str(score) for score in range(1, 6)}
-    assert keys("1-5") == {**own, "Can't tell": "x"}
+    assert keys("1-5") == {**own, "Unclear": "x"}
 
 
 def test_ten_has_the_key_0_where_no_score_is_0() -> None:
@@ -63,14 +63,14 @@ def test_no_two_answers_share_a_key(scale: str) -> None:
 def test_many_scores_are_written_as_a_number(scale: str, low: str, high: str, step: str) -> None:
     asked = field(scale, Level(low=0, high=0.5, meaning="poor", label="Low"))
     assert (asked.low, asked.high, asked.step) == (low, high, step)
-    assert [each.label for each in asked.choices] == ["Can't tell"]
+    assert [each.label for each in asked.choices] == ["Unclear"]
     assert [(each.scores, each.meaning) for each in asked.readings] == [("0\u20130.5", "Low: poor")]
 
 
 def test_a_choice_says_what_its_score_means() -> None:
     levels = (Level(low=1, high=2, meaning="rude"), Level(low=5, high=5, meaning="warm"))
     told = {each.label: each.meaning for each in field("1-5", *levels).choices}
-    assert told == {"1": "rude", "2": "rude", "3": "", "4": "", "5": "warm", "Can't tell": ""}
+    assert told == {"1": "rude", "2": "rude", "3": "", "4": "", "5": "warm", "Unclear": ""}
 
 
 def test_of_two_responses_the_winner_is_asked_and_each_criterion_may_be_told() -> None:
