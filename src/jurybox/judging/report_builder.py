@@ -331,8 +331,7 @@ def _response_findings(
     """Yield the dangers in responses, what addresses the judge, and forged lines of its prompt."""
     template = judging.rubric.template
     for text in responses:
-        yield from () if quiet else scan(text)
-        yield from injections(text)
+        yield from () if quiet else (*scan(text), *injections(text))
         for line in () if template is None else template.forged(text):
             start, end = line.span()
             quote = line[0][:LONGEST_QUOTE].strip()

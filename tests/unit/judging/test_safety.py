@@ -653,7 +653,6 @@ def test_no_text_made_for_personal_data_is_overlooked(shape: SecretShape) -> Non
 
 def test_no_phrase_is_tried_on_every_text() -> None:
     assert FILTER.possible("") == set()
-    assert THOROUGH._injection_filter.possible("") == set()
 
 
 # Text for the judge
@@ -673,6 +672,7 @@ def test_no_phrase_is_tried_on_every_text() -> None:
 )
 def test_text_for_the_judge_is_found_and_is_no_danger(response: str, span: str) -> None:
     [finding] = injections(response)
+    assert not harmless(["It is 4.", response])
     assert finding.category == "forged-prompt"
     assert response[finding.start : finding.end] == span
     assert scan(response) == scan(response, judge=True) == ()  # rules count what this finds
@@ -690,6 +690,7 @@ def test_text_for_the_judge_is_found_and_is_no_danger(response: str, span: str) 
 )
 def test_what_is_meant_for_the_reader_is_not(response: str) -> None:
     assert injections(response) == ()
+    assert harmless([response])
 
 
 def test_no_personal_data_is_quoted_with_it() -> None:
@@ -704,7 +705,7 @@ def test_no_text_made_for_an_injection_is_overlooked(entry: str) -> None:
     tree = parser.parse(pattern.pattern)
     for _ in range(40):
         text = match_of(tree, random).lower()
-        passed = (entry,) in THOROUGH._injection_filter.possible(text)
+        passed = (entry,) in FILTER.possible(text)
         assert passed or pattern.search(text) is None
 
 

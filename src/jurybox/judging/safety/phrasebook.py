@@ -266,7 +266,7 @@ def _plain(text: str) -> bytes:
 
 
 def _rarest(needed: list[Words]) -> Words:
-    """Return the words of which the fewest texts have one: the longer, the rarer."""
-    return max(
-        needed, key=lambda words: sum(map(len, words)) / len(words), default=frozenset[str]()
+    """Return the words of which the fewest texts have one: a letter more halves their number."""
+    return min(
+        needed, key=lambda words: sum(2.0 ** -len(word) for word in words), default=frozenset[str]()
     )

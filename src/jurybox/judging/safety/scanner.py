@@ -229,9 +229,8 @@ def injections(response: str) -> tuple[SafetyFinding, ...]:
 
 
 def harmless(texts: Iterable[str]) -> bool:
-    """Tell by one look at all texts whether a scan would find nothing in any of them."""
-    # No danger spans an empty line.
-    return _scanner().suspects(_Folded("\n\n".join(texts))) is None
+    """Tell by one look at all texts that none has a danger or addresses a judge."""
+    return _scanner().harmless("\n\n".join(texts))
 
 
 def concerns(texts: Iterable[str]) -> tuple[SafetyFinding, ...]:
@@ -261,11 +260,10 @@ class Scanner:
         self._alarms = {name: each.alarms for name, each in self._book.categories.items()}
         self._topics = {name: each.topics for name, each in self._book.categories.items()}
         tables = (*self._phrases.values(), *self._alarms.values(), *self._topics.values())
-        self._filter = Prefilter(tables, self._book.parts)
         known = self._book.injections
         self._marks = re.compile("|".join(known.marks))
-        injections = [(entry,) for entry in known.phrases]
-        self._injection_filter = Prefilter(injections, self._book.parts)
+        self._injections = {(entry,) for entry in known.phrases}
+        self._filter = Prefilter((*tables, *self._injections), self._book.parts)
         # To compile an expression takes milliseconds, and most texts need none.
         self._compiled = cache(self._book.words)
         self._loosely = cache(self._book.word_ends)
@@ -277,37 +275,40 @@ class Scanner:
     def scan(self, text: str, *, judge: bool = False) -> tuple[SafetyFinding, ...]:
         """Return every danger in ``text``, in its order; ``judge`` says whether alarms count."""
         folded = _Folded(text)
-        suspects = self.suspects(folded)
-        if suspects is None:
-            return ()
-        data, possible = suspects
+        data = folded.personal_data()
+        possible = self._filter.possible(folded.small)
         dangers = self._dangers(folded.words, possible, judge=judge)
         spans = _without_overlaps([*data, *map(folded.origin, dangers)])
         return tuple(_finding(text, span, data) for span in spans)
 
+    def harmless(self, text: str) -> bool:
+        """Tell that a text has nothing to look at; in doubt it has."""
+        folded = _Folded(text)
+        alike = not text.isascii() and _ALIKE.search(text)
+        if alike or folded.personal_data():
+            return False
+        possible = self._filter.possible(folded.small)
+        return possible <= self._injections and not any(self._addresses(folded, possible))
+
     def injections(self, response: str) -> tuple[SafetyFinding, ...]:
         """Return what in a response addresses its judge, whether or not a clause denies it."""
         folded = _Folded(response if response.isascii() else _ALIKE.sub(_plain_letter, response))
-        found = [*self._marks.finditer(folded.small)]
-        if possible := self._injection_filter.possible(folded.small):
-            words = folded.words
-            found += [
-                match
-                for entries in possible
-                for match in self._loosely(entries).finditer(words)
-                if not words[match.start() - 1 : match.start()].isalnum()
-            ]
+        found = self._addresses(folded, self._filter.possible(folded.small))
         spans = _without_overlaps(
             [folded.origin(Span(*match.span(), FORGED_PROMPT)) for match in found]
         )
         data = folded.personal_data() if spans else []
         return tuple(_finding(response, span, data) for span in spans)
 
-    def suspects(self, folded: "_Folded") -> tuple[list[Span], set[Entries]] | None:
-        """Return the personal data of a text, and which phrases it may have; None for neither."""
-        data = folded.personal_data()
-        possible = self._filter.possible(folded.small)
-        return (data, possible) if data or possible else None
+    def _addresses(self, folded: "_Folded", possible: set[Entries]) -> Iterator[re.Match[str]]:
+        """Yield what addresses a judge, of the phrases that are possible."""
+        yield from self._marks.finditer(folded.small)
+        phrases = possible & self._injections
+        words = folded.words if phrases else ""
+        for entries in phrases:
+            for match in self._loosely(entries).finditer(words):
+                if not words[match.start() - 1 : match.start()].isalnum():
+                    yield match
 
     def _dangers(self, words: str, possible: set[Entries], *, judge: bool) -> Iterator[Span]:
         phrases = self._matches(words, self._phrases, possible)
