@@ -377,8 +377,9 @@ def test_a_text_that_cannot_be_stored_is_refused_with_the_whole_batch(
         lambda: store.create_run(run_row("new", suite=text, seal="s")),
         lambda: store.update_run(msgspec.structs.replace(run_row(), outcome=text)),
         lambda: store.append([sample_row(0), sample_row(1, sample_id=text)], []),
-        lambda: store.append([sample_row(0)], [exchange_row(0, material=text)]),
     ]
+    if "\0" not in text:  # which JSON can't hold
+        refused.append(lambda: store.append([sample_row(0)], [exchange_row(0, material=text)]))
     for call in refused:
         with pytest.raises(InputError, match="a character that can't be stored"):
             call()

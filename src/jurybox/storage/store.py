@@ -1,10 +1,10 @@
 """The engine's `Store` over either database."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, TypeVar
 
-import msgspec
+from msgspec.structs import astuple
 
 from jurybox.engine.ports import EVERY, MOST_GROUPS, Groups, SamplePage, SampleQuery
 from jurybox.engine.records import (
@@ -281,39 +281,33 @@ class SqlStore:
         self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]
     ) -> list[tuple[str, list[Values]]]:
         """Return the statements that insert these rows, each with its values."""
+        # Of all the texts only an id isn't JSON, which has no NUL in it.
+        if any("\0" in row.sample_id for row in samples):
+            raise self._reader.error("unstorable")
         # Every time: another process may have taken a frame away. And in one order: two writers
         # that wait for each other's frames would wait for ever.
         frames = {(row.run_id, frame_hash(row.frame), row.frame) for row in exchanges if row.frame}
         batches: tuple[tuple[str, list[Values]], ...] = (
-            (statements.INSERT_SAMPLE, self._values(samples)),
-            (statements.INSERT_FACETS, self._values([facets_of(row) for row in samples])),
+            (statements.INSERT_SAMPLE, [*map(astuple, samples)]),
+            (statements.INSERT_FACETS, [astuple(facets_of(row)) for row in samples]),
             (statements.INSERT_FRAME, [*sorted(frames)]),
-            (statements.INSERT_EXCHANGE, self._exchange_values(exchanges)),
+            (statements.INSERT_EXCHANGE, [_exchange_values(row) for row in exchanges]),
         )
         return [(statement, values) for statement, values in batches if values]
 
-    def _values(self, rows: Sequence[AnyRow | Facets | OutboxRow]) -> list[Values]:
-        values: list[Values] = [msgspec.structs.astuple(row) for row in rows]
-        if _has_nul(values):
+    def _values(self, rows: Sequence[AnyRow | OutboxRow]) -> list[Values]:
+        values: list[Values] = [*map(astuple, rows)]
+        # SQLite would take it, PostgreSQL wouldn't, and a store must be able to move.
+        if any(isinstance(each, str) and "\0" in each for row in values for each in row):
             raise self._reader.error("unstorable")
         return values
 
-    def _exchange_values(self, rows: Sequence[ExchangeRow]) -> list[Values]:
-        """Return rows with the hashes of their frames, or none, in the frames' place."""
-        return [
-            (*values[:_FRAME], frame_hash(row.frame) if row.frame else None, *values[_FRAME + 1 :])
-            for row, values in zip(rows, self._values(rows), strict=True)
-        ]
 
-
-def _has_nul(rows: Iterable[Values]) -> bool:
-    # SQLite would take it, PostgreSQL wouldn't, and a store must be able to move. A plain loop:
-    # it is asked about every text that is stored.
-    for row in rows:
-        for value in row:
-            if isinstance(value, str) and "\0" in value:
-                return True
-    return False
+def _exchange_values(row: ExchangeRow) -> Values:
+    """Return a row with the hash of its frame, or none, in the frame's place."""
+    values = [*astuple(row)]
+    values[_FRAME] = frame_hash(row.frame) if row.frame else None
+    return values
 
 
 def _first(rows: list[T]) -> T | None:
