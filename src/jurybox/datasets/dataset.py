@@ -152,6 +152,7 @@ class Dataset:
         self._read = read
         self._needs = needs
         self._columns = columns
+        self._kept: tuple[str, bool, list[tuple[int, Row]]] | None = None
 
     @contextmanager
     def begin(self, findings: Findings, *, needs_response: bool) -> Generator[Pass]:
@@ -169,7 +170,7 @@ class Dataset:
     def rows(
         self, *, needs_response: bool, expected: Survey | None = None
     ) -> Iterator[tuple[int, Row]]:
-        """Yield every row with its line.
+        """Yield every row with its line; those of a small file as they were surveyed.
 
         Who stops early has nothing checked; who takes all rows learns at the end whether they were
         the ones that were surveyed.
@@ -180,6 +181,9 @@ class Dataset:
             IncompleteError: the file isn't ``expected`` any more.
 
         """
+        if self._kept and expected and self._kept[:2] == (expected.sha256, needs_response):
+            yield from self._kept[2]
+            return
         findings = _FirstFault()
         with self.begin(findings, needs_response=needs_response) as going:
             if expected is not None and going.size != expected.bytes:
@@ -197,6 +201,10 @@ class Dataset:
                 raise self._changed(f"{error.where}: {error.problem}") from None
             if expected is not None and going.sha256 != expected.sha256:
                 raise self._changed("its SHA-256 is another")
+
+    def keep(self, sha256: str, rows: list[tuple[int, Row]], *, needs_response: bool) -> None:
+        """Keep the rows of a survey, so that a run needn't read them again."""
+        self._kept = (sha256, needs_response, rows)
 
     def refused(self, faults: Sequence[Finding]) -> DatasetError:
         """Return the error for faults, each with its file and its line there."""
@@ -236,6 +244,8 @@ class _FirstFault(Findings):
         raise TooManyError
 
 
+# Bytes. The rows of a larger file are read again by the run: memory doesn't grow with a dataset.
+_SMALL: Final = 1_000_000
 # A set of a million ids' hashes takes 76 MB, more than all else of a run by rules (54 MB). So eight
 # bytes per id are kept in arrays, and only one of these at a time is looked through.
 _BUCKETS = 256
@@ -286,14 +296,19 @@ def _survey(
 ) -> Survey:
     seen = [array("q") for _ in range(_BUCKETS)]
     rows = 0
+    kept: list[tuple[int, Row]] = []
     with dataset.begin(findings, needs_response=needs_response) as going:
         for line, row in going:
             rows += 1
+            if going.size <= _SMALL:
+                kept.append((line, row))
             if check is not None:
                 _note_unusable(check, row, line, findings)
             if going.has_ids:
                 hashed = hash(row.id)
                 seen[hashed % _BUCKETS].append(hashed)
+    if kept:
+        dataset.keep(going.sha256, kept, needs_response=needs_response)
     suspects = {each for bucket in seen for each, times in Counter(bucket).items() if times > 1}
     if suspects:
         _note_repeats(dataset, suspects, findings, needs_response=needs_response)

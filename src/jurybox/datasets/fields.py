@@ -359,6 +359,7 @@ class Columns:
         self.given: Final = given or {}
         self._named = {column: field for field, column in self.given.items()}
         self._fields: dict[str, str | None] = {}
+        self._readers: dict[str, tuple[str | None, Reader]] = {}
 
     def field(self, column: str) -> str | None:
         """Return the field that a column is; None where it is other data."""
@@ -370,6 +371,16 @@ class Columns:
                 field = None
             self._fields[column] = field
             return field
+
+    def reader(self, column: str) -> tuple[str | None, Reader]:
+        """Return the field that a column is, and how its values are read."""
+        try:
+            return self._readers[column]
+        except KeyError:
+            field = self.field(column)
+            found = (field, read_extra if field is None else FIELDS[field].read)
+            self._readers[column] = found
+            return found
 
     def column(self, field: str) -> str:
         """Return a column of a field."""

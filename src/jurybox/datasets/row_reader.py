@@ -12,7 +12,6 @@ from jurybox.datasets.fields import (
     FieldError,
     Part,
     fields_of,
-    read_extra,
 )
 from jurybox.documents.findings import Findings, Place
 from jurybox.sample import Response, Row, Timing, Turn, Usage, emptiness
@@ -175,24 +174,23 @@ class RowReader:
         values: Values = {}
         extras: Values = {}
         given: dict[str, str] = {}
-        field_of = self._columns.field
+        reader_of = self._columns.reader
         for name, value in record.items():
             if value is None:
                 continue
-            field = field_of(name)
+            field, read = reader_of(name)
             kind = type(value)
             if kind is list and field == "task":
-                field = "messages"  # as Inspect and Langfuse have it
+                field, read = "messages", FIELDS["messages"].read  # as Inspect and Langfuse have it
             try:
-                if field is None:
-                    extras[name] = read_extra(value, name)
-                    continue
-                found = FIELDS[field].read(value, name)
+                found = read(value, name)
             except FieldError as error:
                 sound = self._note(line, error.code, error.problem, error.hint)
                 given[field or name] = name
                 continue
-            if field in values:
+            if field is None:
+                extras[name] = found
+            elif field in values:
                 sound = self._note_two_names(line, field, given[field], name)
             elif found is not None:
                 values[field], given[field] = found, name
@@ -319,7 +317,8 @@ def dropped_warning(column: str) -> str:
 
 
 def _taken(values: Values, part: Part) -> Values:
-    return {name: values.pop(name) for name in fields_of(part) & values.keys()}
+    names = fields_of(part)
+    return {} if names.isdisjoint(values) else {n: values.pop(n) for n in names & values.keys()}
 
 
 def record_of(row: Row) -> Values:

@@ -226,7 +226,10 @@ def test_no_rows_are_a_finding() -> None:
     assert found == "1:1: the dataset has no rows; give it at least one [no-rows]"
 
 
-def test_a_dataset_that_changed_since_the_survey_is_refused() -> None:
+def test_a_large_dataset_that_changed_since_the_survey_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("jurybox.datasets.dataset._SMALL", 0)
     opened = dataset(write({"task": ["abc"]}), PARQUET.name)
     found = survey(opened, needs_response=False)
     other = write({"task": ["abd"]})

@@ -110,7 +110,10 @@ def test_the_rows_of_a_run_are_those_that_were_surveyed() -> None:
         (TEXT.replace('"b"', '""""'[:3]), "line 2: not valid JSON"),
     ],
 )
-def test_a_dataset_that_changed_since_the_survey_is_refused(now: str, how: str) -> None:
+def test_a_large_dataset_that_changed_since_the_survey_is_refused(
+    now: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jurybox.datasets.dataset._SMALL", 0)
     opened = dataset(TEXT)
     found = look(opened)
     dataset(now)
@@ -119,6 +122,13 @@ def test_a_dataset_that_changed_since_the_survey_is_refused(now: str, how: str) 
     assert str(caught.value).startswith(
         f"rows.jsonl: the dataset changed while the run was going ({how}"
     )
+
+
+def test_the_rows_of_a_small_dataset_are_those_that_were_surveyed() -> None:
+    opened = dataset(TEXT)
+    found = look(opened)
+    Path("rows.jsonl").unlink()
+    assert tasks(opened, found) == ["x", "y", "z"]
 
 
 def test_a_change_during_the_run_is_told_at_its_end() -> None:
