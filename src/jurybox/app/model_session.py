@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -105,10 +106,15 @@ async def open_session(
     judges: Mapping[str, Model] = batches.wrap(models.judges) if plan.batch else models.judges
     limits = read_limits(settings, concurrency=plan.concurrency)
     callers = Callers(limits, on_failure=batches.on_change)
+
+    @cache
+    def endpoint(role: Role, name: str) -> str:
+        return models.of(role, name).endpoint
+
     try:
         yield ModelSession(
             call=_router(plan, models.target, judges, callers, budget),
-            endpoint=lambda role, name: models.of(role, name).endpoint,
+            endpoint=endpoint,
             window=_window(plan),
             outages=callers.outages,
             unwritten=callers.unwritten,

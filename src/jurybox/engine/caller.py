@@ -160,10 +160,9 @@ class Caller:
     ) -> tuple[Outcome | ModelError, tuple[float, float] | None]:
         """Return the result, and its start and end; None where no attempt was made."""
         endpoint = self._endpoint
-        if not endpoint.slots.try_acquire():
-            await endpoint.slots.acquire(first=state is not None and state.started)
+        await endpoint.slots.acquire(first=state is not None and state.started)
         try:
-            reserved = await self._await_quota(request)
+            reserved = 0.0 if self._quota is None else await self._await_quota(self._quota, request)
             # Only now: the endpoint may have gone down while this request was in the queue.
             if endpoint.down is not None:
                 return endpoint.down, None
@@ -191,16 +190,14 @@ class Caller:
             result = msgspec.structs.replace(result, latency_ms=(ended - started) * 1000)
         return result, (started, ended)
 
-    async def _await_quota(self, request: ModelRequest) -> float:
+    async def _await_quota(self, quota: MinuteQuota, request: ModelRequest) -> float:
         """Wait until a quota per minute has room; return how many tokens were reserved."""
-        if self._quota is None:
-            return 0.0
         letters = sum(len(message.content) for message in request.messages)
         tokens = letters / _CHARACTERS_PER_TOKEN + request.generation.max_tokens
         clock = self._endpoint.clock
-        while (wait := self._quota.wait(clock.now())) > 0:
+        while (wait := quota.wait(clock.now())) > 0:
             await clock.sleep(min(wait, _LOOK_EVERY))
-        self._quota.take(tokens, clock.now())
+        quota.take(tokens, clock.now())
         return tokens
 
     async def _ask(self, request: ModelRequest) -> ModelReply | ModelError:

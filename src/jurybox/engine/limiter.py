@@ -184,16 +184,10 @@ class ResizableSemaphore:
         """Whether any task waits."""
         return bool(self._first or self._queue)
 
-    def try_acquire(self) -> bool:
-        """Acquire without waiting, unless other tasks wait already."""
-        if self._first or self._queue or self.in_use >= self._size():
-            return False
-        self.in_use += 1
-        return True
-
     async def acquire(self, *, first: bool = False) -> None:
         """Wait for a slot; tasks that are ``first`` go before the others."""
-        if self.try_acquire():
+        if not self.waiting and self.in_use < self._size():
+            self.in_use += 1
             return
         turn = asyncio.get_running_loop().create_future()
         queue = self._first if first else self._queue

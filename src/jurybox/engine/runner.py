@@ -185,7 +185,7 @@ class Writer:
 class Runner:
     """Runs one run.
 
-    Samples take turns: at six points of its way a sample lets the others come to the same point
+    Samples take turns: at five points of its way a sample lets the others come to the same point
     (``asyncio.sleep(0)``), because a step whose code and data were used a moment ago is faster.
     Without the two in the driver, a sample with one vote takes 16% more CPU time (decision 18).
     """

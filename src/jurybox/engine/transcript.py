@@ -129,7 +129,12 @@ class Transcript:
             self._check_version(request, outcome)
             return outcome
         await asyncio.sleep(0)  # samples take turns, see `Runner`
-        outcome = await self._find_or_call(role, request, key)
+        lookup = self._session.lookup
+        found = None if lookup is None else await lookup(request.model, key)
+        if found is None:
+            outcome = await self._session.call(role, request, self)
+        else:
+            outcome = msgspec.structs.replace(found, cached=True)
         if isinstance(outcome, Failure) and outcome.fatal:
             raise HaltedError(outcome)
         text, notes = _stored_form(role, outcome)
@@ -154,7 +159,6 @@ class Transcript:
         if is_reply:
             self._on_reply(row)
         self._check_version(request, outcome)
-        await asyncio.sleep(0)
         return outcome
 
     def _check_version(self, request: ModelRequest, outcome: Outcome) -> None:
@@ -175,14 +179,6 @@ class Transcript:
         """
         if self._drift is not None:
             raise HaltedError(self._drift)
-
-    async def _find_or_call(self, role: Role, request: ModelRequest, key: str) -> Outcome:
-        """Return the reply of an earlier run, or call the model."""
-        if self._session.lookup is not None:
-            found = await self._session.lookup(request.model, key)
-            if found is not None:
-                return msgspec.structs.replace(found, cached=True)
-        return await self._session.call(role, request, self)
 
     def exchanges(self) -> list[FinishedExchange]:
         """Return the exchanges in the flow's order."""

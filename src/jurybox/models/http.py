@@ -4,7 +4,7 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from typing import IO, Final, TypeVar
@@ -117,7 +117,7 @@ class HttpClient:
         """The address, without a password."""
         return self._endpoint.address
 
-    async def post(self, path: str, payload: object) -> HttpAnswer:
+    def post(self, path: str, payload: object) -> Awaitable[HttpAnswer]:
         """Make one attempt to send JSON.
 
         Raises:
@@ -125,7 +125,7 @@ class HttpClient:
             ModelError: the attempt failed in another way.
 
         """
-        return await self.send(HttpCall(method="POST", path=path, body=encoded(payload)))
+        return self.send(HttpCall(method="POST", path=path, body=encoded(payload)))
 
     async def send(self, call: HttpCall) -> HttpAnswer:
         """Make one attempt; cancelling it closes its connection at once.
@@ -145,11 +145,12 @@ class HttpClient:
                     with contextlib.suppress(*_ERRORS):
                         await _read(response, LARGEST_REFUSAL, body.append)
                 elif call.into is None:
-                    await self._read_all(response, self._options.largest_body, body.append)
+                    largest = self._options.largest_body
+                    _check_size(await _read(response, largest, body.append), largest, retry=True)
                 else:
                     # A file has the same size whenever it is asked for.
-                    largest = self._options.largest_file
-                    await self._read_all(response, largest, call.into.write, retry=False)
+                    largest, write = self._options.largest_file, call.into.write
+                    _check_size(await _read(response, largest, write), largest, retry=False)
         except _ERRORS as error:
             raise self._trouble(error, time.monotonic() - started) from None
         answer = HttpAnswer(
@@ -177,14 +178,6 @@ class HttpClient:
             request["headers"] = {"Content-Type": call.content_type}
         method: wreq.Method = getattr(wreq.Method, call.method)
         return self._client.request(method, f"{self._endpoint.url}{call.path}", **request)
-
-    async def _read_all(
-        self, response: wreq.Response, largest: int, take: _Take, *, retry: bool = True
-    ) -> None:
-        if await _read(response, largest, take) > largest:
-            # Far more than was asked for: an odd answer, like any other that can't be read.
-            what = f"the answer is larger than {largest / _MEGABYTE:.0f} MB"
-            raise ModelError("unreadable", what, retry=retry, fatal=True)
 
     def _refused(self, status: int, answer: HttpAnswer) -> ModelError:
         if status < _FIRST_FINAL:
@@ -251,6 +244,13 @@ async def _read(response: wreq.Response, largest: int, take: _Take) -> int:
                 if size > largest:
                     break
     return size
+
+
+def _check_size(size: int, largest: int, *, retry: bool) -> None:
+    if size > largest:
+        # Far more than was asked for: an odd answer, like any other that can't be read.
+        what = f"the answer is larger than {largest / _MEGABYTE:.0f} MB"
+        raise ModelError("unreadable", what, retry=retry, fatal=True)
 
 
 def _insecure(reason: str) -> ModelError:
