@@ -55,8 +55,10 @@ _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 def emptiness(text: str) -> str | None:
     """Return why there is nothing to judge; None where a character of the text is seen (D2)."""
-    seen = any(char.isprintable() and not char.isspace() and not _is_blank(char) for char in text)
-    return None if seen else EMPTY
+    for char in text:
+        if char.isprintable() and not char.isspace() and not _is_blank(char):
+            return None
+    return EMPTY
 
 
 def _is_blank(char: str) -> bool:
@@ -101,13 +103,10 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def texts(self) -> tuple[str, ...]:
         """All the material: every text that a judge is shown."""
-        given = (self.task, self.context, self.reference)
-        responses = (self.response, self.response_b)
-        return (
-            *(text for text in given if text is not None),
-            *(turn.content for turn in self.messages),
-            *(each.text for each in responses if each is not None),
-        )
+        turns = [turn.content for turn in self.messages]
+        second = None if self.response_b is None else self.response_b.text
+        texts = (self.task, self.context, self.reference, *turns, self.response.text, second)
+        return tuple([text for text in texts if text is not None])
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):

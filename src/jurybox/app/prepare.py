@@ -197,16 +197,18 @@ def prepare_chosen(
     prompt = _PromptCheck(None if plan is None else plan.target, suite.unused)
     pairs = _PairCheck(None if procedure is None else procedure.judging.rubric)
     demographics: set[str | None] = set()
+    judging = None if procedure is None else procedure.judging
+    asks = procedure is not None and procedure.judging.asks_for_verdicts(procedure.judges)
 
     def check(row: Row) -> None:
         demographics.add(demographic_of(row))
-        if procedure is not None:
-            check_checks(procedure.judging.rubric, judges=False, pair=row.response_b is not None)
-            _check_own_checks(procedure.judging.rubric, row)
+        if judging is not None:
+            check_checks(judging.rubric, judges=False, pair=row.response_b is not None)
+            _check_own_checks(judging.rubric, row)
         pairs.check(row)
         prompt.check(row)
-        if procedure is not None and procedure.judging.asks_for_verdicts(procedure.judges):
-            procedure.judging.check(row.sample(row.response or Response(text="")))
+        if judging is not None and asks:
+            judging.check(row.sample(row.response or Response(text="")))
 
     dataset = attempt(
         lambda: open_dataset(

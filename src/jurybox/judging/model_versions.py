@@ -49,6 +49,7 @@ def check_version(model: str, reported: str | None) -> VersionCheck | None:
     return "contradicted" if comparable else "unverified"
 
 
+@lru_cache(maxsize=256)
 def contradiction(model: str, reported: str | None) -> str | None:
     """Say which model answered in the place of the one that was asked for; None where none did."""
     if check_version(model, reported) != "contradicted" or reported is None:

@@ -240,10 +240,10 @@ def _report(
     unscored = [sum([isinstance(each, Unscored) for each in cast]) for cast in ballots]
     # Of two responses, the one with fewer votes says how far the report can be trusted.
     valid = min([len(cast) - lost for cast, lost in zip(ballots, unscored, strict=True)])
-    findings, response_findings = _safety(judging, sample, outcomes)
-    forged = any(each.category == FORGED_PROMPT for each in response_findings)
-    reasons = _review_reasons(verdict, safety=bool(findings), unscored=not valid, forged=forged)
     replies = [reply for each in outcomes for reply in each.replies]
+    findings, response_findings = _safety(judging, sample, outcomes, replies)
+    forged = FORGED_PROMPT in [each.category for each in response_findings]
+    reasons = _review_reasons(verdict, safety=bool(findings), unscored=not valid, forged=forged)
     fallback = judging.rubric.protocol.fallback_score is not None
     are_independent = independent(
         [(each.seat, reply) for each in outcomes if not each.lost for reply in each.replies]
@@ -310,14 +310,12 @@ _Findings = tuple[SafetyFinding, ...]
 
 
 def _safety(
-    judging: Judging, sample: Sample, outcomes: Sequence[_Outcome]
+    judging: Judging, sample: Sample, outcomes: Sequence[_Outcome], replies: Sequence[ModelReply]
 ) -> tuple[_Findings, _Findings]:
     """Return what is dangerous in the judges' words, and what is in the responses."""
     responses = [each.text for each in (sample.response, sample.response_b) if each is not None]
     # Each text once: the same words may stand for every item of a checklist.
-    said = dict.fromkeys(
-        [text for each in outcomes for reply in each.replies for text in spoken(reply.text)]
-    )
+    said = dict.fromkeys([text for reply in replies for text in spoken(reply.text)])
     quiet = harmless([*responses, *said])
     return (
         tuple(islice(_said_findings(outcomes, quiet=quiet), _MOST)),
@@ -374,16 +372,12 @@ def _review_reasons(
 
 def _checklist(judging: Judging, outcomes: Sequence[_Outcome]) -> dict[str, str]:
     """Return what the judges wrote for each item, each remark once, in the order of the votes."""
-    completions: list[dict[str, str]] = []
-    for outcome in outcomes:
-        for remarks in outcome.remarks:
-            # A checklist that repeats another word for word adds nothing.
-            if remarks.bias_checklist not in completions:
-                completions.append(remarks.bias_checklist)
+    completions = [remarks.bias_checklist for each in outcomes for remarks in each.remarks]
     completed: dict[str, str] = {}
     for item in judging.items:
-        if texts := [each[item].strip() for each in completions if item in each]:
-            completed[item] = "\n".join(dict.fromkeys(texts)) if len(texts) > 1 else texts[0]
+        texts = [each[item].strip() for each in completions if item in each]
+        if texts:
+            completed[item] = "\n".join(dict.fromkeys(texts))
     return completed
 
 

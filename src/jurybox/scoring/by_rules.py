@@ -99,10 +99,10 @@ class RulesReport(SingleReport, frozen=True, kw_only=True):
 
 
 def with_rules(
-    rubric: Rubric, report: EvaluationReport, automated: AutomatedReport | None
+    rubric: Rubric, report: EvaluationReport, automated: AutomatedReport
 ) -> EvaluationReport:
     """Return a judges' report on one response with the criteria that rules score (D4)."""
-    if automated is None or not rubric.is_mixed or report.winner is not None or report.responses:
+    if not rubric.is_mixed or report.winner is not None or report.responses:
         return report
     judged = {each.id: each for each in report.criteria}
     criteria = [judged.get(each.id) or _by_program(each, automated) for each in rubric.criteria]

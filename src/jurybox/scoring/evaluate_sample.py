@@ -87,7 +87,8 @@ def evaluate_sample(procedure: Procedure, row: Row) -> Flow[SampleOutcome]:
         if procedure.judges:
             judged = jury(procedure.judging, sample, procedure.judges, procedure.votes)
             report = yield from _recorded(judged, exchanges)
-            report = with_rules(procedure.judging.rubric, report, automated)
+            if automated is not None:
+                report = with_rules(procedure.judging.rubric, report, automated)
     result = conclude(procedure.judging.rubric, row, sample, report, automated, exchanges)
     if overlay is not None:
         result = msgspec.structs.replace(result, overlay=overlay.judging.rubric.id)

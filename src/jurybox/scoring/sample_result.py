@@ -11,7 +11,6 @@ import msgspec
 
 from jurybox.judging.evaluation_report import (
     Confidence,
-    CriterionReport,
     EvaluationReport,
     LostVote,
     Method,
@@ -69,17 +68,6 @@ class RuleOutcome(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     value: float | None
     passed: bool | None
-
-
-def sample_figures(rubric: Rubric, report: EvaluationReport) -> dict[str, float | None]:
-    """Return the figures of one judged response that rules may name."""
-    figures: dict[str, float | None] = dict.fromkeys(MEASURES)
-    figures |= _scores(report.criteria)
-    return figures | {rubric.overall_name: report.overall, TOTAL_SCORE: report.total_score}
-
-
-def _scores(criteria: Iterable[CriterionReport]) -> dict[str, float | None]:
-    return {criterion.id: criterion.score for criterion in criteria}
 
 
 def check_rules(rules: Sequence[Comparison], figures: Figures) -> tuple[RuleOutcome, ...]:
@@ -225,8 +213,10 @@ def conclude(
     exchanges: Iterable[Exchange] = (),
 ) -> SampleResult:
     """Return what follows from a sample's responses, the jury's report and the rubric's rules."""
-    answered = sample.failure is None
-    figures, judge_score = _figures(rubric, sample, report, automated)
+    failure = sample.failure
+    answered = failure is None
+    figures, judge_score = _figures(rubric, report, automated, answered=answered)
+    figures |= measures(sample.response)
     components = {
         part.name: _component(rubric, part, figures) if answered else 0.0
         for part in rubric.components
@@ -254,7 +244,7 @@ def conclude(
         by_rules=by_rules,
         method="rules" if by_rules else None,
         evaluator_error=error,
-        target_error=sample.failure,
+        target_error=failure,
         timed_out=sample.response.timing.timed_out,
         scenario=row.scenario,
         demographic=demographic_of(row),
@@ -317,15 +307,16 @@ def demographic_of(row: Row) -> str | None:
 
 def _figures(
     rubric: Rubric,
-    sample: Sample,
     report: EvaluationReport | None,
     automated: AutomatedReport | None,
+    *,
+    answered: bool,
 ) -> tuple[dict[str, float | None], float | None]:
-    """Return the figures, and the judge's score where rules give the scores."""
+    """Return the scores among the figures, and the judge's score where rules give the scores."""
     figures: dict[str, float | None] = {each.id: None for each in rubric.criteria}
     figures[rubric.overall_name] = figures[TOTAL_SCORE] = None
     judge_score = None
-    if sample.failure is not None:
+    if not answered:
         figures |= _without_response(rubric)
     elif automated is not None and "judge" not in rubric.sources:
         scores = automated.scores
@@ -335,8 +326,8 @@ def _figures(
             figures[TOTAL_SCORE] = round(sum(scores.values()), _DECIMALS)
         judge_score = None if report is None else whole_score(report)
     elif report is not None:
-        figures |= sample_figures(rubric, report)
-    figures |= measures(sample.response)
+        figures |= {criterion.id: criterion.score for criterion in report.criteria}
+        figures[rubric.overall_name], figures[TOTAL_SCORE] = report.overall, report.total_score
     return figures, judge_score
 
 

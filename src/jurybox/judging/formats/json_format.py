@@ -211,7 +211,7 @@ def _only_verdict(
     if len(verdicts) > 1 and len({repr(each.value) for each in verdicts}) > 1:
         return Defect("it holds more than one verdict object, and they differ; give exactly one.")
     first = verdicts[0]
-    suspects = [each for each in material if any(key in each for key in keys)]
+    suspects = [each for key in keys for each in material if key in each]
     if suspects and is_copied(text[first.start : first.end], suspects):
         return COPIED
     return _defect_around(text, objects, verdicts, criteria) or first.value
@@ -229,12 +229,12 @@ def _defect_around(
     for found in objects:
         around.append(text[end : found.start])
         end = found.end
-    around.append(text[end:])
-    if not any(map(str.strip, around)):
+    prose = "\n".join([*around, text[end:]])
+    if not prose.strip():
         return None
     if all(_in_quoted_line(text, verdicts)):
         return Defect("its verdict is in a quotation; give your own.")
-    if _LIKE_A_VERDICT.search("\n".join(around)):
+    if _LIKE_A_VERDICT.search(prose):
         return Defect("it holds something like a second verdict that is no JSON; give exactly one.")
     # A model may think aloud first; a score in there was weighed, not given.
     before = _THOUGHTS.sub("", text[: verdicts[0].start])

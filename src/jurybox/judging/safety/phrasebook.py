@@ -8,6 +8,7 @@ phrases need, which are read off the phrases themselves.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Final, Literal
 
 import msgspec
@@ -137,6 +138,7 @@ _TOKEN = re.compile(
     r"|(?P<or>\|)|(?P<end>\\b)|(?P<repeat>[?*+]|\{[^}]*\})|(?P<part><[a-z]+>)"
     r"|(?P<any>\[(?:\\.|[^\]\\])*\]|\\.|.)"
 )
+_NUMBER_OF: Final = itemgetter(0)
 _PLAIN: Final = bytes(code if chr(code).isalnum() else ord(" ") for code in range(128)).ljust(256)
 
 
@@ -170,7 +172,7 @@ class Prefilter:
         """Return the entries that a text in small letters may match."""
         looked_at = _plain(text) if text.isascii() else _plain(text) + text.encode(errors="replace")
         hits = self._automaton.find_matches_as_indexes(looked_at, overlapping=True)
-        found = {number for number, _, _ in hits}
+        found = set(map(_NUMBER_OF, hits))
         return self._always | {
             entries
             for word in found & self._by_word.keys()

@@ -130,10 +130,7 @@ _KEY_STARTS: Final = (
 
 
 def _has_key_start(text: str) -> bool:
-    for start in _KEY_STARTS:  # noqa: SIM110 - five times as fast as `any`
-        if start in text:
-            return True
-    return False
+    return any(map(text.__contains__, _KEY_STARTS))
 
 
 # A shape begins only where no character of its kind stands before it: a long run is read once.
