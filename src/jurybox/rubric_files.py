@@ -52,10 +52,6 @@ class RubricFiles:
         """Find one document.
 
         ``-`` is standard input, ``x.md`` and ``a/b`` are paths, anything else is a name.
-
-        Raises:
-            InputError: there is no such document, it can't be read, or two go by that name.
-
         """
         if name == STDIN:
             return _read_stdin()
@@ -99,12 +95,7 @@ class RubricFiles:
         return check_rubric(file.data, self._finder(file))
 
     def parse(self, file: RubricFile) -> Rubric:
-        """Read a document, with the one that it extends.
-
-        Raises:
-            RubricError: the document has faults; the error holds all of them.
-
-        """
+        """Read a document, with the one that it extends."""
         reading = self.check(file)
         if reading.rubric is None:
             raise RubricError(file.origin, reading.findings)
@@ -121,12 +112,7 @@ class RubricFiles:
         return find
 
     def base(self, file: RubricFile, name: str) -> RubricFile:
-        """Return the document that another one extends by this name.
-
-        Raises:
-            InputError: there is none.
-
-        """
+        """Return the document that another one extends by this name."""
         bundled = _bundled()
         # What is bundled never means a document of the user's.
         if file.bundled and name in bundled:
@@ -178,12 +164,7 @@ def checked_as_data(origin: str, reading: Reading) -> dict[str, Any]:
 
 
 def read_path(path: Path) -> RubricFile:
-    """Read a document, but no more of it than is needed to see that it is too large.
-
-    Raises:
-        InputError: it can't be read.
-
-    """
+    """Read a document, but no more of it than is needed to see that it is too large."""
     origin = shown(path)
     try:
         with path.open("rb") as file:

@@ -68,12 +68,7 @@ def read_settings() -> Settings:
 
 
 def rubric_files() -> "RubricFiles":
-    """Return the rubric documents that can be found from here.
-
-    Raises:
-        InputError: the setting names a folder that isn't there.
-
-    """
+    """Return the rubric documents that can be found from here."""
     from jurybox.rubric_files import RubricFiles
 
     named = read_settings().rubrics
@@ -94,13 +89,7 @@ def load_rubric(name: str | os.PathLike[str]) -> "Rubric":
 
 
 def load_with_warnings(name: str | os.PathLike[str]) -> "tuple[Rubric, tuple[str, ...]]":
-    """Read a rubric, and return with it what is sound in it but probably not meant so.
-
-    Raises:
-        InputError: there is no such document.
-        RubricError: the document has faults; the error holds all of them.
-
-    """
+    """Read a rubric, and return with it what is sound in it but probably not meant so."""
     from jurybox.errors import RubricError
     from jurybox.rubric_files import RubricFiles, read_path
 
@@ -127,12 +116,7 @@ _LONGEST_TIMEOUT: Final = 86_400
 
 
 def local_file(name: str, folder: str, settings: Settings | None = None) -> "ModelFile":
-    """Return the file of an embedded model; a relative path begins at ``folder``.
-
-    Raises:
-        InputError: there is no such model, it isn't on this machine, or its file is damaged.
-
-    """
+    """Return the file of an embedded model; a relative path begins at ``folder``."""
     from jurybox.models.local.files import locate, models_folder
 
     models = models_folder((settings or read_settings()).models, environment())
@@ -155,12 +139,7 @@ class ModelBuilder:
         self._clients: dict[object, HttpClient] = {}
 
     def build(self, spec: "ModelSpec") -> "Model":
-        """Return a model; it connects with its first request.
-
-        Raises:
-            InputError: the name is no model's, or something it needs is missing, such as its key.
-
-        """
+        """Return a model; it connects with its first request."""
         name = ModelName.parse(spec.model)
         provider = PROVIDERS[name.provider]
         if isinstance(provider, OwnProvider):
@@ -212,10 +191,6 @@ def http_options(settings: Settings, timeout: float | None = None) -> "HttpOptio
     """Return proxies, certificates and timeouts as the environment has them.
 
     A request with a ``timeout`` of its own may take at least that long.
-
-    Raises:
-        InputError: a file can't be read, or the timeout is no number of seconds.
-
     """
     from jurybox.models.connections import HttpOptions, Proxies, Tls
 
@@ -253,12 +228,7 @@ def _read(variable: str, path: str | None) -> bytes | None:
 def read_limits(
     settings: Settings, *, concurrency: int | None = None, patience: float | None = None
 ) -> "Limits":
-    """Return the limits of an endpoint; ``patience`` is the default of a command.
-
-    Raises:
-        InputError: the patience is no number of seconds.
-
-    """
+    """Return the limits of an endpoint; ``patience`` is the default of a command."""
     from jurybox.engine.limiter import Limits
 
     limits = Limits() if patience is None else Limits(patience=patience)
@@ -296,13 +266,7 @@ _MANY = 5
 
 
 def open_run_store(url: str | None = None, *, create: bool = False) -> "Store":
-    """Open the store that is named, set in the environment, or usual.
-
-    Raises:
-        InputError: there is none.
-        IncompleteError: it can't be opened.
-
-    """
+    """Open the store that is named, set in the environment, or usual."""
     from jurybox.storage import open_store
 
     return open_store(url or read_settings().store or DEFAULT_STORE, create=create)
@@ -320,10 +284,6 @@ def find_run(store: "Store", name: str) -> "RunRow":
 
     ``last`` is the newest run and ``last~1`` the one before it; those that calibrations and probes
     made don't count. Of several runs with a name or a tag, it is the newest.
-
-    Raises:
-        InputError: there is no such run, or there are several.
-
     """
     if (aged := _AGED.fullmatch(name)) is not None:
         return _aged_run(store, int(aged[1] or 0), name)
@@ -389,12 +349,7 @@ _LANGFUSE_CLOUD: Final = "https://cloud.langfuse.com"
 
 
 def langfuse_client() -> "LangfuseClient":
-    """Return a client of the Langfuse project that the environment names.
-
-    Raises:
-        InputError: a key is missing, or the SDK isn't installed.
-
-    """
+    """Return a client of the Langfuse project that the environment names."""
     from jurybox.integrations.langfuse_client import LangfuseAccess, LangfuseClient
     from jurybox.models.model_errors import SecretMask, quoted
 

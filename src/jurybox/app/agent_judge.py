@@ -74,10 +74,6 @@ def judge_by_agent(
 
     ``replies`` are all of them so far, in the order in which they were asked for, the invalid ones
     too. The agent gives one vote; for a pair that is two replies, one for each order.
-
-    Raises:
-        InputError: there is nothing to judge, or there are more replies than were asked for.
-
     """
     sample = None if row.response is None else row.sample(row.response)
     if sample is None or sample.failure is not None:

@@ -45,11 +45,6 @@ def measure_bias(
     """Return the bias metrics of the stored votes; no model is called.
 
     Without a file of ``gold``, reviews are the labels; ``note`` is called with a notice then.
-
-    Raises:
-        InputError: the labels can't be used.
-        IncompleteError: the run can't be read.
-
     """
     from jurybox.calibration.bias_metrics import BiasReport, measure
 
@@ -98,11 +93,6 @@ def observe(store: Store, run: RunRow, gold: Mapping[str, Gold] | None = None) -
     """Return what a run shows about its judges.
 
     ``gold`` is what people say, by the samples' ids, in place of what the rows carry.
-
-    Raises:
-        InputError: what a row carries as gold can't be that.
-        IncompleteError: something stored can't be read.
-
     """
     observer = _Observer(store, plan_of(run), procedure_of(run), gold)
     with reading(run):

@@ -109,12 +109,7 @@ class Readied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ready(options: CalibrateOptions) -> Readied:
-    """Read the rubric and the gold, and refuse what can't be used before the first call.
-
-    Raises:
-        InputError: something can't be used, or there is too little of it.
-
-    """
+    """Read the rubric and the gold, and refuse what can't be used before the first call."""
     from jurybox.calibration.splits import split, uneven
 
     document, warnings = read_rubric(options.rubric)
@@ -153,11 +148,6 @@ def calibrate(
     """Judge the gold, compare, tune the rubric if rounds are asked for, and store the record.
 
     ``say`` prints a notice before the first call.
-
-    Raises:
-        InputError: something can't be used, or another process does the same.
-        IncompleteError: it was stopped, or the judge can't be reached; judged samples are kept.
-
     """
     # Everything that decides what is asked; where to write and how fast decides nothing.
     options = msgspec.structs.replace(

@@ -46,12 +46,7 @@ def calibration_row(made: Calibration) -> CalibrationRow:
 
 
 def read_calibration(row: CalibrationRow) -> Calibration:
-    """Return a stored calibration.
-
-    Raises:
-        IncompleteError: it was changed after it was stored, or can't be read.
-
-    """
+    """Return a stored calibration."""
     if seal_of(row) != row.seal:
         what = f"calibration {row.id} was changed after it was stored"
         raise IncompleteError(f"{what}; calibrate again")
@@ -63,13 +58,7 @@ def read_calibration(row: CalibrationRow) -> Calibration:
 
 
 def find_calibration(store: "Store", name: str) -> Calibration:
-    """Return a calibration by its id, by the beginning of its id, or the ``last`` one.
-
-    Raises:
-        InputError: there is no such calibration, or there are several.
-        IncompleteError: it was changed after it was stored.
-
-    """
+    """Return a calibration by its id, by the beginning of its id, or the ``last`` one."""
     rows = store.calibrations()
     if not rows:
         hint = "make one with `jurybox calibrate --gold FILE`"

@@ -74,12 +74,7 @@ def _sum(parts: list[float | None]) -> float | None:
 
 
 def estimate_cost(prepared: Prepared) -> CostEstimate:
-    """Count the first requests of every sample; replies that aren't there stay out.
-
-    Raises:
-        InputError: the dataset can't be read.
-
-    """
+    """Count the first requests of every sample; replies that aren't there stay out."""
     plan = prepared.plan
     models: dict[tuple[Role, str], ModelEstimate] = {}
     rows = prepared.dataset.rows(needs_response=plan.target is None)

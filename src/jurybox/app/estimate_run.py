@@ -75,12 +75,6 @@ def estimate(store: Store, run: RunRow, request: CorrectionRequest) -> RunCorrec
 
     Repeats of a sample are one: their mean. Reviews are of a response, though, so with these every
     repeat counts, and those of a sample are clustered.
-
-    Raises:
-        InputError: there is no label for any sample, a row's label is invalid, or no sample has
-            the field to cluster by.
-        IncompleteError: what is stored can't be read.
-
     """
     rubric, plan = rubric_of(run), plan_of(run)
     values = _SampleValues(rubric, plan, request)

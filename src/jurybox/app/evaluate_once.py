@@ -158,12 +158,7 @@ def single_row(  # noqa: PLR0913 - the parts of a sample, all by keyword
     output_tokens: int | None = None,
     timed_out: bool = False,
 ) -> "Row":
-    """Return the sample of a single evaluation.
-
-    Raises:
-        InputError: the reference is empty, a latency is no time, or a measure has no use.
-
-    """
+    """Return the sample of a single evaluation."""
     from jurybox.sample import Response, Row, Timing, Usage, emptiness
 
     if reference is not None and not reference.strip():
@@ -300,12 +295,7 @@ def missing_rules(rubric: "Rubric") -> str | None:
 
 
 def check_checks(rubric: "Rubric", *, judges: bool, pair: bool) -> None:
-    """Refuse to ask a judge, or about a pair, where checks would be ignored (D4).
-
-    Raises:
-        InputError: checks score everything, or a pair is to be compared.
-
-    """
+    """Refuse to ask a judge, or about a pair, where checks would be ignored (D4)."""
     if judges and rubric.sources == {"checks"}:
         problem = "a judge was named, and checks score everything"
         raise InputError(problem, "leave the judge out", rubric.id)

@@ -45,13 +45,7 @@ class GoldSet(msgspec.Struct, frozen=True, kw_only=True):
 def read_gold_set(
     path: Path, rubric: Rubric, *, limit: int | None = None, cluster: str | None = None
 ) -> GoldSet:
-    """Read the rows with gold; others are left out, with a warning.
-
-    Raises:
-        InputError: the file can't be read, or no row has a usable label.
-        DatasetError: it has faults.
-
-    """
+    """Read the rows with gold; others are left out, with a warning."""
     scales = gold_scales(rubric)
     found: list[GoldRow] = []
     seen = 0
@@ -110,10 +104,6 @@ def drawn_at_random(
     Reviewed rows are taken where they belong to a random part, and only labels that at least nine
     in ten of that part have: what people leave out is no random choice. Rows without reviews are
     taken as they are.
-
-    Raises:
-        InputError: the file can't be read, or none of its rows are left.
-
     """
     reviewed = {name: drawn for name, drawn in _origins(path) if name in gold}
     chosen = {name for name, drawn in reviewed.items() if not drawn}
@@ -205,11 +195,6 @@ def gold_rows(desk: ReviewDesk) -> GoldRows:
     """Return the reviewed samples as rows of a dataset, with the reviews as gold.
 
     Repeats with equal responses are one row; others get a row each, with ids of their own.
-
-    Raises:
-        InputError: no sample has a label.
-        IncompleteError: the run can't be read.
-
     """
     found = desk.active_reviews()
     counted = {each.id for each in found.blind}

@@ -171,10 +171,6 @@ class Job:
         """Finish the samples that are missing, and return the run as it is stored then.
 
         A run that can't be finished now is left as stopped; ``stop.reason`` says why.
-
-        Raises:
-            InputError: a model can't be built.
-
         """
         try:
             known = self._read_stored()
@@ -365,12 +361,7 @@ def _reopened(row: RunRow) -> RunRow:
 
 
 def finish_row(row: RunRow, outcome: StoredOutcome, store: Store) -> RunRow:
-    """Store a run as finished, with its outcome and the digest of its samples.
-
-    Raises:
-        IncompleteError: the store failed.
-
-    """
+    """Store a run as finished, with its outcome and the digest of its samples."""
     finished = sealed(
         msgspec.structs.replace(
             row,

@@ -49,13 +49,7 @@ class RunLabels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_labels(path: Path, run: RunRow) -> Mapping[str, Gold]:
-    """Read a file of labels, on the scales of the run's rubric.
-
-    Raises:
-        InputError: it can't be read, or a label can't be one.
-        IncompleteError: the run can't be read.
-
-    """
+    """Read a file of labels, on the scales of the run's rubric."""
     return read_gold_rows(path, gold_scales(rubric_of(run))).gold
 
 
@@ -64,11 +58,6 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
 
     Flagged samples are no random choice of the run, so only reviews of the random part are taken;
     while these are too few, the labels in the run's rows.
-
-    Raises:
-        InputError: the file can't be read, or none of its rows were drawn at random.
-        IncompleteError: the run can't be read.
-
     """
     if path is not None:
         gold, left_out = drawn_at_random(path, read_labels(path, run))
@@ -117,13 +106,7 @@ def _samples(count: int) -> str:
 
 
 def labels_for_diff(store: Store, one: RunRow, other: RunRow, path: Path | None) -> dict[str, Gold]:
-    """Return labels of the responses that two runs judged: of a file, or else of reviews and rows.
-
-    Raises:
-        InputError: the file can't be read, or the runs judged responses of their own.
-        IncompleteError: the run can't be read.
-
-    """
+    """Return labels of responses that two runs judged: of a file, or else of reviews and rows."""
     plans = [plan_of(one), plan_of(other)]
     if not all(plan.judges and plan.target is None for plan in plans):
         if path is None:
@@ -141,11 +124,6 @@ def labels_of_samples(store: Store, run: RunRow) -> RunLabels:
 
     Where a target answered in several repeats, an id has several responses, and a review concerns
     only one of them: reviews are left out then.
-
-    Raises:
-        InputError: a row has a label that can't be used.
-        IncompleteError: the run can't be read.
-
     """
     if not store.reviews(run.id):
         return RunLabels()
@@ -187,13 +165,7 @@ class GoldFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_gold_rows(path: Path, scales: Mapping[str, Scale]) -> GoldFile:
-    """Read a file of labels: ``id`` with ``gold`` or ``gold_winner``; other columns are left alone.
-
-    Raises:
-        InputError: the file can't be read, or has no label at all.
-        DatasetError: a row has no id, two have the same, or a label can't be one.
-
-    """
+    """Read a file of labels: ``id`` with ``gold`` or ``gold_winner``; others are left alone."""
     read = reader_of(path)
     findings = Findings()
     labels = _Labels(scales, findings)

@@ -99,13 +99,7 @@ def states(store: Store) -> tuple[OutboxState, ...]:
 
 
 def push_if_ordered(store: Store, run: RunRow) -> Delivery | None:
-    """Deliver a finished run whose suite asks for it; None where it doesn't.
-
-    Raises:
-        InputError: Langfuse isn't set up, or another process delivers.
-        IncompleteError: the store failed, or something stored can't be read.
-
-    """
+    """Deliver a finished run whose suite asks for it; None where it doesn't."""
     asked = [*store.outbox(_PENDING, ORDER, run.id), *store.outbox(_SENT, ORDER, run.id)]
     return push(store, run, queue=asked[0].detail) if asked else None
 
@@ -117,13 +111,7 @@ def push(
     queue: str | None = None,
     again: bool = False,
 ) -> Delivery:
-    """Deliver a finished run, or all that is waiting; with ``again`` also what was rejected.
-
-    Raises:
-        InputError: the run isn't finished, another process delivers, or Langfuse isn't set up.
-        IncompleteError: the store failed, or something stored can't be read.
-
-    """
+    """Deliver a finished run, or all that is waiting; with ``again`` also what was rejected."""
     client = langfuse_client()
     if run is not None:
         if run.status != "finished":
@@ -298,11 +286,6 @@ def pull(store: Store, run: RunRow) -> PulledReviews:
     """Store the scores that people gave a run's traces in Langfuse as reviews of its samples.
 
     The judges' scores are next to the trace there, so no such review counts as blind.
-
-    Raises:
-        InputError: Langfuse isn't set up, or refuses the keys.
-        IncompleteError: Langfuse or the store doesn't answer, or the run can't be read.
-
     """
     from jurybox.integrations.langfuse_client import DeliveryError
     from jurybox.integrations.langfuse_records import trace_id

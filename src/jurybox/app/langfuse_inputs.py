@@ -26,13 +26,7 @@ class FetchedDataset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fetch_prompt(name: str) -> "FetchedPrompt":
-    """Return the prompt ``langfuse:NAME@VERSION``; a label stands for the version it has now.
-
-    Raises:
-        InputError: there is no such prompt, or Langfuse isn't set up or refuses the keys.
-        IncompleteError: Langfuse doesn't answer.
-
-    """
+    """Return the prompt ``langfuse:NAME@VERSION``; a label stands for the version it has now."""
     from jurybox.integrations.langfuse_client import DeliveryError
 
     prompt, _, which = name.removeprefix(LANGFUSE).rpartition("@")
@@ -43,13 +37,7 @@ def fetch_prompt(name: str) -> "FetchedPrompt":
 
 
 def fetch_dataset(name: str) -> FetchedDataset:
-    """Write the dataset ``langfuse:NAME`` to a file, as it is now or was at ``NAME@TIME``.
-
-    Raises:
-        InputError: there is no such dataset, or Langfuse isn't set up or refuses the keys.
-        IncompleteError: Langfuse doesn't answer, or the file can't be written.
-
-    """
+    """Write the dataset ``langfuse:NAME`` to a file, as it is now or was at ``NAME@TIME``."""
     from jurybox.integrations.langfuse_client import DeliveryError
 
     dataset, version = _dated(name.removeprefix(LANGFUSE))

@@ -51,12 +51,7 @@ NAMELESS: Final = RunIdentity()
 
 
 def check_label(option: str, name: str) -> None:
-    """Refuse a name or tag by which a run couldn't be found.
-
-    Raises:
-        InputError: it is none.
-
-    """
+    """Refuse a name or tag by which a run couldn't be found."""
     if _NAME.fullmatch(name) is None or name == LAST:
         hint = f"use up to 64 letters, digits, `.`, `_` and `-`, and not `{LAST}`"
         raise InputError(f"`{name}` can't be the name of a run", hint, option)
@@ -215,12 +210,7 @@ def _hash(path: Path) -> str | None:
 
 
 def describe_change(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> str | None:
-    """Describe how a dataset differs from when the run began; None where it doesn't.
-
-    Raises:
-        InputError: the file can't be read.
-
-    """
+    """Describe how a dataset differs from when the run began; None where it doesn't."""
     needs_response = plan.target is None
     try:
         found = survey(dataset, needs_response=needs_response)

@@ -66,12 +66,7 @@ class PlanModels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_models(plan: Plan, settings: Settings, base_url: str | None) -> PlanModels:
-    """Build the models of a plan; none connects before its first request.
-
-    Raises:
-        InputError: a model can't be built.
-
-    """
+    """Build the models of a plan; none connects before its first request."""
     builder = ModelBuilder(settings, base_url or plan.base_url, plan.folder or None)
     judges = {name: builder.build(spec) for name, spec in plan.judge_specs().items()}
     target = plan.target
@@ -94,13 +89,7 @@ async def open_session(
     allow_version_drift: bool = False,
     budget: "Budget | None" = None,
 ) -> AsyncGenerator[ModelSession]:
-    """Build the models of a plan, and close them at the end.
-
-    Raises:
-        InputError: a model can't be built, or a setting is wrong.
-        IncompleteError: the store failed.
-
-    """
+    """Build the models of a plan, and close them at the end."""
     settings = read_settings()
     models = plan_models(plan, settings, base_url)
     judges: Mapping[str, Model] = batches.wrap(models.judges) if plan.batch else models.judges
@@ -137,10 +126,6 @@ def checked_route(
     """Return one call for several models that refuses another version than was asked for.
 
     The call raises `IncompleteError` there. ``patience`` is how many seconds an endpoint may fail.
-
-    Raises:
-        InputError: a setting is wrong.
-
     """
     limits = read_limits(read_settings(), patience=patience)
     route = Callers(limits).route(models, specs)
@@ -164,12 +149,7 @@ class Budget:
     """
 
     def __init__(self, plan: Plan, settings: Settings, most: float) -> None:
-        """Take the maximum in US dollars.
-
-        Raises:
-            InputError: the price of a model isn't known, or judges are asked in batches.
-
-        """
+        """Take the maximum in US dollars."""
         if plan.batch:
             problem = "a batch is paid for as a whole, so nothing can limit its cost"
             raise InputError(problem, f"{_NO_BATCH}, or leave it out", "--max-cost")
@@ -276,12 +256,7 @@ def _finder(store: Store) -> Callable[[str, str], Awaitable[ModelReply | None]]:
 
 
 def check_batchable(judges: Sequence[str], origin: str) -> None:
-    """Check that every judge can be asked in batches.
-
-    Raises:
-        InputError: one can't, or there is no judge.
-
-    """
+    """Check that every judge can be asked in batches."""
     if not judges:
         raise InputError("there is no judge to ask in batches", _NO_BATCH, origin)
     for name in judges:
@@ -303,12 +278,7 @@ class JudgeBatches:
         self._models: dict[str, BatchedModel] = {}
 
     def wrap(self, models: Mapping[str, Model]) -> Mapping[str, Model]:
-        """Return the judges as models that collect their requests into batches.
-
-        Raises:
-            InputError: a judge has no batches.
-
-        """
+        """Return the judges as models that collect their requests into batches."""
         from jurybox.models.batch_provider import BatchableModel
         from jurybox.models.batched import BatchedModel, BatchLog
 
@@ -331,12 +301,7 @@ class JudgeBatches:
 
 
 def close_batches(store: Store, run_id: str, state: str) -> None:
-    """Mark the open batches of a run as ``read``, or as ``gone`` where they are given up.
-
-    Raises:
-        IncompleteError: the store failed.
-
-    """
+    """Mark the open batches of a run as ``read``, or as ``gone`` where they are given up."""
     for row in store.batches(run_id):
         if row.state in {"submitting", "submitted"}:
             store.update_batch(sealed(msgspec.structs.replace(row, state=state)))

@@ -76,13 +76,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare(name: "str | Path | Mapping[str, Any]", options: RunOptions) -> Prepared:
-    """Read everything that a run needs, and refuse what can't be used before the first call.
-
-    Raises:
-        InputError: the suite, the rubric, a prompt, a model's name or the dataset can't be used,
-            or the suite has several targets.
-
-    """
+    """Read everything that a run needs, and refuse what can't be used before the first call."""
     found = prepare_all(name, options)
     if len(found) > 1:
         hint = "run it with `jurybox run` or `run_targets`, or name a single `target`"
@@ -91,12 +85,7 @@ def prepare(name: "str | Path | Mapping[str, Any]", options: RunOptions) -> Prep
 
 
 def prepare_all(name: "str | Path | Mapping[str, Any]", options: RunOptions) -> list[Prepared]:
-    """Do the same for every target of a suite (D5).
-
-    Raises:
-        InputError: the suite, the rubric, a prompt, a model's name or the dataset can't be used.
-
-    """
+    """Do the same for every target of a suite (D5)."""
     found: list[Prepared] = []
     for chosen, own in choose_targets(choose_suite(name, options), options):
         rubric = own.rubric or chosen.suite.rubric
@@ -135,12 +124,7 @@ class _PromptCheck:
         self._columns = shown - {"task", "context", "messages", *fields}
 
     def check(self, row: Row) -> None:
-        """Check one row.
-
-        Raises:
-            InputError: the prompt shows a column that the row doesn't have, or drops its context.
-
-        """
+        """Check one row."""
         for name in sorted(self._columns - row.metadata.keys()):
             self._columns = frozenset[str]()
             hint = nearest(name, row.metadata, "show `{{task}}` or a column that all rows have")
@@ -159,12 +143,7 @@ class _PairCheck:
         self._rubric = rubric if rubric is not None and rubric.pass_rules else None
 
     def check(self, row: Row) -> None:
-        """Check one row.
-
-        Raises:
-            InputError: it is a pair, and the rubric has pass rules.
-
-        """
+        """Check one row."""
         if row.response_b is not None and self._rubric is not None:
             name, self._rubric = self._rubric.id, None
             problem = f"the row is a pair, and the `pass` rules of `{name}` are about one response"
@@ -177,12 +156,7 @@ def prepare_chosen(
     options: RunOptions,
     read: Callable[[], tuple[DocumentPlan, tuple[str, ...]]],
 ) -> Prepared:
-    """Read everything that a suite needs; ``read`` returns its rubric.
-
-    Raises:
-        InputError: the rubric, a prompt, a model's name or the dataset can't be used.
-
-    """
+    """Read everything that a suite needs; ``read`` returns its rubric."""
     from jurybox.datasets import open_dataset, survey
 
     suite = chosen.suite
@@ -287,13 +261,7 @@ def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, st
 
 
 def read_rubric(name: str, folder: Path | None = None) -> tuple[DocumentPlan, tuple[str, ...]]:
-    """Find a rubric document and return it with its warnings; a path starts from ``folder``.
-
-    Raises:
-        InputError: there is no such document.
-        RubricError: it has faults.
-
-    """
+    """Find a rubric document and return it with its warnings; a path starts from ``folder``."""
     found = _document(name, folder)
     reading = rubric_files().check(found)
     if reading.rubric is None:

@@ -93,13 +93,7 @@ class ProbePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
-    """Choose samples, change them, and prepare the runs; no model is called yet.
-
-    Raises:
-        InputError: there is no scored sample, or no judge.
-        IncompleteError: the run can't be read.
-
-    """
+    """Choose samples, change them, and prepare the runs; no model is called yet."""
     plan = plan_of(row)
     specs = _judges(plan, options, row.id)
     judges = tuple(spec.model for spec in specs)
@@ -314,10 +308,6 @@ def read_probe(
 
     Scores are compared with those of the run itself if they are comparable, else with those of the
     unchanged samples.
-
-    Raises:
-        IncompleteError: a run can't be read.
-
     """
     from jurybox.calibration.bias_metrics import Bias
     from jurybox.statistics.bias_estimates import BiasMetric, unmeasured

@@ -36,13 +36,7 @@ _BATCH: Final = 200
 
 
 def rescore_run(row: RunRow, rubric: str, store: Store) -> RunResult:
-    """Store a new run with the results that a finished run's replies give under another rubric.
-
-    Raises:
-        InputError: the replies can't be read under that rubric.
-        IncompleteError: the store failed.
-
-    """
+    """Store a new run with the results that a finished run's replies give under another rubric."""
     if row.status != "finished":
         raise InputError("the run isn't finished", "continue it with `jurybox resume`", row.id)
     before = plan_of(row)

@@ -42,12 +42,7 @@ class ReviewEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def review_agreement(known: ReviewEvidence) -> ReviewAgreement:
-    """Return how far the judges agree with the reviewers.
-
-    Raises:
-        IncompleteError: the run can't be read.
-
-    """
+    """Return how far the judges agree with the reviewers."""
     every, blind, part = known.every, known.blind, known.part
     found = _cases(known, by_number(blind))
     flagged = {each.number for each in blind if each.queued}

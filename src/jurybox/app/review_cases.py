@@ -35,12 +35,7 @@ class StoredSample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_stored(sample: SampleRow, rubric: Rubric) -> StoredSample:
-    """Read a sample.
-
-    Raises:
-        msgspec.DecodeError: it can't be read.
-
-    """
+    """Read a sample."""
     responses = _RESPONSES.decode(sample.responses)
     row = _INPUTS.decode(sample.inputs)
     return StoredSample(

@@ -125,10 +125,6 @@ class ReviewDesk:
         """Open the desk; without ``blind`` reviewers see the judges' verdict before they score.
 
         Desks of one process share ``unrevealed``.
-
-        Raises:
-            IncompleteError: the run can't be read.
-
         """
         self.store = store
         self.run = run
@@ -148,11 +144,6 @@ class ReviewDesk:
 
         ``flagged`` are those that need review, the most urgent first; ``random`` all of them in an
         order drawn for the run. The search starts behind the number ``after`` and wraps around.
-
-        Raises:
-            InputError: the name is none, or there is no such queue.
-            IncompleteError: the run can't be read.
-
         """
         name = read_reviewer(reviewer)
         if read_queue(kind) == "picked":
@@ -188,13 +179,7 @@ class ReviewDesk:
         return frozenset(self.store.numbers(self.run.id))
 
     def case(self, number: int, reviewer: str, *, queue: Queue = "picked") -> ReviewCase:
-        """Return what a reviewer may see of a sample before they have scored it.
-
-        Raises:
-            InputError: the name is none, or the run has no such sample.
-            IncompleteError: the run can't be read.
-
-        """
+        """Return what a reviewer may see of a sample before they have scored it."""
         name, read = read_reviewer(reviewer), read_queue(queue)
         stored = self.stored(number)
         rows = self._rows_of(number, name)
@@ -217,12 +202,6 @@ class ReviewDesk:
 
         A second review of a sample isn't blind, whatever ``shown`` says, unless the first was
         withdrawn before its author saw the judges' verdict.
-
-        Raises:
-            InputError: the verdict is none on the run's rubric, or the name, the comment, the queue
-                or the order is none.
-            IncompleteError: the run can't be read, or the store failed.
-
         """
         name, words = read_reviewer(reviewer), read_comment(comment)
         stored = self.stored(number)
@@ -244,11 +223,6 @@ class ReviewDesk:
 
         The withdrawal records whether the judges' verdict had been shown: if not, the sample may be
         scored blind again.
-
-        Raises:
-            InputError: the name is none.
-            IncompleteError: the run can't be read, or the store failed.
-
         """
         name = read_reviewer(reviewer)
         # Even a review that can't be read can be withdrawn.
@@ -261,13 +235,7 @@ class ReviewDesk:
         return self._add(sample, name, WITHDRAWAL, of=last.id, verdict=text)
 
     def revealed(self, number: int, reviewer: str) -> Revealed:
-        """Return what the judges and other people say of a sample.
-
-        Raises:
-            InputError: the reviewer is blind and hasn't scored it, or there is no such sample.
-            IncompleteError: the run can't be read.
-
-        """
+        """Return what the judges and other people say of a sample."""
         name = read_reviewer(reviewer)
         stored = self.stored(number)
         found = self._said(self.store.reviews_of(self.run.id, number)).every
@@ -287,22 +255,12 @@ class ReviewDesk:
         )
 
     def reviews(self, *, blind: bool = False) -> tuple[Review, ...]:
-        """Return the active reviews, or only the blind ones.
-
-        Raises:
-            IncompleteError: one was changed, or can't be read.
-
-        """
+        """Return the active reviews, or only the blind ones."""
         found = self.active_reviews()
         return found.blind if blind else found.every
 
     def active_reviews(self) -> ActiveReviews:
-        """Return the active reviews, checked against the rubric.
-
-        Raises:
-            IncompleteError: one was changed, or can't be read.
-
-        """
+        """Return the active reviews, checked against the rubric."""
         found = self._said(self.store.reviews(self.run.id))
         scales = {each.id: each.scale for each in self.rubric.criteria}
         for each in chain(found.every, found.blind):
@@ -312,13 +270,7 @@ class ReviewDesk:
         return found
 
     def progress(self, reviewer: str | None = None) -> ReviewProgress:
-        """Return how far people have come; without a reviewer, nothing is ``mine``.
-
-        Raises:
-            InputError: the name is none.
-            IncompleteError: the run can't be read.
-
-        """
+        """Return how far people have come; without a reviewer, nothing is ``mine``."""
         name = None if reviewer is None else read_reviewer(reviewer)
         found = self._said(self.store.reviews(self.run.id))
         part = self.part_of(found)
@@ -338,12 +290,7 @@ class ReviewDesk:
         )
 
     def random_part(self) -> RandomPart:
-        """Return the samples that were drawn at random, as far as people came.
-
-        Raises:
-            IncompleteError: the run can't be read.
-
-        """
+        """Return the samples that were drawn at random, as far as people came."""
         return self.part_of(self._said(self.store.reviews(self.run.id)))
 
     def part_of(self, found: ActiveReviews) -> RandomPart:
@@ -362,10 +309,6 @@ class ReviewDesk:
         """Return how far the judges agree with the reviewers; None without active reviews.
 
         Reads every result of the run: about a second for 1,000 reviewed samples and 6 criteria.
-
-        Raises:
-            IncompleteError: the run can't be read.
-
         """
         if not self.store.reviews(self.run.id):
             return None
@@ -387,13 +330,7 @@ class ReviewDesk:
         )
 
     def stored(self, number: int) -> StoredSample:
-        """Return a sample.
-
-        Raises:
-            InputError: the run has no such sample.
-            IncompleteError: it can't be read.
-
-        """
+        """Return a sample."""
         sample = None
         if 0 <= number < self.order.size:
             sample = self.store.sample(self.run.id, number)

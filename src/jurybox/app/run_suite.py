@@ -200,12 +200,7 @@ async def _run_all(  # noqa: PLR0913 - what isn't an option of the suite, all by
 
 
 def run_identity(store: str | None, *, baseline: str | None, **given: Any) -> RunIdentity:  # noqa: ANN401 - the fields of it
-    """Return what a run is called and may cost; ``baseline`` may name a run in any way.
-
-    Raises:
-        InputError: there is no such run.
-
-    """
+    """Return what a run is called and may cost; ``baseline`` may name a run in any way."""
     if baseline is not None:
         with closing(open_run_store(store)) as opened:
             baseline = find_run(opened, baseline).id
@@ -260,12 +255,7 @@ async def _start(
     on_progress: OnProgress | None = None,
     on_start: OnStart | None = None,
 ) -> RunResult:
-    """Store the plan of a run, and work on it until it is finished or stopped.
-
-    Raises:
-        IncompleteError: the store failed.
-
-    """
+    """Store the plan of a run, and work on it until it is finished or stopped."""
     row = new_run(prepared.plan, prepared.procedure, prepared.identity)
     with store.claim(row.id):
         store.create_run(row)
@@ -295,11 +285,6 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
     """Continue a stopped run; samples that lost a request for a transient reason are done again.
 
     With ``retry_failed``, those of a finished run are too. Old results stay until then.
-
-    Raises:
-        InputError: it is finished, another process works on it, or its dataset has changed.
-        IncompleteError: the store failed.
-
     """
     if row.status == "finished" and not retry_failed:
         hint = "`jurybox show` shows it; --retry-failed asks again for what failed"
@@ -390,13 +375,7 @@ def _lost_request(store: Store, run_id: str, number: int) -> bool:
 
 
 def delete_run(row: RunRow, store: Store) -> None:
-    """Remove a run and all that is stored of it.
-
-    Raises:
-        InputError: another process works on the run.
-        IncompleteError: the store failed.
-
-    """
+    """Remove a run and all that is stored of it."""
     with store.claim(row.id) as mine:
         if not mine:
             raise InputError("another process is working on the run", "stop it first", row.id)
@@ -404,13 +383,7 @@ def delete_run(row: RunRow, store: Store) -> None:
 
 
 def forget_batches(row: RunRow, store: Store) -> None:
-    """Give up the open batches of a run; their requests are sent again.
-
-    Raises:
-        InputError: another process works on the run.
-        IncompleteError: the store failed.
-
-    """
+    """Give up the open batches of a run; their requests are sent again."""
     with store.claim(row.id) as mine:
         if not mine:
             raise InputError("another process is working on the run", "wait for it", row.id)

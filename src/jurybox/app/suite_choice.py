@@ -102,11 +102,6 @@ def choose_suite(name: "str | Path | Mapping[str, Any]", options: RunOptions) ->
 
     A name that ends in `.yaml` or contains a `/` is a path; any other is looked up among the
     bundled suites first. A mapping is a suite itself, with paths from the current folder.
-
-    Raises:
-        InputError: there is no such suite, or the options contradict it.
-        SuiteError: the suite has faults.
-
     """
     if isinstance(name, Mapping):
         return _chosen_mapping(name, options)

@@ -24,13 +24,7 @@ class PromptText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_text(name: str | None, folder: Path) -> PromptText | None:
-    """Return a prompt by its text, its path or its name in Langfuse.
-
-    Raises:
-        InputError: there is none, or it can't be read.
-        IncompleteError: Langfuse doesn't answer.
-
-    """
+    """Return a prompt by its text, its path or its name in Langfuse."""
     if name is None:
         return None
     if is_inline(name):
@@ -57,12 +51,7 @@ def plan_target(
     system: PromptText | None,
     columns: Mapping[str, str],
 ) -> TargetPlan:
-    """Return the plan of a target; ``columns`` are those that the suite names, by field.
-
-    Raises:
-        InputError: a prompt can't be used.
-
-    """
+    """Return the plan of a target; ``columns`` are those that the suite names, by field."""
     if system is not None and system.system is not None:
         raise InputError("this is a chat prompt", "name a text prompt", system.id)
     if prompt is not None and prompt.system is not None:

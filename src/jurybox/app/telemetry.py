@@ -10,13 +10,7 @@ from jurybox.wiring import telemetry_signals
 
 
 def export_run(store: Store, run: RunRow) -> tuple[str, ...]:
-    """Export the samples of a run, and return the signals that were exported; none by default.
-
-    Raises:
-        InputError: the SDK isn't installed.
-        IncompleteError: the receiver didn't take all of it, or the run can't be read.
-
-    """
+    """Export the samples of a run, and return the signals that were exported; none by default."""
     signals = telemetry_signals()
     if not signals:
         return ()

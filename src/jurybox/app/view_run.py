@@ -91,12 +91,7 @@ def _dollars(use: ModelUse, prices: Prices, *, batched: bool) -> float | None:
 
 
 def view_run(row: RunRow, store: Store) -> RunView:
-    """Return the view of a run, finished or not.
-
-    Raises:
-        IncompleteError: the run can't be read.
-
-    """
+    """Return the view of a run, finished or not."""
     if row.status == "finished":
         return finished_view(row, store)
     working = _is_active(row, store)
@@ -119,12 +114,7 @@ def view_as_data(view: RunView, store: Store) -> dict[str, Any]:
 
 
 def baseline_diff(view: RunView, store: Store) -> "RunDiff | None":
-    """Return the difference from the run that this one is to be compared with, where it has one.
-
-    Raises:
-        IncompleteError: a run can't be read.
-
-    """
+    """Return the difference from the run that this one is to be compared with, where it has one."""
     baseline: str | None = view.metadata.get("baseline")
     rows = [] if baseline is None else [store.run(baseline), store.run(view.run_id)]
     before, now = rows or (None, None)
@@ -168,12 +158,7 @@ def standing_of(view: RunView, store: Store) -> "ReviewAgreement | None":
 
 
 def accept_unreviewed(row: RunRow, store: Store) -> RunView:
-    """Accept the samples of a finished run that await a required review, and record it (E11).
-
-    Raises:
-        IncompleteError: the run can't be read, or the store failed.
-
-    """
+    """Accept the samples of a finished run that await a required review, and record it (E11)."""
     view = finished_view(row, store)
     if not view.release.awaiting or view.release.accepted is not None:
         return view
@@ -235,12 +220,7 @@ def _is_active(row: RunRow, store: Store) -> bool:
 
 
 def view_unfinished(row: RunRow, store: Store, *, working: bool) -> RunView:
-    """Return the view of an unfinished run, with its cost so far.
-
-    Raises:
-        IncompleteError: the run can't be read.
-
-    """
+    """Return the view of an unfinished run, with its cost so far."""
     return _with_cost(unfinished_view(row, store, working=working), row)
 
 
@@ -268,12 +248,7 @@ class LiveRuns:
         self._live: OrderedDict[str, _LiveTally] = OrderedDict()
 
     def view(self, row: RunRow) -> RunView:
-        """Return the view of a run as it is now.
-
-        Raises:
-            IncompleteError: the run can't be read.
-
-        """
+        """Return the view of a run as it is now."""
         if row.status == "finished":
             return finished_view(row, self._store)
         working = _is_active(row, self._store)
@@ -287,12 +262,7 @@ class LiveRuns:
         return _with_cost(view, current)
 
     def progress(self, row: RunRow) -> LiveProgress:
-        """Return how many samples of a run are finished.
-
-        Raises:
-            IncompleteError: the run can't be read.
-
-        """
+        """Return how many samples of a run are finished."""
         planned = plan_of(row).samples
         if row.status == "finished":
             status, samples = "finished", planned

@@ -282,12 +282,7 @@ class BiasReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_gates(texts: Iterable[str]) -> tuple[Comparison, ...]:
-    """Read gates on bias metrics, whose names have dots.
-
-    Raises:
-        InputError: one of them is no comparison.
-
-    """
+    """Read gates on bias metrics, whose names have dots."""
     return tuple(_read_gate(text) for text in texts)
 
 
@@ -306,12 +301,7 @@ def _read_gate(text: str) -> Comparison:
 
 
 def check_gates(gates: Sequence[Comparison], criteria: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse gates on unknown metrics.
-
-    Raises:
-        InputError: a name is no metric's.
-
-    """
+    """Refuse gates on unknown metrics."""
     names = {*known, *probe_names()} | {f"position.flips.{each}" for each in criteria}
     for gate in gates:
         if gate.name not in names:

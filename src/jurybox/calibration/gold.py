@@ -60,10 +60,6 @@ def read_gold(metadata: Mapping[str, object], scales: Mapping[str, Scale]) -> Go
 
     People may give a mean of several as one number, so that numbers between two points of a scale
     are fine.
-
-    Raises:
-        InputError: a label can't be used; the caller adds its place.
-
     """
     scores, winners = (_unpacked(metadata.get(name)) for name in (GOLD, GOLD_WINNER))
     if scores is None and winners is None:

@@ -41,10 +41,6 @@ def split(rows: Sequence[GoldRow], rubric: Rubric, seed: int) -> dict[Part, tupl
     Rows with the same words are kept together too, whatever their clusters: else what was learnt by
     heart would look like understanding. Rows of each kind (by the people's mean score, or their
     winner) are put in an order that the seed decides, and dealt out in turn.
-
-    Raises:
-        InputError: there are too few of them.
-
     """
     units: dict[str, list[GoldRow]] = {}
     names = units_of([(each.cluster, words_of(each.row)) for each in rows])

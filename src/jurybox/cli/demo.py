@@ -106,12 +106,7 @@ def _compare(judge: str, *, show: bool) -> "list[ComparedPair]":
 
 
 def judge_for(name: str | None) -> str | None:
-    """Return the judge's name: the given one, or the embedded judge if it is installed.
-
-    Raises:
-        InputError: the catalog has no model of that name.
-
-    """
+    """Return the judge's name: the given one, or the embedded judge if it is installed."""
     from jurybox.models.local.files import find_model, is_path
     from jurybox.wiring import embedded_judge
 

@@ -150,12 +150,7 @@ def rule_scores() -> tuple[ScoredReply, ...]:
 
 
 class DemoFolder:
-    """The demo's folder, with its files, its store and its report.
-
-    Raises:
-        InputError: a file of another content is there, or nothing can be written.
-
-    """
+    """The demo's folder, with its files, its store and its report."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -163,13 +158,7 @@ class DemoFolder:
         _write(folder)
 
     def judge(self, judge: str, limit: int | None = None) -> DemoRun:
-        """Judge the answers, or the first ``limit``, in a stored run.
-
-        Raises:
-            InputError: the judge can't be used.
-            IncompleteError: the store can't be used.
-
-        """
+        """Judge the answers, or the first ``limit``, in a stored run."""
         prepared = prepare(self._folder / SUITE, RunOptions(judges=(judge,), limit=limit))
         rubric = prepared.procedure.judging.rubric
         with opened(self._url, create=True) as store, displayed() as display:

@@ -42,12 +42,7 @@ _COLORS: Final = {"finished": "green", "running": "yellow", "stopped": "red"}
 
 
 def print_view(view: RunView, store: "Store", *, everything: bool = False) -> None:
-    """Print a run: the verdict, why, and what to look at; or everything that is known of it.
-
-    Raises:
-        IncompleteError: the stored run can't be read.
-
-    """
+    """Print a run: the verdict, why, and what to look at; or everything that is known of it."""
     row = store.run(view.run_id)
     if row is None:
         raise IncompleteError(f"run {view.run_id} was removed from the store; start a new one")

@@ -135,13 +135,7 @@ class LangfuseClient:
             page += 1
 
     def prompt(self, name: str, which: str) -> FetchedPrompt:
-        """Return a prompt by its version, a number, or by a label.
-
-        Raises:
-            DeliveryError: there is none, or Langfuse doesn't answer.
-            InputError: it is a chat prompt of another shape than one system and one user message.
-
-        """
+        """Return a prompt by its version, a number, or by a label."""
         wanted = {"version": int(which)} if which.isdigit() else {"label": which}
         found = self._call(self._api.prompts.get, name, **wanted)
         if isinstance(found.prompt, str):
@@ -160,12 +154,7 @@ class LangfuseClient:
                 raise InputError(problem, hint, f"{LANGFUSE}{name}@{found.version}")
 
     def items(self, name: str, version: datetime) -> Iterator[dict[str, Any]]:
-        """Yield the active items of a dataset as they were at a time.
-
-        Raises:
-            DeliveryError: there is no such dataset, or Langfuse doesn't answer.
-
-        """
+        """Yield the active items of a dataset as they were at a time."""
         self.dataset_id(name)  # a dataset that isn't there has no items either
         for item in self._pages(self._api.dataset_items.list, dataset_name=name, version=version):
             if item.status == "ACTIVE":
@@ -188,12 +177,7 @@ class LangfuseClient:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def run_of(self, dataset: str, run_name: str) -> str:
-        """Return the id of a dataset run whose traces were sent.
-
-        Raises:
-            DeliveryError: there is none yet.
-
-        """
+        """Return the id of a dataset run whose traces were sent."""
         if self.links_in_traces:
             return self.experiment_id(dataset, run_name)
         linked = self._linked(dataset, run_name)
@@ -202,12 +186,7 @@ class LangfuseClient:
         return next(iter(linked.values()))
 
     def send_spans(self, spans: Iterable[Mapping[str, Any]]) -> None:
-        """Send the spans of a trace; one with the same ids replaces an earlier one.
-
-        Raises:
-            DeliveryError: they weren't taken.
-
-        """
+        """Send the spans of a trace; one with the same ids replaces an earlier one."""
         scope = {"scope": {"name": "jurybox"}, "spans": list(spans)}
         resource = {"attributes": [{"key": "service.name", "value": {"string_value": "jurybox"}}]}
         self._call(
@@ -217,12 +196,7 @@ class LangfuseClient:
         )
 
     def send_scores(self, scores: list[dict[str, Any]], at: datetime) -> None:
-        """Send scores; one with the same id and time replaces an earlier one.
-
-        Raises:
-            DeliveryError: some weren't taken.
-
-        """
+        """Send scores; one with the same id and time replaces an earlier one."""
         if hasattr(self._api, "ingestion"):
             events = [
                 {
@@ -246,12 +220,7 @@ class LangfuseClient:
             raise DeliveryError("rejected", message)
 
     def link(self, dataset: str, run_name: str, item: str, trace: str, at: datetime) -> None:
-        """Add a trace to a dataset run, once, where the trace itself doesn't.
-
-        Raises:
-            DeliveryError: it wasn't added.
-
-        """
+        """Add a trace to a dataset run, once, where the trace itself doesn't."""
         if self.links_in_traces or trace in self._linked(dataset, run_name):
             return
         made = self._call(
@@ -275,12 +244,7 @@ class LangfuseClient:
         return {each.trace_id: each.dataset_run_id for each in found}
 
     def enqueue(self, queue: str, trace: str) -> None:
-        """Add a trace to an annotation queue, once.
-
-        Raises:
-            DeliveryError: it wasn't added.
-
-        """
+        """Add a trace to an annotation queue, once."""
         queue_id = self.queue_id(queue)
         if trace not in self._queued(queue_id):
             call = self._api.annotation_queues.create_queue_item
@@ -304,12 +268,7 @@ class LangfuseClient:
         return {each.object_id for each in self._pages(call, queue_id)}
 
     def annotations(self, traces: Iterable[str]) -> Iterator[Annotation]:
-        """Yield the scores that people gave these traces.
-
-        Raises:
-            DeliveryError: Langfuse doesn't answer.
-
-        """
+        """Yield the scores that people gave these traces."""
         old = hasattr(self._api, "scores_v3")
         call = self._api.scores_v3.get_many_v3 if old else self._api.scores.get_many
         fixed = {"source": "ANNOTATION", "fields": "details,subject,annotation", "limit": _PAGE}

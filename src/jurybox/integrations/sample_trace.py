@@ -55,13 +55,7 @@ class SampleTrace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_trace(run: RunRow, sample: SampleRow, exchanges: Sequence[ExchangeRow]) -> SampleTrace:
-    """Read a stored sample.
-
-    Raises:
-        msgspec.DecodeError: something of it can't be read.
-        LookupError: an exchange is missing.
-
-    """
+    """Read a stored sample."""
     begun = int(datetime.fromisoformat(run.created_at).timestamp() * 1000) * _MS
     asked = in_order(sample, exchanges)
     calls = tuple(_call(row, begun) for row in asked)

@@ -27,10 +27,6 @@ def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> HumanVerdict:
     ``"safety_concern"`` next to them, true or false, confirms or dismisses a safety flag. Every
     criterion is scored, on its scale, or null: nothing is rounded, converted or filled in, as with
     a judge's reply (E5).
-
-    Raises:
-        InputError: it is no verdict on this rubric.
-
     """
     wanted = '{"winner": "A"}' if pair else '{"scores": {"' + rubric.criteria[0].id + '": ...}}'
     if not isinstance(data, Mapping):
@@ -70,12 +66,7 @@ def fault_of(verdict: HumanVerdict, scales: Mapping[str, Scale]) -> str | None:
 
 
 def read_queue(text: str) -> Queue:
-    """Read the name of a queue.
-
-    Raises:
-        InputError: there is no such queue.
-
-    """
+    """Read the name of a queue."""
     for queue in QUEUES:
         if text == queue:
             return queue
@@ -84,12 +75,7 @@ def read_queue(text: str) -> Queue:
 
 
 def read_order(text: str) -> Order:
-    """Read the order in which two responses were shown.
-
-    Raises:
-        InputError: it is none.
-
-    """
+    """Read the order in which two responses were shown."""
     for order in ORDERS:
         if text == order:
             return order
@@ -153,12 +139,7 @@ def given_number(text: str) -> Score | str:
 
 
 def read_reviewer(text: str) -> str:
-    """Read the name of a reviewer: one line that can be printed, without spaces around it.
-
-    Raises:
-        InputError: it is no name.
-
-    """
+    """Read the name of a reviewer: one line that can be printed, without spaces around it."""
     name = unicodedata.normalize("NFC", text).strip()
     if not name:
         raise InputError("a review needs a name", "say who you are", "reviewer")
@@ -172,12 +153,7 @@ def read_reviewer(text: str) -> str:
 
 
 def read_comment(text: str) -> str:
-    """Read a comment, its lines ended by line feeds.
-
-    Raises:
-        InputError: it is too long, or holds what no text needs.
-
-    """
+    """Read a comment, its lines ended by line feeds."""
     comment = text.replace("\r\n", "\n").replace("\r", "\n").strip()
     if len(comment) > LONGEST_COMMENT:
         hint = f"use {LONGEST_COMMENT:,} characters"

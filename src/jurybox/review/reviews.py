@@ -159,12 +159,7 @@ def verdict_text(verdict: HumanVerdict, shown: Circumstances, *, queued: bool) -
 
 
 def read_review(row: ReviewRow) -> Review:
-    """Read a stored review.
-
-    Raises:
-        msgspec.DecodeError: it can't be read.
-
-    """
+    """Read a stored review."""
     kept = _KEPT.decode(row.verdict)
     return Review(
         id=row.id,
@@ -202,10 +197,6 @@ def active_reviews(rows: Iterable[ReviewRow]) -> ActiveReviews:
     """Return what people say, with one look at each row.
 
     A reviewer can't withdraw another reviewer's verdict.
-
-    Raises:
-        msgspec.DecodeError: one can't be read.
-
     """
     every: dict[tuple[str, int], Review] = {}
     blind: dict[tuple[str, int], Review] = {}
@@ -228,12 +219,7 @@ def active_rows(rows: Iterable[ReviewRow]) -> tuple[ReviewRow, ...]:
 
 
 def standing(rows: Iterable[ReviewRow], *, blind: bool = False) -> tuple[Review, ...]:
-    """Return the newest review of each person and sample that isn't withdrawn, or the blind ones.
-
-    Raises:
-        msgspec.DecodeError: one can't be read.
-
-    """
+    """Return the newest active review of each person and sample, or only the blind ones."""
     found = active_reviews(rows)
     return found.blind if blind else found.every
 
