@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from jurybox.app.estimate_run import CorrectionRequest, estimate
+from jurybox.app.estimate_run import RunLabels, estimate
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.engine.audit import audit
 from jurybox.engine.ports import Store
@@ -491,7 +491,7 @@ def test_a_run_that_goes_on_isnt_said_to_have_a_label_for_every_sample(desk: Rev
         desk.run, status="running", plan=msgspec.json.encode(document).decode()
     )
     reviewed = {number: gold_of(each) for number, each in by_number(desk.reviews()).items()}
-    found = estimate(desk.store, begun, CorrectionRequest(reviewed=reviewed))
+    found = estimate(desk.store, begun, RunLabels(reviewed=reviewed))
     assert "every sample stored so far (30 of 60) has a label" in (found.estimates[0].mean.sentence)
 
 

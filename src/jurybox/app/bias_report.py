@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jurybox.calibration.gold import Gold, gold_scales, read_gold
+from jurybox.app.estimate_run import human_value
+from jurybox.calibration.gold import Gold, gold_scales, row_gold
 from jurybox.calibration.observations import (
     GradedResponse,
     Observations,
@@ -21,7 +22,6 @@ from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.reporting.pair_votes import stored_votes
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
-from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.wiring import HELPER_RUN
@@ -129,10 +129,7 @@ class _Observer:
     def _gold_of(self, row: Row) -> Gold | None:
         if self._gold is not None:
             return self._gold.get(row.id)
-        try:
-            return read_gold(row.metadata, self._scales)
-        except InputError as error:
-            raise InputError(error.problem, error.hint, f"sample {row.id}") from None
+        return row_gold(row, self._scales)
 
     def _add_votes(self, record: SampleRecord, gold: Gold | None) -> None:
         responses = record.responses
@@ -161,7 +158,8 @@ class _Observer:
     ) -> None:
         responses, makers = record.responses, self._makers(record.inputs)
         if report.responses is None:
-            whole = None if gold is None else whole_gold(gold, self._rubric)
+            name = self._rubric.overall_name
+            whole = None if gold is None else human_value(self._rubric, gold, name)
             sides = [(responses.response.text, report.overall, report.criteria, makers[0], whole)]
         else:
             # Gold scores are of one response; a row with two doesn't say of which.
@@ -232,20 +230,3 @@ def _given(criteria: Sequence[CriterionReport], at: int) -> float:
 def _named(row: Row, key: str) -> str | None:
     value = row.metadata.get(key)
     return value if isinstance(value, str) and value.strip() else None
-
-
-def whole_gold(gold: Gold, rubric: Rubric) -> float | None:
-    """Return people's score of a response as a whole, as a share of the scale.
-
-    What they gave overall, or the weighted mean of all criteria, where they gave all of them.
-    """
-    overall = gold.score(rubric.overall_name)
-    if overall is not None:
-        return overall
-    total = 0.0
-    for each in rubric.criteria:
-        score = gold.score(each.id)
-        if score is None:
-            return None
-        total += each.weight * each.scale.normalize(score)
-    return total / sum(each.weight for each in rubric.criteria)

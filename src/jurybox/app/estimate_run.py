@@ -5,7 +5,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from jurybox.calibration.gold import Gold, gold_scales, read_gold
+from jurybox.calibration.gold import Gold, gold_scales, row_gold
 from jurybox.engine.plan import Plan
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow, read_result
@@ -48,17 +48,16 @@ class RunCorrections(msgspec.Struct, frozen=True, kw_only=True):
     by_rules: bool = False
 
 
-class CorrectionRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run is corrected.
+class RunLabels(msgspec.Struct, frozen=True, kw_only=True):
+    """What people say of a run's samples.
 
     Attributes:
-        gold: people's labels by sample id; None takes those in the run's rows.
-        reviewed: people's labels by sample number, in place of either.
+        gold: by sample id, from a file; None takes the labels in the run's rows.
+        reviewed: by sample number, from reviews, in place of either.
         drawn: the numbers of all samples drawn for review. A metric that more than one in ten of
             them lack isn't corrected: what people leave out is no random choice.
         hint: what to do where there is no label at all.
-        cluster: the field by which samples belong together.
-        level: of the intervals.
+        notes: where the labels come from, and what is left out.
 
     """
 
@@ -66,23 +65,29 @@ class CorrectionRequest(msgspec.Struct, frozen=True, kw_only=True):
     reviewed: Mapping[int, Gold] | None = None
     drawn: Collection[int] = ()
     hint: str = "give some with --gold"
-    cluster: str | None = None
-    level: float = 0.95
+    notes: tuple[str, ...] = ()
 
 
-def estimate(store: Store, run: RunRow, request: CorrectionRequest) -> RunCorrections:
-    """Correct every metric of a run that people have labels for.
+def estimate(
+    store: Store,
+    run: RunRow,
+    labels: RunLabels,
+    *,
+    cluster: str | None = None,
+    level: float = 0.95,
+) -> RunCorrections:
+    """Correct every metric of a run that people have labels for; ``cluster`` is a field.
 
     Repeats of a sample are one: their mean. Reviews are of a response, though, so with these every
     repeat counts, and those of a sample are clustered.
     """
     rubric, plan = rubric_of(run), plan_of(run)
-    values = _SampleValues(rubric, plan, request)
+    values = _SampleValues(rubric, plan, labels, cluster)
     with reading(run):
         values.read(store, run)
     if not values.gold:
-        hint = request.hint
-        if request.gold is not None:
+        hint = labels.hint
+        if labels.gold is not None:
             hint = "check that the ids are those of the run's samples"
         raise InputError("no sample of the run has a label", hint, run.id)
     by_rules = not plan.judges
@@ -90,9 +95,10 @@ def estimate(store: Store, run: RunRow, request: CorrectionRequest) -> RunCorrec
         run_id=run.id,
         samples=len(values.seen),
         labelled=len(values.gold),
-        strangers=len((request.gold or request.reviewed or {}).keys() - values.seen),
+        strangers=len((labels.gold or labels.reviewed or {}).keys() - values.seen),
         estimates=tuple(
-            _described(each, by_rules=by_rules) for each in _corrections(rubric, values, request)
+            _described(each, by_rules=by_rules)
+            for each in _corrections(rubric, values, labels.drawn, level)
         ),
         by_rules=by_rules,
     )
@@ -101,38 +107,38 @@ def estimate(store: Store, run: RunRow, request: CorrectionRequest) -> RunCorrec
 class _SampleValues:
     """What the judge and people say of each sample."""
 
-    def __init__(self, rubric: Rubric, plan: Plan, request: CorrectionRequest) -> None:
+    def __init__(self, rubric: Rubric, plan: Plan, labels: RunLabels, cluster: str | None) -> None:
         self._scales = gold_scales(rubric)
         self._plan = plan
-        self._request = request
+        self._labels = labels
+        self._cluster = cluster
         self._judge: dict[str, dict[Key, list[float]]] = {}
-        self.by_number = request.reviewed is not None
+        self.by_number = labels.reviewed is not None
         self.planned = plan.samples if self.by_number else plan.dataset.used
         self.seen: set[Key] = set()
         self.gold: dict[Key, Gold] = {}
         self.clusters: dict[Key, Hashable] | None = None
-        if request.cluster is not None or (self.by_number and plan.repeats > 1):
+        if cluster is not None or (self.by_number and plan.repeats > 1):
             self.clusters = {}
 
     def read(self, store: Store, run: RunRow) -> None:
-        request = self._request
-        if self.by_number and request.cluster is None:
+        given = self._labels
+        if self.by_number and self._cluster is None:
             for number, _, _, result in store.results(run.id):
                 # A sample has the same place in every repeat.
                 self._add(number, result, number % self._plan.dataset.used)
         else:
-            clusters = SampleClusters(request.cluster)
+            clusters = SampleClusters(self._cluster)
             for row in store.samples(run.id):
                 key = row.number if self.by_number else row.sample_id
                 cluster = clusters.of(row.sample_id, row.repeat, row.inputs)
                 self._add(key, row.result, cluster)
-                if request.gold is None and not self.by_number and row.repeat == 0:
-                    gold = self._gold_in(SampleRecord(row))
+                if given.gold is None and not self.by_number and row.repeat == 0:
+                    gold = row_gold(SampleRecord(row).inputs, self._scales)
                     self.gold |= {} if gold is None else {key: gold}
             clusters.check(run.id)
-        for given in (request.gold, request.reviewed):
-            if given is not None:
-                self.gold |= {key: gold for key, gold in given.items() if key in self.seen}
+        for known in (given.gold, given.reviewed):
+            self.gold |= {key: gold for key, gold in (known or {}).items() if key in self.seen}
 
     def _add(self, key: Key, text: str, cluster: Hashable) -> None:
         result = read_result(text)
@@ -145,13 +151,6 @@ class _SampleValues:
         for name, value in values.items():
             if value is not None:
                 self._judge.setdefault(name, {}).setdefault(key, []).append(value)
-
-    def _gold_in(self, record: SampleRecord) -> Gold | None:
-        try:
-            return read_gold(record.inputs.metadata, self._scales)
-        except InputError as error:
-            where = f"sample {record.row.sample_id}"
-            raise InputError(error.problem, error.hint, where) from None
 
     def judge(self, name: str) -> dict[Key, float]:
         """Return a metric of the judge, by sample."""
@@ -178,24 +177,24 @@ class _SampleValues:
 
 
 def _corrections(
-    rubric: Rubric, values: _SampleValues, request: CorrectionRequest
+    rubric: Rubric, values: _SampleValues, sought: Collection[int], level: float
 ) -> Iterator[CorrectedMetric]:
     for name in (*gold_scales(rubric), POINTS_OF_B):
-        given = {key: _human_value(rubric, gold, name) for key, gold in values.gold.items()}
+        given = {key: human_value(rubric, gold, name) for key, gold in values.gold.items()}
         people = {key: value for key, value in given.items() if value is not None}
         judge = values.judge(name) if people else {}
         if not judge:
             continue
         rest = [key for key in judge if key not in people]
-        drawn = [key for key in request.drawn if key in judge]
+        drawn = [key for key in sought if key in judge]
         missing = sum(key not in people for key in drawn)
         data = values.data(name, people, judge, rest)
-        mean = corrected_mean(data, level=request.level)
+        mean = corrected_mean(data, level=level)
         rate = None
         if data.clusters is None and data.binary:
-            rate = corrected_rate(data, level=request.level)
+            rate = corrected_rate(data, level=level)
         if not rest:
-            mean = _all_labeled(name, mean, values, people, request)
+            mean = _all_labeled(name, mean, values, people, level)
         elif too_many_missing(missing, len(drawn)):
             mean, rate = _refused(mean, missing, len(drawn)), None
         yield CorrectedMetric(
@@ -212,10 +211,10 @@ def _all_labeled(
     mean: CorrectedMean,
     values: _SampleValues,
     people: Mapping[Key, float],
-    request: CorrectionRequest,
+    level: float,
 ) -> CorrectedMean:
     """Return people's own value, which includes samples that the judge gave none."""
-    own = corrected_mean(values.data(name, people, people, []), level=request.level)
+    own = corrected_mean(values.data(name, people, people, []), level=level)
     what = "every sample"
     if any(key not in people for key in values.seen):
         what = "every sample with a value of the judge"
@@ -262,7 +261,7 @@ def _described(each: CorrectedMetric, *, by_rules: bool) -> CorrectedMetric:
     return msgspec.structs.replace(each, mean=msgspec.structs.replace(mean, sentence=text))
 
 
-def _human_value(rubric: Rubric, gold: Gold, name: str) -> float | None:
+def human_value(rubric: Rubric, gold: Gold, name: str) -> float | None:
     """Return people's value; the overall one follows where they gave all criteria."""
     if name == POINTS_OF_B:
         return None if gold.winner is None else POINTS[gold.winner]

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import msgspec
 
+from jurybox.app.estimate_run import RunLabels
 from jurybox.app.gold_sets import drawn_at_random
 from jurybox.app.review_agreement import labels_of
 from jurybox.app.review_desk import ReviewDesk
-from jurybox.calibration.gold import GOLD, GOLD_WINNER, Gold, gold_scales, read_gold
+from jurybox.calibration.gold import GOLD, GOLD_WINNER, Gold, gold_scales, read_gold, row_gold
 from jurybox.datasets.dataset import DatasetError
 from jurybox.datasets.fields import FieldError, read_id
 from jurybox.datasets.open_dataset import reader_of
@@ -17,35 +18,13 @@ from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import open_source
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.engine.ports import Store
-from jurybox.engine.records import RunRow, SampleRow
+from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
 from jurybox.reporting.review_text import waiting_line
-from jurybox.reporting.stored import damaged, plan_of, rubric_of
+from jurybox.reporting.stored import SampleRecord, plan_of, reading, rubric_of
 from jurybox.review.reviews import ActiveReviews, Review, by_number, gold_of
 from jurybox.review.selection import RandomPart
 from jurybox.rubric.scale import Scale
-from jurybox.sample import Row
-
-_ROW = msgspec.json.Decoder(Row)
-
-
-class RunLabels(msgspec.Struct, frozen=True, kw_only=True):
-    """The labels of a run's samples.
-
-    Attributes:
-        gold: by sample id, from a file; None where the samples' own rows are read.
-        reviewed: by sample number, from reviews; None where they aren't used.
-        drawn: the numbers of all samples drawn at random, with a label or without.
-        hint: what to do where there is no label.
-        notes: where the labels come from, and what is left out.
-
-    """
-
-    gold: Mapping[str, Gold] | None = None
-    reviewed: Mapping[int, Gold] | None = None
-    drawn: frozenset[int] = frozenset()
-    hint: str = "give some with --gold"
-    notes: tuple[str, ...] = ()
 
 
 def read_labels(path: Path, run: RunRow) -> Mapping[str, Gold]:
@@ -140,19 +119,12 @@ def labels_of_samples(store: Store, run: RunRow) -> RunLabels:
 
 
 def _of_rows(store: Store, run: RunRow) -> dict[str, Gold]:
-    scales = gold_scales(rubric_of(run))
-    try:
-        found = {sample.sample_id: _gold_of(sample, scales) for sample in store.samples(run.id)}
-    except msgspec.DecodeError as error:
-        raise damaged(run, error) from None
-    return {name: gold for name, gold in found.items() if gold is not None}
-
-
-def _gold_of(sample: SampleRow, scales: Mapping[str, Scale]) -> Gold | None:
-    try:
-        return read_gold(_ROW.decode(sample.inputs).metadata, scales)
-    except InputError as error:
-        raise InputError(error.problem, error.hint, f"sample {sample.sample_id}") from None
+    scales, found = gold_scales(rubric_of(run)), dict[str, Gold]()
+    with reading(run):
+        for record in map(SampleRecord, store.samples(run.id)):
+            gold = row_gold(record.inputs, scales)
+            found |= {} if gold is None else {record.id: gold}
+    return found
 
 
 class GoldFile(msgspec.Struct, frozen=True, kw_only=True):

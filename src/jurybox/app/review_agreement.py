@@ -1,57 +1,34 @@
 """Measure how far a run's judges agree with its reviewers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from jurybox.app.estimate_run import CorrectionRequest, estimate
+from jurybox.app.estimate_run import RunLabels, estimate
 from jurybox.app.review_cases import StoredSample
 from jurybox.calibration.calibration_record import Agreement
 from jurybox.calibration.gold import WHOLE, Gold, GoldCase
 from jurybox.calibration.splits import words_of
-from jurybox.engine.ports import Store
-from jurybox.engine.records import RunRow
 from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement, UnclearCase
 from jurybox.reporting.stored import damaged, plan_of
-from jurybox.review.reviews import Review, by_number, gold_of
+from jurybox.review.reviews import ActiveReviews, Review, by_number, gold_of
 from jurybox.review.selection import RandomPart
-from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.corrected import CorrectedMetric
 
-# Half as many draws as elsewhere: this is computed on request, and intervals hardly change.
+if TYPE_CHECKING:
+    from jurybox.app.review_desk import ReviewDesk
 
 
-class ReviewEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """The reviews of a run and its samples.
-
-    Attributes:
-        every: the active reviews.
-        blind: the active blind reviews.
-        part: the samples drawn at random.
-        stored: returns a sample by its number.
-
-    """
-
-    store: Store
-    run: RunRow
-    rubric: Rubric
-    every: tuple[Review, ...]
-    blind: tuple[Review, ...]
-    part: RandomPart
-    stored: Callable[[int], StoredSample]
-
-
-def review_agreement(known: ReviewEvidence) -> ReviewAgreement:
+def review_agreement(desk: "ReviewDesk", reviews: ActiveReviews) -> ReviewAgreement:
     """Return how far the judges agree with the reviewers."""
-    every, blind, part = known.every, known.blind, known.part
-    found = _cases(known, by_number(blind))
+    every, blind, part = reviews.every, reviews.blind, desk.part_of(reviews)
+    found = _cases(desk, by_number(blind))
     flagged = {each.number for each in blind if each.queued}
-    random = _part(known, [found[number] for number in found if number in part.reviewed])
+    random = _part(desk, [found[number] for number in found if number in part.reviewed])
     # Reviewers are compared with each other only where there are several; and comparing everything
     # takes as long as all the rest.
     whole = random.agreement if len(found) == random.samples else None
     if whole is None and len({each.reviewer for each in blind}) > 1:
-        whole = _compared(known, list(found.values()))
+        whole = _compared(desk, list(found.values()))
     counted = {each.id for each in blind}
     return ReviewAgreement(
         reviews=len(every),
@@ -59,7 +36,7 @@ def review_agreement(known: ReviewEvidence) -> ReviewAgreement:
         reviewers=tuple(sorted({each.reviewer for each in every})),
         open=sum(each.id not in counted for each in every),
         random=random,
-        flagged=_part(known, [found[number] for number in found if number in flagged]),
+        flagged=_part(desk, [found[number] for number in found if number in flagged]),
         people={
             each.criterion: each.ceiling
             for each in (() if whole is None else whole.criteria)
@@ -71,20 +48,20 @@ def review_agreement(known: ReviewEvidence) -> ReviewAgreement:
         unsure=part.unsure,
         waiting=len(part.waiting),
         passed=part.passed,
-        by_rules=not plan_of(known.run).judges,
-        estimates=_estimates(known),
-        unclear=tuple(_unclear(known)),
+        by_rules=not plan_of(desk.run).judges,
+        estimates=_estimates(desk, blind, part),
+        unclear=tuple(_unclear(desk, every)),
     )
 
 
-def _unclear(known: ReviewEvidence) -> Iterator[UnclearCase]:
-    for each in known.every:
+def _unclear(desk: "ReviewDesk", reviews: Sequence[Review]) -> Iterator[UnclearCase]:
+    for each in reviews:
         given = {"winner": each.verdict.winner} if each.verdict.is_pair else each.verdict.scores
         criteria = tuple(name for name, value in given.items() if value is None)
         if criteria:
             yield UnclearCase(
                 number=each.number,
-                sample_id=known.stored(each.number).sample.sample_id,
+                sample_id=desk.stored(each.number).sample.sample_id,
                 reviewer=each.reviewer,
                 criteria=criteria,
                 comment=each.comment,
@@ -100,38 +77,36 @@ def labels_of(reviews: Sequence[Review], part: RandomPart) -> dict[int, Gold]:
     }
 
 
-def _estimates(known: ReviewEvidence) -> tuple[CorrectedMetric, ...]:
-    labels = labels_of(known.blind, known.part)
+def _estimates(
+    desk: "ReviewDesk", blind: Sequence[Review], part: RandomPart
+) -> tuple[CorrectedMetric, ...]:
+    labels = labels_of(blind, part)
     labeled = any(gold.scores or gold.winners for gold in labels.values())
-    if known.part.needed or not labeled:
+    if part.needed or not labeled:
         return ()
-    drawn = known.part.reviewed | known.part.missed
-    return estimate(
-        known.store, known.run, CorrectionRequest(reviewed=labels, drawn=drawn)
-    ).estimates
+    given = RunLabels(reviewed=labels, drawn=part.reviewed | part.missed)
+    return estimate(desk.store, desk.run, given).estimates
 
 
-def _part(known: ReviewEvidence, found: Sequence[GoldCase]) -> SubsetAgreement:
-    return SubsetAgreement(samples=len(found), agreement=_compared(known, found))
+def _part(desk: "ReviewDesk", found: Sequence[GoldCase]) -> SubsetAgreement:
+    return SubsetAgreement(samples=len(found), agreement=_compared(desk, found))
 
 
-def _compared(known: ReviewEvidence, found: Sequence[GoldCase]) -> Agreement | None:
+def _compared(desk: "ReviewDesk", found: Sequence[GoldCase]) -> Agreement | None:
     from jurybox.calibration.judge_comparison import compare
 
     labeled = [case for case in found if case.gold.scores or case.gold.winners]
-    if not labeled:
-        return None
-    return compare(labeled, known.rubric)
+    return compare(labeled, desk.rubric) if labeled else None
 
 
-def _cases(known: ReviewEvidence, reviews: Mapping[int, Sequence[Review]]) -> dict[int, GoldCase]:
-    repeated = plan_of(known.run).repeats > 1
+def _cases(desk: "ReviewDesk", reviews: Mapping[int, Sequence[Review]]) -> dict[int, GoldCase]:
+    repeated = plan_of(desk.run).repeats > 1
     found: dict[int, GoldCase] = {}
     for number, each in reviews.items():
-        stored = known.stored(number)
+        stored = desk.stored(number)
         changed = [one for one in each if one.record_sha256 != stored.sample.record_sha256]
         if changed:
-            raise damaged(known.run, f"review {changed[0].id} is of another record {number}")
+            raise damaged(desk.run, f"review {changed[0].id} is of another record {number}")
         found[number] = _case(stored, each, repeated=repeated)
     return found
 

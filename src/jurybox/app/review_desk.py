@@ -315,19 +315,9 @@ class ReviewDesk:
         found = self.active_reviews()
         if not found.every:
             return None
-        from jurybox.app.review_agreement import ReviewEvidence, review_agreement
+        from jurybox.app.review_agreement import review_agreement
 
-        return review_agreement(
-            ReviewEvidence(
-                store=self.store,
-                run=self.run,
-                rubric=self.rubric,
-                every=found.every,
-                blind=found.blind,
-                part=self.part_of(found),
-                stored=self.stored,
-            )
-        )
+        return review_agreement(self, found)
 
     def stored(self, number: int) -> StoredSample:
         """Return a sample."""

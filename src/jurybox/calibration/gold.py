@@ -70,6 +70,14 @@ def read_gold(metadata: Mapping[str, object], scales: Mapping[str, Scale]) -> Go
     )
 
 
+def row_gold(row: Row, scales: Mapping[str, Scale]) -> Gold | None:
+    """Read what a stored row carries; None where it carries no gold at all."""
+    try:
+        return read_gold(row.metadata, scales)
+    except InputError as error:
+        raise InputError(error.problem, error.hint, f"sample {row.id}") from None
+
+
 def _unpacked(value: object) -> object:
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
         return value

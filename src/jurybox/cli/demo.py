@@ -1,28 +1,36 @@
-"""``jurybox demo``."""
+"""``jurybox demo``: replies scored by rules, answers by a judge, and a pair in both orders."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jurybox.cli.options import json_option
+from jurybox.cli.options import json_option, opened
 from jurybox.cli.output import add_row, harmless, print_json, say, styled, table, wide_console
 from jurybox.cli.signals import FINE, INCOMPLETE
+from jurybox.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from jurybox.cli.demo_run import ComparedPair, DemoFolder, DemoRun, Orders, ScoredReply
+    from jurybox.judging.flow import ModelRequest, Outcome
 
 _FOLDER: Final = ".jurybox/demo"
 _NO_MODEL: Final = "none"
 _JUDGED_BY_MODEL: Final = 3  # a model on two cores takes about 20 seconds per answer
+_BY_WORDS: Final = "python/judge:strict"
+_SUITE: Final = "suite.yaml"
+_DATA: Final = "jurybox.cli.demo_data"
+# The judge is the one that `jurybox init` writes; it reads the prompt of the same rubric.
+_FILES: Final = {_SUITE: _DATA, "answers.jsonl": _DATA, "judge.py": "jurybox.cli.starter"}
+_PAIR_RUBRIC: Final = "answer-quality"
 _PAIR_LINE: Final = "{:<9} {:>8} {:>8}  {:<13} {:<12} {:<12} {:<10} {}"
 _ORDERS: Final = """\
 One order alone shows which place an answer had. The mean of both orders (averaged) and what was
 found in each answer alone (evidence) show the lead of A or B, in log-odds. Where the two clearly
 favor different sides, the pair is unstable, and goes to human review."""
+
+Data = dict[str, Any]
 
 
 @click.command("demo")
@@ -49,34 +57,25 @@ def command(folder: str, model: str | None, as_json: bool) -> int:
       jurybox demo try-it --model none
       jurybox demo try-it --model smollm2-135m
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.cli.demo_run import BY_WORDS, DemoFolder, rule_scores
-
     judge = None if model == _NO_MODEL else judge_for(model)
-    place = DemoFolder(Path(folder))
+    place = Path(folder)
+    _write_files(place)
     scored = rule_scores()
     if not as_json:
         _print_rules(scored)
-    runs: list[DemoRun] = []
-    pairs: list[ComparedPair] | None = None
-    for name in (BY_WORDS, judge):
-        if name is not None and all(run.stopped is None for run in runs):
-            _judge(place, name, runs, show=not as_json)
-    complete = all(run.stopped is None for run in runs)
+    runs: list[Data] = []
+    pairs: list[Data] | None = None
+    for name in filter(None, (_BY_WORDS, judge)):
+        if all(run["stopped"] is None for run in runs):
+            _run(place, name, runs, show=not as_json)
+    complete = all(run["stopped"] is None for run in runs)
     if judge is not None and complete:
-        pairs = _compare(judge, show=not as_json)
-    report = place.write_report(runs[-1])
+        pairs = [_compared(pair, judge, show=not as_json) for pair in demo_data("pairs.json")]
     missing = missing_model() if judge is None else None
+    report = place / "report.html"
     if as_json:
-        print_json(
-            {
-                "folder": folder,
-                "report": str(report),
-                "rules": scored,
-                "runs": [run.as_data() for run in runs],
-                "pairs": pairs,
-                "missing": missing,
-            }
-        )
+        found = {"folder": folder, "report": str(report), "rules": scored, "runs": runs}
+        print_json({**found, "pairs": pairs, "missing": missing})
     if missing is not None:
         say(missing)
     if not as_json:
@@ -84,25 +83,97 @@ def command(folder: str, model: str | None, as_json: bool) -> int:
     return FINE if complete else INCOMPLETE
 
 
-def _judge(place: "DemoFolder", judge: str, runs: "list[DemoRun]", *, show: bool) -> None:
-    """Add a run by this judge."""
+def demo_data(name: str) -> Any:  # noqa: ANN401 - JSON
+    """Read a file that comes with the demo."""
+    import msgspec
+
+    return msgspec.json.decode((resources.files(_DATA) / name).read_bytes())
+
+
+def rule_scores() -> list[Data]:
+    """Score the demo's replies by the rules of a rubric."""
+    from jurybox.app.evaluate_once import evaluate
+    from jurybox.scoring.by_rules import RulesReport
+
+    read = demo_data("replies.json")
+    scored: list[Data] = []
+    for reply in read.pop("replies"):
+        report = evaluate(**read, response=reply)
+        band = report.automated.band if isinstance(report, RulesReport) else None
+        scored.append({**read, "reply": reply, "overall": report.overall, "band": band})
+    return scored
+
+
+def _write_files(folder: Path) -> None:
+    """Write the demo's files, unless the user has changed one of them."""
+    texts = {name: (resources.files(where) / name).read_bytes() for name, where in _FILES.items()}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        there = {name: folder / name for name in texts if (folder / name).exists()}
+        changed = [str(path) for name, path in there.items() if path.read_bytes() != texts[name]]
+        for name, text in texts.items() if not changed else ():
+            if name not in there:
+                (folder / name).write_bytes(text)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        where = str(error.filename or folder)
+        raise InputError(f"can't be written ({reason})", "choose another place", where) from None
+    if changed:
+        problem = "exists, and isn't the demo's file"
+        raise InputError(problem, "name another folder", ", ".join(changed))
+
+
+def _run(place: Path, judge: str, runs: list[Data], *, show: bool) -> None:
+    """Judge the answers in a stored run, add it to the others, and write the report on it."""
+    from functools import partial
+
+    from jurybox.app.prepare import prepare
+    from jurybox.app.run_suite import start_run
+    from jurybox.app.suite_choice import RunOptions
+    from jurybox.cli.options import resume_line
+    from jurybox.cli.run import run_with_progress
+    from jurybox.reporting.output_file import whole_file
+    from jurybox.reporting.reports import write_report
+    from jurybox.reporting.stored import SampleRecord
+
     if show:
         _print_start(judge)
-    runs.append(place.judge(judge, _JUDGED_BY_MODEL if runs else None))
+    limit = _JUDGED_BY_MODEL if runs else None
+    prepared = prepare(place / _SUITE, RunOptions(judges=(judge,), limit=limit))
+    rubric = prepared.procedure.judging.rubric
+    criteria = [each.id for each in rubric.criteria]
+    url = str(place / ".jurybox/jurybox.db")
+    with opened(url, create=True) as store:
+        ended = run_with_progress(partial(start_run, prepared, store), url)
+        view = ended.view
+        answers = [
+            {
+                "id": each.id,
+                "scores": {name: each.scores.get(name) for name in criteria},
+                "passed": each.passed,
+            }
+            for each in map(SampleRecord, store.samples(view.run_id))
+        ]
+        if (row := store.run(view.run_id)) is not None:
+            with whole_file(place / "report.html") as file:
+                write_report(file, "html", view, row, store)
+    if ended.stopped is not None:
+        say(f"stopped: {ended.stopped}")
+        say(resume_line(view.run_id, url))
+    own = {"run_id": view.run_id, "judge": judge, "answers": answers}
+    runs.append({**own, "gates": view.gates, "stopped": ended.stopped})
     if show:
-        _print_run(runs)
+        from jurybox.cli.run_view import print_verdict, print_why
 
-
-def _compare(judge: str, *, show: bool) -> "list[ComparedPair]":
-    """Compare the pairs, and print each when it is done: a small model takes its time."""
-    from jurybox.cli.demo_run import compare_pairs
-
-    pairs: list[ComparedPair] = []
-    for compared in compare_pairs(judge):
-        pairs.append(compared)
-        if show:
-            _print_pair(compared, first=len(pairs) == 1)
-    return pairs
+        out = wide_console()
+        _print_answers(runs, criteria)
+        out.print()
+        print_verdict(out, view, rubric)
+        print_why(out, view)
+        meaning = "A small model errs too: compare its scores with the names of the answers."
+        if len(runs) == 1:
+            meaning = "Words carry no meaning: `wrong` passes, and `other-words` doesn't."
+        click.echo(f"\n{meaning}")
 
 
 def judge_for(name: str | None) -> str | None:
@@ -131,89 +202,121 @@ def missing_model() -> str:
     )
 
 
-def _print_rules(scored: "Sequence[ScoredReply]") -> None:
+def _print_rules(scored: Sequence[Data]) -> None:
     first = scored[0]
-    _print_head(f"Rules: the document `{first.rubric}` scores a reply by itself, without a model.")
-    click.echo(f'To "{first.task}"')
+    head = f"Rules: the document `{first['rubric']}` scores a reply by itself, without a model."
+    _print_head(head)
+    click.echo(f'To "{first["task"]}"')
     for each in scored:
-        overall = "-" if each.overall is None else f"{each.overall:.2f}"
-        click.echo(f'  {overall}  {each.band or "":<12}  "{each.reply}"')
+        overall = "-" if each["overall"] is None else f"{each['overall']:.2f}"
+        click.echo(f'  {overall}  {each["band"] or "":<12}  "{each["reply"]}"')
 
 
 def _print_start(judge: str) -> None:
-    from jurybox.cli.demo_run import BY_WORDS, SUITE
-
-    if judge == BY_WORDS:
+    if judge == _BY_WORDS:
         _print_head("Words: six answers, named for what they are, judged by the words they share.")
-        click.echo(f"$ jurybox run {SUITE} --judge {BY_WORDS}")
+        click.echo(f"$ jurybox run {_SUITE} --judge {_BY_WORDS}")
     else:
         _print_head(f"A real model on this machine, {judge}, judges three of the answers.")
-        click.echo(f"$ jurybox run {SUITE} --limit {_JUDGED_BY_MODEL}")
+        click.echo(f"$ jurybox run {_SUITE} --limit {_JUDGED_BY_MODEL}")
 
 
-def _print_run(runs: "Sequence[DemoRun]") -> None:
+def _print_answers(runs: Sequence[Data], criteria: Sequence[str]) -> None:
     """Print the last run, next to the scores by words if that was an earlier one."""
-    from jurybox.cli.run_view import print_verdict, print_why
-
-    out = wide_console()
-    run = runs[-1]
-    by_words = runs[0] if len(runs) > 1 else None
-    out.print(_answers(run, by_words))
-    out.print()
-    print_verdict(out, run.view, run.rubric)
-    print_why(out, run.view)
-    if by_words is None:
-        click.echo("\nWords carry no meaning: `wrong` passes, and `other-words` doesn't.")
-    else:
-        click.echo("\nA small model errs too: compare its scores with the names of the answers.")
-
-
-def _answers(run: "DemoRun", by_words: "DemoRun | None") -> "Table":
     from jurybox.reporting.metric_text import shown
 
-    criteria = [each.id for each in run.rubric.criteria]
-    made = table("answer", *criteria, "passes", *([] if by_words is None else ["by words"]))
-    before = {} if by_words is None else {each.id: each.scores for each in by_words.answers}
-    for each in run.answers:
-        passes = "-" if each.passed is None else "yes" if each.passed else "no"
-        cells = [each.id, *(shown(each.scores[name]) for name in criteria), passes]
-        if each.id in before:
-            cells.append(" ".join(shown(before[each.id][name]) for name in criteria))
-        add_row(made, *cells)
-    return made
+    words = {each["id"]: each["scores"] for each in runs[0]["answers"]} if len(runs) > 1 else {}
+    made = table("answer", *criteria, "passes", *(["by words"] if words else []))
+    for each in runs[-1]["answers"]:
+        passes = {None: "-", True: "yes", False: "no"}[each["passed"]]
+        before = words.get(each["id"], {})
+        cells = [each["id"], *(shown(each["scores"][name]) for name in criteria), passes]
+        add_row(made, *cells, *([" ".join(map(shown, before.values()))] if before else []))
+    wide_console().print(made)
 
 
-def _print_pair(compared: "ComparedPair", *, first: bool) -> None:
-    if first:
+def _compared(pair: Data, judge: str, *, show: bool) -> Data:
+    """Compare a pair in both orders, and print it when it is done: a small model takes its time."""
+    from jurybox.app.evaluate_once import evaluate
+
+    if show:
         _print_head("Its bias: two answers, shown in both orders; the probability of `the first`.")
         heads = ("one order", "averaged", "evidence", "verdict", "better is")
         click.echo(styled(_PAIR_LINE.format("pair", "A first", "B first", *heads), bold=True))
-    click.echo(harmless(pair_line(compared)))
-
-
-def pair_line(compared: "ComparedPair") -> str:
-    """Return the outcome of a pair as a line."""
-    pair, orders = compared.pair, compared.orders
-    if orders is None:
-        return f"{pair.id:<9} no valid vote: {compared.trouble or 'the model gave none'}"
-    return _PAIR_LINE.format(
-        pair.id,
-        f"{orders.a_first:.2f}",
-        f"{orders.b_first:.2f}",
-        _one_order(orders),
-        _leads(orders.averaged),
-        _leads(orders.evidence),
-        "unstable" if compared.stable is False else f"{compared.winner}",
-        pair.better,
+    replies: dict[ModelRequest, Outcome] = {}
+    report = evaluate(
+        rubric=_PAIR_RUBRIC,
+        task=pair["task"],
+        context=pair["context"],
+        response=pair["a"],
+        response_b=pair["b"],
+        judges=judge,
+        votes=1,
+        on_exchange=replies.__setitem__,
     )
+    lost = report.lost_votes
+    compared: Data = {
+        "pair": pair,
+        "orders": None if lost else _orders(pair, judge, replies),
+        "winner": report.winner,
+        "stable": report.stable,
+        "trouble": lost[0].reason if lost else None,
+    }
+    if show:
+        click.echo(harmless(pair_line(compared)))
+    return compared
 
 
-def _one_order(orders: "Orders") -> str:
-    """Return the winner with A first, then with B first if that differs."""
+def _orders(pair: Data, judge: str, replies: "Mapping[ModelRequest, Outcome]") -> Data | None:
+    """Replay the vote over its replies: it has both orders.
+
+    ``a_first`` is the probability that the first answer is called better when that is A. The lead
+    of A is in log-odds: averaged over both orders, and by what was found in each answer alone.
+    """
+    from jurybox.app.evaluate_once import single_procedure, single_row
+    from jurybox.engine.driver import drive_sync
+    from jurybox.judging.evidence.evidence_votes import compare
+    from jurybox.judging.evidence.questions import expit
+    from jurybox.judging.flow import Unscored
+    from jurybox.wiring import load_rubric
+
+    row = single_row(
+        task=pair["task"], context=pair["context"], response=pair["a"], response_b=pair["b"]
+    )
+    judging = single_procedure(load_rubric(_PAIR_RUBRIC), [judge], 1, pair=True).judging
+    (seat,) = judging.seats([judge], 1)
+    assert row.response is not None  # noqa: S101 - it was given
+    vote = drive_sync(compare(judging, row.sample(row.response), seat), replies.__getitem__)
+    if isinstance(vote, Unscored):
+        return None
+    alone, together = vote.first.remarks.extra, vote.second.remarks.extra
+    lead, bias = float(together["lead_of_a"]), float(together["position_bias"])
+    return {
+        "a_first": round(expit(bias + lead), 4),
+        "b_first": round(expit(bias - lead), 4),
+        "averaged": lead,
+        "evidence": float(alone["lead_of_a"]),
+    }
+
+
+def pair_line(compared: Data) -> str:
+    """Return the outcome of a pair as a line."""
+    pair, orders = compared["pair"], compared["orders"]
+    if orders is None:
+        return f"{pair['id']:<9} no valid vote: {compared['trouble'] or 'the model gave none'}"
     half = 0.5
-    first = "A" if orders.a_first >= half else "B"
-    second = "B" if orders.b_first >= half else "A"
-    return first if first == second else f"{first}, then {second}"
+    first = "A" if orders["a_first"] >= half else "B"
+    second = "B" if orders["b_first"] >= half else "A"
+    return _PAIR_LINE.format(
+        pair["id"],
+        f"{orders['a_first']:.2f}",
+        f"{orders['b_first']:.2f}",
+        first if first == second else f"{first}, then {second}",
+        _leads(orders["averaged"]),
+        _leads(orders["evidence"]),
+        "unstable" if compared["stable"] is False else f"{compared['winner']}",
+        pair["better"],
+    )
 
 
 def _leads(lead: float) -> str:
@@ -221,13 +324,11 @@ def _leads(lead: float) -> str:
 
 
 def _print_end(folder: str, report: Path, *, paired: bool) -> None:
-    from jurybox.cli.demo_run import SUITE
-
     if paired:
         click.echo(f"\n{_ORDERS}")
     where = "this folder" if Path(folder) == Path() else folder
     click.echo(f"\nOpen {report} in a browser. All that was run is in {where}: change it,")
-    click.echo(f"and run it again there with `jurybox run {SUITE}`; `jurybox show last` shows")
+    click.echo(f"and run it again there with `jurybox run {_SUITE}`; `jurybox show last` shows")
     click.echo("all of its metrics.")
 
 

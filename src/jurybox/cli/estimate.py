@@ -67,7 +67,7 @@ def command(
       jurybox estimate last --gold labels.jsonl --cluster conversation
       jurybox estimate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.estimate_run import CorrectionRequest, estimate
+    from jurybox.app.estimate_run import estimate
     from jurybox.app.labels import labels_for_run
     from jurybox.wiring import find_run
 
@@ -76,15 +76,7 @@ def command(
         labels = labels_for_run(store, row, gold_file)
         for note in labels.notes:
             say(note)
-        question = CorrectionRequest(
-            gold=labels.gold,
-            reviewed=labels.reviewed,
-            drawn=labels.drawn,
-            hint=labels.hint,
-            cluster=cluster,
-            level=level,
-        )
-        found = estimate(store, row, question)
+        found = estimate(store, row, labels, cluster=cluster, level=level)
     for line in _cautions(found):
         say(f"warning: {line}")
     if as_json:

@@ -132,14 +132,7 @@ class ReviewRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     seal: str = ""
 
 
-class _StoredVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    scores: dict[str, Score | None] = {}
-    winner: Side | None = None
-    preferences: dict[str, Side | None] = {}
-    safety_concern: bool | None = None
-    queue: Queue = "picked"
-    order: Order = "AB"
-    blind: bool = True
+class _Queued(msgspec.Struct, frozen=True, kw_only=True):
     queued: bool = False
 
 
@@ -147,7 +140,10 @@ class _Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
     seen: bool = True
 
 
-_KEPT: Final = msgspec.json.Decoder(_StoredVerdict)
+# A stored verdict is one object with the fields of all three.
+_VERDICT: Final = msgspec.json.Decoder(HumanVerdict)
+_SHOWN: Final = msgspec.json.Decoder(Circumstances)
+_QUEUED: Final = msgspec.json.Decoder(_Queued)
 _WITHDRAWAL: Final = msgspec.json.Decoder(_Withdrawal)
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
@@ -160,22 +156,16 @@ def verdict_text(verdict: HumanVerdict, shown: Circumstances, *, queued: bool) -
 
 def read_review(row: ReviewRow) -> Review:
     """Read a stored review."""
-    kept = _KEPT.decode(row.verdict)
     return Review(
         id=row.id,
         number=row.number,
         reviewer=row.reviewer,
         created_at=row.created_at,
         record_sha256=row.record_sha256,
-        verdict=HumanVerdict(
-            scores=kept.scores,
-            winner=kept.winner,
-            preferences=kept.preferences,
-            safety_concern=kept.safety_concern,
-        ),
+        verdict=_VERDICT.decode(row.verdict),
         comment=row.comment,
-        shown=Circumstances(queue=kept.queue, order=kept.order, blind=kept.blind),
-        queued=kept.queued,
+        shown=_SHOWN.decode(row.verdict),
+        queued=_QUEUED.decode(row.verdict).queued,
     )
 
 
@@ -248,7 +238,7 @@ def _seen(row: ReviewRow) -> bool:
 
 def _blind(row: ReviewRow) -> bool:
     try:
-        return _KEPT.decode(row.verdict).blind
+        return _SHOWN.decode(row.verdict).blind
     except msgspec.DecodeError:
         return False
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from jurybox.app.estimate_run import CorrectionRequest, estimate
+from jurybox.app.estimate_run import RunCorrections, RunLabels, estimate
 from jurybox.calibration.gold import Gold
 from jurybox.errors import InputError
 from jurybox.sample import Response
@@ -47,8 +47,13 @@ def people(number: int) -> float:
     return (1 if number % 5 == 0 else 2) - (number % 2)
 
 
+def asked(made: object, **question: object) -> RunCorrections:
+    how = {name: question.pop(name) for name in ("cluster", "level") if name in question}
+    return estimate(made.store, made.row, RunLabels(**question), **how)
+
+
 def found(made: object, **question: object) -> dict[str, CorrectedMetric]:
-    estimates = estimate(made.store, made.row, CorrectionRequest(**question)).estimates
+    estimates = asked(made, **question).estimates
     return {each.figure: each for each in estimates}
 
 
@@ -155,7 +160,7 @@ def test_few_labels_correct_nothing_and_say_why(run: object) -> None:
 
 def test_labels_of_other_samples_are_counted(run: object) -> None:
     gold = {**labelled(*range(20)), "stranger": Gold(scores={"accuracy_score": {"1": 1}})}
-    assert estimate(run.store, run.row, CorrectionRequest(gold=gold)).strangers == 1
+    assert estimate(run.store, run.row, RunLabels(gold=gold)).strangers == 1
 
 
 def test_labels_without_a_figure_of_the_judge_are_counted(
@@ -214,7 +219,7 @@ def test_what_cannot_be_corrected_is_refused(
     run: object, question: dict[str, object], says: str
 ) -> None:
     with pytest.raises(InputError, match=says):
-        estimate(run.store, run.row, CorrectionRequest(**question))
+        asked(run, **question)
 
 
 def test_a_rows_own_label_that_cannot_be_one_is_told_with_its_sample(
@@ -222,4 +227,4 @@ def test_a_rows_own_label_that_cannot_be_one_is_told_with_its_sample(
 ) -> None:
     made = make_run([row("s1", metadata={"gold": {"accuracy_score": 9}})], generous)
     with pytest.raises(InputError, match=r"sample s1: `gold` gives `accuracy_score` 9"):
-        estimate(made.store, made.row, CorrectionRequest())
+        estimate(made.store, made.row, RunLabels())
