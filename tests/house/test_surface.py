@@ -28,6 +28,7 @@ PUBLIC = [
     "__version__",
     "aevaluate",
     "arun",
+    "arun_targets",
     "bias_checklist_prompt",
     "check_rubric",
     "evaluate",
@@ -46,6 +47,7 @@ PUBLIC = [
     "render_rubric",
     "rubric_eval_prompt",
     "run",
+    "run_targets",
 ]
 
 
