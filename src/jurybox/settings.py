@@ -24,22 +24,12 @@ LANGFUSE_SECRET_KEY: Final = "LANGFUSE_SECRET_KEY"  # noqa: S105 - its name, not
 LANGFUSE_BASE_URL: Final = "LANGFUSE_BASE_URL"
 LANGFUSE_HOST: Final = "LANGFUSE_HOST"
 _TEXTS: Final = {
-    "rubrics": RUBRICS,
-    "prices": PRICES,
-    "store": STORE,
-    "region": REGION,
-    "models": MODELS,
-    "timeout": TIMEOUT,
-    "patience": PATIENCE,
-    "client_cert": CLIENT_CERT,
-    "client_key": CLIENT_KEY,
-    "token": TOKEN,
-    "ssl_cert_file": SSL_CERT_FILE,
-    "requests_ca_bundle": REQUESTS_CA_BUNDLE,
-    "langfuse_public_key": LANGFUSE_PUBLIC_KEY,
-    "langfuse_secret_key": LANGFUSE_SECRET_KEY,
-    "langfuse_base_url": LANGFUSE_BASE_URL,
-    "langfuse_host": LANGFUSE_HOST,
+    name.removeprefix("JURYBOX_").lower(): name
+    for name in (
+        *(RUBRICS, PRICES, STORE, REGION, MODELS, TIMEOUT, PATIENCE, TOKEN),
+        *(CLIENT_CERT, CLIENT_KEY, SSL_CERT_FILE, REQUESTS_CA_BUNDLE),
+        *(LANGFUSE_PUBLIC_KEY, LANGFUSE_SECRET_KEY, LANGFUSE_BASE_URL, LANGFUSE_HOST),
+    )
 }
 VARIABLES: Final = (TRACEBACK, NO_COLOR, *_TEXTS.values())
 """Every variable that jurybox reads, apart from those of providers of models."""

@@ -302,7 +302,7 @@ def find_run(store: "Store", name: str) -> "RunRow":
 
 
 def _aged_run(store: "Store", back: int, name: str) -> "RunRow":
-    """Return the run that has so many newer ones."""
+    """Return the run that has N newer ones."""
     most = back + _MANY
     while True:
         rows = store.runs(most)

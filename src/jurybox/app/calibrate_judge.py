@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -29,9 +29,9 @@ from jurybox.calibration.splits import words_of
 from jurybox.engine.plan import DocumentPlan
 from jurybox.engine.ports import Store
 from jurybox.errors import IncompleteError, InputError
-from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.protocol import way_of
 from jurybox.reporting.output_file import whole_file
+from jurybox.reporting.stored import SampleRecord
 from jurybox.reporting.view import RunView, finished_view
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.rubric_model import Rubric
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from jurybox.calibration.splits import GoldRow, Part
     from jurybox.calibration.tuning_loop import ToPropose, Tuned, Unusable
     from jurybox.judging.flow import ModelRequest, Outcome
-
-_REPORT: Final = msgspec.json.Decoder(EvaluationReport)
 
 Watch = Callable[[Start], RunResult]
 """Starts or resumes a run, and shows its progress."""
@@ -321,11 +319,10 @@ class _Calibrator:
         for sample in self._store.samples(run_id):
             known = self._rows[sample.sample_id]
             row = known.row
-            report = None if sample.report is None else _REPORT.decode(sample.report)
             yield GoldCase(
                 id=row.id,
                 gold=known.gold,
-                verdict=read_verdict(report, rubric),
+                verdict=read_verdict(SampleRecord(sample).report, rubric),
                 task=row.task,
                 response="" if row.response is None else row.response.text,
                 response_b=None if row.response_b is None else row.response_b.text,
@@ -384,12 +381,7 @@ class _Calibrator:
             id=self._folder.id,
             created_at=now_utc(),
             rubric_id=rubric.id,
-            rubric_version=rubric.version,
-            rubric_sha256=setting.rubric_sha256,
-            judges=setting.judges,
-            judge_version=setting.judge_version,
-            prompt_sha256=setting.prompt_sha256,
-            votes=setting.votes,
+            **msgspec.structs.asdict(setting),
             gold=self._gold.file,
             seed=self._options.seed,
             figures=figures,

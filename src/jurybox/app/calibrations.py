@@ -11,7 +11,7 @@ from jurybox.app.ids import new_id
 from jurybox.calibration.calibration_record import (
     Calibration,
     CalibrationStatus,
-    Setting,
+    JudgeSetting,
     calibration_status,
 )
 from jurybox.engine.records import ENCODER, CalibrationRow, seal_of, sealed
@@ -77,7 +77,7 @@ def find_calibration(store: "Store", name: str) -> Calibration:
     return read_calibration(found[0])
 
 
-def setting_of(view: "RunView") -> Setting | None:
+def setting_of(view: "RunView") -> JudgeSetting | None:
     """Return what a run's judging depends on; None where no judge was asked."""
     metadata: dict[str, Any] = view.metadata
     rubric: dict[str, str] = metadata.get("rubric") or {}
@@ -85,7 +85,7 @@ def setting_of(view: "RunView") -> Setting | None:
     judges: str | None = metadata.get("evaluator_model_id")
     if not judges or prompt is None or "sha256" not in rubric:
         return None
-    return Setting(
+    return JudgeSetting(
         rubric_version=rubric.get("version", ""),
         rubric_sha256=rubric["sha256"],
         judges=tuple(judges.split(", ")),
@@ -129,7 +129,7 @@ def calibration_of_run(view: "RunView", store: "Store") -> CalibrationStatus | s
         methods = _methods(store, view.run_id)
     except msgspec.DecodeError as error:
         return f"run {view.run_id} can't be read ({error}); `jurybox verify` says where"
-    return calibration_status(known, msgspec.structs.replace(setting, methods=methods))
+    return calibration_status(known, setting, methods)
 
 
 def _methods(store: "Store", run_id: str) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ _EXTRAS: Final = {
 State = Literal["fine", "absent", "broken"]
 
 
-class DoctorCheck(msgspec.Struct, frozen=True, kw_only=True):
+class DoctorCheck(msgspec.Struct, frozen=True):
     """One check; ``absent`` is no fault. ``setting`` is the variable that configures it, if any."""
 
     about: str
@@ -88,13 +88,11 @@ def _machine() -> dict[str, str | int]:
 def _extras() -> Iterable[DoctorCheck]:
     for extra, package in _EXTRAS.items():
         version = _version(package)
-        yield DoctorCheck(
-            about="extras",
-            name=extra,
-            state="absent" if version is None else "fine",
-            value="not installed" if version is None else f"{package} {version}",
-            hint=f"pip install 'jurybox[{extra}]'" if version is None else "",
-        )
+        if version is None:
+            hint = f"pip install 'jurybox[{extra}]'"
+            yield DoctorCheck("extras", extra, "absent", "not installed", hint)
+        else:
+            yield DoctorCheck("extras", extra, "fine", f"{package} {version}")
 
 
 def _models() -> Iterable[DoctorCheck]:
@@ -105,21 +103,14 @@ def _models() -> Iterable[DoctorCheck]:
     for kept in installed(models_folder()):
         pull = f"jurybox model pull {kept.entry.name}"
         size = format_bytes(kept.bytes)
-        state, value, hint = {
+        found: dict[str, tuple[State, str, str]] = {
             "ready": ("fine", f"{size}, hash checked", ""),
             "unchecked": ("fine", f"{size}, hash not checked yet", ""),
             "damaged": ("broken", f"{size}, damaged", pull),
             "partial": ("absent", f"{size} of it pulled", pull),
             "absent": ("absent", "not pulled", f"{pull} ({format_bytes(kept.entry.bytes)})"),
-        }[kept.state]
-        yield DoctorCheck(
-            about="models",
-            name=kept.entry.name,
-            state=msgspec.convert(state, State),
-            value=value,
-            hint=hint,
-            setting=setting,
-        )
+        }
+        yield DoctorCheck("models", kept.entry.name, *found[kept.state], setting)
 
 
 def _store() -> DoctorCheck:
@@ -129,31 +120,21 @@ def _store() -> DoctorCheck:
     setting = None if named is None else STORE
     file = where.removeprefix("sqlite:///")
     if "://" not in file and not Path(file).exists():
-        return DoctorCheck(
-            about="store",
-            name=shown,
-            state="absent",
-            value="none yet; the first run makes it",
-            setting=setting,
-        )
+        value = "none yet; the first run makes it"
+        return DoctorCheck("store", shown, "absent", value, setting=setting)
     try:
         with contextlib.closing(open_run_store(where)) as store:
             newest = store.runs(limit=1)
     except JuryboxError as error:
         return _broken("store", shown, error, setting)
     value = f"opens; the last run is {newest[0].id}" if newest else "opens; no runs yet"
-    return DoctorCheck(about="store", name=shown, state="fine", value=value, setting=setting)
+    return DoctorCheck("store", shown, "fine", value, setting=setting)
 
 
 def _keys() -> Iterable[DoctorCheck]:
     for name in API_KEYS:
-        is_set = bool(environment().get(name))
-        yield DoctorCheck(
-            about="keys",
-            name=name,
-            state="fine" if is_set else "absent",
-            value="set" if is_set else "not set",
-        )
+        state, value = ("fine", "set") if environment().get(name) else ("absent", "not set")
+        yield DoctorCheck("keys", name, msgspec.convert(state, State), value)
 
 
 def _settings(broken: set[str | None]) -> Iterable[DoctorCheck]:
@@ -163,9 +144,7 @@ def _settings(broken: set[str | None]) -> Iterable[DoctorCheck]:
     known = (*VARIABLES, *PROVIDER_VARIABLES)
     names = [name for name in known if environment().get(name) and name not in secret]
     if not names:
-        yield DoctorCheck(
-            about="settings", name="none is set", state="absent", value="all are at their defaults"
-        )
+        yield DoctorCheck("settings", "none is set", "absent", "all are at their defaults")
     for name in names:
         problem = problems.get(name)
         if problem is not None:
@@ -173,7 +152,7 @@ def _settings(broken: set[str | None]) -> Iterable[DoctorCheck]:
         elif name not in broken:
             origin = "the environment" if name in os.environ else "`.env`"
             shown = f"{_without_password(environment()[name])} (from {origin})"
-            yield DoctorCheck(about="settings", name=name, state="fine", value=shown, setting=name)
+            yield DoctorCheck("settings", name, "fine", shown, setting=name)
 
 
 def _error(check: Callable[[], object]) -> JuryboxError | None:
@@ -193,7 +172,7 @@ def _check_prices() -> None:
 
 
 def _broken(about: str, name: str, error: JuryboxError, setting: str | None) -> DoctorCheck:
-    return DoctorCheck(about=about, name=name, state="broken", value=str(error), setting=setting)
+    return DoctorCheck(about, name, "broken", str(error), setting=setting)
 
 
 def _version(package: str) -> str | None:

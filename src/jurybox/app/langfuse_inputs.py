@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from jurybox.integrations.langfuse_client import DeliveryError, FetchedPrompt
 
 
-class FetchedDataset(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset as it was at one time, in a file; ``id`` names that time."""
-
-    id: str
-    path: Path
-
-
 def fetch_prompt(name: str) -> "FetchedPrompt":
     """Return the prompt ``langfuse:NAME@VERSION``; a label stands for the version it has now."""
     from jurybox.integrations.langfuse_client import DeliveryError
@@ -36,8 +29,11 @@ def fetch_prompt(name: str) -> "FetchedPrompt":
         raise _reported(error, name) from None
 
 
-def fetch_dataset(name: str) -> FetchedDataset:
-    """Write the dataset ``langfuse:NAME`` to a file, as it is now or was at ``NAME@TIME``."""
+def fetch_dataset(name: str) -> tuple[str, Path]:
+    """Write the dataset ``langfuse:NAME`` to a file, as it is now or was at ``NAME@TIME``.
+
+    Returns a name that has the time, and the file.
+    """
     from jurybox.integrations.langfuse_client import DeliveryError
 
     dataset, version = _dated(name.removeprefix(LANGFUSE))
@@ -55,7 +51,7 @@ def fetch_dataset(name: str) -> FetchedDataset:
     with whole_file(folder / file) as out:
         out.write(data)
     at = version.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return FetchedDataset(id=f"{LANGFUSE}{dataset}@{at}", path=folder / file)
+    return f"{LANGFUSE}{dataset}@{at}", folder / file
 
 
 def _dated(name: str) -> tuple[str, datetime]:

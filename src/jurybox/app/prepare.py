@@ -256,8 +256,7 @@ def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, st
         return (name, folder, name) if is_pattern else (name, folder / name, "")
     from jurybox.app.langfuse_inputs import fetch_dataset
 
-    fetched = fetch_dataset(name)
-    return fetched.id, fetched.path, ""
+    return (*fetch_dataset(name), "")
 
 
 def read_rubric(name: str, folder: Path | None = None) -> tuple[DocumentPlan, tuple[str, ...]]:

@@ -1,12 +1,10 @@
 """What a reviewer is shown of a sample: before they have scored it, and after."""
 
-from typing import Final
-
 import msgspec
 
-from jurybox.engine.records import SampleRow, read_result
+from jurybox.engine.records import SampleRow
 from jurybox.engine.replay import StoredResponses
-from jurybox.judging.evaluation_report import EvaluationReport
+from jurybox.reporting.stored import SampleRecord
 from jurybox.review.review_case import JudgedSample, ReviewCase
 from jurybox.review.reviews import Order, Queue, Review
 from jurybox.review.selection import pair_order
@@ -14,10 +12,6 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scenarios import scenario_texts
 from jurybox.sample import Row
 from jurybox.scoring.review_reasons import KINDS
-
-_INPUTS: Final = msgspec.json.Decoder(Row)
-_RESPONSES: Final = msgspec.json.Decoder(StoredResponses)
-_REPORT: Final = msgspec.json.Decoder(EvaluationReport)
 
 
 class StoredSample(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,23 +30,20 @@ class StoredSample(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_stored(sample: SampleRow, rubric: Rubric) -> StoredSample:
     """Read a sample."""
-    responses = _RESPONSES.decode(sample.responses)
-    row = _INPUTS.decode(sample.inputs)
+    record = SampleRecord(sample)
+    responses = record.responses
+    given = {"response": responses.response, "response_b": responses.response_b}
     return StoredSample(
         sample=sample,
-        row=msgspec.structs.replace(
-            row, response=responses.response, response_b=responses.response_b
-        ),
+        row=msgspec.structs.replace(record.inputs, **given),
         responses=responses,
-        judged=_judged(sample, rubric),
+        judged=_judged(record, rubric),
     )
 
 
-def _judged(sample: SampleRow, rubric: Rubric) -> JudgedSample:
-    """Return the verdict that the run's figures are made of: the judges', or that of the rules."""
-    result = read_result(sample.result)
-    report = None if sample.report is None else _REPORT.decode(sample.report)
-    criteria = () if report is None else report.criteria
+def _judged(record: SampleRecord, rubric: Rubric) -> JudgedSample:
+    """Return the verdict that the run's metrics are made of: the judges', or that of the rules."""
+    result, criteria = record.result, () if record.report is None else record.report.criteria
     return JudgedSample(
         scores={each.id: result.figures.get(each.id) for each in rubric.criteria},
         overall=result.figures.get(rubric.overall_name),

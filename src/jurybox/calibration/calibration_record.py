@@ -1,6 +1,6 @@
 """The results of comparing a judge with people; reading them again needs no numpy."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import msgspec
@@ -156,18 +156,23 @@ class GoldSource(msgspec.Struct, frozen=True, kw_only=True):
     used: int
 
 
-class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """A judge with a rubric, compared with people; the metrics are those of this version."""
+class JudgeSetting(msgspec.Struct, frozen=True, kw_only=True):
+    """What a calibration depends on."""
 
-    id: str
-    created_at: str
-    rubric_id: str
     rubric_version: str
     rubric_sha256: str
     judges: tuple[str, ...]
     judge_version: str | None
     prompt_sha256: str
     votes: int
+
+
+class Calibration(JudgeSetting, frozen=True, kw_only=True):
+    """A judge with a rubric, compared with people; the metrics are those of this version."""
+
+    id: str
+    created_at: str
+    rubric_id: str
     gold: GoldSource
     seed: int  # of the split and of the sign flips
     figures: Agreement
@@ -179,21 +184,6 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
         """What all runs cost; None where that isn't known of one."""
         known = [each.dollars for each in self.runs if each.dollars is not None]
         return sum(known) if len(known) == len(self.runs) else None
-
-
-class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """What a calibration depends on, as a run has it.
-
-    ``methods`` are how its samples were judged; None where that was not looked up.
-    """
-
-    rubric_version: str
-    rubric_sha256: str
-    judges: tuple[str, ...]
-    judge_version: str | None
-    prompt_sha256: str
-    votes: int
-    methods: tuple[str, ...] | None = None
 
 
 class CalibrationStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,14 +209,17 @@ class CalibrationStatus(msgspec.Struct, frozen=True, kw_only=True):
         return f"calibrated: {kappas} with people (n {self.n}, {self.date})"
 
 
-def calibration_status(known: Sequence[Calibration], setting: Setting) -> CalibrationStatus | None:
+def calibration_status(
+    known: Sequence[Calibration], setting: JudgeSetting, methods: Collection[str] = ()
+) -> CalibrationStatus | None:
     """Return the newest calibration that holds, or else the newest with what has changed.
 
-    ``known`` are those of the rubric's id, the newest first.
+    ``known`` are those of the rubric's id, the newest first; ``methods`` are how the samples of a
+    run were judged, where that was looked up.
     """
     if not known:
         return None
-    changes = [(each, _changes(each, setting)) for each in known]
+    changes = [(each, _changes(each, setting, methods)) for each in known]
     chosen, stale = next((pair for pair in changes if not pair[1]), changes[0])
     return CalibrationStatus(
         id=chosen.id,
@@ -238,7 +231,7 @@ def calibration_status(known: Sequence[Calibration], setting: Setting) -> Calibr
     )
 
 
-def _changes(then: Calibration, now: Setting) -> tuple[str, ...]:
+def _changes(then: Calibration, now: JudgeSetting, methods: Collection[str]) -> tuple[str, ...]:
     found: list[str] = []
     if then.rubric_sha256 != now.rubric_sha256:
         found.append("the rubric has changed")
@@ -251,7 +244,7 @@ def _changes(then: Calibration, now: Setting) -> tuple[str, ...]:
         found.append(f"the judge's version has changed (it was {then.judge_version or 'unknown'})")
     if then.votes != now.votes:
         found.append(f"the number of votes has changed (it was {then.votes})")
-    if now.methods is not None and not set(now.methods) <= set(then.figures.methods):
+    if not set(methods) <= set(then.figures.methods):
         was = ", ".join(then.figures.methods) or "unknown"
         found.append(f"the method of judging has changed (it was {was})")
     return tuple(found)

@@ -169,7 +169,7 @@ def _ties(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
         kind="ties",
         criterion=None,
         hypothesis=f"the judge says `tie` {word} than people ({judge:.0%}, people {people:.0%});"
-        " told how often they do, it decides as they would",
+        " once it knows how often they do, it decides as they would",
         rubric=with_guidance(rubric, "tie", note),
     )
 
@@ -197,8 +197,8 @@ def _levels(rubric: Rubric, criterion: Criterion, cases: Sequence[GoldCase]) -> 
             kind="levels",
             criterion=criterion.id,
             hypothesis=f"on `{criterion.id}` the judge gives {_ends(wrong)} where people give"
-            f" {_ends(right)} ({count} samples); told what tells the two levels apart, it keeps"
-            " them apart",
+            f" {_ends(right)} ({count} samples); with the difference of the two levels in words,"
+            " it keeps them apart",
             rubric=with_level_note(rubric, criterion, its, note),
         )
 

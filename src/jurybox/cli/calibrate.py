@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -103,21 +103,11 @@ def command(  # noqa: PLR0917 - click passes them by name
     rubric: str | None,
     gold: str | None,
     judges: tuple[str, ...],
-    votes: int | None,
-    rounds: int,
     proposer: str | None,
-    output: str | None,
-    cluster: str | None,
-    limit: int | None,
-    seed: int,
-    level: float,
-    base_url: str | None,
-    concurrency: int | None,
-    allow_unpinned: bool,
-    allow_version_drift: bool,
     shown: str | None,
     store_url: str | None,
     as_json: bool,
+    **options: Any,  # noqa: ANN401 - those of `CalibrateOptions`
 ) -> None:
     """Compare a judge with human labels, next to how far people agree with each other.
 
@@ -158,18 +148,8 @@ def command(  # noqa: PLR0917 - click passes them by name
                 rubric=rubric,
                 gold=gold,
                 judges=tuple(model_option(each) for each in dict.fromkeys(judges)),
-                votes=votes,
-                rounds=rounds,
-                limit=limit,
-                cluster=cluster,
-                seed=seed,
-                level=level,
                 proposer=None if proposer is None else model_option(proposer),
-                output=output,
-                base_url=base_url,
-                concurrency=concurrency,
-                allow_unpinned=allow_unpinned,
-                allow_version_drift=allow_version_drift,
+                **options,
             )
         )
         for warning in readied.warnings:

@@ -311,33 +311,25 @@ def _gates(gates: Sequence[GatePair]) -> Table:
 
 
 def _print_groups(out: Console, what: str, groups: Sequence[GroupPair]) -> None:
-    """Print a row per metric and a column per group, A and B in every cell."""
+    """Print a row per metric and a column per group, A and B in every cell.
+
+    More than a few columns don't fit on a screen: then each group is a row, with its first metric.
+    """
     if not groups:
         return
     out.print()
     out.print(plain(f"A -> B by {what}", style="bold"))
+    lines: list[Sequence[str | Text]] = [("metric", *(each.group for each in groups))]
+    lines.append(("samples", *map(_group_samples, groups)))
+    figures = zip(*(each.figures for each in groups), strict=True)
+    lines += [(row[0].figure, *map(_cell, row)) for row in figures]
     if len(groups) > _MOST_ACROSS:
-        out.print(_down(what, groups))
-    else:
-        out.print(_across(groups))
-
-
-def _across(groups: Sequence[GroupPair]) -> Table:
-    names = [each.group for each in groups]
-    made = table("metric", *names, right=names)
-    add_row(made, "samples", *map(_group_samples, groups), style="dim")
-    for row in zip(*(each.figures for each in groups), strict=True):
-        add_row(made, row[0].figure, *map(_cell, row))
-    return made
-
-
-def _down(what: str, groups: Sequence[GroupPair]) -> Table:
-    """Return a row per group, with its first metric only."""
-    names = ["samples", *(values.figure for values in groups[0].figures[:1])]
-    made = table(what, *names, right=names)
-    for group in groups:
-        add_row(made, group.group, _group_samples(group), *map(_cell, group.figures[:1]))
-    return made
+        lines = list(zip((what, *lines[0][1:]), *lines[1:3], strict=True))
+    head = [str(cell) for cell in lines[0]]
+    made = table(*head, right=head[1:])
+    for line in lines[1:]:
+        add_row(made, *line)
+    out.print(made)
 
 
 def _group_samples(group: GroupPair) -> str:

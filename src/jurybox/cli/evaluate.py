@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -150,25 +150,14 @@ def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], 
     help="Show each of the rubric's rules that fired, on which words, for how much.",
 )
 @json_option
-def command(  # noqa: PLR0917 - click passes them by name
+def command(
     rubric: str,
-    task: str,
-    response: str,
-    response_b: str | None,
-    reference: str | None,
-    context: str | None,
     judges: tuple[str, ...],
     votes: int | None,
-    latency_e2e_ms: float | None,
-    latency_model_ms: float | None,
-    input_tokens: int | None,
-    output_tokens: int | None,
-    timed_out: bool,
     accept_unreviewed: bool,
-    base_url: str | None,
-    allow_version_drift: bool,
     explain: bool,
     as_json: bool,
+    **parts: Any,  # noqa: ANN401 - those of `evaluate`
 ) -> int:
     """Judge one response by a rubric, or compare two, and print the report.
 
@@ -204,24 +193,13 @@ def command(  # noqa: PLR0917 - click passes them by name
     spending = Spending(read_settings())
     report = evaluate(
         rubric=loaded,
-        task=task,
-        response=response,
-        response_b=response_b,
-        reference=reference,
-        context=context,
         judges=judges,
         votes=votes,
-        latency_e2e_ms=latency_e2e_ms,
-        latency_model_ms=latency_model_ms,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        timed_out=timed_out,
-        base_url=base_url,
-        allow_version_drift=allow_version_drift,
         on_exchange=spending,
         on_default_judge=lambda name: say(DEFAULT_JUDGE_NOTICE.format(name=name)),
+        **parts,
     )
-    if explain and timed_out:
+    if explain and parts["timed_out"]:
         raise InputError("a response that came too late isn't scored", "leave it out", "--explain")
     if explain and not isinstance(report, RulesReport):
         hint = "leave --explain out, or use a rubric with rules such as `companion`"
@@ -234,7 +212,7 @@ def command(  # noqa: PLR0917 - click passes them by name
         explain=explain,
         as_json=as_json,
     )
-    if response_b is not None and loaded.pass_rules:
+    if parts["response_b"] is not None and loaded.pass_rules:
         say("note: the rubric's pass rules are about one response; two are compared without them")
     judged = report.judge if isinstance(report, RulesReport) else report
     asked = loaded.protocol.votes if votes is None else votes

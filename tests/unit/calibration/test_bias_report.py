@@ -2,21 +2,13 @@
 
 import pytest
 
-from jurybox.calibration.bias_metrics import check_bias_gates, check_gates, probe_names, read_gates
+from jurybox.calibration.bias_metrics import check_bias_gates, read_gates
 from jurybox.errors import InputError
 from jurybox.statistics.bias_estimates import BiasMetric, unmeasured
 
 CONSISTENCY = BiasMetric(name="position.swap_consistency", value=0.9, n=20, samples=20)
 UNKNOWN = unmeasured("verbosity.correlation", "the run scores no single responses")
 FIGURES = {figure.name: figure for figure in (CONSISTENCY, UNKNOWN)}
-
-
-def test_a_gate_is_a_figures_name_an_operator_and_a_number() -> None:
-    (gate,) = read_gates(["position.swap_consistency>=0.9"])
-    assert str(gate) == "position.swap_consistency >= 0.9"
-    (outcome,) = check_bias_gates([gate], FIGURES)
-    assert outcome.passed
-    assert outcome.value == 0.9
 
 
 def test_a_figure_that_cant_be_told_fails_and_says_why() -> None:
@@ -42,9 +34,3 @@ def test_what_is_no_gate_is_refused_with_how_to_mend_it(text: str, said: str) ->
     with pytest.raises(InputError, match=said) as refused:
         read_gates([text])
     assert "figure >=" not in str(refused.value)
-
-
-def test_a_misspelt_figure_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(InputError, match=r"did you mean `position\.swap_consistency`"):
-        check_gates(read_gates(["position.swap_consistancy >= 0.9"]), (), FIGURES)
-    check_gates(read_gates([f"{probe_names()[0]} >= 0", "position.flips.right < 1"]), ["right"], ())

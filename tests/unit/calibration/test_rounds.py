@@ -106,27 +106,6 @@ def test_the_report_part_is_looked_at_once_and_last() -> None:
     ]
 
 
-def test_what_fits_the_tune_part_only_is_refused_and_says_so() -> None:
-    tuned = Played(by_heart, rounds=4).tuned
-    assert tuned.winner is None
-    assert tuned.tuning.gain is None
-    refused = [each for each in tuned.tuning.rounds if each.kind == "examples"]
-    assert refused
-    for each in refused:
-        assert not each.kept
-        assert each.tune is not None
-        assert each.tune.gain.difference is not None
-        assert each.tune.gain.difference < 0
-        assert each.reason.startswith("nearer on the tune part only")
-
-
-def test_a_judge_without_a_fault_is_left_alone() -> None:
-    played = Played(lambda _, __, people: people)
-    assert played.tuned.winner is None
-    assert played.tuned.tuning.rounds == ()
-    assert played.parts() == [("tune", 0), ("select", 0), ("report", 0)]
-
-
 def test_what_does_not_help_where_it_was_made_is_not_tried_elsewhere() -> None:
     played = Played(lambda _, __, people: people + 2, rounds=2)
     assert [part for part, number in played.parts() if number] == ["tune", "tune"]

@@ -8,12 +8,12 @@ from jurybox.calibration.calibration_record import (
     Calibration,
     CriterionAgreement,
     GoldSource,
-    Setting,
+    JudgeSetting,
     calibration_status,
 )
 from jurybox.statistics.estimates import Estimate
 
-SETTING = Setting(
+SETTING = JudgeSetting(
     rubric_version="1.0.0",
     rubric_sha256="aa",
     judges=("openai/m-2026-01-01",),
@@ -32,29 +32,13 @@ def record(**changes: object) -> Calibration:
         id="cal-1",
         created_at="2026-11-16T01:02:03.000Z",
         rubric_id="answers",
-        rubric_version="1.0.0",
-        rubric_sha256="aa",
-        judges=("openai/m-2026-01-01",),
-        judge_version="2026-01-01",
-        prompt_sha256="bb",
-        votes=3,
+        **msgspec.structs.asdict(SETTING),
         gold=GoldSource(name="gold.jsonl", sha256="cc", rows=120, used=120),
         seed=0,
         figures=Agreement(n=120, loss=0.1, criteria=(figures,), methods=("rubric",)),
         runs=(),
     )
     return msgspec.structs.replace(made, **changes)
-
-
-def test_what_holds_is_said_in_one_line() -> None:
-    found = calibration_status([record()], SETTING)
-    assert found is not None
-    assert found.stale == ()
-    assert found.line == "calibrated: correctness 0.72 with people (n 120, 2026-11-16)"
-
-
-def test_without_a_calibration_there_is_nothing_to_say() -> None:
-    assert calibration_status([], SETTING) is None
 
 
 @pytest.mark.parametrize(
@@ -77,7 +61,7 @@ def test_figures_vouch_for_no_other_method(
 ) -> None:
     then = record()
     then = record(figures=msgspec.structs.replace(then.figures, methods=known))
-    found = calibration_status([then], msgspec.structs.replace(SETTING, methods=judged))
+    found = calibration_status([then], SETTING, judged)
     assert found is not None
     assert found.stale == stale
 
