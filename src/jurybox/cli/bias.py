@@ -11,7 +11,7 @@ from jurybox.cli.options import (
     base_url_option,
     json_option,
     level_option,
-    opened,
+    opened_run,
     run_argument,
     store_option,
     version_drift_option,
@@ -107,7 +107,6 @@ def command(  # noqa: PLR0917 - click passes them by name
     from jurybox.app.probe_judge import ProbeOptions
     from jurybox.calibration.bias_metrics import check_bias_gates, check_gates, read_gates
     from jurybox.reporting.stored import rubric_of
-    from jurybox.wiring import find_run
 
     wanted = read_gates(gates)
     for option, given in (
@@ -118,8 +117,7 @@ def command(  # noqa: PLR0917 - click passes them by name
         if given and probe is None:
             problem = "no judge is called without --probe"
             raise InputError(problem, "add --probe N, or leave it out", option)
-    with opened(store_url) as store:
-        row = find_run(store, run)
+    with opened_run(run, store_url) as (store, row):
         criteria = [each.id for each in rubric_of(row).criteria]
         report = measure_bias(store, row, gold, say, level=level, seed=seed)
         check_gates(wanted, criteria, report.figures())

@@ -10,7 +10,7 @@ from jurybox.cli.options import (
     cluster_option,
     json_option,
     level_option,
-    opened,
+    opened_run,
     run_argument,
     store_option,
 )
@@ -69,10 +69,8 @@ def command(
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.estimate_run import estimate
     from jurybox.app.labels import labels_for_run
-    from jurybox.wiring import find_run
 
-    with opened(store_url) as store:
-        row = find_run(store, run)
+    with opened_run(run, store_url) as (store, row):
         labels = labels_for_run(store, row, gold_file)
         for note in labels.notes:
             say(note)

@@ -2,7 +2,7 @@
 
 import click
 
-from jurybox.cli.options import json_option, opened, run_argument, store_option
+from jurybox.cli.options import json_option, opened, opened_run, run_argument, store_option
 from jurybox.cli.output import output_file, print_json, say
 from jurybox.errors import InputError
 from jurybox.text_format import counted
@@ -50,7 +50,6 @@ def command(
       jurybox export last -o - | jq 'select(.passed == false) | .id'
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.reporting.export_rows import export_run, export_writer, write_json_lines
-    from jurybox.wiring import find_run
 
     to_stdout = output == "-"
     if to_stdout and as_json:
@@ -61,10 +60,8 @@ def command(
         _export_gold(run, output, store_url, as_json=as_json)
         return
     write = write_json_lines if to_stdout else export_writer(output)
-    with opened(store_url) as store:
-        row = find_run(store, run)
-        with output_file(output) as file:
-            exported = export_run(store, row, file, write, raw=raw)
+    with opened_run(run, store_url) as (store, row), output_file(output) as file:
+        exported = export_run(store, row, file, write, raw=raw)
     if not exported.complete:
         state = "damaged" if exported.finished else "not finished"
         rows = f"{exported.rows} of {exported.planned} samples are stored"

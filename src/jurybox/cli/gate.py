@@ -7,7 +7,7 @@ import click
 from jurybox.cli.options import (
     accept_option,
     json_option,
-    opened,
+    opened_run,
     resume_line,
     run_argument,
     store_option,
@@ -62,10 +62,8 @@ def command(
     from jurybox.app.view_run import accept_unreviewed as accept
     from jurybox.app.view_run import corrected_by_reviews, view_run
     from jurybox.reporting.stored import rubric_of
-    from jurybox.wiring import find_run
 
-    with opened(store_url) as store:
-        row = find_run(store, run)
+    with opened_run(run, store_url) as (store, row):
         rubric = rubric_of(row)
         _check_decision(rubric, decision, row.id)
         # Without gates, only a review that is missing can fail; accepting it would decide nothing.

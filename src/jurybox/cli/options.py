@@ -13,6 +13,7 @@ from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
     from jurybox.engine.ports import Store
+    from jurybox.engine.records import RunRow
 
 run_argument = click.argument("run", metavar="RUN")
 json_option = click.option(
@@ -111,6 +112,15 @@ def opened(url: str | None, *, create: bool = False) -> Generator["Store"]:
         yield store
     finally:
         store.close()
+
+
+@contextmanager
+def opened_run(name: str, url: str | None) -> Generator[tuple["Store", "RunRow"]]:
+    """Open the store for a command, and find a run in it."""
+    from jurybox.wiring import find_run
+
+    with opened(url) as store:
+        yield store, find_run(store, name)
 
 
 def shown_store(url: str | None) -> str:

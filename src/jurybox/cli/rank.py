@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jurybox.cli.options import json_option, level_option, opened, store_option
+from jurybox.cli.options import json_option, level_option, opened_run, store_option
 from jurybox.cli.output import add_row, plain, print_json, table, wide_console
 from jurybox.text_format import counted
 
@@ -68,10 +68,8 @@ def _read(name: str, store_url: str | None) -> "Verdicts":
         return read_verdicts(path)
     from jurybox.reporting.export_rows import exported_rows
     from jurybox.reporting.stored import plan_of
-    from jurybox.wiring import find_run
 
-    with opened(store_url) as store:
-        run = find_run(store, name)
+    with opened_run(name, store_url) as (store, run):
         target = plan_of(run).target
         names = ("response" if target is None else target.model, "response_b")
         return run_verdicts(exported_rows(store, run), run.id, names)

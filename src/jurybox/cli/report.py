@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jurybox.cli.options import json_option, opened, run_argument, store_option
+from jurybox.cli.options import json_option, opened_run, run_argument, store_option
 from jurybox.cli.output import output_file, print_json, say
 from jurybox.text_format import counted
 
@@ -50,14 +50,12 @@ def command(
     from jurybox.app.calibrations import calibration_of_run, calibration_status_as_data
     from jurybox.app.view_run import baseline_as_data, people_as_data, view_run
     from jurybox.reporting.reports import report_format, write_report
-    from jurybox.wiring import find_run
 
     to_stdout = output == "-"
     if to_stdout and as_json:
         raise click.UsageError("--json and --output - exclude each other; use --format json")
     form = named or ("md" if to_stdout else report_format(output))
-    with opened(store_url) as store:
-        row = find_run(store, run)
+    with opened_run(run, store_url) as (store, row):
         view = view_run(row, store)
         # Not every format shows these, and they take time to read.
         more: dict[str, object] = {}

@@ -8,7 +8,7 @@ import click
 from jurybox.cli.options import (
     concurrency_option,
     json_option,
-    opened,
+    opened_run,
     run_argument,
     store_option,
     version_drift_option,
@@ -68,10 +68,8 @@ def command(
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.run_suite import forget_batches, resume_run
     from jurybox.cli.run import run_and_print
-    from jurybox.wiring import find_run
 
-    with opened(store_url) as store:
-        row = find_run(store, run)
+    with opened_run(run, store_url) as (store, row):
         if forget:
             forget_batches(row, store)
         start = partial(resume_run, row, store, **options)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from jurybox.cli.options import json_option, opened, store_option
+from jurybox.cli.options import json_option, opened, opened_run, store_option
 from jurybox.cli.output import add_row, plain, print_json, say, table, wide_console
 
 if TYPE_CHECKING:
@@ -62,10 +62,8 @@ def command(
 
 def _delete(name: str, store_url: str | None, *, yes: bool, as_json: bool) -> None:
     from jurybox.app.run_suite import delete_run
-    from jurybox.wiring import find_run
 
-    with opened(store_url) as store:
-        row = find_run(store, name)
+    with opened_run(name, store_url) as (store, row):
         if not yes:
             if as_json or not sys.stdin.isatty():
                 raise click.UsageError("--delete needs --yes where it can't ask")

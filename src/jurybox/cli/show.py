@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from jurybox.cli.options import json_option, opened, run_argument, store_option
+from jurybox.cli.options import json_option, opened_run, run_argument, store_option
 from jurybox.cli.output import add_row, plain, print_json, table, wide_console
 from jurybox.wiring import read_settings
 
@@ -63,14 +63,11 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox show 20260301-0914 --all
       jurybox show last --sample q17 --repeat 2
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.wiring import find_run
-
     if repeat is not None and sample_id is None:
         raise click.UsageError("--repeat needs --sample")
     if (sample_id is not None) + failed + everything > 1:
         raise click.UsageError("--sample, --failed and --all exclude each other")
-    with opened(store_url) as store:
-        row = find_run(store, run)
+    with opened_run(run, store_url) as (store, row):
         if sample_id is not None:
             from jurybox.reporting.export_rows import record_as_data
             from jurybox.reporting.stored import find_record

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jurybox.cli.options import json_option, opened, run_argument, store_option
+from jurybox.cli.options import json_option, opened_run, run_argument, store_option
 from jurybox.cli.output import harmless, print_json
 from jurybox.cli.signals import FINE, INCOMPLETE, fail
 from jurybox.errors import InputError
@@ -40,13 +40,10 @@ def command(run: str, digest: str | None, store_url: str | None, as_json: bool) 
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.cli.progress import sample_bar
     from jurybox.engine.audit import audit
-    from jurybox.wiring import find_run
 
     noted = None if digest is None else _read(digest)
-    with opened(store_url) as store:
-        row = find_run(store, run)
-        with sample_bar(_planned(row)) as draw:
-            found = audit(store, row, draw)
+    with opened_run(run, store_url) as (store, row), sample_bar(_planned(row)) as draw:
+        found = audit(store, row, draw)
     trouble = _trouble(found, row, noted)
     if as_json:
         print_json(_as_data(found, trouble))
