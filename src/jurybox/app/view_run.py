@@ -176,11 +176,6 @@ def corrected_by_reviews(row: RunRow, view: RunView, store: Store) -> RunView:
 
     A mean score or win rate that too few reviews of the random queue correct passes nothing. What
     people don't score, such as a latency, keeps its value.
-
-    Raises:
-        InputError: no gate is on what people score.
-        IncompleteError: the run can't be read.
-
     """
     from jurybox.calibration.gold import gold_scales
 

@@ -282,14 +282,13 @@ def _gate_value(gate: GateOutcome) -> tuple[str, str]:
         wanted = Comparison.parse(gate.gate)
     except Unreadable:
         return exact(gate.value), ""
-    if gate.value is None:
-        return exact(None), ""
-    sign = {">=": 1, ">": 1, "<=": -1, "<": -1}.get(wanted.operator, 0)
-    apart = round(sign * (gate.value - wanted.number), 6)
+    apart = wanted.margin(gate.value)
+    if gate.value is None or apart is None:
+        return exact(gate.value), ""
     if rounding_misleads(gate.value, wanted.number):
         return exact(gate.value), exact(apart)
     margin = f"{'+' if apart > 0 else ''}{metric_value(wanted.name, apart)}"
-    return metric_value(wanted.name, gate.value), margin if sign else ""
+    return metric_value(wanted.name, gate.value), margin
 
 
 def _metrics(view: RunView, rubric: Rubric) -> "Table":

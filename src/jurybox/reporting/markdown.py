@@ -50,8 +50,6 @@ def _row(cells: Sequence[str]) -> str:
 
 
 _YES: Final = {True: "yes", False: "**no**"}
-_UPWARD: Final = (">", ">=")
-_DOWNWARD: Final = ("<", "<=")
 
 Lines = Iterator[str]
 
@@ -148,19 +146,11 @@ def _gates(view: RunView) -> Lines:
 
 
 def _gate(gate: GateOutcome, counts: dict[str, int]) -> Sequence[str]:
-    n = counts.get(Comparison.parse(gate.gate).name)
-    cells = (code(gate.gate), exact(gate.value), _margin(gate), shown(n))
-    return (*cells, _YES[gate.passed])
-
-
-def _margin(gate: GateOutcome) -> str:
-    """Return how far a value is on the good side of its gate; below zero on the other."""
     rule = Comparison.parse(gate.gate)
-    if gate.value is None or rule.operator not in _UPWARD + _DOWNWARD:
-        return MISSING
-    above = gate.value - rule.number
-    margin = round(above if rule.operator in _UPWARD else -above, 6)
-    return f"+{exact(margin)}" if margin > 0 else exact(margin)
+    margin = rule.margin(gate.value)
+    signed = f"+{exact(margin)}" if margin is not None and margin > 0 else exact(margin)
+    cells = (code(gate.gate), exact(gate.value), signed, shown(counts.get(rule.name)))
+    return (*cells, _YES[gate.passed])
 
 
 def _figures(view: RunView, rubric: Rubric) -> Lines:

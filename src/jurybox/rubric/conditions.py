@@ -87,6 +87,18 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             return False
         return OPERATORS[self.operator](round(value, _DECIMALS), self.number)
 
+    @property
+    def upward(self) -> bool | None:
+        """Whether more is better; None where a value has to be equal, or to differ."""
+        return {">": True, ">=": True, "<": False, "<=": False}.get(self.operator)
+
+    def margin(self, value: float | None) -> float | None:
+        """Return how far a value is on the good side; below zero on the other."""
+        if value is None or self.upward is None:
+            return None
+        above = value - self.number
+        return round(above if self.upward else -above, _DECIMALS)
+
 
 def name_in(text: str) -> str | None:
     """Return the name that a comparison begins with, also where the rest of it can't be read."""

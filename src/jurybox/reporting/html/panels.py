@@ -89,9 +89,6 @@ def _columns(groups: Mapping[str, Mapping[str, Any]], rubric: Rubric) -> tuple[s
     return tuple(found)
 
 
-_UPWARD = (">", ">=")
-_DOWNWARD = ("<", "<=")
-_DECIMALS = 6
 _CLOSE = 0.3
 
 
@@ -164,8 +161,8 @@ def gauge(gate: GateOutcome, rubric: Rubric, estimates: RunMetrics) -> Gauge:
         value=gate.value,
         passed=gate.passed,
         threshold=rule.number,
-        upward=_upward(rule),
-        margin=_margin(rule, gate.value),
+        upward=rule.upward,
+        margin=rule.margin(gate.value),
         n=known.n,
         interval=interval,
         reason=known.reason,
@@ -183,19 +180,6 @@ def _near(axis: Axis, values: Sequence[float | None]) -> Axis:
     if axis.low < 0 or not 0 < most <= _CLOSE * axis.high:
         return axis
     return msgspec.structs.replace(axis, high=above(most), bounded=False)
-
-
-def _upward(rule: Comparison) -> bool | None:
-    if rule.operator in _UPWARD + _DOWNWARD:
-        return rule.operator in _UPWARD
-    return None
-
-
-def _margin(rule: Comparison, value: float | None) -> float | None:
-    if value is None or _upward(rule) is None:
-        return None
-    above = value - rule.number
-    return round(above if _upward(rule) else -above, _DECIMALS)
 
 
 _SIDES: Final = ("A", "B", "tie")
