@@ -1,24 +1,40 @@
 """Measure how far a run's judges agree with its reviewers."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from jurybox.app.estimate_run import RunLabels, estimate
 from jurybox.app.review_cases import StoredSample
 from jurybox.calibration.calibration_record import Agreement
 from jurybox.calibration.gold import WHOLE, Gold, GoldCase
 from jurybox.calibration.splits import words_of
+from jurybox.engine.ports import Store
+from jurybox.engine.records import RunRow
 from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement, UnclearCase
 from jurybox.reporting.stored import damaged, plan_of
 from jurybox.review.reviews import ActiveReviews, Review, by_number, gold_of
 from jurybox.review.selection import RandomPart
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.corrected import CorrectedMetric
 
-if TYPE_CHECKING:
-    from jurybox.app.review_desk import ReviewDesk
+
+class Desk(Protocol):
+    """The review desk of a run, as far as it is needed here."""
+
+    store: Store
+    run: RunRow
+    rubric: Rubric
+
+    def part_of(self, found: ActiveReviews) -> RandomPart:
+        """Return the samples drawn at random."""
+        ...
+
+    def stored(self, number: int) -> StoredSample:
+        """Return a sample."""
+        ...
 
 
-def review_agreement(desk: "ReviewDesk", reviews: ActiveReviews) -> ReviewAgreement:
+def review_agreement(desk: Desk, reviews: ActiveReviews) -> ReviewAgreement:
     """Return how far the judges agree with the reviewers."""
     every, blind, part = reviews.every, reviews.blind, desk.part_of(reviews)
     found = _cases(desk, by_number(blind))
@@ -54,7 +70,7 @@ def review_agreement(desk: "ReviewDesk", reviews: ActiveReviews) -> ReviewAgreem
     )
 
 
-def _unclear(desk: "ReviewDesk", reviews: Sequence[Review]) -> Iterator[UnclearCase]:
+def _unclear(desk: Desk, reviews: Sequence[Review]) -> Iterator[UnclearCase]:
     for each in reviews:
         given = {"winner": each.verdict.winner} if each.verdict.is_pair else each.verdict.scores
         criteria = tuple(name for name, value in given.items() if value is None)
@@ -78,7 +94,7 @@ def labels_of(reviews: Sequence[Review], part: RandomPart) -> dict[int, Gold]:
 
 
 def _estimates(
-    desk: "ReviewDesk", blind: Sequence[Review], part: RandomPart
+    desk: Desk, blind: Sequence[Review], part: RandomPart
 ) -> tuple[CorrectedMetric, ...]:
     labels = labels_of(blind, part)
     labeled = any(gold.scores or gold.winners for gold in labels.values())
@@ -88,18 +104,18 @@ def _estimates(
     return estimate(desk.store, desk.run, given).estimates
 
 
-def _part(desk: "ReviewDesk", found: Sequence[GoldCase]) -> SubsetAgreement:
+def _part(desk: Desk, found: Sequence[GoldCase]) -> SubsetAgreement:
     return SubsetAgreement(samples=len(found), agreement=_compared(desk, found))
 
 
-def _compared(desk: "ReviewDesk", found: Sequence[GoldCase]) -> Agreement | None:
+def _compared(desk: Desk, found: Sequence[GoldCase]) -> Agreement | None:
     from jurybox.calibration.judge_comparison import compare
 
     labeled = [case for case in found if case.gold.scores or case.gold.winners]
     return compare(labeled, desk.rubric) if labeled else None
 
 
-def _cases(desk: "ReviewDesk", reviews: Mapping[int, Sequence[Review]]) -> dict[int, GoldCase]:
+def _cases(desk: Desk, reviews: Mapping[int, Sequence[Review]]) -> dict[int, GoldCase]:
     repeated = plan_of(desk.run).repeats > 1
     found: dict[int, GoldCase] = {}
     for number, each in reviews.items():
