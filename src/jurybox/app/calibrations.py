@@ -138,8 +138,9 @@ def _methods(store: "Store", run_id: str) -> tuple[str, ...]:
     return tuple(sorted({_METHOD.decode(each).method for each in reports if each is not None}))
 
 
-def calibration_status_as_data(found: CalibrationStatus | str | None) -> dict[str, Any] | None:
-    """Return it as ``run --json`` and ``show --json`` print it."""
+def calibration_as_data(view: "RunView", store: "Store") -> dict[str, Any] | None:
+    """Return the calibration that applies to a run, as data for JSON."""
+    found = calibration_of_run(view, store)
     if found is None:
         return None
     if isinstance(found, str):

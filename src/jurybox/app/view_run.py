@@ -102,14 +102,24 @@ def view_run(row: RunRow, store: Store) -> RunView:
 
 
 def view_as_data(view: RunView, store: Store) -> dict[str, Any]:
-    """Return a run as data for JSON, with its reviews and the calibration of its judges."""
-    from jurybox.app.calibrations import calibration_of_run, calibration_status_as_data
+    """Return a run as data for JSON, with what is known around it."""
+    return {**view.as_data(), **around_as_data(view, store)}
 
+
+def around_as_data(view: RunView, store: Store) -> dict[str, Any]:
+    """Return a run's reviews, the calibration of its judges and its baseline; None without them."""
+    from jurybox.app.calibrations import calibration_as_data
+
+    people, diff = standing_of(view, store), baseline_diff(view, store)
+    baseline = None
+    if diff is not None:
+        whole = diff.as_data()
+        baseline = {"run_id": diff.a.run_id, "conclusion": diff.conclusion()}
+        baseline |= {name: whole[name] for name in ("tested", "counts", "regressions")}
     return {
-        **view.as_data(),
-        "people": people_as_data(view, store),
-        "calibration": calibration_status_as_data(calibration_of_run(view, store)),
-        "baseline": baseline_as_data(view, store),
+        "people": None if people is None else people.as_data(),
+        "calibration": calibration_as_data(view, store),
+        "baseline": baseline,
     }
 
 
@@ -124,26 +134,6 @@ def baseline_diff(view: RunView, store: Store) -> "RunDiff | None":
 
     one = ComparedRun(row=before, view=view_run(before, store))
     return compare_runs(store, one, ComparedRun(row=now, view=view), CompareOptions(limit=0))
-
-
-def baseline_as_data(view: RunView, store: Store) -> dict[str, Any] | None:
-    """Return the difference from a run's baseline, as data for JSON; None without one."""
-    diff = baseline_diff(view, store)
-    if diff is None:
-        return None
-    names = ("tested", "counts", "regressions")
-    whole = diff.as_data()
-    return {
-        "run_id": diff.a.run_id,
-        "conclusion": diff.conclusion(),
-        **{name: whole[name] for name in names},
-    }
-
-
-def people_as_data(view: RunView, store: Store) -> dict[str, Any] | None:
-    """Return how far judges and reviewers agree, as data for JSON; None without reviews."""
-    found = standing_of(view, store)
-    return None if found is None else found.as_data()
 
 
 def standing_of(view: RunView, store: Store) -> "ReviewAgreement | None":

@@ -47,8 +47,7 @@ def command(
       jurybox report 20260301-0914 -o results.junit.xml
       jurybox report last -o - --format json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.calibrations import calibration_of_run, calibration_status_as_data
-    from jurybox.app.view_run import baseline_as_data, people_as_data, view_run
+    from jurybox.app.view_run import around_as_data, view_run
     from jurybox.reporting.reports import report_format, write_report
 
     to_stdout = output == "-"
@@ -57,14 +56,7 @@ def command(
     form = named or ("md" if to_stdout else report_format(output))
     with opened_run(run, store_url) as (store, row):
         view = view_run(row, store)
-        # Not every format shows these, and they take time to read.
-        more: dict[str, object] = {}
-        if form != "junit":
-            more["people"] = people_as_data(view, store)
-        if form == "json":
-            more["baseline"] = baseline_as_data(view, store)
-        if form in {"html", "json"}:
-            more["calibration"] = calibration_status_as_data(calibration_of_run(view, store))
+        more = {} if form == "junit" else around_as_data(view, store)
         with output_file(output) as file:
             write_report(file, form, view, row, store, more)
     have = view.summary["samples"]

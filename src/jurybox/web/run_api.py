@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.app.calibrations import calibration_of_run, calibration_status_as_data
+from jurybox.app.calibrations import calibration_as_data
 from jurybox.app.view_run import LiveProgress
 from jurybox.engine.records import ReviewRow
 from jurybox.reporting.export_rows import record_as_data
@@ -184,7 +184,7 @@ def run(run: TheRun, place: PlaceOf) -> Response:
     data = {
         **view.as_data(),
         "people": None if people is None else people.as_data(),
-        "calibration": calibration_status_as_data(calibration_of_run(view, place.store)),
+        "calibration": calibration_as_data(view, place.store),
     }
     return json_response(data)
 
