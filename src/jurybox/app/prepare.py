@@ -14,27 +14,30 @@ from jurybox.app.evaluate_once import CHECKLIST, check_checks, missing_rules
 from jurybox.app.metadata import NAMELESS, RunIdentity
 from jurybox.app.model_session import Budget, check_batchable, plan_models
 from jurybox.app.suite_choice import ChosenSuite, RunOptions, choose_suite, choose_targets
-from jurybox.app.target_prompt import plan_target, read_text
 from jurybox.engine.plan import (
     DatasetPlan,
     DocumentPlan,
     Plan,
     TargetPlan,
     extended_rubric,
+    overridden,
+    read_prompt,
 )
 from jurybox.errors import InputError, RubricError, SeveralErrors
 from jurybox.judging.protocol import equal_votes, raised_votes
 from jurybox.models.names import ModelName
+from jurybox.models.providers import load_prices
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.checks import ROW_CHECKS
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.template import Template
 from jurybox.rubric_files import RubricFile, read_path
 from jurybox.sample import Response, Row
+from jurybox.scoring.prices import price_of
 from jurybox.scoring.sample_result import demographic_of
 from jurybox.suite import JudgeSpec, LangfuseSpec
 from jurybox.suite.model_spec import ModelSpec, chosen_models
-from jurybox.suite.target_spec import LANGFUSE
+from jurybox.suite.target_spec import LANGFUSE, TargetSpec, is_inline
 from jurybox.text_format import listed, nearest
 from jurybox.wiring import (
     DEFAULT_JUDGE_NOTICE,
@@ -334,9 +337,9 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
     here = Path()
     target = None
     if suite.target is not None:
-        prompt = read_text(suite.target.prompt, here if options.prompt else chosen.folder)
-        system = read_text(suite.target.system, here if options.system else chosen.folder)
-        target = plan_target(suite.target, rubric, prompt, system, suite.columns)
+        prompt = _read_prompt_text(suite.target.prompt, here if options.prompt else chosen.folder)
+        system = _read_prompt_text(suite.target.system, here if options.system else chosen.folder)
+        target = _plan_target(suite.target, rubric, prompt, system, suite.columns)
     models = judges if target is None or target.command else (*judges, target.model)
     for model in models:
         if not options.allow_unpinned and not ModelName.parse(model).is_pinned:
@@ -364,6 +367,77 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
         allow_unpinned=options.allow_unpinned,
         batch=batch,
     )
+
+
+class _PromptText(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt and what it is called in records; ``system`` where it brings its own."""
+
+    id: str
+    text: str
+    system: str | None = None
+
+
+def _read_prompt_text(name: str | None, folder: Path) -> _PromptText | None:
+    """Return a prompt by its text, its path or its name in Langfuse."""
+    if name is None:
+        return None
+    if is_inline(name):
+        return _PromptText(id="inline", text=name)
+    if name.startswith(LANGFUSE):
+        from jurybox.app.langfuse_inputs import fetch_prompt
+
+        fetched = fetch_prompt(name)
+        # By its version, whatever it was asked for by: a label moves.
+        pinned = f"{LANGFUSE}{fetched.name}@{fetched.version}"
+        return _PromptText(id=pinned, text=fetched.text, system=fetched.system)
+    found = read_path(folder / name)
+    try:
+        return _PromptText(id=name, text=found.data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        problem = f"byte {error.start} is not UTF-8"
+        raise InputError(problem, "save the file as UTF-8", found.origin) from None
+
+
+def _plan_target(
+    spec: TargetSpec,
+    rubric: Rubric,
+    prompt: _PromptText | None,
+    system: _PromptText | None,
+    columns: Mapping[str, str],
+) -> TargetPlan:
+    """Return the plan of a target; ``columns`` are those that the suite names, by field."""
+    if system is not None and system.system is not None:
+        raise InputError("this is a chat prompt", "name a text prompt", system.id)
+    if prompt is not None and prompt.system is not None:
+        if system is not None:
+            problem = "the prompt has a system message, and the target a `system` too"
+            raise InputError(problem, "keep one of them", prompt.id)
+        system = _PromptText(id=prompt.id, text=prompt.system)
+    shown: dict[str, str] = {}
+    if prompt is not None:
+        from jurybox.datasets.fields import FIELD_OF
+
+        named = {column: field for field, column in columns.items()}
+        shown = read_prompt(prompt.text, prompt.id, {**FIELD_OF, **named})
+    command = spec.command or ()
+    model = spec.model.model if spec.model else f"command/{Path((*command, '')[0]).name}"
+    target = TargetPlan(
+        model=model,
+        generation=overridden(rubric.generation, spec.generation),
+        overrides=spec.generation,
+        timeout=spec.timeout,
+        command=command,
+        stdin=spec.input,
+        endpoint=spec.model,
+        columns=shown,
+        prompt_id=None if prompt is None else prompt.id,
+        prompt=None if prompt is None else prompt.text,
+        system_id=None if system is None else system.id,
+        system=None if system is None else system.text,
+        price=price_of(model, load_prices(read_settings().prices)),
+    )
+    # With the number types of a stored plan: 0 and 0.0 would make two different requests.
+    return msgspec.convert(msgspec.to_builtins(target), TargetPlan)
 
 
 def _judges(named: Sequence[ModelSpec], rubric: Rubric, origin: str) -> tuple[ModelSpec, ...]:
