@@ -4,8 +4,6 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import msgspec
-
 from jurybox.app.estimate_run import RunLabels
 from jurybox.app.gold_sets import drawn_at_random
 from jurybox.app.review_agreement import labels_of
@@ -29,7 +27,7 @@ from jurybox.rubric.scale import Scale
 
 def read_labels(path: Path, run: RunRow) -> Mapping[str, Gold]:
     """Read a file of labels, on the scales of the run's rubric."""
-    return read_gold_rows(path, gold_scales(rubric_of(run))).gold
+    return read_gold_rows(path, gold_scales(rubric_of(run)))
 
 
 def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
@@ -127,63 +125,38 @@ def _of_rows(store: Store, run: RunRow) -> dict[str, Gold]:
     return found
 
 
-class GoldFile(msgspec.Struct, frozen=True, kw_only=True):
-    """People's labels by sample id; ``without`` counts rows without a label."""
-
-    origin: str
-    sha256: str
-    gold: Mapping[str, Gold]
-    without: int = 0
-
-
-def read_gold_rows(path: Path, scales: Mapping[str, Scale]) -> GoldFile:
+def read_gold_rows(path: Path, scales: Mapping[str, Scale]) -> dict[str, Gold]:
     """Read a file of labels: ``id`` with ``gold`` or ``gold_winner``; others are left alone."""
     read = reader_of(path)
-    findings = Findings()
-    labels = _Labels(scales, findings)
+    findings, lines, found = Findings(), dict[str, int](), dict[str, Gold]()
     with open_source(path) as source, contextlib.suppress(TooManyError):
         for line, record in read(source, FileContext(findings)):
-            labels.add(line, record)
+            try:
+                gold = read_gold(record, scales)
+                if gold is not None:
+                    name = _label_id(record, lines)
+                    lines[name], found[name] = line, gold
+            except FieldError as error:
+                findings.add(Place(line), error.code, error.problem, error.hint)
+            except InputError as error:
+                findings.add(Place(line), "bad-gold", error.problem, error.hint)
     faults = findings.in_order()
     if faults:
         raise DatasetError(source.origin, faults)
-    if not labels.gold:
+    if not found:
         problem = f"no row has `{GOLD}` or `{GOLD_WINNER}`"
         raise InputError(problem, 'add what people say, as `{"gold": {"clarity": 4}}`', str(path))
-    return GoldFile(
-        origin=source.origin, sha256=source.sha256, gold=labels.gold, without=labels.without
-    )
+    return found
 
 
-class _Labels:
-    """Collects labels, and notes what is wrong with others."""
-
-    def __init__(self, scales: Mapping[str, Scale], findings: Findings) -> None:
-        self.gold: dict[str, Gold] = {}
-        self.without = 0
-        self._scales = scales
-        self._findings = findings
-        self._lines: dict[str, int] = {}
-
-    def add(self, line: int, record: Record) -> None:
-        try:
-            row_id = None if record.get("id") is None else read_id(record["id"], "id")
-            gold = read_gold(record, self._scales)
-        except FieldError as error:
-            self._findings.add(Place(line), error.code, error.problem, error.hint)
-            return
-        except InputError as error:
-            self._findings.add(Place(line), "bad-gold", error.problem, error.hint)
-            return
-        if gold is None:
-            self.without += 1
-        elif row_id is None:
-            hint = "give the id of the sample that it is of"
-            self._findings.add(Place(line), "missing-field", "the label has no `id`", hint)
-        elif row_id in self._lines:
-            problem = f"the id `{row_id}` is given twice (first on line {self._lines[row_id]})"
-            hint = "give several people's labels in one row, as a list or by their names"
-            self._findings.add(Place(line), "duplicate-id", problem, hint)
-        else:
-            self._lines[row_id] = line
-            self.gold[row_id] = gold
+def _label_id(record: Record, lines: Mapping[str, int]) -> str:
+    """Return the id of a label's sample; ``lines`` are those of the ids before it."""
+    if record.get("id") is None:
+        hint = "give the id of the sample that it is of"
+        raise FieldError("missing-field", "the label has no `id`", hint)
+    name = read_id(record["id"], "id")
+    if name in lines:
+        problem = f"the id `{name}` is given twice (first on line {lines[name]})"
+        hint = "give several people's labels in one row, as a list or by their names"
+        raise FieldError("duplicate-id", problem, hint)
+    return name
