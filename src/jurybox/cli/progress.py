@@ -23,11 +23,9 @@ _FAST: Final = 10
 
 
 @contextlib.contextmanager
-def displayed(
-    clock: Callable[[], float] = time.monotonic,
-) -> Generator["_BarDisplay | _LineDisplay"]:
+def displayed(clock: Callable[[], float] = time.monotonic) -> Generator["_Display"]:
     """Provide a display of a run's progress; its last state stays to be read."""
-    display = _BarDisplay() if on_screen() else _LineDisplay(clock)
+    display = _Display(clock, drawn=on_screen())
     try:
         yield display
     finally:
@@ -41,64 +39,53 @@ def on_screen() -> bool:
     return not console(stderr=True).is_dumb_terminal
 
 
-class _LineDisplay:
-    """Prints a line every ten seconds, and one at the end."""
+class _Display:
+    """Draws a bar; or prints a line every ten seconds, and one at the end."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], *, drawn: bool) -> None:
         self._clock = clock
+        self._drawn = drawn
         self._printed_at = clock()
         self._last: Progress | None = None
+        self._bar: tuple[Bar, TaskID] | None = None
 
     def begin(self, planned: int) -> None:
-        del planned
         self._printed_at = self._clock()
-
-    def show(self, progress: "Progress") -> None:
-        self._last = progress
-        now = self._clock()
-        if now - self._printed_at >= _BETWEEN_LINES and progress.done < progress.planned:
-            self._printed_at = now
-            say(line_of(progress))
-
-    def end(self) -> None:
-        if self._last is not None:
-            say(line_of(self._last, ended=True))
-
-
-class _BarDisplay:
-    """Draws a bar."""
-
-    def __init__(self) -> None:
-        self._bar: Bar | None = None
-        self._task: TaskID | None = None
-        self._last: Progress | None = None
-
-    def begin(self, planned: int) -> None:
+        if not self._drawn:
+            return
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-        self._bar = Progress(
+        bar = Progress(
             BarColumn(bar_width=_WIDTH),
             MofNCompleteColumn(),
             TextColumn("{task.description}", markup=False),
             console=console(stderr=True),
         )
-        self._task = self._bar.add_task("samples", total=planned)
-        self._bar.start()
+        self._bar = bar, bar.add_task("samples", total=planned)
+        bar.start()
 
     def show(self, progress: "Progress") -> None:
         self._last = progress
-        self._draw(progress, ended=False)
+        now = self._clock()
+        if self._bar is not None:
+            self._print(progress, ended=False)
+        elif now - self._printed_at >= _BETWEEN_LINES and progress.done < progress.planned:
+            self._printed_at = now
+            self._print(progress, ended=False)
 
     def end(self) -> None:
+        if self._last is not None:
+            self._print(self._last, ended=True)
         if self._bar is not None:
-            if self._last is not None:
-                self._draw(self._last, ended=True)
-            self._bar.stop()
+            self._bar[0].stop()
 
-    def _draw(self, progress: "Progress", *, ended: bool) -> None:
-        if self._bar is not None and self._task is not None:
+    def _print(self, progress: "Progress", *, ended: bool) -> None:
+        if self._bar is None:
+            say(line_of(progress, ended=ended))
+        else:
+            bar, task = self._bar
             text = ", ".join(_parts(progress, ended=ended))
-            self._bar.update(self._task, completed=progress.done, description=text)
+            bar.update(task, completed=progress.done, description=text)
 
 
 def line_of(progress: "Progress", *, ended: bool = False) -> str:
