@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from commands import Done
-from jurybox.app.run_suite import rescore_run, run
+from jurybox.app.rescore_run import rescore_run
+from jurybox.app.run_suite import run
 from jurybox.app.stored_run import load_run
 from jurybox.engine.audit import audit
 from jurybox.engine.plan import Target

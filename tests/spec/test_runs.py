@@ -11,7 +11,8 @@ import pytest
 
 import jurybox
 from jurybox.app.prepare import prepare
-from jurybox.app.run_suite import rescore_run, resume_run, start_run
+from jurybox.app.rescore_run import rescore_run
+from jurybox.app.run_suite import resume_run, start_run
 from jurybox.app.suite_choice import RunOptions
 from jurybox.engine.audit import audit
 from jurybox.engine.ports import Store

@@ -1,4 +1,4 @@
-"""Start, resume, finish and rescore runs."""
+"""Start, resume and finish runs."""
 
 import asyncio
 import os
@@ -6,14 +6,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from jurybox.app.evaluate_once import missing_rules
 from jurybox.app.event_loop import blocking
 from jurybox.app.ids import new_id, now_utc
-from jurybox.app.job import Job, OnProgress, OnStart, finish_row
+from jurybox.app.job import Job, OnProgress, OnStart
 from jurybox.app.metadata import (
     ALLOW_VERSION_DRIFT,
     MAX_COST,
@@ -23,37 +22,27 @@ from jurybox.app.metadata import (
     run_metadata,
 )
 from jurybox.app.model_session import close_batches
-from jurybox.app.prepare import Prepared, prepare, prepare_all, read_rubric
+from jurybox.app.prepare import Prepared, prepare, prepare_all
 from jurybox.app.stored_run import Run
 from jurybox.app.suite_choice import RunOptions
 from jurybox.app.telemetry import deliver_run
 from jurybox.app.view_run import accept_unreviewed as accept_reviews
-from jurybox.app.view_run import run_cost, view_unfinished
+from jurybox.app.view_run import view_unfinished
 from jurybox.engine.plan import Plan, plan_text
 from jurybox.engine.ports import Store
 from jurybox.engine.records import (
     ENCODER,
-    ExchangeRow,
     RunRow,
-    SampleRow,
-    StoredOutcome,
-    hashed_sample,
-    hashes_of,
     in_order,
     read_outcome,
-    read_result,
     sealed,
 )
-from jurybox.engine.replay import derive, stored_rows
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.flow import Failure
 from jurybox.models.function import Function, function_names
-from jurybox.models.providers import load_prices
-from jurybox.reporting.stored import plan_of, rubric_of
+from jurybox.reporting.stored import plan_of
 from jurybox.reporting.view import RunView, finished_view
-from jurybox.rubric import parse_rubric
 from jurybox.scoring.evaluate_sample import Procedure
-from jurybox.scoring.summary import RunTally
 from jurybox.wiring import find_run, open_run_store, read_settings, takes_base_url
 
 if TYPE_CHECKING:
@@ -418,84 +407,3 @@ async def _work(
         return RunResult(view=finished_view(row, store), stopped=stopped)
     view = view_unfinished(row, store, working=False)
     return RunResult(view=view, stopped=job.why_stopped)
-
-
-_BATCH: Final = 200
-"""How many rescored samples are stored at once."""
-
-
-def rescore_run(row: RunRow, rubric: str, store: Store) -> RunResult:
-    """Store a new run with the results that a finished run's replies give under another rubric."""
-    if row.status != "finished":
-        raise InputError("the run isn't finished", "continue it with `jurybox resume`", row.id)
-    before = plan_of(row)
-    document = read_rubric(rubric)[0]
-    # Overlays extend one rubric, in any of its versions.
-    same = parse_rubric(document.text, document.origin).id == rubric_of(row).id
-    plan = msgspec.structs.replace(
-        before,
-        rubric=document,
-        overlays=before.overlays if same else {},
-        derived_from=before.derived_from or row.id,
-    )
-    procedure = plan.procedure()
-    _check_replies(before.procedure(), procedure, row.id)
-    derived = new_run(plan, procedure)
-    with store.claim(derived.id):
-        store.create_run(derived)
-        tally = _rescored(store, row.id, derived.id, plan, procedure)
-        # No model was called, so nothing was paid.
-        cost = run_cost((), load_prices(read_settings().prices))
-        finished = finish_row(derived, StoredOutcome(conclusion=tally.conclude(), cost=cost), store)
-    return RunResult(view=finished_view(finished, store))
-
-
-def _check_replies(before: Procedure, now: Procedure, run_id: str) -> None:
-    """Check that the new rubric can read the replies."""
-    again = "run the suite again"
-    if not before.judges:
-        missing = missing_rules(now.judging.rubric)
-        if missing is not None:
-            problem = f"the run was scored by rules, and {missing}"
-            raise InputError(problem, f"use another rubric, or {again}", run_id)
-        return
-    old, new = (each.judging.rubric.protocol.reply_format for each in (before, now))
-    if old != new:
-        problem = f"the judges replied in the format `{old}`, and the rubric reads `{new}`"
-        raise InputError(problem, again, run_id)
-    scored, wanted = _scales(before), _scales(now)
-    for name in (*wanted, *scored):
-        if name not in wanted:
-            problem = f"the judges were asked about `{name}`, which the rubric doesn't have"
-            raise InputError(problem, again, run_id)
-        if wanted[name] != scored.get(name):
-            problem = f"the judges weren't asked about `{name}` on the rubric's scale"
-            raise InputError(problem, again, run_id)
-
-
-def _scales(procedure: Procedure) -> dict[str, tuple[float, float]]:
-    return {each.id: each.scale.ends for each in procedure.judging.scored}
-
-
-def _rescored(store: Store, old: str, new: str, plan: Plan, procedure: Procedure) -> RunTally:
-    """Write every sample with its replies into the new run, scored by the new rubric."""
-    tally = RunTally(procedure.judging.rubric, plan.repeats)
-    samples: list[SampleRow] = []
-    exchanges: list[ExchangeRow] = []
-    for stored in stored_rows(store, old):
-        if stored.sample is None:
-            continue
-        copies = [
-            sealed(msgspec.structs.replace(each, run_id=new, key="")) for each in stored.exchanges
-        ]
-        renamed = msgspec.structs.replace(stored.sample, run_id=new)
-        answers = in_order(renamed, copies)
-        scored = hashed_sample(derive(plan, procedure, renamed, answers), map(hashes_of, answers))
-        samples.append(scored)
-        exchanges += copies
-        tally.add(read_result(scored.result), scored.repeat, scored.number)
-        if len(samples) >= _BATCH:
-            store.append(samples, exchanges)
-            samples, exchanges = [], []
-    store.append(samples, exchanges)
-    return tally

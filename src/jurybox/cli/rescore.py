@@ -22,7 +22,7 @@ def command(run: str, rubric: str, store_url: str | None, as_json: bool) -> int:
       jurybox rescore last --rubric answer-quality-v2.md
       jurybox rescore 20260301-0914 --rubric stricter-gates.md --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.run_suite import rescore_run
+    from jurybox.app.rescore_run import rescore_run
     from jurybox.cli.run import print_ended
     from jurybox.wiring import find_run
 
