@@ -39,7 +39,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     latency_attempt_ms: float | None = None
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One message of the conversation before the task."""
 
     role: Literal["system", "user", "assistant"]

@@ -87,13 +87,13 @@ def test_exported_rows_are_clustered_by_the_item_of_their_metadata(jurybox: Call
     assert "8 verdicts on 2 models, 2 items, 1 tie" in jurybox("rank", "export.jsonl").out
 
 
-def test_a_bad_row_is_one_line_with_its_number(jurybox: Callable) -> None:
+def test_bad_rows_are_named_by_their_lines(jurybox: Callable) -> None:
     Path("bad.jsonl").write_text('{"a": "x", "b": "y", "winner": "z"}\n{"a": "x"}\n')
     done = jurybox("rank", "bad.jsonl")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("bad.jsonl:1: the winner 'z'")
-    assert "(1 more row can't be used either)" in done.err
-    assert done.err.count("\n") == 1
+    assert done.err.startswith("bad.jsonl:1:1: the winner 'z'")
+    assert "bad.jsonl:2:1: the row has no `b`" in done.err
+    assert done.err.count("\n") == 2
 
 
 def test_a_missing_file_is_one_line(jurybox: Callable) -> None:
@@ -108,4 +108,4 @@ def test_verdicts_may_come_from_standard_input(jurybox: Callable) -> None:
     assert "3 verdicts on 2 models, 1 tie" in done.out
     bad = jurybox("rank", "-", stdin=b'{"a": "x", "b": "y", "winner": "X"}\n')
     assert (bad.code, bad.out) == (2, "")
-    assert bad.err.startswith("standard input:1: the winner 'X' is none of the two models")
+    assert bad.err.startswith("standard input:1:1: the winner 'X' is none of the two models")

@@ -5,10 +5,11 @@ import re
 from collections.abc import Callable, Iterator
 
 from jurybox.datasets.fields import FIELDS, Cell, FieldError
-from jurybox.datasets.json_lines import decode
+from jurybox.datasets.json_lines import JsonError, decode, text_of
 from jurybox.datasets.row_reader import FileContext, Record
-from jurybox.datasets.source import MAX_LINE, SAVE_AS_UTF8, Source
+from jurybox.datasets.source import MAX_LINE, Source
 from jurybox.documents.findings import Place
+from jurybox.text_format import counted
 
 _WHOLE = re.compile(r"[-+]?[0-9]{1,30}")
 _DECIMAL = re.compile(
@@ -101,17 +102,11 @@ class _CsvFile:
 
     def _decode(self, number: int, line: bytes) -> str:
         try:
-            text = line.decode()
-        except UnicodeDecodeError as error:
-            column = len(line[: error.start].decode("utf-8", "replace")) + 1
-            problem = f"byte 0x{line[error.start]:02x} is not UTF-8"
-            self._findings.add(Place(number, column), "encoding", problem, SAVE_AS_UTF8)
+            return text_of(line)
+        except JsonError as fault:
+            place = Place(number, fault.column)
+            self._findings.add(place, fault.code, fault.problem, fault.hint)
             return line.decode("utf-8", "replace")
-        if "\0" in text:
-            problem = "the line holds NUL characters, as UTF-16 has them"
-            place = Place(number, text.index("\0") + 1)
-            self._findings.add(place, "encoding", problem, SAVE_AS_UTF8)
-        return text
 
     def _read_header(self, line: int, cells: list[str]) -> tuple[str, ...]:
         """Return the names of the columns; none where they can't be used."""
@@ -144,21 +139,16 @@ class _CsvFile:
             return None
 
     def _note_width(self, line: int, cells: list[str], width: int) -> None:
-        problem = f"the record has {_counted(len(cells))}, and the header {width}"
+        problem = f"the record has {counted(len(cells), 'cell')}, and the header {width}"
         self._note(line, "wrong-cells", problem, "put quotes around a cell that holds a separator")
 
     def _note_syntax(self, error: csv.Error) -> None:
-        reason = str(error)
-        hint = "double each quote inside quotes"
+        reason, hint = str(error), "double each quote inside quotes"
         if "new-line character" in reason:
             reason, hint = "a carriage return in a cell", "end lines with a line feed"
         elif "end of data" in reason:
             reason, hint = "a quote is never closed", "close it"
         self._note(self._start or 1, "csv-syntax", f"not valid CSV ({reason})", hint)
-
-
-def _counted(cells: int) -> str:
-    return "1 cell" if cells == 1 else f"{cells} cells"
 
 
 def as_number(text: str) -> object:

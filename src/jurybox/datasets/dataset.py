@@ -1,7 +1,7 @@
 """A dataset: files that are read in passes, each from the first row to the last."""
 
+import itertools
 from array import array
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,40 +80,20 @@ class Pass:
     def __init__(
         self, source: Source, read: Format, findings: Findings, columns: Columns, needs: Needs
     ) -> None:
-        self._source = source
+        self.source = source
         self._warnings: dict[str, None] = {}
         context = FileContext(findings, self._warn, columns)
         self._records = read(source, context)
-        self._reader = RowReader(context, needs)
+        self.reader = RowReader(context, needs)
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         """Yield every sound row with its line; what is wrong with the others is noted."""
-        read = self._reader.read
+        read = self.reader.read
         for line, record in self._records:
             row = read(line, record)
             if row is not None:
                 yield line, row
-        self._reader.finish()
-
-    @property
-    def has_ids(self) -> bool:
-        """Whether the rows have ids of their own."""
-        return self._reader.has_ids
-
-    @property
-    def sha256(self) -> str:
-        """The hash of the bytes read."""
-        return self._source.sha256
-
-    @property
-    def size(self) -> int:
-        """How many bytes the file had when the pass began."""
-        return self._source.size
-
-    @property
-    def bytes(self) -> int:
-        """How many bytes were read."""
-        return self._source.bytes
+        self.reader.finish()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -186,7 +166,7 @@ class Dataset:
             return
         findings = _FirstFault()
         with self.begin(findings, needs_response=needs_response) as going:
-            if expected is not None and going.size != expected.bytes:
+            if expected is not None and going.source.size != expected.bytes:
                 raise self._changed("its size is another")
             try:
                 yield from going
@@ -199,7 +179,7 @@ class Dataset:
                 if expected is None:
                     raise
                 raise self._changed(f"{error.where}: {error.problem}") from None
-            if expected is not None and going.sha256 != expected.sha256:
+            if expected is not None and going.source.sha256 != expected.sha256:
                 raise self._changed("its SHA-256 is another")
 
     def keep(self, sha256: str, rows: list[tuple[int, Row]], *, needs_response: bool) -> None:
@@ -246,10 +226,6 @@ class _FirstFault(Findings):
 
 # Bytes. The rows of a larger file are read again by the run: memory doesn't grow with a dataset.
 _SMALL: Final = 1_000_000
-# A set of a million ids' hashes takes 76 MB, more than all else of a run by rules (54 MB). So eight
-# bytes per id are kept in arrays, and only one of these at a time is looked through.
-_BUCKETS = 256
-
 
 Check = Callable[[Row], None]
 """Raises an `InputError` for a row that the run can't use."""
@@ -294,22 +270,21 @@ def _survey(
     limit: int | None,
     check: Check | None,
 ) -> Survey:
-    seen = [array("q") for _ in range(_BUCKETS)]
+    seen = array("q")  # eight bytes per id; a set of a million takes 76 MB
     rows = 0
     kept: list[tuple[int, Row]] = []
     with dataset.begin(findings, needs_response=needs_response) as going:
         for line, row in going:
             rows += 1
-            if going.size <= _SMALL:
+            if going.source.size <= _SMALL:
                 kept.append((line, row))
             if check is not None:
                 _note_unusable(check, row, line, findings)
-            if going.has_ids:
-                hashed = hash(row.id)
-                seen[hashed % _BUCKETS].append(hashed)
+            if going.reader.has_ids:
+                seen.append(hash(row.id))
     if kept:
-        dataset.keep(going.sha256, kept, needs_response=needs_response)
-    suspects = {each for bucket in seen for each, times in Counter(bucket).items() if times > 1}
+        dataset.keep(going.source.sha256, kept, needs_response=needs_response)
+    suspects = {one for one, other in itertools.pairwise(sorted(seen)) if one == other}
     if suspects:
         _note_repeats(dataset, suspects, findings, needs_response=needs_response)
     if not rows and not findings.in_order():
@@ -318,8 +293,8 @@ def _survey(
     return Survey(
         rows=rows,
         used=rows if limit is None else min(rows, limit),
-        sha256=going.sha256,
-        bytes=going.bytes,
+        sha256=going.source.sha256,
+        bytes=going.source.bytes,
         warnings=going.warnings,
     )
 

@@ -1,11 +1,10 @@
 """The fields of a row: the names that they go by, and how the value of each is read."""
 
-import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Final, Literal, cast, get_args
+from typing import Annotated, Any, Final, Literal, cast
 
 import msgspec
 
@@ -15,17 +14,10 @@ from jurybox.text_format import listed
 
 MAX_ID: Final = 200
 MAX_DEPTH: Final = 64
-Role = Literal["system", "user", "assistant"]
-ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SHOWN = 40
 _LARGE = 10**15
-
-# Thirty years, and more tokens than anybody has: beyond that a number is a mistake, and sums of
-# such numbers would be too large for other programs.
-_LONGEST_LATENCY: Final = 1e12
-_MOST_TOKENS: Final = 10**15
 
 
 class FieldError(Exception):
@@ -51,7 +43,7 @@ def kind_of(value: object) -> str:
             short = value if len(value) <= _SHOWN else value[: _SHOWN - 3] + "..."
             return f'the text "{short}"'
         case int() | float():
-            return f"the number {value}" if abs(value) < _LARGE else "a large number"
+            return "a large number" if abs(value) >= _LARGE else f"the number {value}"
         case _:
             return _KINDS.get(type(value), "a value of another kind")
 
@@ -94,18 +86,16 @@ def _digits(value: int) -> str:
 
 def read_filled_text(value: object, name: str) -> str:
     """Read a text that says something."""
-    if type(value) is not str:
-        raise _wrong(name, value, "a text")
-    if not value or value.isspace():
+    text = read_any_text(value, name)
+    if not text or text.isspace():
         raise FieldError("blank", f"`{name}` is blank", "give a text, or leave it out")
-    return value
+    return text
 
 
 def read_optional_text(value: object, name: str) -> str | None:
     """Read a text; a blank one counts as absent."""
-    if type(value) is not str:
-        raise _wrong(name, value, "a text")
-    return value if value and not value.isspace() else None
+    text = read_any_text(value, name)
+    return text if text and not text.isspace() else None
 
 
 def read_reference(value: object, name: str) -> str:
@@ -148,66 +138,48 @@ def read_any_text(value: object, name: str) -> str:
     return value
 
 
-def read_latency(value: object, name: str) -> float:
-    """Read a time in milliseconds."""
-    if type(value) is not float and type(value) is not int:
-        raise _wrong(name, value, "a number of milliseconds, without quotes")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not 0 <= number <= _LONGEST_LATENCY:
-        problem = f"`{name}` is {number:.6g}"
-        hint = f"give a number of milliseconds from 0 to {_LONGEST_LATENCY:.0e}"
-        raise FieldError("out-of-range", problem, hint)
-    return number
+def _read_as(kind: Any, wanted: str) -> Reader:  # noqa: ANN401 - a type
+    """Return a reader of values of a type with bounds; nothing is rounded or converted."""
+    # A struct's type is looked at once, and not for every value.
+    holder: Any = msgspec.defstruct("Holder", [("value", kind)])
+
+    def read(value: object, name: str) -> object:
+        try:
+            return msgspec.convert({"value": _without_nulls(value)}, holder).value
+        except msgspec.ValidationError as error:
+            reason, _, path = str(error).partition(" - at `$.value")
+            if path == "`":
+                raise _wrong(name, value, wanted) from None
+            problem = f"`{name}{path.rstrip('`')}`: {reason[:1].lower()}{reason[1:]}"
+            raise FieldError("wrong-type", problem, f"give {wanted}") from None
+
+    return read
 
 
-def read_tokens(value: object, name: str) -> int:
-    """Read a count of tokens."""
-    if type(value) is not int:
-        raise _wrong(name, value, "a whole number, without quotes or decimals")
-    if value < 0:
-        raise FieldError("out-of-range", f"`{name}` is below 0", "give 0 or more")
-    if value > _MOST_TOKENS:
-        problem = f"`{name}` is more than {_MOST_TOKENS:.0e}"
-        raise FieldError("out-of-range", problem, "give what the model reported")
-    return value
-
-
-def read_flag(value: object, name: str) -> bool:
-    """Read true or false."""
-    if type(value) is not bool:
-        raise _wrong(name, value, "`true` or `false`, without quotes")
-    return value
-
-
-def read_messages(value: object, name: str) -> tuple[Turn, ...]:
-    """Read earlier turns: a list of objects with a role and a content, and nothing else."""
+def _without_nulls(value: object) -> object:
+    """Return a list without the nulls of its objects: typed columns have every key in each."""
     if type(value) is not list:
-        raise _wrong(name, value, 'a list such as `[{"role": "user", "content": "Hello"}]`')
-    turns = cast("list[object]", value)
-    return tuple(_read_turn(turn, f"{name}[{index}]") for index, turn in enumerate(turns))
+        return value
+    return [
+        {key: part for key, part in cast("dict[str, object]", each).items() if part is not None}
+        if type(each) is dict
+        else each
+        for each in cast("list[object]", value)
+    ]
 
 
-def _read_turn(value: object, name: str) -> Turn:
-    if type(value) is not dict:
-        raise _wrong(name, value, 'an object such as `{"role": "user", "content": "Hello"}`')
-    turn = cast("dict[str, object]", value)
-    strange = [key for key in turn if key not in {"role", "content"} and turn[key] is not None]
-    if strange:
-        problem = f"`{name}` has the key `{strange[0]}`"
-        raise FieldError("unknown-key", problem, "give only `role` and `content`")
-    role, content = turn.get("role"), turn.get("content")
-    if role is None or content is None:
-        missing = "role" if role is None else "content"
-        raise FieldError("missing-key", f"`{name}` has no `{missing}`", "add it")
-    if type(content) is not str:
-        raise _wrong(f"{name}.content", content, "a text")
-    if role not in ROLES:
-        problem = f"`{name}.role` is {kind_of(role)}"
-        raise FieldError("unknown-choice", problem, f"use one of {listed(ROLES)}")
-    return Turn(role=role, content=content)
+# Thirty years, and more tokens than any model has: beyond that a number is a mistake, and sums of
+# such numbers would be too large for other programs.
+read_latency: Final = _read_as(
+    Annotated[float, msgspec.Meta(ge=0, le=1e12)], "a number of milliseconds from 0 to 1e12"
+)
+read_tokens: Final = _read_as(
+    Annotated[int, msgspec.Meta(ge=0, le=10**15)], "a whole number from 0 to 1e15"
+)
+read_flag: Final = _read_as(bool, "`true` or `false`, without quotes")
+read_messages: Final = _read_as(
+    tuple[Turn, ...], 'a list such as `[{"role": "user", "content": "Hello"}]`'
+)
 
 
 def read_checks(value: object, name: str) -> tuple[dict[str, object], ...] | None:
@@ -237,23 +209,21 @@ def read_metadata(value: object, name: str) -> dict[str, object]:
 
 def read_extra(value: object, name: str) -> object:
     """Read the value of a column that is kept as it is; nesting without end can't be stored."""
-    level = _inside(value)
-    for _ in range(MAX_DEPTH):
-        if not level:
-            return value
+    if not isinstance(value, dict | list):
+        return value
+    level = [cast("object", value)]
+    for _ in range(MAX_DEPTH + 1):
         level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return cast("object", value)
     hint = f"use at most {MAX_DEPTH} levels"
     raise FieldError("too-deep", f"`{name}` is nested too deeply", hint)
 
 
-def _inside(value: object) -> list[object]:
-    match value:
-        case dict():
-            return list(cast("dict[str, object]", value).values())
-        case list():
-            return cast("list[object]", value)
-        case _:
-            return []
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value).values()
+    return cast("list[object]", value) if isinstance(value, list) else ()
 
 
 Cell = Literal["text", "number", "count", "flag", "json"]

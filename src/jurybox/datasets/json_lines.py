@@ -33,7 +33,7 @@ def decode(data: bytes) -> object:
         JsonError: it has a fault.
 
     """
-    text = _text_of(data)
+    text = text_of(data)
     try:
         value = cast("object", _READER.decode(text))
         if "\\u" in text:
@@ -52,7 +52,13 @@ def decode(data: bytes) -> object:
     return value
 
 
-def _text_of(data: bytes) -> str:
+def text_of(data: bytes) -> str:
+    """Return bytes as text.
+
+    Raises:
+        JsonError: they aren't UTF-8, or have NUL characters.
+
+    """
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

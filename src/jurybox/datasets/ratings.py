@@ -1,9 +1,9 @@
 """Ratings: who gave which item which score or label, one a row."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
@@ -18,7 +18,7 @@ from jurybox.documents.numbers import show_number
 from jurybox.errors import InputError, Unreadable
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement import Ratings
-from jurybox.text_format import closest, listed, printable
+from jurybox.text_format import closest, counted, listed, printable
 
 FIELDS: Final = ("item", "rater", "score", "criterion")
 _EXAMPLE: Final = '`{"item": "1", "rater": "anna", "score": 4}`'
@@ -52,6 +52,15 @@ def labeled_scale(text: str) -> RatingScale:
     return RatingScale(scale=Scale(low=1, high=len(labels)), labels=labels)
 
 
+class _Rating(NamedTuple):
+    line: int
+    criterion: str | None
+    item: str
+    rater: str
+    score: float | None
+    cluster: str | None
+
+
 def read_ratings(
     path: Path, declared: RatingScale, *, cluster: str | None = None
 ) -> tuple[Ratings, ...]:
@@ -68,8 +77,7 @@ def read_ratings(
 
     """
     findings = Findings()
-    rows = _Rows(declared.scale)
-    clusters = None if cluster is None else _Clusters(cluster)
+    ratings: list[_Rating] = []
     read = reader_or_lines(path)
     with open_or_stdin(path, "ratings") as source:
         with contextlib.suppress(TooManyError):
@@ -78,20 +86,38 @@ def read_ratings(
                 faults = [*_faults(record, score, declared.labels)]
                 for code, problem, hint in faults:
                     findings.add(Place(number), code, problem, hint)
-                if faults:
-                    continue
-                criterion, item = record.get("criterion"), str(record["item"])
-                named = None if criterion is None else str(criterion)
-                rows.add(number, named, item, str(record["rater"]), cast("float | None", score))
-                if clusters is not None:
-                    clusters.add(number, item, record)
-        faults = findings.in_order()
-        if faults:
+                if not faults:
+                    ratings.append(_rating(number, record, cast("float | None", score), cluster))
+        if faults := findings.in_order():
             raise DatasetError(source.origin, faults)
-        rows.check(source.origin)
-        if clusters is not None:
-            clusters.check(source.origin)
-    return rows.ratings(None if clusters is None else clusters.named)
+        problems = [*_problems(ratings, declared.scale, cluster)]
+        if problems:
+            hints = ", and ".join(hint for _, hint in problems)
+            raise InputError("; ".join(problem for problem, _ in problems), hints, source.origin)
+    criteria = dict.fromkeys(each.criterion for each in ratings if each.score is not None)
+    clusters = {each.item: each.cluster for each in ratings if each.cluster is not None}
+    return tuple(
+        _of_criterion(each, ratings, None if cluster is None else clusters) for each in criteria
+    )
+
+
+def _rating(line: int, record: Record, score: float | None, cluster: str | None) -> _Rating:
+    criterion = record.get("criterion")
+    return _Rating(
+        line=line,
+        criterion=None if criterion is None else str(criterion),
+        item=str(record["item"]),
+        rater=str(record["rater"]),
+        score=score,
+        cluster=None if cluster is None else _cluster_of(record, cluster),
+    )
+
+
+def _cluster_of(record: Record, field: str) -> str | None:
+    metadata = record.get("metadata")
+    inside: Record = cast("Record", metadata) if isinstance(metadata, dict) else {}
+    value = inside.get(field) if record.get(field) is None else record[field]
+    return value if isinstance(value, str | None) else msgspec.json.encode(value).decode()
 
 
 def _score(record: Record, labels: tuple[str, ...], *, cells: bool) -> object:
@@ -112,8 +138,11 @@ def _faults(
             hint = f"add it, such as {_EXAMPLE}"
             hint = hint if meant is None else f"if `{meant}` is meant, call it `{name}`"
             yield "missing-field", f"the row has no `{name}`", hint
-        elif name != "score" and not _names(record[name]):
-            problem = f"`{name}` is {kind_of(record[name])}"
+    for name in ("item", "rater", "criterion"):
+        value = record.get(name)
+        named = bool(value) if isinstance(value, str) else type(value) is int
+        if name in record and not named and not (name == "criterion" and value is None):
+            problem = f"`{name}` is {kind_of(value)}"
             yield "wrong-type", problem, "give it as a text or a whole number"
     if isinstance(score, bool) or not isinstance(score, int | float | None):
         hint = "give it as a number, or as null where it is missing"
@@ -122,153 +151,77 @@ def _faults(
         if labels:
             hint = f"give one of {listed(labels)}, or null where it is missing"
         yield "wrong-type", f"`score` is {kind_of(score)}", hint
-    criterion = record.get("criterion")
-    if criterion is not None and not _names(criterion):
-        yield "wrong-type", f"`criterion` is {kind_of(criterion)}", "give it as a text"
 
 
-def _names(value: object) -> bool:
-    """Tell whether a value names something: a text that isn't empty, or a whole number."""
-    return bool(value) if isinstance(value, str) else type(value) is int
+def _problems(
+    ratings: Sequence[_Rating], scale: Scale, cluster: str | None
+) -> Iterator[tuple[str, str]]:
+    """Yield what keeps the ratings from being used, each with how to fix it."""
+    scored = [(each.line, each.score) for each in ratings if each.score is not None]
+    off = [(line, score) for line, score in scored if not scale.contains(score)]
+    if off:
+        hint = "correct them, or declare the scale that was used"
+        yield f"{_are(len(off), 'score')} off the scale {scale} ({_lines(off)})", hint
+    between = [(line, score) for line, score in scored if scale.contains(score)]
+    between = [(line, score) for line, score in between if not scale.accepts(score)]
+    if between:
+        hint = "use --continuous if the scale has no steps"
+        yield f"{_are(len(between), 'score')} fractional ({_lines(between)})", hint
+    first: dict[tuple[str | None, str, str], int] = {}
+    rated = [((each.criterion, each.item, each.rater), each.line) for each in ratings]
+    pairs = [(first.setdefault(key, line), line) for key, line in rated]
+    twice = [f"lines {one} and {other}" for one, other in pairs if one != other]
+    if twice:
+        problem = f"{_are(len(twice), 'rating')} given twice by the same rater ({_few(twice)})"
+        yield problem, "keep one of each"
+    if not scored:
+        problem = "every score is null" if ratings else "there are no ratings"
+        yield problem, f"write rows such as {_EXAMPLE}"
+    elif cluster is not None:
+        yield from _cluster_problems(ratings, cluster)
 
 
-class _Clusters:
-    """Which items belong together, by a field of their rows or of the rows' metadata."""
-
-    def __init__(self, field: str) -> None:
-        self._field = field
-        self._lines: dict[str, int] = {}
-        self._twice: list[str] = []
-        self.named: dict[str, str] = {}
-
-    def add(self, number: int, item: str, record: Record) -> None:
-        """Take the cluster of an item; a row without one leaves it to the item's other rows."""
-        value = record.get(self._field)
-        metadata = record.get("metadata")
-        if value is None and isinstance(metadata, dict):
-            value = cast("Mapping[str, object]", metadata).get(self._field)
-        if value is None:
-            return
-        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        first = self._lines.setdefault(item, number)
-        if self.named.setdefault(item, text) != text:
-            self._twice.append(f"lines {first} and {number}")
-
-    def check(self, origin: str) -> None:
-        """Refuse a field that no row has, and items with two values of it."""
-        if not self.named:
-            problem = f"no row has a field `{self._field}` to cluster by"
-            raise InputError(problem, "name a column of the ratings", origin)
-        if self._twice:
-            problem = f"an item has two values of `{self._field}` ({_listed(self._twice)})"
-            raise InputError(problem, "give each item one", origin)
+def _cluster_problems(ratings: Sequence[_Rating], field: str) -> Iterator[tuple[str, str]]:
+    named = [each for each in ratings if each.cluster is not None]
+    if not named:
+        yield f"no row has a field `{field}` to cluster by", "name a column of the ratings"
+    first: dict[str, _Rating] = {}
+    pairs = [(first.setdefault(each.item, each), each) for each in named]
+    differ = [(one.line, other.line) for one, other in pairs if one.cluster != other.cluster]
+    if differ:
+        lines = _few([f"lines {one} and {other}" for one, other in differ])
+        yield f"an item has two values of `{field}` ({lines})", "give each item one"
 
 
-class _Rows:
-    """Gathers the rows, and what keeps them from being used."""
-
-    def __init__(self, scale: Scale) -> None:
-        self._scale = scale
-        self._columns: dict[str | None, _Columns] = {}
-        self._off: list[tuple[int, float]] = []
-        self._fractional: list[tuple[int, float]] = []
-        self._twice: list[tuple[int, int]] = []
-        self._count = 0
-
-    def add(
-        self, number: int, criterion: str | None, item: str, rater: str, score: float | None
-    ) -> None:
-        """Take a row."""
-        self._count += 1
-        columns = self._columns.setdefault(criterion, _Columns())
-        first = columns.add(number, item, rater, score)
-        if first is not None:
-            self._twice.append((first, number))
-        if score is None or self._scale.accepts(score):
-            return
-        (self._fractional if self._scale.contains(score) else self._off).append((number, score))
-
-    def check(self, origin: str) -> None:
-        """Refuse what can't be used, all of it in one line."""
-        problems: list[str] = []
-        hints: list[str] = []
-        if self._off:
-            scores = _counted(len(self._off), "score is", "scores are")
-            problems.append(f"{scores} off the scale {self._scale} ({_lines(self._off)})")
-            hints.append("correct them, or declare the scale that was used")
-        if self._fractional:
-            scores = _counted(len(self._fractional), "score is", "scores are")
-            problems.append(f"{scores} fractional ({_lines(self._fractional)})")
-            hints.append("use --continuous if the scale has no steps")
-        if self._twice:
-            ratings = _counted(len(self._twice), "rating is", "ratings are")
-            pairs = [f"lines {one} and {other}" for one, other in self._twice]
-            problems.append(f"{ratings} given twice by the same rater ({_listed(pairs)})")
-            hints.append("keep one of each")
-        if problems:
-            raise InputError("; ".join(problems), ", and ".join(hints), origin)
-        if not any(columns.scores for columns in self._columns.values()):
-            problem = "every score is null" if self._count else "there are no ratings"
-            raise InputError(problem, f"write rows such as {_EXAMPLE}", origin)
-
-    def ratings(self, clusters: Mapping[str, str] | None) -> tuple[Ratings, ...]:
-        """Return what was gathered."""
-        return tuple(
-            columns.ratings(criterion, clusters)
-            for criterion, columns in self._columns.items()
-            if columns.scores
-        )
+def _of_criterion(
+    criterion: str | None, ratings: Sequence[_Rating], clusters: Mapping[str, str] | None
+) -> Ratings:
+    own = [each for each in ratings if each.criterion == criterion]
+    scored = [(each.item, each.rater, each.score) for each in own if each.score is not None]
+    items = {item: at for at, item in enumerate(dict.fromkeys(item for item, _, _ in scored))}
+    raters = {rater: at for at, rater in enumerate(dict.fromkeys(each.rater for each in own))}
+    # An item without a cluster is one of its own, whatever the others are called.
+    named = None if clusters is None else tuple(clusters.get(item, ("", item)) for item in items)
+    return Ratings(
+        criterion=criterion,
+        items=tuple(items),
+        raters=tuple(raters),
+        item=tuple(items[item] for item, _, _ in scored),
+        rater=tuple(raters[rater] for _, rater, _ in scored),
+        score=tuple(float(score) for _, _, score in scored),
+        clusters=named,
+    )
 
 
-class _Columns:
-    """The ratings of one criterion, as they come in."""
-
-    def __init__(self) -> None:
-        self.items: dict[str, int] = {}
-        self.raters: dict[str, int] = {}
-        self.item: list[int] = []
-        self.rater: list[int] = []
-        self.scores: list[float] = []
-        self._seen: dict[tuple[str, str], int] = {}
-
-    def add(self, number: int, item: str, rater: str, score: float | None) -> int | None:
-        """Take a rating; return the line where the rater rated the item before."""
-        first = self._seen.setdefault((item, rater), number)
-        if first != number:
-            return first
-        place = self.raters.setdefault(rater, len(self.raters))
-        if score is not None:
-            self.item.append(self.items.setdefault(item, len(self.items)))
-            self.rater.append(place)
-            self.scores.append(float(score))
-        return None
-
-    def ratings(self, criterion: str | None, clusters: Mapping[str, str] | None) -> Ratings:
-        """Return what was gathered."""
-        # An item without a cluster is one of its own, whatever the others are called.
-        named = None
-        if clusters is not None:
-            named = tuple(clusters.get(item, ("", item)) for item in self.items)
-        return Ratings(
-            criterion=criterion,
-            items=tuple(self.items),
-            raters=tuple(self.raters),
-            item=tuple(self.item),
-            rater=tuple(self.rater),
-            score=tuple(self.scores),
-            clusters=named,
-        )
-
-
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
+def _are(count: int, noun: str) -> str:
+    return f"{counted(count, noun)} {'is' if count == 1 else 'are'}"
 
 
 def _lines(scores: list[tuple[int, float]]) -> str:
-    return _listed([f"line {number}: {_shown(score)}" for number, score in scores])
+    return _few([f"line {number}: {_shown(score)}" for number, score in scores])
 
 
-def _listed(entries: list[str]) -> str:
+def _few(entries: list[str]) -> str:
     left = len(entries) - _LISTED
     more = [f"and {left:,} more"] if left > 0 else []
     return ", ".join([*entries[:_LISTED], *more])

@@ -47,15 +47,6 @@ class FileContext:
         return False
 
 
-class _Lack:
-    """A field that rows lack: the first of them, its columns, and how many there are."""
-
-    def __init__(self, line: int, columns: list[str]) -> None:
-        self.line = line
-        self.columns = columns
-        self.rows = 0
-
-
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
     """Which rows need a response.
 
@@ -89,7 +80,8 @@ class RowReader:
         # Fields to filter by that no row has had yet, and the other names that rows have.
         self._unmet = dict.fromkeys(needs.filters)
         self._names: dict[str, None] = {}
-        self._lacks: dict[str, _Lack] = {}
+        # Fields that rows lack: the line of the first of them, its columns, and how many there are.
+        self._lacks: dict[str, tuple[int, list[str], int]] = {}
         # Columns that the suite names and no row has had yet, and the columns of the first row.
         self._unseen = dict(context.columns.given)
         self._first: list[str] = []
@@ -120,7 +112,8 @@ class RowReader:
             values["response"] = ""
         response = self._response_of(values, given)
         if response is None and self._needs.response_of(self._chosen):
-            sound = "response" in given or self._note_unanswered(line, row_id, record)
+            answered = "response" in given or self._note_unanswered(line, row_id, record)
+            sound = answered and sound
         if not sound or row_id is None:
             return None
         return self._row(row_id, values, response)
@@ -158,15 +151,15 @@ class RowReader:
                 problem = f"no row has the column `{column}`, which the suite names for `{field}`"
                 otherwise = f"the columns are {_columns(self._first)}"
                 self._note(1, "missing-column", problem, nearest(column, self._first, otherwise))
-        for field, lack in self._lacks.items():
+        for field, (line, columns, count) in self._lacks.items():
             if field in self._noted:
                 continue
-            rows = "the row has" if lack.rows == 1 else f"{counted(lack.rows, 'row')} have"
-            problem = f"{rows} no `{field}`; the columns are {_columns(lack.columns)}"
+            rows = "the row has" if count == 1 else f"{counted(count, 'row')} have"
+            problem = f"{rows} no `{field}`; the columns are {_columns(columns)}"
             hint = f"say which it is with `columns: {{{field}: COLUMN}}` in the suite"
             if field == "response":
                 hint += ", or name a `target` there"
-            self._note(lack.line, "missing-field", problem, hint)
+            self._note(line, "missing-field", problem, hint)
 
     def _values_of(self, line: int, record: Record) -> tuple[Values, Values, dict[str, str], bool]:
         """Return the values of fields, those of other columns, and the columns of the fields."""
@@ -296,10 +289,8 @@ class RowReader:
         return self._note(line, "missing-field", problem, "add a row with its id there")
 
     def _note_absent(self, line: int, field: str, record: Record) -> bool:
-        lack = self._lacks.get(field)
-        if lack is None:
-            lack = self._lacks[field] = _Lack(line, list(record))
-        lack.rows += 1
+        first, columns, count = self._lacks.get(field) or (line, list(record), 0)
+        self._lacks[field] = first, columns, count + 1
         return False
 
 

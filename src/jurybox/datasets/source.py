@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Final, Protocol
+from typing import IO, Final
 
 from jurybox.documents.findings import Findings, Place
 from jurybox.errors import IncompleteError, InputError
@@ -23,24 +23,12 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 SAVE_AS_UTF8: Final = "save the file as UTF-8"
 
 
-class ByteFile(Protocol):
-    """What is needed of an open file."""
-
-    def read(self, size: int, /) -> bytes:
-        """Return at most ``size`` bytes, none at the end."""
-        ...
-
-    def seek(self, offset: int, /) -> int:
-        """Go to a byte."""
-        ...
-
-
 class Source:
     """One pass over the bytes of a file."""
 
     def __init__(
         self,
-        file: ByteFile,
+        file: IO[bytes],
         origin: str,
         *,
         size: int,
@@ -94,7 +82,7 @@ class Source:
 
     def read_whole(self) -> None:
         """Read the file from its beginning, for its hash alone."""
-        self._seek_start()
+        self.file.seek(0)
         for _ in self._pieces():
             pass
 
@@ -117,17 +105,9 @@ class Source:
         try:
             return self.file.read(_PIECE)
         except OSError as error:
-            raise self._broken(error) from None
-
-    def _seek_start(self) -> None:
-        try:
-            self.file.seek(0)
-        except OSError as error:
-            raise self._broken(error) from None
-
-    def _broken(self, error: OSError) -> IncompleteError:
-        reason = str(error.strerror or error).lower()
-        return IncompleteError(f"{self.origin}: reading broke off ({reason}); check the disk")
+            reason = str(error.strerror or error).lower()
+            problem = f"{self.origin}: reading broke off ({reason}); check the disk"
+            raise IncompleteError(problem) from None
 
 
 @contextmanager

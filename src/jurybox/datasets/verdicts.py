@@ -1,20 +1,20 @@
 """Verdicts on pairs of models, one a row: the input of a ranking."""
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, cast
 
 import msgspec
 
+from jurybox.datasets.dataset import DatasetError
 from jurybox.datasets.fields import FieldError
 from jurybox.datasets.open_dataset import reader_or_lines
 from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import open_or_stdin
-from jurybox.documents.findings import Findings, Place
+from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.errors import InputError
 from jurybox.statistics.pair_verdicts import PairVerdict, WinningSide
-from jurybox.text_format import printable
 
 _SIDES: Final[dict[str, WinningSide]] = {
     "a": "a",
@@ -27,7 +27,6 @@ _SIDES: Final[dict[str, WinningSide]] = {
 }
 _LONGEST: Final = 60
 _HINT: Final = 'write "a", "b", "tie" or a model\'s name as `winner`'
-_MEND_ROW: Final = 'write `{"a": NAME, "b": NAME, "winner": "a"}`'
 
 
 class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,35 +36,20 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
     without: int
 
 
-class _Refusals(Findings):
-    """Counts all refused rows, and keeps the first; the usual list ends at a hundred."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first: tuple[int, str, str] | None = None
-        self.lines: set[int] = set()
-
-    def add(self, place: Place, code: str, problem: str, hint: str) -> None:
-        del code
-        if self.first is None:
-            self.first = (place.line, printable(" ".join(problem.split())), hint)
-        self.lines.add(place.line)
-
-
 def read_verdicts(path: Path) -> Verdicts:
     """Read ``{"a": NAME, "b": NAME, "winner": "a" | "b" | "tie", "item"?: ID}`` rows.
 
     The path's ending names the format, JSON lines where it is unknown; ``-`` is standard input.
 
     Raises:
-        InputError: the file can't be read or holds no verdicts, or rows of it are faulty; then it
-            names the first and says how many there are.
+        InputError: the file can't be read or holds no verdicts.
+        DatasetError: rows have faults.
 
     """
-    refusals = _Refusals()
+    findings = Findings()
     with open_or_stdin(path, "verdicts") as source:
-        records = reader_or_lines(path)(source, FileContext(refusals))
-        return _verdicts(records, source.origin, refusals)
+        records = reader_or_lines(path)(source, FileContext(findings))
+        return _verdicts(records, source.origin, findings)
 
 
 def run_verdicts(rows: Iterable[Record], origin: str, names: tuple[str, str]) -> Verdicts:
@@ -80,40 +64,36 @@ def run_verdicts(rows: Iterable[Record], origin: str, names: tuple[str, str]) ->
         (number, {"a": a, "b": b, **row} if _field(row, "a", "model_a") is None else row)
         for number, row in enumerate(rows, start=1)
     )
-    return _verdicts(records, origin, _Refusals())
+    return _verdicts(records, origin, Findings())
 
 
-def _verdicts(records: Iterable[tuple[int, Record]], origin: str, refusals: _Refusals) -> Verdicts:
+def _verdicts(records: Iterable[tuple[int, Record]], origin: str, findings: Findings) -> Verdicts:
     rows: list[PairVerdict] = []
     without = 0
-    for line, record in records:
-        verdicts = _verdicts_of(line, record, refusals)
-        rows += verdicts
-        if not verdicts and line not in refusals.lines:
-            without += 1
-    if refusals.first is not None:
-        line, problem, hint = refusals.first
-        more = len(refusals.lines) - 1
-        rest = f" ({more} more row{'s' if more > 1 else ''} can't be used either)" if more else ""
-        raise InputError(problem, hint + rest, f"{origin}:{line}")
+    with contextlib.suppress(TooManyError):
+        for line, record in records:
+            try:
+                verdicts = _verdicts_of(record)
+            except FieldError as error:
+                findings.add(Place(line), error.code, error.problem, error.hint)
+                continue
+            rows += verdicts
+            without += not verdicts
+    if faults := findings.in_order():
+        raise DatasetError(origin, faults)
     if not rows:
         problem = "no row has a winner" if without else "there are no rows"
-        raise InputError(problem, f"{_MEND_ROW} rows", origin)
+        hint = 'write rows such as `{"a": NAME, "b": NAME, "winner": "a"}`'
+        raise InputError(problem, hint, origin)
     return Verdicts(rows=tuple(rows), without=without)
 
 
-def _verdicts_of(line: int, record: Record, refusals: Findings) -> list[PairVerdict]:
-    """Return a row's verdict, or every vote of an exported pair; none where it was refused."""
-    try:
-        a, b = _names(record)
-        item = _item(record)
-        winner = _winner(record, [a, b])
-    except FieldError as error:
-        refusals.add(Place(line), error.code, error.problem, error.hint)
-        return []
-    if winner is None:
-        return []
-    sides = _votes(record) or [winner]
+def _verdicts_of(record: Record) -> list[PairVerdict]:
+    """Return a row's verdict, or every vote of an exported pair; none without a winner."""
+    a, b = _names(record)
+    item = _item(record)
+    winner = _winner(record, [a, b])
+    sides = (_votes(record) or [winner]) if winner is not None else []
     return [PairVerdict(a=a, b=b, winner=side, item=item) for side in sides]
 
 
@@ -143,7 +123,7 @@ def _names(record: Record) -> tuple[str, str]:
         if not isinstance(name, str) or not name.strip():
             what = "has no" if name is None else "has no text as"
             problem = f"the row {what} `{side}`, the name of a model"
-            raise FieldError("missing", problem, f'add `"{side}": NAME`')
+            raise FieldError("missing-field", problem, f'add `"{side}": NAME`')
         names.append(name)
     if names[0] == names[1]:
         problem = f"`{_short(names[0])}` is compared with itself"
@@ -153,7 +133,7 @@ def _names(record: Record) -> tuple[str, str]:
 
 def _winner(record: Record, names: list[str]) -> WinningSide | None:
     if "winner" not in record:
-        raise FieldError("missing", "the row has no `winner`", _HINT)
+        raise FieldError("missing-field", "the row has no `winner`", _HINT)
     winner = record["winner"]
     if winner is None:
         return None
@@ -196,16 +176,10 @@ def _outcomes(winner: object, names: list[str]) -> set[WinningSide]:
 
 def _field(record: Record, *names: str) -> object:
     """Return the first of these fields that a row, or else its metadata, has."""
-    return next(_found(record, names), None)
-
-
-def _found(record: Record, names: tuple[str, ...]) -> Iterator[object]:
     metadata = record.get("metadata")
     places = [record, cast("Record", metadata)] if isinstance(metadata, dict) else [record]
-    for place in places:
-        for name in names:
-            if place.get(name) is not None:
-                yield place[name]
+    found = (place[name] for place in places for name in names if place.get(name) is not None)
+    return next(found, None)
 
 
 def _short(text: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from jurybox.datasets import DatasetError
 from jurybox.datasets.verdicts import Verdicts, read_verdicts
 from jurybox.errors import InputError
 
@@ -95,14 +96,15 @@ def test_a_row_without_a_winner_is_counted_and_left_out() -> None:
 def test_a_faulty_row_is_named_by_its_line(row: object, problem: str) -> None:
     with pytest.raises(InputError) as caught:
         read({"a": "x", "b": "y", "winner": "a"}, row)
-    assert str(caught.value).startswith("verdicts.jsonl:2: ")
+    assert str(caught.value).startswith("verdicts.jsonl:2:")
     assert problem in str(caught.value)
     assert "task" not in str(caught.value)
 
 
-def test_all_faulty_rows_are_counted() -> None:
-    with pytest.raises(InputError, match=r"verdicts.jsonl:1: .* \(149 more rows can't be used"):
-        read(*[{"a": "x", "b": "y", "winner": "z"}] * 150)
+def test_all_faulty_rows_are_named() -> None:
+    with pytest.raises(DatasetError) as caught:
+        read(*[{"a": "x", "b": "y", "winner": "z"}] * 3)
+    assert [each.line for each in caught.value.findings] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("rows", [[], [{"a": "x", "b": "y", "winner": None}]])
