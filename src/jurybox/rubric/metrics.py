@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -65,32 +65,17 @@ LOWEST_SCENARIO: Final = "lowest_scenario_mean"
 """The lowest mean overall score of a scenario; of the whole run where it has no scenarios."""
 
 
-class Values(Protocol):
-    """The values of a metric over the samples that have it, at least one."""
+class Values(msgspec.Struct, frozen=True, kw_only=True):
+    """The values of a metric over the samples that have it, at least one.
 
-    @property
-    def count(self) -> int:
-        """How many values there are."""
-        ...
+    ``sum`` is exact; ``ordered`` are all values, ascending, where an aggregate needs them.
+    """
 
-    @property
-    def sum(self) -> float:
-        """The exact sum."""
-        ...
-
-    @property
-    def low(self) -> float:
-        """The smallest value."""
-        ...
-
-    @property
-    def high(self) -> float:
-        """The largest value."""
-        ...
-
-    def ordered(self) -> Sequence[float]:
-        """Return all values, ascending."""
-        ...
+    count: int
+    sum: float
+    low: float
+    high: float
+    ordered: Sequence[float]
 
 
 class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +83,7 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         compute: computes it.
-        needs_all: whether it calls ``ordered``, for which all values stay in memory.
+        needs_all: whether it uses ``ordered``, for which all values stay in memory.
         bounded: whether the result lies between the smallest and the largest value.
 
     """
@@ -120,7 +105,7 @@ def percentile(ordered: Sequence[float], percent: float) -> float:
 
 
 def _percentile(percent: int, values: Values) -> float:
-    return percentile(values.ordered(), percent)
+    return percentile(values.ordered, percent)
 
 
 _NAMED: Final = {

@@ -23,6 +23,7 @@ from jurybox.rubric.metrics import (
     Ratio,
     Share,
     Statistic,
+    Values,
 )
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
@@ -70,32 +71,22 @@ class MetricColumn:
         self._sum = _exact_parts([*self._sum, *fresh])
         fresh.clear()
 
-    @property
-    def sum(self) -> float:
-        """The exact sum, rounded once."""
+    def values(self, *, ordered: bool = False) -> Values:
+        """Return what statistics are computed from; all values only where they are kept."""
         self.add_up()
-        return math.fsum(self._sum)
-
-    @property
-    def low(self) -> float:
-        """The smallest value."""
-        self.add_up()
-        return self._low
-
-    @property
-    def high(self) -> float:
-        """The largest value."""
-        self.add_up()
-        return self._high
-
-    def ordered(self) -> list[float]:
-        """Return the values in ascending order, where they are kept."""
-        self.add_up()
-        return sorted(self._kept or ())
+        return Values(
+            count=self._count,
+            sum=math.fsum(self._sum),
+            low=self._low,
+            high=self._high,
+            ordered=sorted(self._kept or ()) if ordered else (),
+        )
 
     def statistic(self, by: str) -> float | None:
         """Return one of `AGGREGATES`; None without any value."""
-        return AGGREGATES[by].compute(self) if self.count else None
+        aggregate = AGGREGATES[by]
+        values = self.values(ordered=aggregate.needs_all)
+        return aggregate.compute(values) if self.count else None
 
     def variance(self) -> float | None:
         """Return the variance about the mean; None without values, or with too large ones."""
@@ -104,7 +95,7 @@ class MetricColumn:
             return None
         if self._low == self._high:
             return 0.0
-        mean = self.sum / self.count
+        mean = self.values().sum / self.count
         return max(0.0, math.fsum(self._squares) / self.count - mean * mean)
 
 
@@ -217,7 +208,7 @@ class MetricTally:
                 column = self._columns[of]
                 if not column.count:
                     return None, 0
-                return column.sum / max(self._held[where], 1), column.count
+                return column.values().sum / max(self._held[where], 1), column.count
 
 
 def _flags_of(result: SampleResult, overall: str) -> Iterator[str]:  # noqa: C901 - one line a rate
