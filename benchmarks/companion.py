@@ -104,9 +104,7 @@ def score_all(rules: CompiledRules, rows: Sequence[Row]) -> Scores:
     """Return the scores of all responses, by criterion."""
     scores: Scores = {}
     for row in rows:
-        report = score_by_rules(
-            rules, task=row["context_tail"], response=row["response"], quotes=False
-        )
+        report = score_by_rules(rules, task=row["context_tail"], response=row["response"])
         for criterion in report.criteria:
             scores.setdefault(criterion.id, []).append(criterion.score)
         scores.setdefault(OVERALL, []).append(report.overall or 0.0)
@@ -329,7 +327,7 @@ def print_speed(pairs: Sequence[tuple[str, str]], repeats: int) -> None:
     plain = PlainReading(rubric("companion"))
 
     def ours(user: str, response: str) -> list[float]:
-        report = score_by_rules(rules, task=user, response=response, quotes=False)
+        report = score_by_rules(rules, task=user, response=response)
         return [*(each.score for each in report.criteria), report.overall or 0.0]
 
     ways: dict[str, Callable[[str, str], object]] = {
@@ -338,9 +336,7 @@ def print_speed(pairs: Sequence[tuple[str, str]], repeats: int) -> None:
         "companion, with quotes": lambda user, response: score_by_rules(
             rules, task=user, response=response
         ),
-        "companion-plus": lambda user, response: score_by_rules(
-            plus, task=user, response=response, quotes=False
-        ),
+        "companion-plus": lambda user, response: score_by_rules(plus, task=user, response=response),
         "companion-plus, with quotes": lambda user, response: score_by_rules(
             plus, task=user, response=response
         ),

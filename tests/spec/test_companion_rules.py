@@ -276,7 +276,7 @@ def test_c7_a_bad_response_gets_a_bad_overall_score() -> None:
 def test_c7_the_amounts_of_the_document_are_the_amounts_of_the_score() -> None:
     changed = DOCUMENT.read_text(encoding="utf-8").replace("subtract: 0.3", "subtract: 0.25", 1)
     result = score_by_rules(compiled(read(changed)), task="Hi", response="Hello *there*")
-    assert result.score("appropriateness") == 0.75
+    assert result.scores["appropriateness"] == 0.75
 
 
 # ---------------------------------------------------------------------------------- C8 phrases
@@ -599,7 +599,7 @@ RESPONSE = "That must be *hard*. As we discussed, I can help you. What would be 
 def test_c16_each_criterion_is_a_function_of_message_and_response(
     criterion_id: str, function: Callable[..., float]
 ) -> None:
-    expected = report(USER, RESPONSE).score(criterion_id)
+    expected = report(USER, RESPONSE).scores[criterion_id]
     assert function(USER, RESPONSE) == expected
     assert function(USER, RESPONSE, context="They talked before.") == expected
     assert function(user_input=USER, response=RESPONSE, context=None) == expected

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jurybox.rubric import Criterion, Rubric, Scale, check_rubric, parse_rubric, render_rubric
-from jurybox.rubric.rules import Adjustment, HasPhrase, HasSignal, Lexicon, WordCount
+from jurybox.rubric.rules import Adjustment, HasPhrase, HasSignal, Lexicon, SignalWithin
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "src" / "jurybox" / "rubric" / "library"
@@ -274,10 +274,10 @@ def test_c1_conditions_of_appropriateness() -> None:
 
 def test_c2_conditions_of_conversational_quality() -> None:
     assert [each.when for each in adjustments("conversational_quality")] == [
-        ((WordCount(text="response", low=10, high=30),),),
+        ((SignalWithin(signal="response_words", low=10, high=30),),),
         ((signal("question"),),),
         ((response_has("personal_pronouns"),),),
-        ((WordCount(text="response", low=51, high=None),),),
+        ((SignalWithin(signal="response_words", low=51, high=None),),),
         ((signal("formatting"),),),
         ((signal("excessive_line_breaks"),),),
     ]

@@ -95,7 +95,7 @@ def _score(criterion_id: str, user_input: str, response: str, context: object) -
         hint = "give a text, a mapping, a list of turns, or leave it out"
         _check_type("`context`", context, (str, Mapping, list, tuple), hint, where)
     rules = _rules_of(criterion_id)
-    report = score_by_rules(rules, task=user_input, response=response, quotes=False)
+    report = score_by_rules(rules, task=user_input, response=response)
     return report.criteria[0].score
 
 

@@ -1,8 +1,10 @@
 """Automated scoring as data: a base, adjustments under conditions of a closed kind, lexicons."""
 
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import msgspec
+
+from jurybox.documents.numbers import show_number
 
 SIGNALS: Final[dict[str, str]] = {
     "formatting": "the response has formatting characters or list lines",
@@ -43,7 +45,7 @@ NUMERIC_SIGNALS: Final[dict[str, str]] = {
     "word_letters": "the mean number of letters in a word of the response",
     "hard_to_say": "how many addresses, long numbers, brackets and abbreviations it has",
 }
-"""The text signals that are numbers, to be held against a range, each with what it counts."""
+"""The text signals that are numbers, to be compared with a range, each with what it counts."""
 
 SIGNAL_LEXICONS: Final[dict[str, tuple[str, ...]]] = {
     "sentiment": ("bright_words", "dark_words", "negations"),
@@ -74,11 +76,13 @@ FAMILIES: Final = ("word_families",)
 WORD_LISTS: Final = ("bright_words", "dark_words", "negations", "stop_words", "dangling_words")
 """Those of them that are read word by word, so that a phrase in them would never be found."""
 
-Speaker = Literal["response", "user"]
+WORD_COUNTS: Final = ("response_words", "user_words")
+"""The numbers of words of both texts, which rules may ask for like numeric signals."""
+
 Source = Literal["response", "user", "earlier"]
 """Where phrases are looked for; ``earlier`` is what the user said before the message."""
 Match = Literal["word-start", "whole-word", "pattern"]
-MATCHES: Final[tuple[Match, ...]] = ("word-start", "whole-word", "pattern")
+MATCHES: Final[tuple[Match, ...]] = get_args(Match)
 GAP: Final = "..."
 """What stands for a few words in a phrase of a lexicon with ``match: pattern``."""
 EXCEPT: Final = "!"
@@ -100,13 +104,9 @@ class HasPhrase(msgspec.Struct, frozen=True, kw_only=True, tag="phrase"):
     lexicon: str | tuple[str, ...]
     present: bool
 
-
-class WordCount(msgspec.Struct, frozen=True, kw_only=True, tag="words"):
-    """The number of words of a text lies within both ends; None leaves an end open."""
-
-    text: Speaker
-    low: int | None
-    high: int | None
+    def written(self) -> tuple[str, str | tuple[str, ...]]:
+        """Return its key and its value in a document."""
+        return f"{self.text}_{'has' if self.present else 'lacks'}", self.lexicon
 
 
 class HasSignal(msgspec.Struct, frozen=True, kw_only=True, tag="signal"):
@@ -115,16 +115,29 @@ class HasSignal(msgspec.Struct, frozen=True, kw_only=True, tag="signal"):
     signal: str
     present: bool
 
+    def written(self) -> tuple[str, str]:
+        """Return its key and its value in a document."""
+        return "signal" if self.present else "no_signal", self.signal
+
 
 class SignalWithin(msgspec.Struct, frozen=True, kw_only=True, tag="number"):
-    """A numeric signal lies within both ends; None leaves an end open."""
+    """A numeric signal or a number of words lies within both ends; None leaves an end open."""
 
     signal: str
     low: float | None
     high: float | None
 
+    def written(self) -> tuple[str, str]:
+        """Return its key and its value in a document."""
+        if self.low is None:
+            return self.signal, f"<= {show_number(self.high or 0)}"
+        if self.high is None:
+            return self.signal, f">= {show_number(self.low)}"
+        dash = ".." if self.low < 0 else "-"
+        return self.signal, f"{show_number(self.low)}{dash}{show_number(self.high)}"
 
-Condition = HasPhrase | WordCount | HasSignal | SignalWithin
+
+Condition = HasPhrase | HasSignal | SignalWithin
 
 
 class Adjustment(msgspec.Struct, frozen=True, kw_only=True):

@@ -97,6 +97,14 @@ def _gibberish(reading: Conversation, _: Lists) -> Amount:
     return Amount(len(numbers) / len(words), reading.said.quoting(numbers))
 
 
+def _response_words(reading: Conversation, _: Lists) -> Amount:
+    return Amount(reading.response.words)
+
+
+def _user_words(reading: Conversation, _: Lists) -> Amount:
+    return Amount(reading.user.words)
+
+
 def _spoken_words(reading: Conversation, _: Lists) -> Amount:
     return Amount(len(reading.said.words))
 
@@ -135,6 +143,8 @@ def _hard_to_say(reading: Conversation, lists: Lists) -> Amount:
 
 
 SPEECH: Final[Mapping[str, NumericSignal]] = {
+    "response_words": _response_words,
+    "user_words": _user_words,
     "question_count": _question_count,
     "open_questions": _open_questions,
     "repetition": _repetition,

@@ -16,6 +16,7 @@ from jurybox.rubric.rules import (
     FAMILIES,
     HEARD_LEXICONS,
     SIGNAL_LEXICONS,
+    WORD_COUNTS,
     WORD_LISTS,
     Adjustment,
     Condition,
@@ -25,8 +26,6 @@ from jurybox.rubric.rules import (
     Rules,
     SignalWithin,
     Source,
-    Speaker,
-    WordCount,
 )
 from jurybox.scoring.rules.phrases import PhraseGroup, Phrases
 from jurybox.scoring.rules.rule_report import CriterionScore, FiredRule
@@ -65,15 +64,6 @@ class AskedNumber(NamedTuple):
     def facts(self, number: float) -> list[int]:
         """Return the facts that a number shows."""
         return [fact for low, high, fact in self.ranges if low <= number <= high]
-
-
-class AskedLength(NamedTuple):
-    """A number of words that a rule asks for."""
-
-    text: Speaker
-    low: float
-    high: float
-    fact: int
 
 
 class CompiledAdjustment(NamedTuple):
@@ -141,8 +131,8 @@ class CompiledRules:
         self._criteria = criteria
         self.phrases = Phrases(facts.groups)
         self.signals = tuple(facts.signals)
-        self.numbers = tuple(facts.numbers)
-        self.lengths = tuple(facts.lengths)
+        # Numbers of words come first among the measures.
+        self.numbers = tuple(sorted(facts.numbers, key=lambda asked: asked.name not in WORD_COUNTS))
         self.sources = facts.sources
         self.reads_earlier = any(group.text == "earlier" for group in facts.groups)
         self.scans = any(asked.name == UNSAFE_CONTENT for asked in facts.signals)
@@ -203,7 +193,6 @@ class _Facts:
         self.groups: list[PhraseGroup] = []
         self.signals: list[AskedSignal] = []
         self.numbers: list[AskedNumber] = []
-        self.lengths: list[AskedLength] = []
         self.sources: dict[int, tuple[Source, str]] = {}
         """The text and the lexicon of the facts that phrases show."""
         self._known: dict[object, int] = {}
@@ -223,8 +212,6 @@ class _Facts:
                     fact = self._phrases(text, listed)
                 case HasSignal(signal=name, present=present):
                     fact = self._signal(name)
-                case WordCount():
-                    fact, present = self._length(condition), True
                 case SignalWithin():
                     fact, present = self._number(condition, lexicons), True
             (needed if present else forbidden).append(fact)
@@ -295,15 +282,8 @@ class _Facts:
         self.groups.append(PhraseGroup(marks, text, lexicon.phrases, lexicon.match))
         return marks
 
-    def _length(self, length: WordCount) -> int:
-        if length in self._known:
-            return self._known[length]
-        fact = self._new(length)
-        self.lengths.append(AskedLength(length.text, *_ends(length), fact))
-        return fact
 
-
-def _ends(within: SignalWithin | WordCount) -> tuple[float, float]:
+def _ends(within: SignalWithin) -> tuple[float, float]:
     low = -inf if within.low is None else within.low
     return low, inf if within.high is None else within.high
 
@@ -320,18 +300,5 @@ def rule_text(adjustment: Adjustment) -> str:
 
 
 def _condition_text(condition: Condition) -> str:
-    match condition:
-        case HasPhrase(text=text, lexicon=lexicon, present=present):
-            value = lexicon if isinstance(lexicon, str) else f"[{', '.join(lexicon)}]"
-            return f"{text}_{'has' if present else 'lacks'} {value}"
-        case HasSignal(signal=signal, present=present):
-            return f"{'signal' if present else 'no_signal'} {signal}"
-        case SignalWithin(signal=signal, low=low, high=high):
-            if low is None:
-                return f"{signal} <= {show_number(high or 0)}"
-            end = "" if high is None else f"..{show_number(high)}"
-            return f"{signal} {'>= ' if high is None else ''}{show_number(low)}{end}"
-        case WordCount(text=text, low=low, high=high):
-            if low is None:
-                return f"{text}_words <= {high}"
-            return f"{text}_words {f'>= {low}' if high is None else f'{low}-{high}'}"
+    key, value = condition.written()
+    return f"{key} {value}" if isinstance(value, str) else f"{key} [{', '.join(value)}]"

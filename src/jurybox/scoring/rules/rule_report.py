@@ -94,7 +94,3 @@ class AutomatedReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Every score that there is."""
         checked = {each.id: each.score for each in self.checks if each.score is not None}
         return {each.id: each.score for each in self.criteria} | checked
-
-    def score(self, criterion_id: str) -> float | None:
-        """Return the score of a criterion; None where it has no rules."""
-        return next((each.score for each in self.criteria if each.id == criterion_id), None)

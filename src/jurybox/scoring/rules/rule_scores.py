@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
 
 from msgspec.structs import replace
 
-from jurybox.judging.safety import SafetyFinding, scan
-from jurybox.rubric.rules import Source, Speaker
+from jurybox.judging.safety import scan
+from jurybox.rubric.rules import Source
 from jurybox.sample import Turn
 from jurybox.scoring.rules.phrases import IS_LETTER, Found, fold
 from jurybox.scoring.rules.rule_compiler import DECIMALS, AskedNumber, CompiledRules
@@ -20,7 +19,6 @@ from jurybox.scoring.rules.rule_report import (
 )
 from jurybox.scoring.rules.text_reader import Conversation, Lists, Quoting
 
-WORDS: Final[dict[Speaker, str]] = {"response": "response_words", "user": "user_words"}
 _LONGEST_WORD = 40
 
 
@@ -30,23 +28,16 @@ def score_by_rules(
     task: str,
     response: str,
     messages: Sequence[Turn] = (),
-    findings: Sequence[SafetyFinding] | None = None,
-    quotes: bool = True,
 ) -> AutomatedReport:
     """Score a response by rules alone: the same texts always get the same report.
 
-    ``task`` is the user's message and ``messages`` what was said before it. ``findings`` are those
-    of the safety scan of the response, where it has been made already. Without ``quotes`` the trace
-    has the rules that fired but not the words, and takes half the time.
+    ``task`` is the user's message and ``messages`` what was said before it.
     """
-    if findings is None:
-        findings = scan(response) if compiled.scans else ()
+    findings = scan(response) if compiled.scans else ()
     evidence = _Evidence(compiled, Conversation(fold(response), fold(task), messages, findings))
     outcome = compiled.outcome(frozenset(evidence.facts))
     return AutomatedReport(
-        criteria=tuple(
-            [evidence.quote(*each) if quotes else each.score for each in outcome.criteria]
-        ),
+        criteria=tuple([evidence.quote(*each) for each in outcome.criteria]),
         overall=outcome.overall,
         band=outcome.band,
         measures=evidence.measures,
@@ -74,7 +65,6 @@ class _Evidence:
         """What quotes the words that a signal saw."""
         self._quotes: dict[int | str, tuple[Quote, ...]] = {}
         self._see_signals()
-        self._count_words()
         self._see_numbers()
 
     def _see_signals(self) -> None:
@@ -86,14 +76,6 @@ class _Evidence:
                 self.facts.add(fact)
                 self._signals[fact] = name
                 self._quoting[name] = partial(signal.quote, self._reading, spans)
-
-    def _count_words(self) -> None:
-        for text, low, high, fact in self._compiled.lengths:
-            name = WORDS[text]
-            if name not in self.measures:
-                self.measures[name] = self._reading.text(text).words
-            if low <= self.measures[name] <= high:
-                self.facts.add(fact)
 
     def _see_numbers(self) -> None:
         for asked in self._compiled.numbers:

@@ -160,4 +160,4 @@ KNOWN: Final[Mapping[str, Signal]] = {
 """All signals that ``jurybox.rubric.rules.SIGNALS`` declares."""
 
 NUMERIC: Final[Mapping[str, NumericSignal]] = {**MOOD, **TOPICS, **CONTINUITY, **SPEECH}
-"""All signals that ``jurybox.rubric.rules.NUMERIC_SIGNALS`` declares."""
+"""All of ``jurybox.rubric.rules.NUMERIC_SIGNALS``, and the numbers of words."""

@@ -1,8 +1,6 @@
 import msgspec
 import pytest
-from msgspec.structs import replace
 
-from jurybox.judging.safety import SafetyFinding
 from jurybox.rubric import parse_rubric
 from jurybox.sample import Turn
 from jurybox.scoring.rules import (
@@ -51,8 +49,7 @@ def test_a_criterion_without_rules_has_no_score_and_then_there_is_no_overall_one
     assert [criterion.id for criterion in report.criteria] == ["c1"]
     assert report.overall is None
     assert report.band is None
-    assert report.score("c1") == 0.5
-    assert report.score("c2") is None
+    assert report.scores == {"c1": 0.5}
 
 
 def test_a_criterion_without_rules_and_without_weight_does_not_matter() -> None:
@@ -165,25 +162,17 @@ def test_what_was_measured_is_told_for_what_rules_ask_about_and_nothing_else() -
     assert report.measures == {"question": 2, "response_words": 2, "user_words": 3}
 
 
-def test_without_quotes_a_report_says_the_same_but_for_the_words() -> None:
+def test_a_rule_quotes_the_words_on_which_it_fired() -> None:
     text = rule("[{signal: question}, {response_has: [why]}, {user_has: [x]}]")
-    whole = score_by_rules(compiled(text), task="x", response="Why? why?")
-    short = score_by_rules(compiled(text), task="x", response="Why? why?", quotes=False)
-    (criterion,) = whole.criteria
+    (criterion,) = score_by_rules(compiled(text), task="x", response="Why? why?").criteria
     (fired,) = criterion.trace
     assert [quote.words for quote in fired.quotes] == ["Why?", "Why", "why", "x"]
-    without = replace(criterion, trace=(replace(fired, quotes=()),))
-    assert short == replace(whole, criteria=(without,))
 
 
-def test_findings_of_the_safety_scan_can_be_given() -> None:
-    finding = SafetyFinding(category="hate", quote="given", start=0, end=1)
+def test_what_the_safety_scan_finds_is_a_signal() -> None:
     rules = compiled(rule("{signal: unsafe_content}", "subtract: 0.5"))
-    report = score_by_rules(rules, task="", response="Hello", findings=(finding,))
-    assert report.criteria[0].score == 0.0
     danger = "Go and kill yourself"
     assert score_by_rules(rules, task="", response=danger).criteria[0].score == 0.0
-    assert score_by_rules(rules, task="", response=danger, findings=()).criteria[0].score == 0.5
 
 
 def test_earlier_turns_change_nothing_for_rules_that_do_not_ask_about_them() -> None:
