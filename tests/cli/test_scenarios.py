@@ -207,4 +207,6 @@ def test_an_overlay_is_shown_whole_and_checked_with_its_base(
     (tmp_path / "base.md").unlink()
     done = jurybox("rubric", "check", "ours.md")
     assert done.code == 2
-    assert done.out.startswith("ours.md:3:10: the base `./base.md`: no such file; check the path")
+    assert done.out.startswith(
+        "ours.md:3:10: the base `./base.md` can't be used: no such file; check the path"
+    )

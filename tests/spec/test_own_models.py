@@ -152,7 +152,7 @@ judge:
         ("base_url: localhost:8000", "`base_url` isn't an http address without a password"),
         ("base_url: 'http://me:secret@host/v1'", "`base_url` isn't an http address without"),
         ("api_key_env: sk-secret-key", "`api_key_env` isn't the name of an environment variable"),
-        ("max_requests_per_minute: 0", "`max_requests_per_minute` is 0; use 1 or more"),
+        ("max_requests_per_minute: 0", "`max_requests_per_minute` is 0; use at least 1"),
         ("max_tokens_per_minute: many", "`max_tokens_per_minute` is `many`; give a whole number"),
         ("baseurl: 'http://host/v1'", "`target` has no key `baseurl`; did you mean `base_url`?"),
     ],

@@ -1,8 +1,28 @@
-"""Reading typed fields from a mapping, noting what is wrong and going on."""
+"""Reading YAML as values of declared types, noting all that is wrong and continuing.
+
+The fields of a struct declare what a mapping may say: their types, bounds (`msgspec.Meta`), how a
+text is read (`TextForm`) and an example for those who get one wrong.
+"""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar, get_args
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
+
+import msgspec
+from msgspec import UNSET, Meta
 
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import read_number, show_number
@@ -10,10 +30,33 @@ from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar
 from jurybox.errors import Unreadable
 from jurybox.text_format import listed, nearest
 
+S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 NAME_HINT = "begin with a letter and use only `a-z`, `0-9` and `_`"
+
+
+def parse_name(text: str) -> str:
+    """Read the name of a metric, a lexicon or a decision.
+
+    Raises:
+        Unreadable: it can't be one.
+
+    """
+    if NAME.fullmatch(text) is None:
+        raise Unreadable(f"`{text}` can't be a name", NAME_HINT)
+    return text
+
+
+class TextForm(NamedTuple):
+    """Marks a type that is written as a text: the code of its findings, and its reader."""
+
+    code: str
+    parse: Callable[[str], Any]
+
+
+Name = Annotated[str, TextForm("bad-name", parse_name)]
 
 
 def kind_of(node: Node) -> str:
@@ -29,182 +72,22 @@ def kind_of(node: Node) -> str:
             return f'the text "{text}"' if quoted else f"`{text}`"
 
 
-class Fields:
-    """The fields of one mapping.
-
-    Each reading method takes a key and returns its value; where the value is wrong it notes why and
-    returns None, so that all faults of a document are found in one reading.
-    """
-
-    def __init__(self, node: Pairs, what: str, known: Iterable[str], findings: Findings) -> None:
-        """Note every key of ``node`` that is not ``known``."""
-        self.place = node.place
-        self.findings = findings
-        self._what = what
-        self._values = {key.text: value for key, value in node.pairs}
-        self._keys = {key.text: key.place for key, _ in node.pairs}
-        known = list(known)
-        for key, _ in node.pairs:
-            if key.text not in known:
-                hint = nearest(key.text, known, f"known are {listed(known)}")
-                findings.add(key.place, "unknown-key", f"{what} has no key `{key.text}`", hint)
-
-    def __contains__(self, key: str) -> bool:
-        """Tell whether the key is given."""
-        return key in self._values
-
-    def node(self, key: str) -> Node | None:
-        """Return the value as it was read."""
-        return self._values.get(key)
-
-    def key_place(self, key: str) -> Place:
-        """Return the place of the key, or else of the mapping."""
-        return self._keys.get(key, self.place)
-
-    def value_place(self, key: str) -> Place:
-        """Return the place of the value, or else of the mapping."""
-        value = self._values.get(key)
-        return self.place if value is None else value.place
-
-    def require(self, key: str, hint: str) -> bool:
-        """Note a missing key."""
-        if key not in self._values:
-            problem = f"{self._what} has no `{key}`"
-            self.findings.add(self.place, "missing-key", problem, hint)
-        return key in self._values
-
-    def wrong(self, key: str, wanted: str) -> None:
-        """Note a value of the wrong kind."""
-        node = self._values[key]
-        problem = f"`{key}` is {kind_of(node)}"
-        self.findings.add(node.place, "wrong-type", problem, f"give {wanted}{_hint(node)}")
-
-    def text(self, key: str) -> str | None:
-        """Read non-empty text."""
-        node = self._values.get(key)
-        if node is None:
-            return None
-        if isinstance(node, Scalar) and node.text.strip():
-            return " ".join(node.text.split())
-        self.wrong(key, "a text")
-        return None
-
-    def flag(self, key: str) -> bool | None:
-        """Read `true` or `false`; other words that YAML once took for them are refused."""
-        node = self._values.get(key)
-        if node is None:
-            return None
-        if isinstance(node, Scalar) and not node.quoted and node.text in {"true", "false"}:
-            return node.text == "true"
-        self.wrong(key, "`true` or `false`, without quotes")
-        return None
-
-    def number(self, key: str, low: float | None = None, high: float | None = None) -> float | None:
-        """Read a number from ``low`` to ``high``."""
-        node = self._values.get(key)
-        return None if node is None else self._bounded(key, node, (low, high), "a number")
-
-    def whole(self, key: str, low: int | None = None, high: int | None = None) -> int | None:
-        """Read a whole number from ``low`` to ``high``."""
-        node = self._values.get(key)
-        if node is None:
-            return None
-        value = self._bounded(key, node, (low, high), "a whole number")
-        return value if isinstance(value, int) else None
-
-    def _bounded(
-        self, key: str, node: Node, ends: tuple[float | None, float | None], wanted: str
-    ) -> float | None:
-        value = plain_number(node)
-        if value is None or (wanted == "a whole number" and not isinstance(value, int)):
-            self.wrong(key, wanted)
-            return None
-        low, high = ends
-        if (low is not None and value < low) or (high is not None and value > high):
-            problem = f"`{key}` is {show_number(value)}"
-            self.findings.add(node.place, "out-of-range", problem, f"use {_range(low, high)}")
-            return None
-        return value
-
-    def choice(self, key: str, options: Iterable[T]) -> T | None:
-        """Read one of a few words."""
-        node = self._values.get(key)
-        if node is None:
-            return None
-        options = list(options)
-        if isinstance(node, Scalar):
-            for option in options:
-                if option == node.text:
-                    return option
-            words = [str(option) for option in options]
-            hint = nearest(node.text, words, f"use one of {listed(words)}")
-            problem = f"`{key}` can't be {kind_of(node)}"
-            self.findings.add(node.place, "unknown-choice", problem, hint)
-            return None
-        self.wrong(key, "one word")
-        return None
-
-    def parsed(
-        self, key: str, code: str, parse: Callable[[str], T], wanted: str = "a text"
-    ) -> T | None:
-        """Read a small text with a reader of its own."""
-        node = self._values.get(key)
-        if node is None:
-            return None
-        if not isinstance(node, Scalar):
-            self.wrong(key, wanted)
-            return None
-        return parse_at(node, code, parse, self.findings)
-
-    def items(self, key: str, wanted: str) -> Iterator[Node]:
-        """Yield the values of a list."""
-        node = self._values.get(key)
-        if isinstance(node, Items):
-            yield from node.items
-        elif node is not None:
-            self.wrong(key, wanted)
-
-    def pairs(self, key: str, wanted: str) -> Iterator[tuple[Scalar, Node]]:
-        """Yield the keys and values of a mapping."""
-        node = self._values.get(key)
-        if isinstance(node, Pairs):
-            yield from node.pairs
-        elif node is not None:
-            self.wrong(key, wanted)
-
-    def mapping(self, key: str, known: Iterable[str]) -> "Fields | None":
-        """Read a mapping with keys of its own."""
-        node = self._values.get(key)
-        if isinstance(node, Pairs):
-            return Fields(node, f"`{key}`", known, self.findings)
-        if node is not None:
-            self.wrong(key, "a mapping")
-        return None
+def node_at(node: Node | None, *path: str | int) -> Node | None:
+    """Return the value at a path of keys and indexes."""
+    for step in path:
+        match node:
+            case Pairs():
+                node = next((value for key, value in node.pairs if key.text == step), None)
+            case Items() if isinstance(step, int) and step < len(node.items):
+                node = node.items[step]
+            case _:
+                return None
+    return node
 
 
-def parse_at(node: Scalar, code: str, parse: Callable[[str], T], findings: Findings) -> T | None:
-    """Read a scalar with a reader of its own; note where it can't be read."""
-    try:
-        return parse(node.text)
-    except Unreadable as error:
-        findings.add_unreadable(node.place, code, error)
-        return None
-
-
-def _hint(node: Node) -> str:
-    """Say how a value that is nearly right should be written."""
-    if isinstance(node, Scalar) and node.quoted and read_number(node.text) is not None:
-        return ", without quotes"
-    return percent_hint(node)
-
-
-def percent_hint(node: Node) -> str:
-    """Say what a percentage is as a number."""
-    if isinstance(node, Scalar) and node.text.endswith("%"):
-        percent = read_number(node.text.removesuffix("%"))
-        if percent is not None:
-            return f", such as {show_number(percent / 100)}"
-    return ""
+def key_place(node: Pairs, key: str) -> Place:
+    """Return the place of a key, or else of the mapping."""
+    return next((each.place for each, _ in node.pairs if each.text == key), node.place)
 
 
 def plain_number(node: Node) -> float | None:
@@ -212,18 +95,184 @@ def plain_number(node: Node) -> float | None:
     return read_number(node.text) if isinstance(node, Scalar) and not node.quoted else None
 
 
-def options_of(literal: object) -> tuple[str, ...]:
-    """Return the words of a ``Literal`` type."""
-    return get_args(literal)
+def parse_at(node: Scalar, code: str, parse: Callable[[str], T], findings: Findings) -> T | None:
+    """Read a scalar with a reader of its own; note where it can't be read."""
+    try:
+        return parse(node.text)
+    except Unreadable as error:
+        findings.add(node.place, code, error.problem, error.hint)
+        return None
 
 
-def _range(low: float | None, high: float | None) -> str:
-    match low, high:
-        case float() | int(), float() | int():
-            return f"{show_number(low)} to {show_number(high)}"
-        case float() | int(), None:
-            return f"{show_number(low)} or more"
-        case None, float() | int():
-            return f"{show_number(high)} or less"
-        case _:
-            return "a number"
+def note_unknown(node: Pairs, what: str, known: Iterable[str], findings: Findings) -> None:
+    """Note every key that is not known."""
+    known = list(known)
+    for key, _ in node.pairs:
+        if key.text not in known:
+            hint = nearest(key.text, known, f"known are {listed(known)}")
+            findings.add(key.place, "unknown-key", f"{what} has no key `{key.text}`", hint)
+
+
+def open_mapping(node: Node | None, what: str, hint: str, findings: Findings) -> Pairs | None:
+    """Return a mapping; note anything else."""
+    if node is None or isinstance(node, Pairs):
+        return node
+    findings.add(node.place, "wrong-type", f"{what} is {kind_of(node)}", hint)
+    return None
+
+
+@cache
+def fields_of(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Return the fields of a struct; working them out takes a while."""
+    return msgspec.structs.fields(kind)
+
+
+class FieldReader:
+    """Reads values from nodes and remembers where each struct is written."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self._places: dict[int, tuple[object, Place]] = {}
+
+    def place_of(self, value: object, otherwise: Place) -> Place:
+        """Return the place of a struct that was read here."""
+        return self._places.get(id(value), (value, otherwise))[1]
+
+    def struct(self, kind: type[S], node: Pairs, what: str) -> S | None:
+        """Return the struct that a mapping is; None where a required field is missing or wrong."""
+        fields = fields_of(kind)
+        note_unknown(node, what, [field.encode_name for field in fields], self.findings)
+        values = self.fields(kind, node)
+        required = [field for field in fields if field.required]
+        for field in required:
+            self.require(node, what, field.encode_name, _example(field.type) or "...")
+        whole = all(field.name in values for field in required)
+        return self._placed(kind(**values), node) if whole else None
+
+    def require(self, node: Pairs, what: str, key: str, example: str) -> None:
+        """Note a missing key."""
+        if node_at(node, key) is None:
+            hint = f"add it, such as `{key}: {example}`"
+            self.findings.add(node.place, "missing-key", f"{what} has no `{key}`", hint)
+
+    def fields(self, kind: type[msgspec.Struct], node: Pairs) -> dict[str, Any]:
+        """Return the fields of a struct that a mapping gives and that can be read."""
+        values: dict[str, Any] = {}
+        for field in fields_of(kind):
+            given = node_at(node, field.encode_name)
+            value = UNSET
+            if given is not None:
+                value = self.value(field.type, given, f"`{field.encode_name}`")
+            values |= {} if value is UNSET else {field.name: value}
+        return values
+
+    def value(self, declared: Any, node: Node, what: str) -> Any:  # noqa: ANN401, PLR0911 - as declared
+        """Return the value of a declared type; UNSET, with a finding, where the node is none."""
+        kind, marks = _bare(declared)
+        text = next((mark for mark in marks if isinstance(mark, TextForm)), None)
+        match node:
+            case Scalar() if text is not None:
+                value = parse_at(node, text.code, text.parse, self.findings)
+                return UNSET if value is None else self._placed(value, node)
+            case Scalar() if get_origin(kind) is Literal:
+                return self._choice(get_args(kind), node, what)
+            case Scalar(text=word, quoted=False) if kind is bool and word in {"true", "false"}:
+                return word == "true"
+            case Scalar() if kind is str and node.text.strip():
+                return " ".join(node.text.split())
+            case Scalar() if kind in (int, float) and (number := _number(kind, node)) is not None:
+                return self._within(number, marks, node, what)
+            case Items() if get_origin(kind) is tuple:
+                entry = get_args(kind)[0]
+                values = [self.value(entry, each, f"an entry of {what}") for each in node.items]
+                return tuple(value for value in values if value is not UNSET)
+            case Pairs() if get_origin(kind) is dict:
+                each = get_args(kind)[1]
+                named = (
+                    (k.text, self.value(each, v, f"{what} of `{k.text}`")) for k, v in node.pairs
+                )
+                return {key: value for key, value in named if value is not UNSET}
+            case Pairs() if text is None and _is_struct(kind):
+                value = self.struct(cast("type[msgspec.Struct]", kind), node, what)
+                return UNSET if value is None else value
+            case _:
+                self._note_wrong(declared, node, what)
+                return UNSET
+
+    def _placed(self, value: T, node: Node) -> T:
+        if isinstance(value, msgspec.Struct):
+            self._places[id(value)] = value, node.place
+        return value
+
+    def _note_wrong(self, declared: object, node: Node, what: str) -> None:
+        kind, marks = _bare(declared)
+        is_text = kind is str or any(isinstance(mark, TextForm) for mark in marks)
+        wanted = "a text" if is_text else _WANTED.get(get_origin(kind) or kind, "a mapping")
+        example = _example(declared)
+        hint = f"give {wanted}{f' such as `{example}`' if example else ''}{_fix(node)}"
+        self.findings.add(node.place, "wrong-type", f"{what} is {kind_of(node)}", hint)
+
+    def _choice(self, words: Sequence[str], node: Scalar, what: str) -> object:
+        if node.text in words:
+            return node.text
+        hint = nearest(node.text, words, f"use one of {listed(words)}")
+        self.findings.add(node.place, "unknown-choice", f"{what} can't be {kind_of(node)}", hint)
+        return UNSET
+
+    def _within(self, number: float, marks: Sequence[object], node: Scalar, what: str) -> object:
+        bounds = next((mark for mark in marks if isinstance(mark, Meta)), Meta())
+        low = bounds.ge if bounds.gt is None else bounds.gt
+        beyond = low is not None and (number < low or number == bounds.gt)
+        if not beyond and (bounds.le is None or number <= bounds.le):
+            return number
+        least = "at least" if bounds.gt is None else "more than"
+        most = "" if bounds.le is None else f" and at most {show_number(bounds.le)}"
+        hint = f"use {least} {show_number(low or 0)}{most}"
+        self.findings.add(node.place, "out-of-range", f"{what} is {show_number(number)}", hint)
+        return UNSET
+
+
+_WANTED: Final[dict[Any, str]] = {
+    bool: "`true` or `false`, without quotes",
+    int: "a whole number",
+    float: "a number",
+    tuple: "a list",
+    Literal: "one word",
+}
+
+
+def _bare(declared: object) -> tuple[Any, tuple[Any, ...]]:
+    """Return a type without None and its marks."""
+    if get_origin(declared) in (Union, UnionType):
+        declared = next(each for each in get_args(declared) if each is not type(None))
+    if get_origin(declared) is Annotated:
+        kind, *marks = get_args(declared)
+        inner, more = _bare(kind)
+        return inner, (*marks, *more)
+    return declared, ()
+
+
+def _is_struct(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def _example(declared: object) -> str:
+    examples = (mark.examples for mark in _bare(declared)[1] if isinstance(mark, Meta))
+    return next((str(each[0]) for each in examples if each), "")
+
+
+def _fix(node: Node) -> str:
+    """Say how a value that is nearly right should be written."""
+    if isinstance(node, Scalar) and node.quoted and read_number(node.text) is not None:
+        return ", without quotes"
+    percent = read_number(node.text[:-1]) if isinstance(node, Scalar) and node.text else None
+    if isinstance(node, Scalar) and node.text.endswith("%") and percent is not None:
+        return f", such as {show_number(percent / 100)}"
+    return ""
+
+
+def _number(kind: type, node: Scalar) -> float | None:
+    number = plain_number(node)
+    if kind is float:
+        return None if number is None else float(number)
+    return number if isinstance(number, int) else None

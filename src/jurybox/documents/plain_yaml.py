@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Final, cast
+from typing import Final, NoReturn, cast
 
 import msgspec
 import yaml
@@ -52,9 +52,6 @@ class Pairs(msgspec.Struct, frozen=True, kw_only=True):
 
 Node = Scalar | Items | Pairs
 
-# Stands where an alias was; what it would mean is not looked at, for it is refused already.
-_LEFT_OUT = Scalar(text="", quoted=True, place=Place(0))
-
 
 class _Open:
     """A list or a mapping whose end has not come yet."""
@@ -65,8 +62,8 @@ class _Open:
         self.children: list[Node] = []
 
 
-class _TooDeepError(Exception):
-    """The YAML is nested deeper than any document needs; it has been noted."""
+class _NotPlainError(Exception):
+    """The YAML is more than plain data; it has been noted."""
 
 
 WORDS: Final = {"true": True, "false": False, "null": None, "~": None, "": None}
@@ -106,7 +103,7 @@ def read_yaml(text: str, start: Place, findings: Findings) -> Node | None:
     lines = Lines(text, start)
     try:
         return _YamlReader(text, lines, findings).read()
-    except _TooDeepError:
+    except _NotPlainError:
         return None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -133,74 +130,54 @@ class _YamlReader:
 
     def read(self) -> Node | None:
         for event in _parse(self._text, Loader=_LOADER):
-            self._take(event)
-        if self._root is _LEFT_OUT:
-            return None
+            self._take(event, self._lines.place(event.start_mark.index))
         return self._root or Pairs(pairs=(), place=self._lines.place(0))
 
-    def _take(self, event: yaml.Event) -> None:
-        place = self._lines.place(event.start_mark.index)
+    def _take(self, event: yaml.Event, place: Place) -> None:
         match event:
             case yaml.AliasEvent():
-                self._note(place, f"the alias `*{event.anchor}`", "write the value out")
-                self._close(_LEFT_OUT)
+                self._refuse(place, f"the alias `*{event.anchor}`")
+            case yaml.ScalarEvent() | yaml.CollectionStartEvent() if event.anchor is not None:
+                self._refuse(place, f"the anchor `&{event.anchor}`")
+            case yaml.ScalarEvent() | yaml.CollectionStartEvent() if event.tag is not None:
+                tag = str(event.tag).replace("tag:yaml.org,2002:", "!!")
+                self._refuse(place, f"the tag `{tag}`")
             case yaml.ScalarEvent():
-                self._check_plain(event, place)
                 # The two parsers mark a plain scalar differently: None or an empty text.
-                quoted = bool(event.style)
-                scalar = Scalar(text=str(event.value), quoted=quoted, place=place)
+                scalar = Scalar(text=str(event.value), quoted=bool(event.style), place=place)
                 if CONTROL.search(scalar.text):
-                    self._note(place, "a control character", "remove it")
+                    self._refuse(place, "a control character")
                 self._close(scalar)
-            case yaml.SequenceStartEvent() | yaml.MappingStartEvent():
-                self._check_plain(event, place)
+            case yaml.CollectionStartEvent():
                 if len(self._open) == _MAX_DEPTH:
-                    self._note(place, "nesting this deep", _PLAIN)
-                    raise _TooDeepError
-                mapping = isinstance(event, yaml.MappingStartEvent)
-                self._open.append(_Open(place, mapping=mapping))
-            case yaml.SequenceEndEvent() | yaml.MappingEndEvent():
+                    self._refuse(place, "nesting this deep")
+                self._open.append(_Open(place, mapping=isinstance(event, yaml.MappingStartEvent)))
+            case yaml.CollectionEndEvent():
                 self._close(self._finish(self._open.pop()))
             case yaml.DocumentStartEvent() if self._root is not None:
-                self._note(place, "a second YAML document", "keep one")
+                self._refuse(place, "a second YAML document")
             case _:
                 pass
 
-    def _check_plain(
-        self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, place: Place
-    ) -> None:
-        if event.anchor is not None:
-            hint = "write the value out where it is used"
-            self._note(place, f"the anchor `&{event.anchor}`", hint)
-        if event.tag is not None:
-            tag = str(event.tag).replace("tag:yaml.org,2002:", "!!")
-            self._note(place, f"the tag `{tag}`", _PLAIN)
-
-    def _note(self, place: Place, what: str, hint: str) -> None:
-        """Note what is not plain data; reading goes on, so that the rest is checked too."""
-        self._findings.add(place, "yaml-not-plain", f"{what} is not plain data", hint)
+    def _refuse(self, place: Place, what: str) -> NoReturn:
+        """Note what is not plain data; what it would mean is not looked at."""
+        self._findings.add(place, "yaml-not-plain", f"{what} is not plain data", _PLAIN)
+        raise _NotPlainError
 
     def _close(self, node: Node) -> None:
         if self._open:
             self._open[-1].children.append(node)
-        elif self._root is None:
+        else:
             self._root = node
 
     def _finish(self, container: _Open) -> Node:
         if not container.mapping:
-            kept = tuple(child for child in container.children if child is not _LEFT_OUT)
-            return Items(items=kept, place=container.place)
+            return Items(items=tuple(container.children), place=container.place)
         pairs: dict[str, tuple[Scalar, Node]] = {}
-        children = iter(container.children)
-        for key in children:
-            value = next(children)
-            if key is _LEFT_OUT or value is _LEFT_OUT:
-                continue
-            if not isinstance(key, Scalar):
-                self._note(key.place, "a key that is a list or a mapping", _PLAIN)
-            elif key.text == "<<" and not key.quoted:
-                self._note(key.place, "the merge key `<<`", "write the values out")
-            elif key.text in pairs:
+        for key, value in zip(container.children[::2], container.children[1::2], strict=True):
+            if not isinstance(key, Scalar) or (key.text == "<<" and not key.quoted):
+                self._refuse(key.place, "a key that is no text, or the merge key `<<`,")
+            if key.text in pairs:
                 first = pairs[key.text][0].place.line
                 problem = f"the key `{key.text}` is given twice (first on line {first})"
                 self._findings.add(key.place, "duplicate-key", problem, "remove one of them")

@@ -15,8 +15,7 @@ from jurybox.engine.records import ENCODER
 from jurybox.errors import InputError
 from jurybox.judging.flow import ModelRequest
 from jurybox.judging.protocol import Judging
-from jurybox.rubric import parse_rubric
-from jurybox.rubric.document.overlay import Base
+from jurybox.rubric import Base, parse_rubric
 from jurybox.rubric.rubric_model import Generation, Rubric
 from jurybox.rubric.template import PLACEHOLDERS, Template
 from jurybox.sample import Response, Row, Turn

@@ -26,7 +26,6 @@ LONGEST: Final = 200
 """No comparison or formula is longer; a bound keeps reading one from taking long."""
 
 _SHAPE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*([^\sA-Za-z0-9_.+-]+)\s*([^\s<>=!]\S*)\s*")
-_NAME = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*[<>=!]")
 _DECIMALS = 6
 _MEANT = {
     "=": "==",
@@ -98,9 +97,3 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             return None
         above = value - self.number
         return round(above if self.upward else -above, _DECIMALS)
-
-
-def name_in(text: str) -> str | None:
-    """Return the name that a comparison begins with, also where the rest of it can't be read."""
-    match = _NAME.match(text)
-    return None if match is None else match[1]

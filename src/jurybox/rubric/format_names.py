@@ -7,6 +7,9 @@ from typing import Final
 
 import msgspec
 
+from jurybox.errors import Unreadable
+from jurybox.text_format import listed, nearest
+
 
 class FormatRules(msgspec.Struct, frozen=True, kw_only=True):
     """What a document may say with a reply format."""
@@ -33,3 +36,16 @@ REPLY_FORMATS: Final = {
     ),
     "verdict-text": FormatRules(unmentioned="judges don't score it", one_score=True),
 }
+
+
+def parse_reply_format(text: str) -> str:
+    """Read the name of a reply format.
+
+    Raises:
+        Unreadable: there is none of that name.
+
+    """
+    if text not in REPLY_FORMATS:
+        hint = nearest(text, REPLY_FORMATS, f"use one of {listed(REPLY_FORMATS)}")
+        raise Unreadable(f"there is no reply format `{text}`", hint)
+    return text

@@ -1,13 +1,16 @@
 """The rubric as a frozen value: what a document says, and nothing else."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
+from jurybox.documents.field_reader import Name, TextForm
 from jurybox.documents.numbers import round_half_up
 from jurybox.rubric.checks import Check
 from jurybox.rubric.conditions import Comparison
+from jurybox.rubric.format_names import parse_reply_format
 from jurybox.rubric.metrics import Formula, Statistic
 from jurybox.rubric.rules import Lexicon, Rules
 from jurybox.rubric.scale import Scale
@@ -23,6 +26,11 @@ ReviewReason = Literal[
     "safety", "unscored", "unstable", "low_confidence", "judge_disagrees", "forged_prompt"
 ]
 """Why a sample is queued for human review."""
+
+Comparisons = Annotated[
+    tuple[Annotated[Comparison, TextForm("bad-comparison", Comparison.parse)], ...],
+    Meta(examples=['["overall >= 0.6"]']),
+]
 
 _DECIMALS: Final = 6
 UNLABELED: Final = "Indicators"
@@ -97,35 +105,39 @@ def weighted_mean(criteria: Sequence[Criterion], values: Iterable[float]) -> flo
 class Protocol(msgspec.Struct, frozen=True, kw_only=True):
     """How judges are asked and their replies read."""
 
-    votes: int = 3
+    votes: Annotated[int, Meta(ge=1, le=99)] = 3
     stop_when_decided: bool = False
-    vote_temperature: float = 0.7
-    reasks: int = 2
+    vote_temperature: Annotated[float, Meta(ge=0, le=2)] = 0.7
+    reasks: Annotated[int, Meta(ge=0, le=9)] = 2
     reask_with: ReaskWith = "defect"
     on_unstable: OnUnstable = "tie"
-    reply_format: str = "json"
-    """A name of `format_names.REPLY_FORMATS`."""
-    rationale_words: int | None = None
+    reply_format: Annotated[str, TextForm("unknown-choice", parse_reply_format)] = "json"
+    rationale_words: Annotated[int, Meta(ge=1)] | None = None
     fallback_score: float | None = None
-    variance_repeats: int = 3
+    variance_repeats: Annotated[int, Meta(ge=2, le=99)] = 3
 
 
 class Generation(msgspec.Struct, frozen=True, kw_only=True):
     """Sampling parameters."""
 
-    temperature: float = 0.0
-    top_p: float = 1.0
-    max_tokens: int = 1024
+    temperature: Annotated[float, Meta(ge=0, le=2)] = 0.0
+    top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    max_tokens: Annotated[int, Meta(ge=1)] = 1024
     seed: int = 42
 
 
-class Component(msgspec.Struct, frozen=True, kw_only=True):
+class ComponentParts(msgspec.Struct, frozen=True, kw_only=True):
     """A weighted part of ``sample_score``: a criterion, or a measure that counts up to a bound."""
 
+    of: Annotated[str, Meta(examples=["correctness"])]
+    weight: Annotated[float, Meta(ge=0, le=1, examples=[0.5])]
+    full_until: Annotated[float, Meta(gt=0)] | None = None
+
+
+class Component(ComponentParts, frozen=True, kw_only=True):
+    """Such a part with its name."""
+
     name: str
-    of: str
-    weight: float
-    full_until: float | None = None
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,17 +150,17 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
 class Band(msgspec.Struct, frozen=True, kw_only=True):
     """A name for the overall scores from ``low`` up to the next band."""
 
-    label: str
-    low: float
+    label: Annotated[str, Meta(examples=["Good"])]
+    low: Annotated[float, Meta(ge=0, le=1, examples=[0.7])] = msgspec.field(name="from")
     meaning: str = ""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """What to do if any, or all, comparisons pass; without comparisons, in all other cases."""
 
-    decide: str
-    when_any: tuple[Comparison, ...] = ()
-    when_all: tuple[Comparison, ...] = ()
+    decide: Annotated[Name, Meta(examples=["deploy"])]
+    when_any: Comparisons = ()
+    when_all: Comparisons = ()
     meaning: str = ""
 
 
@@ -159,7 +171,7 @@ def releases(decisions: Sequence[Decision], name: str | None) -> bool:
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """Text of the document that is neither a criterion nor a rule, verbatim."""
+    """TextForm of the document that is neither a criterion nor a rule, verbatim."""
 
     title: str
     text: str

@@ -1,38 +1,43 @@
 """Suite files: which rubric, dataset, target and judge a run uses."""
 
 import contextlib
-from collections.abc import Iterator
-from typing import Final
+from typing import Annotated, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
 from jurybox.documents.document_text import decode
-from jurybox.documents.field_reader import Fields, kind_of, parse_at
-from jurybox.documents.findings import Findings, Place, TooManyError
-from jurybox.documents.plain_yaml import Pairs, Scalar, read_yaml
-from jurybox.errors import DocumentError, Unreadable
-from jurybox.sample import Row
-from jurybox.suite.model_spec import ENDPOINT_KEYS, ModelSpec, read_endpoint, read_models
-from jurybox.suite.target_spec import (
-    LANGFUSE,
-    TargetSpec,
-    parse_label,
-    parse_path,
-    read_target,
-    read_targets,
+from jurybox.documents.field_reader import (
+    FieldReader,
+    key_place,
+    kind_of,
+    node_at,
+    note_unknown,
+    open_mapping,
 )
+from jurybox.documents.findings import Findings, Place, TooManyError
+from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
+from jurybox.errors import DocumentError
+from jurybox.sample import Row
+from jurybox.suite.model_spec import EndpointFields, ModelSpec, read_models
+from jurybox.suite.target_spec import Label, PathText, TargetSpec, read_target, read_targets
 
 
-class JudgeSpec(msgspec.Struct, frozen=True, kw_only=True):
+class JudgeFields(msgspec.Struct, frozen=True, kw_only=True):
+    """How judges vote."""
+
+    votes: Annotated[int, Meta(ge=1, le=99)] | None = None
+    stop_when_decided: bool | None = None
+    batch: bool = False
+
+
+class JudgeSpec(JudgeFields, frozen=True, kw_only=True):
     """Who judges; where `votes` or `stop_when_decided` is None, the rubric decides.
 
     ``batch``: judges are asked in their providers' batches, later and for less.
     """
 
     models: tuple[ModelSpec, ...]
-    votes: int | None = None
-    stop_when_decided: bool | None = None
-    batch: bool = False
 
 
 class LangfuseSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +46,37 @@ class LangfuseSpec(msgspec.Struct, frozen=True, kw_only=True):
     queue: str | None = None
 
 
-class Suite(msgspec.Struct, frozen=True, kw_only=True):
+ROW_FIELDS: Final = (
+    *Row.__struct_fields__,
+    "latency_e2e_ms",
+    "latency_model_ms",
+    "timed_out",
+    "input_tokens",
+    "output_tokens",
+)
+"""Every field of a dataset's row."""
+
+
+class SuiteFields(msgspec.Struct, frozen=True, kw_only=True):
+    """What a suite says in texts, numbers and words."""
+
+    suite: Label = ""
+    rubric: PathText = ""
+    dataset: PathText = ""
+    overlays: Annotated[
+        dict[str, PathText], Meta(examples=["{vulnerable: companion-vulnerable}"])
+    ] = {}
+    columns: dict[str, str] = {}
+    unused: Annotated[tuple[Literal["context"], ...], Meta(examples=["[context]"])] = ()
+    repeats: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    variance_sensitive: bool = False
+    limit: Annotated[int, Meta(ge=1)] | None = None
+    concurrency: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    cache: bool = False
+    description: str = ""
+
+
+class Suite(SuiteFields, msgspec.Struct, frozen=True, kw_only=True):
     """A run's ingredients.
 
     Attributes:
@@ -61,77 +96,36 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
 
     """
 
-    suite: str
-    rubric: str
-    dataset: str
-    overlays: dict[str, str] = {}
     rows: int = 0
-    columns: dict[str, str] = {}
-    unused: tuple[str, ...] = ()
     target: TargetSpec | None = None
     targets: tuple[TargetSpec, ...] = ()
     judge: JudgeSpec | None = None
-    repeats: int | None = None
-    variance_sensitive: bool = False
-    limit: int | None = None
-    concurrency: int | None = None
-    cache: bool = False
     langfuse: LangfuseSpec | None = None
-    description: str = ""
 
 
-def parse_dataset(text: str) -> str:
-    """Read where a dataset is: a path, or ``langfuse:NAME``.
-
-    Raises:
-        Unreadable: it is neither.
-
-    """
-    if text.startswith(LANGFUSE) and not text.removeprefix(LANGFUSE).strip():
-        raise Unreadable(f"`{text}` names no dataset", f"write `{LANGFUSE}NAME`")
-    return parse_path(text)
-
-
+_REQUIRED: Final = {
+    "suite": "support-bot",
+    "rubric": "answer-quality",
+    "dataset": "data/questions.jsonl",
+}
 SUITE_KEYS: Final = (
-    "suite",
-    "description",
-    "rubric",
-    "overlays",
-    "dataset",
+    *SuiteFields.__struct_fields__,
     "rows",
-    "columns",
-    "unused",
     "target",
     "targets",
     "judge",
-    "repeats",
-    "variance_sensitive",
-    "limit",
-    "concurrency",
-    "cache",
     "langfuse",
 )
-"""Every key of a suite file, in the order to write them in."""
-
-LANGFUSE_KEYS: Final = ("queue",)
+"""Every key of a suite file."""
+LANGFUSE_KEYS: Final = LangfuseSpec.__struct_fields__
 """Every key of `langfuse`."""
-
-JUDGE_KEYS: Final = ("models", "model", "votes", "stop_when_decided", "batch", *ENDPOINT_KEYS)
-"""Every key of `judge`."""
-
-ROW_FIELDS: Final = (
-    *Row.__struct_fields__,
-    "latency_e2e_ms",
-    "latency_model_ms",
-    "timed_out",
-    "input_tokens",
-    "output_tokens",
+JUDGE_KEYS: Final = (
+    "models",
+    "model",
+    *JudgeFields.__struct_fields__,
+    *EndpointFields.__struct_fields__,
 )
-"""Every field of a dataset's row."""
-
-_MOST_VOTES = 99
-_MOST_REPEATS = 1000
-_MOST_AT_ONCE = 10_000
+"""Every key of `judge`."""
 
 
 class SuiteError(DocumentError):
@@ -156,118 +150,72 @@ def parse_suite(data: bytes, origin: str) -> Suite:
 
 
 def _read(data: bytes, findings: Findings) -> Suite | None:
-    fields = _open(data, findings)
-    if fields is None:
+    text = decode(data, findings)
+    given = None if text is None else read_yaml(text, Place(1), findings)
+    node = open_mapping(given, "the suite", "write `key: value` lines", findings)
+    if node is None:
         return None
-    fields.require("suite", "add a line such as `suite: support-bot`")
-    fields.require("rubric", "add a line such as `rubric: answer-quality`")
-    rows = _read_rows(fields)
-    if not rows:
-        fields.require("dataset", "add a line such as `dataset: data/questions.jsonl`")
+    # What is missing is missing from the file, wherever its first key is.
+    node = msgspec.structs.replace(node, place=Place(1))
+    note_unknown(node, "the suite", SUITE_KEYS, findings)
+    reader = FieldReader(findings)
+    rows = _count_rows(node, findings)
+    for key, example in _REQUIRED.items():
+        if key != "dataset" or not rows:
+            reader.require(node, "the suite", key, example)
+    columns = node_at(node, "columns")
+    if isinstance(columns, Pairs):
+        note_unknown(columns, "`columns`", ROW_FIELDS, findings)
     return Suite(
-        suite=fields.parsed("suite", "bad-name", parse_label) or "",
-        description=fields.text("description") or "",
-        rubric=fields.parsed("rubric", "bad-path", parse_path) or "",
-        overlays=dict(_read_overlays(fields)),
-        dataset=fields.parsed("dataset", "bad-path", parse_dataset) or "",
+        **reader.fields(SuiteFields, node),
         rows=rows,
-        columns=_read_columns(fields),
-        unused=tuple(_read_unused(fields)),
-        target=read_target(fields),
-        targets=read_targets(fields),
-        judge=_read_judge(fields),
-        repeats=fields.whole("repeats", 1, _MOST_REPEATS),
-        variance_sensitive=fields.flag("variance_sensitive") or False,
-        limit=fields.whole("limit", 1),
-        concurrency=fields.whole("concurrency", 1, _MOST_AT_ONCE),
-        cache=fields.flag("cache") or False,
-        langfuse=_read_langfuse(fields),
+        target=read_target(node_at(node, "target"), reader),
+        targets=read_targets(node, reader),
+        judge=_read_judge(node_at(node, "judge"), reader),
+        langfuse=_read_langfuse(node_at(node, "langfuse"), reader),
     )
 
 
-def _open(data: bytes, findings: Findings) -> Fields | None:
-    """Read the file's YAML and refuse unknown keys."""
-    text = decode(data, findings)
-    node = None if text is None else read_yaml(text, Place(1), findings)
-    if node is None:
-        return None
-    if not isinstance(node, Pairs):
-        problem = f"the suite is {kind_of(node)}, not `key: value` lines"
-        findings.add(node.place, "wrong-type", problem, "write `suite: my-suite` and so on")
-        return None
-    # What is missing is missing from the file, wherever its first key is.
-    whole = msgspec.structs.replace(node, place=Place(1))
-    return Fields(whole, "the suite", SUITE_KEYS, findings)
-
-
-def _read_overlays(fields: Fields) -> Iterator[tuple[str, str]]:
-    wanted = "a mapping such as `{vulnerable: companion-vulnerable}`"
-    for demographic, node in fields.pairs("overlays", wanted):
-        if not demographic.text.strip():
-            problem = "an overlay is for no demographic"
-            fields.findings.add(demographic.place, "bad-name", problem, f"write {wanted}")
-        elif isinstance(node, Scalar):
-            name = parse_at(node, "bad-path", parse_path, fields.findings)
-            yield demographic.text, name or ""
-        else:
-            problem = f"an overlay is {kind_of(node)}, not a rubric's name or path"
-            fields.findings.add(node.place, "wrong-type", problem, f"write {wanted}")
-
-
-def _read_unused(fields: Fields) -> Iterator[str]:
-    for node in fields.items("unused", "a list such as `[context]`"):
-        if isinstance(node, Scalar) and node.text == "context":
-            yield node.text
-        else:
-            problem = f"a prompt can't leave out {kind_of(node)}"
-            fields.findings.add(node.place, "unknown-choice", problem, "write `[context]`")
-
-
-def _read_rows(fields: Fields) -> int:
+def _count_rows(node: Pairs, findings: Findings) -> int:
     """Count the rows of the file itself; their values are read like those of a dataset."""
-    rows = list(fields.items("rows", "a list of rows, each with `task: ...`"))
-    if rows and "dataset" in fields:
-        place = fields.key_place("rows")
+    rows = node_at(node, "rows")
+    if rows is None:
+        return 0
+    if not isinstance(rows, Items):
+        hint = "give a list of rows, each with `task: ...`"
+        findings.add(rows.place, "wrong-type", f"`rows` is {kind_of(rows)}", hint)
+        return 0
+    if rows.items and node_at(node, "dataset") is not None:
         problem = "the suite has both `rows` and a `dataset`"
-        fields.findings.add(place, "two-datasets", problem, "keep one of them")
-    return len(rows)
+        findings.add(key_place(node, "rows"), "two-datasets", problem, "keep one of them")
+    return len(rows.items)
 
 
-def _read_langfuse(fields: Fields) -> LangfuseSpec | None:
+def _read_langfuse(node: Node | None, reader: FieldReader) -> LangfuseSpec | None:
     """Read `langfuse`: true, or a mapping with the name of a `queue`."""
-    if isinstance(fields.node("langfuse"), Scalar):
-        return LangfuseSpec() if fields.flag("langfuse") else None
-    inner = fields.mapping("langfuse", LANGFUSE_KEYS)
-    return None if inner is None else LangfuseSpec(queue=inner.text("queue"))
+    if isinstance(node, Scalar):
+        return LangfuseSpec() if reader.value(bool, node, "`langfuse`") is True else None
+    spec = msgspec.UNSET if node is None else reader.value(LangfuseSpec, node, "`langfuse`")
+    return None if spec is msgspec.UNSET else spec
 
 
-def _read_columns(fields: Fields) -> dict[str, str]:
-    inner = fields.mapping("columns", ROW_FIELDS)
-    if inner is None:
-        return {}
-    named = {field: inner.text(field) for field in ROW_FIELDS}
-    return {field: column for field, column in named.items() if column is not None}
-
-
-def _read_judge(fields: Fields) -> JudgeSpec | None:
+def _read_judge(node: Node | None, reader: FieldReader) -> JudgeSpec | None:
     """Read `judge`: a model, a list of models, or a mapping; None where there is none."""
-    node = fields.node("judge")
     if node is None:
         return None
     if not isinstance(node, Pairs):
-        return JudgeSpec(models=read_models(node, fields.findings, {}))
-    inner = Fields(node, "`judge`", JUDGE_KEYS, fields.findings)
-    if "model" not in inner:
-        inner.require("models", "add a line such as `models: [openai/gpt-4.1-2025-04-14]`")
-    elif "models" in inner:
-        place = inner.key_place("model")
+        return JudgeSpec(models=read_models(node, reader, {}))
+    note_unknown(node, "`judge`", JUDGE_KEYS, reader.findings)
+    named, single = node_at(node, "models"), node_at(node, "model")
+    if single is None:
+        reader.require(node, "`judge`", "models", "[openai/gpt-4.1-2025-04-14]")
+    elif named is not None:
         problem = "`judge` has both `model` and `models`"
-        inner.findings.add(place, "two-names", problem, "keep one of them")
-    named = inner.node("models") or inner.node("model")
-    shared = read_endpoint(inner)
+        place = key_place(node, "model")
+        reader.findings.add(place, "two-names", problem, "keep one of them")
+    models = named or single
+    shared = reader.fields(EndpointFields, node)
     return JudgeSpec(
-        models=() if named is None else read_models(named, inner.findings, shared),
-        votes=inner.whole("votes", 1, _MOST_VOTES),
-        stop_when_decided=inner.flag("stop_when_decided"),
-        batch=inner.flag("batch") or False,
+        **reader.fields(JudgeFields, node),
+        models=() if models is None else read_models(models, reader, shared),
     )

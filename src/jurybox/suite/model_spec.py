@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta
 
-from jurybox.documents.field_reader import Fields, kind_of, parse_at
+from jurybox.documents.field_reader import FieldReader, TextForm
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
 from jurybox.errors import InputError, Unreadable
@@ -15,16 +16,36 @@ from jurybox.errors import InputError, Unreadable
 _NAME = re.compile(r"[A-Za-z0-9_-]+/\S(?:.*\S)?")
 _ADDRESS = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LONGEST_TIMEOUT = 86_400
-_HINT = "write `provider/name`, such as `openai/gpt-4.1-2025-04-14`"
-_WANTED = "`provider/name`, or `{model: provider/name, base_url: ...}`"
+_WANTED: Final = "`provider/name`, or `{model: provider/name, base_url: ...}`"
 
 
-class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A model, and what differs from the settings of its provider.
+def _parse_model(text: str) -> str:
+    if _NAME.fullmatch(text) is None:
+        hint = "write `provider/name`, such as `openai/gpt-4.1-2025-04-14`"
+        raise Unreadable(f"`{text}` isn't the name of a model", hint)
+    return text
+
+
+def _parse_address(text: str) -> str:
+    if _ADDRESS.fullmatch(text) is None:
+        # It isn't quoted, for it may hold a key.
+        hint = "write one like `http://localhost:8000/v1`; a key goes into `api_key_env`"
+        raise Unreadable("`base_url` isn't an http address without a password or a query", hint)
+    return text
+
+
+def _parse_variable(text: str) -> str:
+    if _VARIABLE.fullmatch(text) is None:
+        # The key itself, perhaps: it isn't quoted.
+        hint = "name the variable, such as `OPENAI_API_KEY`, and set it to the key"
+        raise Unreadable("`api_key_env` isn't the name of an environment variable", hint)
+    return text
+
+
+class EndpointFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What differs from the settings of a model's provider.
 
     Attributes:
-        model: ``provider/name[@version]``.
         base_url: the address of its endpoint, without any password.
         api_key_env: the environment variable that holds its key; the key is read from there only.
         timeout: the seconds that one request may take.
@@ -33,30 +54,21 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     """
 
-    model: str
-    base_url: str | None = None
-    api_key_env: str | None = None
-    timeout: float | None = None
-    max_requests_per_minute: int | None = None
-    max_tokens_per_minute: int | None = None
+    base_url: Annotated[str, TextForm("bad-address", _parse_address)] | None = None
+    api_key_env: Annotated[str, TextForm("bad-variable", _parse_variable)] | None = None
+    timeout: Annotated[float, Meta(gt=0, le=86_400)] | None = None
+    max_requests_per_minute: Annotated[int, Meta(ge=1)] | None = None
+    max_tokens_per_minute: Annotated[int, Meta(ge=1)] | None = None
 
 
-MODEL_KEYS: Final = ModelSpec.__struct_fields__
+class ModelSpec(EndpointFields, frozen=True, kw_only=True, omit_defaults=True):
+    """A model, ``provider/name[@version]``, with its endpoint."""
+
+    model: Annotated[str, TextForm("bad-model", _parse_model), Meta(examples=["provider/name"])]
+
+
+MODEL_KEYS: Final = ("model", *EndpointFields.__struct_fields__)
 """Every key of a model."""
-ENDPOINT_KEYS: Final = MODEL_KEYS[1:]
-"""Those apart from its name."""
-
-
-def parse_model(text: str) -> str:
-    """Read what looks like ``provider/name``.
-
-    Raises:
-        Unreadable: it doesn't.
-
-    """
-    if _NAME.fullmatch(text) is None:
-        raise Unreadable(f"`{text}` isn't the name of a model", _HINT)
-    return text
 
 
 def model_option(text: str) -> ModelSpec:
@@ -70,7 +82,7 @@ def model_option(text: str) -> ModelSpec:
         return ModelSpec(model=text)
     findings = Findings()
     node = read_yaml(text, Place(1), findings)
-    spec = None if node is None else read_model(node, findings)
+    spec = None if node is None else read_model(node, FieldReader(findings))
     for finding in findings.in_order():
         raise InputError(finding.problem, finding.hint, text)
     if spec is None:
@@ -109,77 +121,35 @@ def different_models(specs: list[ModelSpec]) -> list[ModelSpec]:
     return specs
 
 
-def read_endpoint(fields: Fields) -> dict[str, Any]:
-    """Read the keys that a model may have apart from its name; only those that are given."""
-    given = {
-        "base_url": fields.parsed("base_url", "bad-address", _parse_address),
-        "api_key_env": fields.parsed("api_key_env", "bad-variable", _parse_variable),
-        "timeout": read_timeout(fields),
-        "max_requests_per_minute": fields.whole("max_requests_per_minute", 1),
-        "max_tokens_per_minute": fields.whole("max_tokens_per_minute", 1),
-    }
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def read_timeout(fields: Fields) -> float | None:
-    """Read a number of seconds."""
-    timeout = fields.number("timeout", 0, _LONGEST_TIMEOUT)
-    if timeout == 0:
-        problem = "`timeout` is 0, which leaves no time to answer"
-        place = fields.value_place("timeout")
-        fields.findings.add(place, "out-of-range", problem, "use more than 0")
-    return None if timeout is None else float(timeout)
-
-
 def read_model(
-    node: Node, findings: Findings, shared: Mapping[str, Any] | None = None
+    node: Node, reader: FieldReader, shared: Mapping[str, Any] | None = None
 ) -> ModelSpec | None:
     """Read a name or a mapping; ``shared`` is what it has unless it says otherwise."""
-    shared = shared or {}
-    match node:
-        case Scalar():
-            name = parse_at(node, "bad-model", parse_model, findings)
-            return None if name is None else ModelSpec(model=name, **shared)
-        case Pairs():
-            fields = Fields(node, "a model", MODEL_KEYS, findings)
-            fields.require("model", "add `model: provider/name`")
-            name = fields.parsed("model", "bad-model", parse_model)
-            own = {**shared, **read_endpoint(fields)}
-            return None if name is None else ModelSpec(model=name, **own)
-        case Items():
-            findings.add(node.place, "wrong-type", f"a model is {kind_of(node)}", f"give {_WANTED}")
-            return None
+    if isinstance(node, Scalar):
+        key = Scalar(text="model", quoted=False, place=node.place)
+        node = Pairs(pairs=((key, node),), place=node.place)
+    spec = reader.value(Annotated[ModelSpec, Meta(examples=["{model: ...}"])], node, "a model")
+    if spec is msgspec.UNSET:
+        return None
+    given = {name: value for name, value in msgspec.structs.asdict(spec).items() if value}
+    return ModelSpec(**{**(shared or {}), **given})
 
 
-def read_models(node: Node, findings: Findings, shared: Mapping[str, Any]) -> tuple[ModelSpec, ...]:
+def read_models(
+    node: Node, reader: FieldReader, shared: Mapping[str, Any]
+) -> tuple[ModelSpec, ...]:
     """Read one model, or a list of different ones."""
     specs: list[ModelSpec] = []
     for each in node.items if isinstance(node, Items) else (node,):
-        spec = read_model(each, findings, shared)
+        spec = read_model(each, reader, shared)
         if spec is None:
             continue
         if any(spec.model == other.model for other in specs):
             problem = f"the model `{spec.model}` is named twice"
             hint = "remove one; `votes` says how often it is asked"
-            findings.add(each.place, "duplicate-model", problem, hint)
+            reader.findings.add(each.place, "duplicate-model", problem, hint)
         specs.append(spec)
     if isinstance(node, Items) and not node.items:
         hint = "name at least one, or leave `judge` out"
-        findings.add(node.place, "no-models", "`models` is empty", hint)
+        reader.findings.add(node.place, "no-models", "`models` is empty", hint)
     return tuple(specs)
-
-
-def _parse_address(text: str) -> str:
-    if _ADDRESS.fullmatch(text) is None:
-        # It isn't quoted, for it may hold a key.
-        hint = "write one like `http://localhost:8000/v1`; a key goes into `api_key_env`"
-        raise Unreadable("`base_url` isn't an http address without a password or a query", hint)
-    return text
-
-
-def _parse_variable(text: str) -> str:
-    if _VARIABLE.fullmatch(text) is None:
-        # The key itself, perhaps: it isn't quoted.
-        hint = "name the variable, such as `OPENAI_API_KEY`, and set it to the key"
-        raise Unreadable("`api_key_env` isn't the name of an environment variable", hint)
-    return text

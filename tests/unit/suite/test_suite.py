@@ -15,7 +15,7 @@ from jurybox.suite import (
     SuiteError,
     parse_suite,
 )
-from jurybox.suite.model_spec import ENDPOINT_KEYS, ModelSpec
+from jurybox.suite.model_spec import EndpointFields, ModelSpec
 from jurybox.suite.target_spec import NAMED_TARGET_KEYS, TARGET_KEYS, TargetSpec
 
 SPEC = """\
@@ -103,8 +103,8 @@ def test_every_key_of_a_suite_is_read() -> None:
         cache=True,
         langfuse=LangfuseSpec(queue="q"),
     )
-    keys = [line.partition(":")[0] for line in text.splitlines() if not line.startswith(" ")]
-    assert keys == [key for key in SUITE_KEYS if key not in {"rows", "targets"}]
+    keys = {line.partition(":")[0] for line in text.splitlines() if not line.startswith(" ")}
+    assert keys == {*SUITE_KEYS} - {"rows", "targets"}
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_command_gets_the_text_by_default() -> None:
         ("[' ', a]", "the command is empty"),
         ("[]", "`command` is a list"),
         ("{a: b}", "`command` is a mapping"),
-        ("[a, [b]]", "a part of `command` is a list"),
+        ("[a, [b]]", "`command` is a list, not all of it text"),
     ],
 )
 def test_a_command_that_can_not_be_started_is_refused(command: str, problem: str) -> None:
@@ -201,7 +201,7 @@ def test_a_command_that_can_not_be_started_is_refused(command: str, problem: str
         (f"{LEAST}target: {{model: [a/b]}}", ["4:17 wrong-type"]),
         (f"{LEAST}target: {{}}", ["4:9 missing-key"]),
         (f"{LEAST}target: {{model: a/b, command: c}}", ["4:22 two-targets"]),
-        (f"{LEAST}target: {{command: c, model: a/b}}", ["4:22 two-targets"]),
+        (f"{LEAST}target: {{command: c, model: a/b}}", ["4:10 two-targets"]),
         (f"{LEAST}target: {{model: gpt}}", ["4:17 bad-model"]),
         (f"{LEAST}target: {{model: a/b, timeout: 0}}", ["4:31 out-of-range"]),
         (f"{LEAST}target: {{model: a/b, timeout: -1}}", ["4:31 out-of-range"]),
@@ -329,11 +329,12 @@ def test_a_target_has_the_same_bounds_as_a_rubric_a9(generation: str) -> None:
 
 
 def test_each_key_is_listed_once() -> None:
+    endpoint = {*EndpointFields.__struct_fields__}
     for keys in (SUITE_KEYS, TARGET_KEYS, JUDGE_KEYS):
         assert len(set(keys)) == len(keys)
     assert set(SUITE_KEYS) == set(Suite.__struct_fields__)
-    assert set(NAMED_TARGET_KEYS) == set(TargetSpec.__struct_fields__) | set(ENDPOINT_KEYS)
-    assert set(JUDGE_KEYS) == set(JudgeSpec.__struct_fields__) | {"model", *ENDPOINT_KEYS}
+    assert set(NAMED_TARGET_KEYS) == set(TargetSpec.__struct_fields__) | endpoint
+    assert set(JUDGE_KEYS) == set(JudgeSpec.__struct_fields__) | {"model", *endpoint}
 
 
 SNIPPETS = [

@@ -79,14 +79,6 @@ class Text(Block, frozen=True, kw_only=True):
     """Anything else: paragraphs, quotes, rules across the page."""
 
 
-class Hidden(msgspec.Struct, frozen=True, kw_only=True):
-    """A table or a fenced block inside a list or a quote, where it is only text."""
-
-    line: int
-    info: str | None
-    header: str
-
-
 class Body:
     """The lines of a document and the blocks that they form."""
 
@@ -94,9 +86,7 @@ class Body:
         """Read the block structure."""
         markdown = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
         self.lines = text.split("\n")
-        tokens = markdown.parse(text)
-        self.blocks = tuple(self._blocks(tokens))
-        self.hidden = tuple(_hidden(tokens))
+        self.blocks = tuple(self._blocks(markdown.parse(text)))
 
     def text(self, start: int, end: int, without: Sequence[Block] = ()) -> str:
         """Return lines as they stand, without some blocks and the blank lines around the pieces."""
@@ -178,29 +168,12 @@ class Body:
                 yield _item(first, self.lines[first : min(last, end)])
 
 
-def _hidden(tokens: list[Token]) -> Iterator[Hidden]:
-    for index, token in enumerate(tokens):
-        line = (token.map or (0, 0))[0]
-        if token.level > 0 and token.type == "fence":
-            yield Hidden(line=line, info=" ".join(token.info.split()), header="")
-        elif token.level > 0 and token.type == "table_open":
-            header = next(each.content for each in tokens[index:] if each.type == "inline")
-            yield Hidden(line=line, info=None, header=header.strip(BLANK))
-
-
 def without_closing_hashes(text: str) -> str:
     """Drop what Markdown takes for the closing sequence of a heading."""
-    end = len(text)
-    while end > 0 and text[end - 1] == "#":
-        start = end
-        while start > 0 and text[start - 1] == "#":
-            start -= 1
-        if start > 0 and text[start - 1] != " ":
-            break
-        end = start
-        while end > 0 and text[end - 1] == " ":
-            end -= 1
-    return text[:end]
+    words = text.split(" ")
+    while words and not words[-1].strip("#"):
+        words.pop()
+    return " ".join(words)
 
 
 def _item(line: int, lines: list[str]) -> Item:

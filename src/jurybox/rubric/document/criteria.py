@@ -4,7 +4,7 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -25,9 +25,18 @@ from jurybox.rubric.document.blocks import (
     Text,
     without_closing_hashes,
 )
-from jurybox.rubric.document.outline import CHECKS_INFO, RULES_INFO, check_swallowed
+from jurybox.rubric.document.outline import (
+    CHECKS_INFO,
+    CRITERIA,
+    RULES_INFO,
+    Outline,
+    below,
+    check_swallowed,
+    criterion_headings,
+)
 from jurybox.rubric.rubric_model import UNLABELED, Indicators, Level
 from jurybox.rubric.scale import Scale
+from jurybox.text_format import counted
 
 SEPARATOR = "<!-- list -->"
 """Keeps the canonical text from making a label of a line that only looks like one."""
@@ -67,7 +76,7 @@ def _lead_groups(body: Body, blocks: Sequence[Block], findings: Findings) -> lis
     groups: list[ItemGroup] = []
     for listing, above in _label_lines(body, blocks, below_heading=False):
         label = UNLABELED if above is None else _bare_label(body.lines[above.start])
-        groups.append(_own_group(body, label, listing, above, findings))
+        groups.append(_own_group(label, listing, above, findings))
     return groups
 
 
@@ -81,7 +90,7 @@ def _heading_groups(
     heading, *inside = blocks
     lists = list(_label_lines(body, inside, below_heading=True))
     groups = [
-        _own_group(body, _bare_label(body.lines[above.start]), listing, above, findings)
+        _own_group(_bare_label(body.lines[above.start]), listing, above, findings)
         for listing, above in lists
         if above is not None
     ]
@@ -93,20 +102,16 @@ def _heading_groups(
         group = ItemGroup(
             label=_bare_label(heading.text) or UNLABELED,
             text=_without_separator(body.text(heading.end, stop, without)),
-            items=tuple(item for listing in mine for item in _items(body, listing, findings)),
+            items=tuple(item for listing in mine for item in _items(listing, findings)),
             taken=_around(Block(start=heading.start, end=stop), holes),
         )
         groups.insert(0, group)
     return groups
 
 
-def _own_group(
-    body: Body, label: str, listing: Listing, above: Block | None, findings: Findings
-) -> ItemGroup:
+def _own_group(label: str, listing: Listing, above: Block | None, findings: Findings) -> ItemGroup:
     taken = (listing,) if above is None else (above, listing)
-    return ItemGroup(
-        label=label, text="", items=tuple(_items(body, listing, findings)), taken=taken
-    )
+    return ItemGroup(label=label, text="", items=tuple(_items(listing, findings)), taken=taken)
 
 
 def _without_separator(text: str) -> str:
@@ -169,20 +174,12 @@ def _bare_label(label: str) -> str:
     return bare
 
 
-def _items(body: Body, listing: Listing, findings: Findings) -> list[str]:
-    tables = {hidden.line for hidden in body.hidden}
+def _items(listing: Listing, findings: Findings) -> list[str]:
     _check_numbers(listing.items, findings)
     for item in listing.items:
         if not item.text:
             hint = "write it out or remove it"
             findings.add(Place(item.line + 1), "empty-indicator", "an indicator is empty", hint)
-        # Without a blank line between them, Markdown takes a table for more of the item above it.
-        rows = [row for row, line in enumerate(item.text.split("\n")) if line.startswith("|")]
-        swallowed = [item.line + row for row in rows if row > 0]
-        if swallowed and swallowed[0] not in tables:
-            problem = "the table is part of the list above it"
-            hint = "leave a blank line above the table"
-            findings.add(Place(swallowed[0] + 1), "unread-block", problem, hint)
     return [item.text for item in listing.items if item.text]
 
 
@@ -223,12 +220,12 @@ class CriterionText(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     place: Place
-    definition: str
-    indicators: tuple[Indicators, ...]
-    table: Table | None
-    rules: Fence | None
-    checks: Fence | None
-    seen: tuple[Block, ...]
+    definition: str = ""
+    indicators: tuple[Indicators, ...] = ()
+    table: Table | None = None
+    rules: Fence | None = None
+    checks: Fence | None = None
+    seen: tuple[Block, ...] = ()
 
 
 def snake_case(heading: str) -> str:
@@ -320,67 +317,44 @@ class Levels(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_levels(body: Body, table: Table, scale: Scale | None, findings: Findings) -> Levels:
     """Read a criterion's table of levels and check it against the scale, if known."""
-    header = table.rows[0]
-    width = len(header.cells)
+    header, *rows = table.rows
+    place = Place(header.line + 1)
+    problem = ""
     if _RANGE.fullmatch(_bare_cell(header.cells[0])):
         problem = f"the first row, `{header.cells[0]}`, is the header of the table and no level"
-        hint = "put a row `| Score | Meaning |` above it"
-        findings.add(Place(header.line + 1), "bad-levels", problem, hint)
-    if width not in (_TWO_COLUMNS, _THREE_COLUMNS):
-        problem = f"the table of levels has {width} column{'s' if width > 1 else ''}"
-        hint = "use two (score, meaning) or three (score, label, meaning)"
-        findings.add(Place(header.line + 1), "bad-levels", problem, hint)
+    elif len(header.cells) not in (_TWO_COLUMNS, _THREE_COLUMNS):
+        problem = f"the table of levels has {counted(len(header.cells), 'column')}"
+    elif not 1 <= len(rows) <= _MOST_ROWS:
+        problem = f"the table of levels has {counted(len(rows), 'row')}"
+    if problem:
+        hint = f"put 1 to {_MOST_ROWS} rows of score, label if any, and meaning below a header"
+        findings.add(place, "bad-levels", problem, hint)
         return Levels()
-    if len(table.rows) - 1 > _MOST_ROWS:
-        problem = f"the table of levels has more than {_MOST_ROWS} rows"
-        findings.add(Place(header.line + 1), "bad-levels", problem, "describe ranges")
-        return Levels()
-    if len(table.rows) == 1:
-        findings.add(
-            Place(header.line + 1),
-            "bad-levels",
-            "the table of levels is empty",
-            "add a row per level",
-        )
-    levels: list[Level] = []
-    lines: dict[Level, int] = {}
-    for row in table.rows[1:]:
-        level = _read_level(body, row, width, scale, findings)
-        if level is not None:
-            place = Place(row.line + 1, body.column(row.line, row.cells[0]))
-            if _check_overlap(level, lines, place, findings):
-                continue
-            levels.append(level)
-            lines[level] = row.line
+    levels: dict[Level, int] = {}
+    for row in rows:
+        level = _read_level(body, row, len(header.cells), scale, findings)
+        if level is not None and not _overlaps(level, levels, body, row, findings):
+            levels[level] = row.line
     decimals = 0
     if scale is not None and scale.continuous:
-        written = [_RANGE.fullmatch(_bare_cell(row.cells[0])) for row in table.rows[1:]]
+        written = [_RANGE.fullmatch(_bare_cell(row.cells[0])) for row in rows]
         numbers = [number for match in written if match for number in match.groups() if number]
         decimals = max(map(decimals_of, numbers), default=0)
-    if scale is not None and len(levels) == len(table.rows) - 1:
-        _check_cover(levels, decimals, scale, Place(header.line + 1), findings)
+    if scale is not None and len(levels) == len(rows):
+        _check_cover([*levels], decimals, scale, place, findings)
     return Levels(columns=header.cells, rows=tuple(levels), decimals=decimals)
 
 
-def _check_overlap(
-    level: Level, lines: Mapping[Level, int], place: Place, findings: Findings
+def _overlaps(
+    level: Level, lines: Mapping[Level, int], body: Body, row: TableRow, findings: Findings
 ) -> bool:
     for other, line in lines.items():
         if level.low <= other.high and other.low <= level.high:
-            same = (level.low, level.high) == (other.low, other.high)
-            problem = f"the level `{_ends(level)}` is given twice (first on line {line + 1})"
-            hint = "keep one"
-            if not same:
-                problem = f"the level `{_ends(level)}` overlaps `{_ends(other)}` on line {line + 1}"
-                hint = "let each score fall into one of them"
-            findings.add(place, "bad-levels", problem, hint)
+            problem = f"the level `{row.cells[0]}` overlaps the one on line {line + 1}"
+            place = Place(row.line + 1, body.column(row.line, row.cells[0]))
+            findings.add(place, "bad-levels", problem, "let each score fall into one of them")
             return True
     return False
-
-
-def _ends(level: Level) -> str:
-    ends = dict.fromkeys([show_number(level.low), show_number(level.high)])
-    return "-".join(ends)
 
 
 def _read_level(
@@ -456,3 +430,48 @@ def _check_cover(
             findings.add(
                 place, "level-gap", problem, "extend a range so that nothing falls between two"
             )
+
+
+MOST_CRITERIA: Final = 100
+
+
+def read_criteria(body: Body, outline: Outline, findings: Findings) -> list[CriterionText]:
+    """Read the criteria of a document."""
+    part = outline.part(CRITERIA)
+    if part is None:
+        return []
+    headings = criterion_headings(part)
+    if not headings:
+        hint = "add a `###` heading for each criterion"
+        findings.add(part.place, "no-criteria", f"`## {CRITERIA}` holds no criterion", hint)
+    if len(headings) > MOST_CRITERIA:
+        problem = f"there are more than {MOST_CRITERIA} criteria"
+        findings.add(part.place, "too-large", problem, "split it into several rubrics")
+    texts: list[CriterionText] = []
+    first_lines: dict[str, int] = {}
+    found = below(headings, part.blocks, part.end)
+    for heading, blocks, end in itertools.islice(found, MOST_CRITERIA):
+        text = read_criterion(body, heading, blocks, end, findings)
+        first = first_lines.setdefault(text.id, text.place.line)
+        if first != text.place.line:
+            problem = f"the criterion `{text.id}` is defined twice (first on line {first})"
+            hint = "rename one, or give it an id of its own in backticks"
+            findings.add(text.place, "duplicate-criterion", problem, hint)
+        texts.append(text)
+    return texts
+
+
+def joined_indicators(
+    inherited: Sequence[Indicators], own: Sequence[Indicators]
+) -> tuple[Indicators, ...]:
+    """Return the base's lists with the items that lists of the same label add, and new lists."""
+    mine = {each.label: each for each in own}
+    lists = [_longer(each, mine.pop(each.label, None)) for each in inherited]
+    return (*lists, *mine.values())
+
+
+def _longer(inherited: Indicators, own: Indicators | None) -> Indicators:
+    if own is None:
+        return inherited
+    items = tuple(dict.fromkeys((*inherited.items, *own.items)))
+    return Indicators(label=inherited.label, items=items, text=own.text or inherited.text)

@@ -1,149 +1,72 @@
-"""The front matter: what only the program needs."""
+"""The front matter: what only the program needs, and whether its parts agree with each other."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Final, TypeVar, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, get_args
 
 import msgspec
+from msgspec import Meta
 
 from jurybox.documents.field_reader import (
-    NAME,
-    NAME_HINT,
-    Fields,
-    kind_of,
-    options_of,
+    FieldReader,
+    Name,
+    TextForm,
+    key_place,
+    node_at,
+    note_unknown,
+    open_mapping,
     parse_at,
-    percent_hint,
-    plain_number,
+    parse_name,
 )
 from jurybox.documents.findings import Findings, Place
-from jurybox.documents.plain_yaml import Node, Pairs, Scalar, read_yaml
+from jurybox.documents.numbers import decimals_of, show_number
+from jurybox.documents.plain_yaml import Items, Pairs, Scalar, read_yaml
 from jurybox.errors import Unreadable
+from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.format_names import REPLY_FORMATS
+from jurybox.rubric.metrics import (
+    AGGREGATE_SCORE,
+    AGGREGATES,
+    LOWEST_SCENARIO,
+    MEASURES,
+    RATES,
+    SAMPLE_SCORE,
+    SAMPLES,
+    SUMMARY_PARTS,
+    WIN_RATE,
+    Formula,
+    Ratio,
+    Share,
+    Statistic,
+    parse_formula,
+    run_metrics,
+    sample_metrics,
+)
 from jurybox.rubric.rubric_model import (
+    Band,
+    Comparisons,
+    ComponentParts,
     CriterionSource,
+    Decision,
     EvidenceKind,
     Generation,
-    OnUnstable,
     Protocol,
-    ReaskWith,
     ReviewReason,
+    Rubric,
 )
 from jurybox.rubric.scale import Scale
 from jurybox.text_format import listed, nearest
 
-GENERATION_KEYS: Final = ("temperature", "top_p", "max_tokens", "seed")
-KEYS: Final = (
-    "id",
-    "extends",
-    "version",
-    "scale",
-    "scales",
-    "weights",
-    "evidence",
-    "sources",
-    "overall_name",
-    "votes",
-    "stop_when_decided",
-    "vote_temperature",
-    "reasks",
-    "reask_with",
-    "on_unstable",
-    "reply_format",
-    "rationale_words",
-    "fallback_score",
-    "variance_repeats",
-    "generation",
-    "without_response",
-    "require_review",
-    "pass",
-    "components",
-    "metrics",
-    "gates",
-    "bands",
-    "decisions",
-    "sample_decisions",
-)
-"""Every key of the front matter, in canonical order."""
-
-SOURCES: Final[tuple[CriterionSource, ...]] = get_args(CriterionSource)
-REVIEW_REASONS: Final[tuple[ReviewReason, ...]] = get_args(ReviewReason)
-EVIDENCE: Final[tuple[EvidenceKind, ...]] = get_args(EvidenceKind)
-"""What a judge that answers narrow questions may hold a response against."""
-
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,2}")
 _MAX_ID = 64
-_MAX_WEIGHT = 1000
+_WHAT: Final = "the front matter"
+_REQUIRED: Final = {"id": "support-answers", "version": "1.0.0", "scale": "1-5"}
+EXTENDS: Final = "extends"
+REVIEW_REASONS: Final[tuple[ReviewReason, ...]] = get_args(ReviewReason)
 
-S = TypeVar("S", bound=msgspec.Struct)
-K = TypeVar("K", bound=str)
-
-
-class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """What the front matter says of the rubric as a whole and of how judges are asked."""
-
-    id: str
-    version: str
-    scale: Scale | None
-    scales: dict[str, Scale]
-    weights: dict[str, float]
-    evidence: dict[str, tuple[EvidenceKind, Place]]
-    sources: dict[str, tuple[CriterionSource, Place]]
-    overall_name: str
-    overall_given: bool
-    overall_place: Place
-    protocol: Protocol
-    generation: Generation
-    without_response: dict[str, float]
-    require_review: tuple[ReviewReason, ...]
-
-
-def open_front_matter(text: str | None, first_line: int, findings: Findings) -> Pairs | None:
-    """Read the front matter's YAML, which begins on ``first_line``."""
-    if text is None:
-        return None
-    node = read_yaml(text, Place(first_line), findings)
-    if node is None:
-        return None
-    if not isinstance(node, Pairs):
-        problem = f"the front matter is {kind_of(node)}, not `key: value` lines"
-        findings.add(node.place, "wrong-type", problem, "write `id: my-rubric` and so on")
-        return None
-    # An empty front matter has no place of its own; the line that opens it will do.
-    place = node.place if node.pairs else Place(1)
-    return msgspec.structs.replace(node, place=place)
-
-
-def front_fields(node: Pairs, findings: Findings) -> Fields:
-    """Return the front matter's fields, and refuse unknown keys."""
-    return Fields(node, "the front matter", KEYS, findings)
-
-
-def read_head(fields: Fields, criteria: Sequence[str]) -> Head:
-    """Read everything but the thresholds; ``criteria`` are the ids that the body defines."""
-    fields.require("id", "add a line such as `id: support-answers`")
-    fields.require("version", "add a line such as `version: 1.0.0`")
-    fields.require("scale", "add a line such as `scale: 1-5`")
-    scale = fields.parsed("scale", "bad-scale", Scale.parse, "a scale such as `1-5`")
-    scales = _read_scales(fields, criteria)
-    of_criteria = {criterion: scales.get(criterion, scale) for criterion in criteria}
-    return Head(
-        id=fields.parsed("id", "bad-id", parse_rubric_id) or "",
-        version=fields.parsed("version", "bad-version", _parse_version) or "",
-        scale=scale,
-        scales=scales,
-        weights=_read_weights(fields, criteria),
-        evidence=_read_kinds(fields, "evidence", EVIDENCE, criteria),
-        sources=_read_kinds(fields, "sources", SOURCES, criteria),
-        overall_name=_read_overall_name(fields, criteria),
-        overall_given="overall_name" in fields,
-        overall_place=fields.value_place("overall_name"),
-        protocol=_read_protocol(fields, scale),
-        generation=_read_generation(fields),
-        without_response=_read_without_response(fields, of_criteria),
-        require_review=_read_require_review(fields),
-    )
+Ends = tuple[float | None, float | None]
+_OPEN: Ends = (None, None)
 
 
 def parse_rubric_id(text: str) -> str:
@@ -165,170 +88,331 @@ def _parse_version(text: str) -> str:
     return text
 
 
-def known_criterion(key: Scalar, criteria: Sequence[str], findings: Findings) -> bool:
-    """Note a criterion that the body doesn't define."""
-    if key.text in criteria:
-        return True
-    if criteria:
-        hint = nearest(key.text, criteria, f"the criteria are {listed(criteria)}")
-        findings.add(key.place, "unknown-criterion", f"there is no criterion `{key.text}`", hint)
-    return False
+ScaleText = Annotated[Scale, TextForm("bad-scale", Scale.parse), Meta(examples=["1-5"])]
+FormulaText = Annotated[Formula, TextForm("bad-formula", parse_formula)]
+Weight = Annotated[float, Meta(ge=0, le=1000)]
 
 
-def _read_scales(fields: Fields, criteria: Sequence[str]) -> dict[str, Scale]:
-    scales: dict[str, Scale] = {}
-    for key, value in fields.pairs("scales", "a mapping such as `{safety: 0-1}`"):
-        known_criterion(key, criteria, fields.findings)
-        scale = _scale_of(value, key.text, fields.findings)
-        if scale is not None:
-            scales[key.text] = scale
-    return scales
+class FrontMatter(Protocol, msgspec.Struct, frozen=True, kw_only=True):
+    """What the front matter says, key by key."""
+
+    id: Annotated[str, TextForm("bad-id", parse_rubric_id)] = ""
+    extends: str | None = None
+    version: Annotated[str, TextForm("bad-version", _parse_version)] = ""
+    scale: ScaleText | None = None
+    scales: Annotated[dict[str, ScaleText], Meta(examples=["{safety: 0-1}"])] = {}
+    weights: Annotated[dict[str, Weight], Meta(examples=["{correctness: 2}"])] = {}
+    evidence: Annotated[dict[str, EvidenceKind], Meta(examples=["{correctness: reference}"])] = {}
+    sources: Annotated[dict[str, CriterionSource], Meta(examples=["{correctness: judge}"])] = {}
+    overall_name: Name = "overall"
+    generation: Generation = Generation()
+    without_response: Annotated[dict[str, float], Meta(examples=["{correctness: 1}"])] = {}
+    require_review: Annotated[tuple[ReviewReason, ...], Meta(examples=["[safety]"])] = ("safety",)
+    pass_rules: Comparisons = msgspec.field(name="pass", default=())
+    components: dict[str, ComponentParts] = {}
+    metrics: dict[str, FormulaText] = {}
+    gates: Comparisons = ()
+    bands: Annotated[tuple[Band, ...], Meta(examples=["[{label: Good, from: 0.7}]"])] = ()
+    decisions: Annotated[tuple[Decision, ...], Meta(examples=["[{decide: deploy}]"])] = ()
+    sample_decisions: tuple[Decision, ...] = ()
 
 
-def _scale_of(node: Node, criterion: str, findings: Findings) -> Scale | None:
-    if isinstance(node, Scalar):
-        return parse_at(node, "bad-scale", Scale.parse, findings)
-    problem = f"the scale of `{criterion}` is {kind_of(node)}"
-    findings.add(node.place, "bad-scale", problem, "write it as `0-1`")
-    return None
+KEYS: Final = FrontMatter.__struct_encode_fields__
+"""Every key of the front matter."""
+# An overlay changes these entry by entry; every other key is taken as a whole.
+_MERGED: Final = ("scales", "weights", "evidence", "without_response", "metrics")
 
 
-def _read_weights(fields: Fields, criteria: Sequence[str]) -> dict[str, float]:
-    weights: dict[str, float] = {}
-    for key, value in fields.pairs("weights", "a mapping such as `{correctness: 2}`"):
-        weight = plain_number(value)
-        if weight is None or not 0 <= weight <= _MAX_WEIGHT:
-            problem = f"the weight of `{key.text}` is {kind_of(value)}"
-            hint = f"use a number from 0 to {_MAX_WEIGHT}{percent_hint(value)}"
-            fields.findings.add(value.place, "bad-weight", problem, hint)
-        elif known_criterion(key, criteria, fields.findings):
-            weights[key.text] = float(weight)
-    if criteria and all(weights.get(criterion, 1.0) == 0 for criterion in criteria):
-        problem = "the weights sum to zero"
-        hint = "give at least one criterion a weight above zero"
-        fields.findings.add(fields.value_place("weights"), "zero-weights", problem, hint)
-    return weights
+def open_front_matter(text: str | None, first_line: int, findings: Findings) -> Pairs | None:
+    """Read the front matter's YAML, which begins on ``first_line``."""
+    node = None if text is None else read_yaml(text, Place(first_line), findings)
+    pairs = open_mapping(node, _WHAT, "write `key: value` lines such as `id: my-rubric`", findings)
+    if pairs is None or pairs.pairs:
+        return pairs
+    # An empty front matter has no place of its own; the line that opens it will do.
+    return msgspec.structs.replace(pairs, place=Place(1))
 
 
-def _read_overall_name(fields: Fields, criteria: Sequence[str]) -> str:
-    name = fields.parsed("overall_name", "bad-name", parse_name)
-    if name in criteria:
-        problem = f"`{name}` is a criterion, so the overall score can't be called that"
-        fields.findings.add(
-            fields.value_place("overall_name"), "name-taken", problem, "choose another"
-        )
-    return name or "overall"
+def read_front_matter(node: Pairs, base: FrontMatter | None, reader: FieldReader) -> FrontMatter:
+    """Read what can be read; what an overlay doesn't say is as in its base."""
+    note_unknown(node, _WHAT, KEYS, reader.findings)
+    for key, example in _REQUIRED.items():
+        if base is None or key != "scale":
+            reader.require(node, _WHAT, key, example)
+    given = reader.fields(FrontMatter, node)
+    if base is None:
+        return FrontMatter(**given)
+    inherited: dict[str, Any] = msgspec.structs.asdict(base) | {"id": "", "version": ""}
+    if "reply_format" in given:
+        # These belong to one reply format: with another one they would mean nothing.
+        inherited |= {rules.option: None for rules in REPLY_FORMATS.values() if rules.option}
+    given |= {key: {**inherited[key], **given[key]} for key in _MERGED if key in given}
+    if isinstance(generation := node_at(node, "generation"), Pairs):
+        changed = reader.fields(Generation, generation)
+        given["generation"] = msgspec.structs.replace(base.generation, **changed)
+    return FrontMatter(**inherited | given)
 
 
-def parse_name(text: str) -> str:
-    """Read the name of a metric.
+def front_matter_of(rubric: Rubric) -> FrontMatter:
+    """Return the front matter of a rubric's document; `sources` follow from the rest of it."""
+    criteria = rubric.criteria
+    return FrontMatter(
+        **msgspec.structs.asdict(rubric.protocol),
+        id=rubric.id,
+        version=rubric.version,
+        scale=rubric.scale,
+        scales={each.id: each.scale for each in criteria if each.scale != rubric.scale},
+        weights={each.id: each.weight for each in criteria if each.weight != 1},
+        evidence={each.id: each.evidence for each in criteria if each.evidence != "levels"},
+        overall_name=rubric.overall_name,
+        generation=rubric.generation,
+        without_response={
+            each.id: rubric.without_response[each.id]
+            for each in criteria
+            if each.id in rubric.without_response
+        },
+        require_review=rubric.require_review,
+        pass_rules=rubric.pass_rules,
+        components={
+            each.name: ComponentParts(of=each.of, weight=each.weight, full_until=each.full_until)
+            for each in rubric.components
+        },
+        metrics={each.name: each.formula for each in rubric.metrics},
+        gates=rubric.gates,
+        bands=rubric.bands,
+        decisions=rubric.decisions,
+        sample_decisions=rubric.sample_decisions,
+    )
 
-    Raises:
-        Unreadable: it can't be one.
 
+def decimals_of_bands(node: Pairs) -> int:
+    """Return how many decimals the bands are written with."""
+    bands = node_at(node, "bands")
+    items = bands.items if isinstance(bands, Items) else ()
+    starts = [node_at(each, "from") for each in items]
+    return max((decimals_of(each.text) for each in starts if isinstance(each, Scalar)), default=0)
+
+
+class FrontMatterCheck:
+    """Notes what the front matter contradicts: the document's criteria, or itself.
+
+    What an overlay inherits has no place of its own; ``at`` is where it names its base.
     """
-    if NAME.fullmatch(text) is None:
-        raise Unreadable(f"`{text}` can't be a name", NAME_HINT)
-    return text
+
+    def __init__(
+        self,
+        node: Pairs,
+        front: FrontMatter,
+        criteria: Sequence[str],
+        reader: FieldReader,
+        at: Place | None,
+    ) -> None:
+        self._node = node
+        self._front = front
+        self._criteria = criteria
+        self._reader = reader
+        self._findings = reader.findings
+        self._at = at or node.place
+        self._scales = {each: front.scales.get(each, front.scale) for each in criteria}
+
+    def check(self) -> None:
+        """Note everything that is wrong."""
+        self._check_criteria()
+        self._check_scores()
+        self._check_options()
+        self._check_components()
+        self._check_metrics()
+        self._check_bands()
+        self._check_decisions("decisions")
+        self._check_decisions("sample_decisions")
+
+    def _place(self, *path: str) -> Place:
+        node = node_at(self._node, *path)
+        return self._at if node is None else node.place
+
+    def _key_place(self, *path: str) -> Place:
+        node = node_at(self._node, *path[:-1])
+        known = isinstance(node, Pairs) and node_at(node, path[-1]) is not None
+        return key_place(node, path[-1]) if known and isinstance(node, Pairs) else self._at
+
+    def _check_criteria(self) -> None:
+        named = ("scales", "weights", "evidence", "sources", "without_response")
+        for key in named if self._criteria else ():
+            node = node_at(self._node, key)
+            for criterion, _ in node.pairs if isinstance(node, Pairs) else ():
+                if criterion.text not in self._criteria:
+                    known = f"the criteria are {listed(self._criteria)}"
+                    hint = nearest(criterion.text, self._criteria, known)
+                    problem = f"there is no criterion `{criterion.text}`"
+                    self._findings.add(criterion.place, "unknown-criterion", problem, hint)
+
+    def _check_scores(self) -> None:
+        weights = [self._front.weights.get(each, 1.0) for each in self._criteria]
+        if weights and not any(weights):
+            problem, hint = "the weights sum to zero", "give a criterion a weight above zero"
+            self._findings.add(self._place("weights"), "zero-weights", problem, hint)
+        for criterion, score in self._front.without_response.items():
+            scale = self._scales.get(criterion)
+            if scale is not None and not scale.accepts(score):
+                problem = f"the score of `{criterion}` without a response is {show_number(score)}"
+                place = self._place("without_response", criterion)
+                self._findings.add(place, "out-of-range", problem, f"give {scale.describe()}")
+        score, scale = self._front.fallback_score, self._front.scale
+        if score is not None and scale is not None and not scale.contains(score):
+            problem = f"`fallback_score` is {show_number(score)}"
+            place = self._place("fallback_score")
+            self._findings.add(place, "out-of-range", problem, f"give {scale.describe()}")
+
+    def _check_options(self) -> None:
+        """Note an option of another reply format."""
+        used = self._front.reply_format
+        for name, rules in REPLY_FORMATS.items():
+            key = rules.option
+            if key is not None and name != used and node_at(self._node, key) is not None:
+                problem = f"`{key}` means nothing with `reply_format: {used}`"
+                hint = f"remove it, or use `reply_format: {name}`"
+                self._findings.add(self._key_place(key), "unused-key", problem, hint)
+
+    def _check_components(self) -> None:
+        known = (*self._criteria, *MEASURES)
+        for name, component in self._front.components.items():
+            of, place = component.of, self._place("components", name)
+            self._check_name("components", name)
+            if self._criteria and of not in known:
+                hint = nearest(of, known, "name a criterion or a measure")
+                problem = f"a component can't be made of `{of}`"
+                self._findings.add(place, "unknown-metric", problem, hint)
+            if of in MEASURES and component.full_until is None:
+                hint = "say up to which value it counts fully"
+                problem = f"the measure `{of}` has no `full_until`"
+                self._findings.add(place, "missing-key", problem, hint)
+            if of in self._criteria and component.full_until is not None:
+                problem = f"`full_until` means nothing for the criterion `{of}`"
+                self._findings.add(place, "unused-key", problem, "remove it")
+        total = sum(component.weight for component in self._front.components.values())
+        written = node_at(self._node, "components")
+        whole = isinstance(written, Pairs) and len(written.pairs) == len(self._front.components)
+        if whole and round(total, 9) != 1:
+            problem = f"the weights of the components sum to {total:g}, not 1"
+            place = self._key_place("components")
+            self._findings.add(place, "bad-weight", problem, "make them sum to 1")
+
+    def _check_name(self, *path: str) -> None:
+        node = node_at(self._node, *path[:-1])
+        for key, _ in node.pairs if isinstance(node, Pairs) else ():
+            if key.text == path[-1]:
+                parse_at(key, "bad-name", parse_name, self._findings)
+
+    def _check_metrics(self) -> None:
+        sample, run = self._sample_ends(), self._run_ends()
+        for name, formula in self._front.metrics.items():
+            self._check_name("metrics", name)
+            if name in run or name in SUMMARY_PARTS:
+                problem = f"`{name}` is a part of every run's summary"
+                place, hint = self._key_place("metrics", name), "remove it or choose another name"
+                self._findings.add(place, "name-taken", problem, hint)
+            place = self._reader.place_of(formula, self._at)
+            if not isinstance(formula, Share):
+                self._check_metric("a sample", formula.of, sample, place)
+            if not isinstance(formula, Statistic):
+                self._check_comparison("a sample", formula.where, sample, place)
+            run |= {name: _formula_ends(formula, sample)}
+        # A mean has one name: the document's own, where it declares one.
+        for name in self._criteria:
+            if Statistic(by="mean", of=name) in self._front.metrics.values():
+                run.pop(f"{name}_mean", None)
+        self._check_comparisons("a sample", self._front.pass_rules, sample)
+        self._check_comparisons("a run", self._front.gates, run)
+        for decision in self._front.decisions:
+            self._check_comparisons("a run", (*decision.when_any, *decision.when_all), run)
+        for decision in self._front.sample_decisions:
+            self._check_comparisons("a sample", (*decision.when_any, *decision.when_all), sample)
+
+    def _sample_ends(self) -> dict[str, Ends]:
+        """Return the metrics of a sample, each with its lowest and highest value."""
+        overall, components = self._front.overall_name, bool(self._front.components)
+        names = sample_metrics(self._criteria, overall=overall, components=components)
+        known = dict.fromkeys(names, _OPEN) | dict.fromkeys(MEASURES, (0, None))
+        known |= {SAMPLE_SCORE: (0, 1)} if components else {}
+        return {**known, overall: (0, 1), **self._criterion_ends()}
+
+    def _run_ends(self) -> dict[str, Ends]:
+        overall, components = self._front.overall_name, bool(self._front.components)
+        names = run_metrics(self._criteria, overall=overall, components=components)
+        known = dict.fromkeys(names, _OPEN) | dict.fromkeys((*RATES, WIN_RATE), (0, 1))
+        known |= {SAMPLES: (0, None), LOWEST_SCENARIO: (0, 1), f"{overall}_mean": (0, 1)}
+        known |= {AGGREGATE_SCORE: (0, 1)} if components else {}
+        return known | {f"{name}_mean": ends for name, ends in self._criterion_ends().items()}
+
+    def _criterion_ends(self) -> dict[str, Ends]:
+        return {name: _OPEN if each is None else each.ends for name, each in self._scales.items()}
+
+    def _check_comparisons(
+        self, what: str, comparisons: Sequence[Comparison], known: Mapping[str, Ends]
+    ) -> None:
+        for each in comparisons:
+            self._check_comparison(what, each, known, self._reader.place_of(each, self._at))
+
+    def _check_comparison(
+        self, what: str, comparison: Comparison, known: Mapping[str, Ends], place: Place
+    ) -> None:
+        """Note an unknown metric, or a number that it can never reach."""
+        self._check_metric(what, comparison.name, known, place)
+        low, high = known.get(comparison.name, _OPEN)
+        number, sign = comparison.number, comparison.operator
+        below = low is not None and (number < low or (number == low and sign == "<"))
+        above = high is not None and (number > high or (number == high and sign == ">"))
+        if below or above:
+            most = "or more" if high is None else f"to {show_number(high)}"
+            problem = f"`{comparison}` asks for a value that `{comparison.name}` never has"
+            self._findings.add(
+                place, "out-of-range", problem, f"it is {show_number(low or 0)} {most}"
+            )
+
+    def _check_metric(self, what: str, name: str, known: Mapping[str, Ends], place: Place) -> None:
+        # Without criteria each name would be noted for the same fault again.
+        if self._criteria and name not in known:
+            hint = nearest(name, known, f"known are {listed(known)}")
+            self._findings.add(place, "unknown-metric", f"{what} has no metric `{name}`", hint)
+
+    def _check_bands(self) -> None:
+        bands = self._front.bands
+        for number, band in enumerate(bands):
+            place = self._reader.place_of(band, self._at)
+            if any(band.low == other.low for other in bands[:number]):
+                problem = f"two bands begin at {show_number(band.low)}"
+                self._findings.add(place, "bad-bands", problem, "move one of them")
+            if any(band.label == other.label for other in bands[:number]):
+                problem = f"two bands are called `{band.label}`"
+                self._findings.add(place, "bad-bands", problem, "rename one of them")
+        if bands and min(band.low for band in bands) > 0:
+            problem, hint = "the lowest overall scores have no band", "add a band `from: 0`"
+            self._findings.add(self._key_place("bands"), "bad-bands", problem, hint)
+
+    def _check_decisions(self, key: str) -> None:
+        decisions: tuple[Decision, ...] = getattr(self._front, key)
+        for decision in decisions:
+            place = self._reader.place_of(decision, self._at)
+            for problem, hint in _decision_faults(decision, is_last=decision is decisions[-1]):
+                self._findings.add(place, "bad-decision", problem, hint)
 
 
-def _read_protocol(fields: Fields, scale: Scale | None) -> Protocol:
-    reply_format = fields.choice("reply_format", REPLY_FORMATS)
-    words_used = _is_used(fields, "rationale_words", reply_format)
-    fallback_used = _is_used(fields, "fallback_score", reply_format)
-    low, high = (None, None) if scale is None else scale.ends
-    given = {
-        "votes": fields.whole("votes", 1, 99),
-        "stop_when_decided": fields.flag("stop_when_decided"),
-        "vote_temperature": fields.number("vote_temperature", 0, 2),
-        "reasks": fields.whole("reasks", 0, 9),
-        "reask_with": fields.choice("reask_with", options_of(ReaskWith)),
-        "on_unstable": fields.choice("on_unstable", options_of(OnUnstable)),
-        "reply_format": reply_format,
-        "rationale_words": fields.whole("rationale_words", 1) if words_used else None,
-        "fallback_score": fields.number("fallback_score", low, high) if fallback_used else None,
-        "variance_repeats": fields.whole("variance_repeats", 2, 99),
-    }
-    return _with_defaults(Protocol(), given)
+def _decision_faults(decision: Decision, *, is_last: bool) -> Iterator[tuple[str, str]]:
+    conditional = bool(decision.when_any or decision.when_all)
+    if decision.when_any and decision.when_all:
+        yield "a decision has both `when_any` and `when_all`", "use one, or two entries"
+    if is_last and conditional:
+        problem = "the last decision has a condition, so some case would have no decision"
+        yield problem, "add a last entry without a condition"
+    if not is_last and not conditional:
+        yield "a decision without a condition hides the ones below it", "move it to the end"
 
 
-def _is_used(fields: Fields, key: str, reply_format: str | None) -> bool:
-    """Tell whether a key is the option of this reply format; note one that isn't."""
-    wanted = next(name for name, rules in REPLY_FORMATS.items() if rules.option == key)
-    if key in fields and reply_format != wanted:
-        problem = f"`{key}` means nothing with `reply_format: {reply_format or 'json'}`"
-        hint = f"remove it, or use `reply_format: {wanted}`"
-        fields.findings.add(fields.key_place(key), "unused-key", problem, hint)
-    return reply_format == wanted
-
-
-def _read_generation(fields: Fields) -> Generation:
-    inner = fields.mapping("generation", GENERATION_KEYS)
-    if inner is None:
-        return Generation()
-    given = {
-        "temperature": inner.number("temperature", 0, 2),
-        "top_p": inner.number("top_p", 0, 1),
-        "max_tokens": inner.whole("max_tokens", 1),
-        "seed": inner.whole("seed"),
-    }
-    if given["top_p"] == 0:
-        problem = "`top_p` is 0, which leaves no token to choose"
-        inner.findings.add(inner.value_place("top_p"), "out-of-range", problem, "use more than 0")
-    return _with_defaults(Generation(), given)
-
-
-def _read_without_response(fields: Fields, scales: Mapping[str, Scale | None]) -> dict[str, float]:
-    scores: dict[str, float] = {}
-    for key, value in fields.pairs("without_response", "a mapping such as `{correctness: 1}`"):
-        known = known_criterion(key, tuple(scales), fields.findings)
-        scale = scales.get(key.text)
-        score = plain_number(value)
-        problem = f"the score of `{key.text}` without a response is {kind_of(value)}"
-        hint = f"give {scale.describe()}" if scale is not None else "give a number"
-        if score is None:
-            fields.findings.add(value.place, "wrong-type", problem, hint)
-        elif scale is not None and not scale.accepts(score):
-            fields.findings.add(value.place, "out-of-range", problem, hint)
-        elif known and scale is not None:
-            scores[key.text] = scale.nearest(score)
-    # In the order of the criteria, so that the order of writing says nothing.
-    return {criterion: scores[criterion] for criterion in scales if criterion in scores}
-
-
-def _read_require_review(fields: Fields) -> tuple[ReviewReason, ...]:
-    if "require_review" not in fields:
-        return ("safety",)
-    nodes = list(fields.items("require_review", "a list such as `[safety]`"))
-    named = {each.text for each in nodes if isinstance(each, Scalar)}
-    for node in nodes:
-        text = node.text if isinstance(node, Scalar) else ""
-        if text not in REVIEW_REASONS:
-            problem = f"a release can't wait for {kind_of(node)}"
-            hint = nearest(text, REVIEW_REASONS, f"use some of {listed(REVIEW_REASONS)}")
-            fields.findings.add(node.place, "unknown-choice", problem, hint)
-    return tuple(reason for reason in REVIEW_REASONS if reason in named)
-
-
-def _read_kinds(
-    fields: Fields, name: str, kinds: Sequence[K], criteria: Sequence[str]
-) -> dict[str, tuple[K, Place]]:
-    """Read one of a few words for each criterion, with its place."""
-    found: dict[str, tuple[K, Place]] = {}
-    for key, value in fields.pairs(name, f"a mapping such as `{{correctness: {kinds[1]}}}`"):
-        known = known_criterion(key, criteria, fields.findings)
-        text = value.text if isinstance(value, Scalar) else ""
-        kind = next((each for each in kinds if each == text), None)
-        if kind is None:
-            problem = f"`{name}` of `{key.text}` can't be {kind_of(value)}"
-            hint = nearest(text, kinds, f"use one of {listed(kinds)}")
-            fields.findings.add(value.place, "unknown-choice", problem, hint)
-        elif known:
-            found[key.text] = (kind, value.place)
-    return found
-
-
-def _with_defaults(defaults: S, given: Mapping[str, object]) -> S:
-    """Replace what was given and could be read."""
-    read = {name: value for name, value in given.items() if value is not None}
-    return msgspec.structs.replace(defaults, **read)
+def _formula_ends(formula: Formula, sample: Mapping[str, Ends]) -> Ends:
+    match formula:
+        case Share():
+            return (0, 1)
+        case Statistic(by=by, of=of) if AGGREGATES[by].bounded:
+            return sample.get(of, _OPEN)
+        case Statistic() | Ratio():
+            return _OPEN

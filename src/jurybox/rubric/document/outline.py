@@ -8,10 +8,11 @@ from typing import Final
 
 import msgspec
 
-from jurybox.documents.findings import Findings, Place
-from jurybox.rubric.document.blocks import Block, Body, Fence, Heading, Html, Table, Text
+from jurybox.documents.findings import Findings, Lines, Place
+from jurybox.rubric.document.blocks import Block, Body, Fence, Heading, Html, Listing, Text
 from jurybox.rubric.rubric_model import Section
-from jurybox.text_format import closest
+from jurybox.rubric.template import PLACEHOLDERS, Template
+from jurybox.text_format import closest, listed, nearest
 
 CRITERIA: Final = "Criteria"
 LEXICONS: Final = "Lexicons"
@@ -58,18 +59,16 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
         return next((part for part in self.parts if part.structure == name), None)
 
 
-def read_outline(
-    body: Body, findings: Findings, *, whole: bool, needs_criteria: bool = True
-) -> Outline:
-    """Split a document at its headings; where it isn't ``whole``, some of them can't be seen."""
+def read_outline(body: Body, findings: Findings, *, needs_criteria: bool = True) -> Outline:
+    """Split a document at its headings."""
     headings = [block for block in body.blocks if isinstance(block, Heading)]
-    title = _read_title(body, headings, findings, whole=whole)
+    title = _read_title(body, headings, findings)
     starts = [heading for heading in headings if heading.rank == _PART]
     parts = tuple(
         DocumentPart(heading=heading, blocks=blocks, end=end)
         for heading, blocks, end in below(starts, body.blocks, len(body.lines))
     )
-    _check_parts(parts, findings, whole=whole, needs_criteria=needs_criteria)
+    _check_parts(parts, findings, needs_criteria=needs_criteria)
     title_end = 0 if title is None else title.end
     first_part = starts[0].start if starts else len(body.lines)
     return Outline(
@@ -79,12 +78,10 @@ def read_outline(
     )
 
 
-def _read_title(
-    body: Body, headings: Sequence[Heading], findings: Findings, *, whole: bool
-) -> Heading | None:
+def _read_title(body: Body, headings: Sequence[Heading], findings: Findings) -> Heading | None:
     titles = [heading for heading in headings if heading.rank == _TITLE]
     title = titles[0] if titles else None
-    if (title is None and whole) or (title is not None and not title.text):
+    if title is None or not title.text:
         place = Place(1 if title is None else title.start + 1)
         hint = "add a line such as `# Support answers`"
         findings.add(place, "no-title", "the document has no title", hint)
@@ -99,14 +96,14 @@ def _read_title(
 
 
 def _check_parts(
-    parts: Sequence[DocumentPart], findings: Findings, *, whole: bool, needs_criteria: bool
+    parts: Sequence[DocumentPart], findings: Findings, *, needs_criteria: bool
 ) -> None:
     for name in _STRUCTURAL:
         found = [part for part in parts if part.structure == name]
         for extra in found[1:]:
             problem = f"a second section `{name}` (the first is on line {found[0].place.line})"
             findings.add(extra.place, "second-section", problem, "keep one")
-        if not found and whole:
+        if not found:
             _check_missing(name, parts, findings, needed=needs_criteria)
     for part, following in itertools.pairwise(parts):
         # Text above a line of dashes is a heading; an author who writes `##` meant a divider.
@@ -184,109 +181,150 @@ RULES_INFO = "yaml rules"
 CHECKS_INFO = "yaml checks"
 LEXICONS_INFO = "yaml lexicons"
 
-_LOOKS_READ = re.compile(r"(?:ya?ml)?[\s_-]*(?:rules?|checks?|lexicons?)", re.IGNORECASE)
-_STRUCTURE_LINE = re.compile(r" {0,3}(?:\||```|~~~)")
-_HEADING_LINE = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
-# The kinds of HTML that go on, over blank lines, until their end is found.
-_ENDLESS = {
-    re.compile(r"<!--"): "-->",
-    re.compile(r"<\?"): "?>",
-    re.compile(r"<!\[cdata\["): "]]>",
-    re.compile(r"<![a-z]"): ">",
-    re.compile(r"<pre(?:\s|>|$)"): "</pre>",
-    re.compile(r"<script(?:\s|>|$)"): "</script>",
-    re.compile(r"<style(?:\s|>|$)"): "</style>",
-    re.compile(r"<textarea(?:\s|>|$)"): "</textarea>",
-}
+# What is read where it belongs: blocks of rules, checks or lexicons, and a table of levels.
+_LOOKS_READ = re.compile(
+    r"[\s>*+.)0-9-]*(?:(?:```+|~~~+)\s*(?:ya?ml)?[\s_-]*(?:rules?|checks?|lexicons?)\s*$"
+    r"|\|[\s*_`]*score[\s*_`]*\|)",
+    re.IGNORECASE,
+)
+_STRUCTURE = re.compile(r" {0,3}(?:\||```|~~~)")
+_ROW = re.compile(r"\|")
+_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
+# The kinds of HTML that continue, over blank lines, until their end is found.
+_ENDLESS = re.compile(r"<(!--|\?|!\[cdata\[|![a-z]|(?:pre|script|style|textarea)(?=\s|>|$))")
+_ENDS = {"!--": "-->", "?": "?>", "![cdata[": "]]>"}
 
 
-def check_ends(body: Body, findings: Findings) -> bool:
-    """Note blocks without an end; return whether the document can be seen as a whole."""
-    whole = True
+def check_unread(body: Body, read: Sequence[Block], findings: Findings) -> None:
+    """Note what has no end, and what looks as if it were read but is only text where it is."""
+    fences = [block for block in body.blocks if isinstance(block, Fence)]
+    comments = [block for block in body.blocks if _is_endless(body, block)]
+    known = (*read, *fences, *comments)
+    seen = {line for block in known for line in range(block.start, block.end)}
+    for fence in fences:
+        if not fence.closed:
+            problem, hint = "the fenced block has no end", "close it with the marks that open it"
+            findings.add(_place(body, fence.start), "unclosed-block", problem, hint)
+        if fence.closed and fence not in read:
+            seen.discard(fence.start)
+    for line, text in enumerate(body.lines):
+        if line not in seen and _LOOKS_READ.match(text):
+            _note_text(body, line, findings)
     for block in body.blocks:
-        if isinstance(block, Fence) and not block.closed:
-            whole = False
-            problem = "the fenced block has no end, so it hides the rest of the document"
-            hint = "close it with the marks that open it"
-            findings.add(_place(body, block.start), "unclosed-block", problem, hint)
-        elif isinstance(block, Html) and (closing := _missing_end(body, block)) is not None:
-            whole = False
-            problem = "the HTML has no end, so it hides the rest of the document"
-            hint = f"close it with `{closing}`"
-            findings.add(_place(body, block.start), "unclosed-block", problem, hint)
-    return whole
+        if isinstance(block, Html):
+            _check_html(body, block, findings)
 
 
-def check_stray(body: Body, read: Sequence[Block], findings: Findings) -> None:
-    """Report blocks that were not read; ``read`` are the tables and fenced blocks that were."""
-    taken = {block.start for block in read}
-    for block in body.blocks:
-        if isinstance(block, Fence) and block.closed and block.start not in taken:
-            _check_info(block.info, _place(body, block.start), findings)
-        elif isinstance(block, Table) and block.start not in taken:
-            _check_header(block.rows[0].cells[0], _place(body, block.start), findings)
-        elif isinstance(block, Html):
-            _check_headings(body, block, findings)
-    for hidden in body.hidden:
-        place = _place(body, hidden.line)
-        if hidden.info is None:
-            _check_header(hidden.header, place, findings)
-        else:
-            _check_info(hidden.info, place, findings)
+def _note_text(body: Body, line: int, findings: Findings) -> None:
+    problem = f"\u201c{body.lines[line].strip()}\u201d is not read here"
+    hint = (
+        f"put levels, `{RULES_INFO}` and `{CHECKS_INFO}` below the `###` heading of a criterion,"
+        f" `{LEXICONS_INFO}` under `## {LEXICONS}`, with a blank line above and in no list or quote"
+    )
+    findings.add(_place(body, line), "unread-block", problem, hint)
 
 
 def _place(body: Body, line: int) -> Place:
     return Place(line + 1, body.column(line))
 
 
-def _check_info(info: str, place: Place, findings: Findings) -> None:
-    if _LOOKS_READ.fullmatch(info):
-        hint = (
-            f"put `{RULES_INFO}` or `{CHECKS_INFO}` into a criterion and lexicons"
-            f" as `{LEXICONS_INFO}` under `## Lexicons`, not inside a list or a quote"
-        )
-        problem = f"the fenced block `{info}` is not read in this place"
-        findings.add(place, "unread-block", problem, hint)
-
-
-def _check_header(header: str, place: Place, findings: Findings) -> None:
-    if header.strip("*_` ").casefold() == "score":
-        problem = "the table of levels is not read in this place"
-        hint = "put it below a `###` heading under `## Criteria`, not inside a list or a quote"
-        findings.add(place, "unread-block", problem, hint)
-
-
-def _end_of(text: str) -> str | None:
-    return next((end for start, end in _ENDLESS.items() if start.match(text)), None)
-
-
-def _missing_end(body: Body, block: Html) -> str | None:
-    text = "\n".join(body.lines[block.start : block.end]).lstrip().lower()
-    closing = _end_of(text)
-    return closing if closing is not None and closing not in text else None
-
-
-def _check_headings(body: Body, block: Html, findings: Findings) -> None:
-    """Other HTML continues to the next blank line."""
-    lines = body.lines[block.start : block.end]
-    if _end_of(lines[0].lstrip().lower()) is not None:
+def _check_html(body: Body, block: Html, findings: Findings) -> None:
+    text = "\n".join(body.lines[block.start : block.end]).strip().lower()
+    kind = _ENDLESS.match(text)
+    if kind is not None:
+        named = f"</{kind[1]}>" if kind[1].isalpha() else ">"
+        end = _ENDS.get(kind[1], named)
+        if end not in text:
+            problem = "the HTML has no end, so it hides the rest of the document"
+            findings.add(
+                _place(body, block.start), "unclosed-block", problem, f"close it with `{end}`"
+            )
         return
-    for index, line in enumerate(lines):
-        if _HEADING_LINE.match(line):
-            problem = f"the HTML above makes `{line.strip()}` text, not a heading"
-            place = _place(body, block.start + index)
-            findings.add(place, "hidden-heading", problem, "leave a blank line above it")
+    for line in range(block.start, block.end):
+        if _HEADING.match(body.lines[line]):
+            problem = f"the HTML above makes `{body.lines[line].strip()}` text, not a heading"
+            findings.add(
+                _place(body, line), "hidden-heading", problem, "leave a blank line above it"
+            )
+
+
+def _is_endless(body: Body, block: Block) -> bool:
+    """Tell whether a block is HTML whose content is never Markdown, such as a comment."""
+    first = body.lines[block.start].strip().lower()
+    return isinstance(block, Html) and _ENDLESS.match(first) is not None
 
 
 def check_swallowed(body: Body, blocks: Sequence[Block], findings: Findings) -> None:
     """Note rows and fences in a criterion that Markdown takes for text of the block above them."""
     for block in blocks:
-        commented = isinstance(block, Html) and _end_of(body.lines[block.start].lstrip().lower())
-        if commented or not isinstance(block, Html | Text):
-            continue
-        for line in range(block.start, block.end):
-            if _STRUCTURE_LINE.match(body.lines[line]):
-                problem = f"`{body.lines[line].strip()}` is plain text here"
-                hint = "leave a blank line above it; a table needs a header and a row of dashes"
-                findings.add(_place(body, line), "unread-block", problem, hint)
-                break
+        # Below a list, a row at the margin continues the last item.
+        looks = _STRUCTURE if isinstance(block, Html | Text) else _ROW
+        if isinstance(block, Html | Text | Listing) and not _is_endless(body, block):
+            lines = range(block.start, block.end)
+            found = next((line for line in lines if looks.match(body.lines[line])), None)
+            if found is not None and not _LOOKS_READ.match(body.lines[found]):
+                _note_text(body, found, findings)
+
+
+def only_fence(body: Body, part: DocumentPart, wanted: str, findings: Findings) -> Fence | None:
+    """Return the one fenced block of a section; note none, or several."""
+    fences = [block for block in part.blocks if isinstance(block, Fence)]
+    if len(fences) == 1:
+        return fences[0]
+    place = Place(fences[1].start + 1, body.column(fences[1].start)) if fences else part.place
+    problem = f"`## {part.title}` holds {len(fences) or 'no'} fenced blocks"
+    findings.add(place, "wrong-blocks", problem, f"give it one {wanted}")
+    return None
+
+
+_DOUBLE = re.compile(r"\{\{([^{}\n]*)\}\}")
+_SINGLE = re.compile(r"(?<!\{)\{([A-Za-z_][A-Za-z0-9_]*)\}(?!\})")
+
+
+def _read_template(text: str, fence: Place, findings: Findings) -> Template:
+    """Read the prompt and check its placeholders; ``fence`` is where its block opens."""
+    template = Template(text=text)
+    lines = Lines(text, Place(fence.line + 1, fence.column))
+    if not text.strip():
+        findings.add(fence, "bad-template", "the judge prompt is empty", "write it")
+        return template
+    names = dict(template.placeholders())
+    for name, index in template.placeholders():
+        if name not in PLACEHOLDERS:
+            hint = nearest(name, PLACEHOLDERS, f"known are {listed(PLACEHOLDERS)}")
+            problem = f"there is no placeholder `{name}`"
+            findings.add(lines.place(index), "unknown-placeholder", problem, hint)
+    _check_braces(text, names, lines, findings)
+    written = {*names, *(match[1] for match in _SINGLE.finditer(text))}
+    if "response" not in {PLACEHOLDERS.get(name) for name in written}:
+        form = "{response}" if names and not _DOUBLE.search(text) else "{{response}}"
+        hint = f"put `{form}` where it belongs"
+        findings.add(fence, "bad-template", "the judge prompt never shows the response", hint)
+    return template
+
+
+def _check_braces(text: str, names: dict[str, int], lines: Lines, findings: Findings) -> None:
+    """Note braces that look like a placeholder and would be sent as they are."""
+    doubles = list(_DOUBLE.finditer(text))
+    for match in doubles:
+        if match[1].strip() not in names:
+            hint = nearest(match[1].strip(), PLACEHOLDERS, f"known are {listed(PLACEHOLDERS)}")
+            problem = f"`{match[0]}` is no placeholder"
+            findings.add(lines.place(match.start()), "unknown-placeholder", problem, hint)
+    for match in _SINGLE.finditer(text) if doubles else ():
+        if match[1] in PLACEHOLDERS:
+            problem = f"`{match[0]}` is plain text next to placeholders in double braces"
+            hint = f"write `{{{match[0]}}}`"
+            findings.add(lines.place(match.start()), "unknown-placeholder", problem, hint)
+
+
+def read_judge_prompt(body: Body, outline: Outline, findings: Findings) -> Template | None:
+    """Read the section with the judge's prompt."""
+    part = outline.part(JUDGE_PROMPT)
+    if part is None:
+        return None
+    fence = only_fence(body, part, "block with the prompt's text", findings)
+    if fence is None:
+        return None
+    place = Place(fence.start + 1, body.column(fence.start))
+    return _read_template(fence.content.removesuffix("\n"), place, findings)

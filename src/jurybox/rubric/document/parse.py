@@ -1,143 +1,102 @@
-"""Reading a whole document."""
+"""Reading a whole document, and the one that it extends: what it leaves out is the other's."""
+
+from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Final
 
 import msgspec
 
-from jurybox.documents.field_reader import Fields
-from jurybox.documents.findings import Findings, Lines, Place, TooManyError
-from jurybox.documents.plain_yaml import Pairs, read_yaml
-from jurybox.errors import RubricError
-from jurybox.rubric.checks import Check
+from jurybox.documents.field_reader import FieldReader, node_at, open_mapping
+from jurybox.documents.findings import Findings, Place, TooManyError
+from jurybox.documents.plain_yaml import Node, Pairs, read_yaml
+from jurybox.errors import Finding, InputError, RubricError
 from jurybox.rubric.document.blocks import Block, Body, Fence, MarkdownSource, read_source
-from jurybox.rubric.document.criteria import CriterionText, Levels, read_criterion, read_levels
+from jurybox.rubric.document.criteria import (
+    MOST_CRITERIA,
+    CriterionText,
+    Levels,
+    joined_indicators,
+    read_criteria,
+    read_levels,
+)
 from jurybox.rubric.document.front_matter import (
-    Head,
-    front_fields,
+    EXTENDS,
+    REVIEW_REASONS,
+    FrontMatter,
+    FrontMatterCheck,
+    decimals_of_bands,
+    front_matter_of,
     open_front_matter,
-    read_head,
+    read_front_matter,
 )
 from jurybox.rubric.document.outline import (
     CRITERIA,
     JUDGE_PROMPT,
     LEXICONS,
     LEXICONS_INFO,
-    DocumentPart,
     Outline,
-    below,
-    check_ends,
-    check_stray,
+    check_unread,
     criterion_headings,
+    only_fence,
+    read_judge_prompt,
     read_outline,
     read_sections,
 )
-from jurybox.rubric.document.overlay import EXTENDS, Base, Find, Overlay, Reading, read_base
 from jurybox.rubric.document.render import render_rubric
-from jurybox.rubric.document.rule_blocks import (
-    RULES_BLOCK,
-    build_checks,
-    build_lexicons,
-    build_rules,
-    open_block,
-    open_lexicons,
-)
-from jurybox.rubric.document.thresholds import Thresholds, read_thresholds
+from jurybox.rubric.document.rule_blocks import build_checks, build_rules, read_lexicons
 from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.metrics import run_metrics, sample_metrics
-from jurybox.rubric.rubric_model import Criterion, Rubric
-from jurybox.rubric.rules import Lexicon, Rules
+from jurybox.rubric.rubric_model import (
+    Component,
+    Criterion,
+    Metric,
+    Protocol,
+    Rubric,
+    Section,
+)
+from jurybox.rubric.rules import Lexicon
 from jurybox.rubric.scale import Scale
-from jurybox.rubric.template import PLACEHOLDERS, Template
-from jurybox.text_format import listed, nearest
+from jurybox.rubric.template import Template
+from jurybox.text_format import closest
 
-_DOUBLE = re.compile(r"\{\{([^{}\n]*)\}\}")
-_SINGLE = re.compile(r"(?<!\{)\{([A-Za-z_][A-Za-z0-9_]*)\}(?!\})")
-
-
-def read_template(text: str, fence: Place, findings: Findings) -> Template:
-    """Read the prompt and check its placeholders; ``fence`` is where its block opens."""
-    template = Template(text=text)
-    lines = Lines(text, Place(fence.line + 1, fence.column))
-    if not text.strip():
-        findings.add(fence, "bad-template", "the judge prompt is empty", "write it")
-        return template
-    names = dict(template.placeholders())
-    for name, index in template.placeholders():
-        if name not in PLACEHOLDERS:
-            hint = nearest(name, PLACEHOLDERS, f"known are {listed(PLACEHOLDERS)}")
-            problem = f"there is no placeholder `{name}`"
-            findings.add(lines.place(index), "unknown-placeholder", problem, hint)
-    _check_braces(text, names, lines, findings)
-    written = {*names, *(match[1] for match in _SINGLE.finditer(text))}
-    if "response" not in {PLACEHOLDERS.get(name) for name in written}:
-        form = "{response}" if names and not _DOUBLE.search(text) else "{{response}}"
-        hint = f"put `{form}` where it belongs"
-        findings.add(fence, "bad-template", "the judge prompt never shows the response", hint)
-    return template
+MOST_BASES: Final = 5
+"""The longest chain of bases."""
+_WORD: Final = re.compile(r"[^\W_]+")
+_PROTOCOL: Final = Protocol.__struct_fields__
 
 
-def _check_braces(text: str, names: dict[str, int], lines: Lines, findings: Findings) -> None:
-    """Braces that look like a placeholder and would be sent as they stand."""
-    doubles = list(_DOUBLE.finditer(text))
-    for match in doubles:
-        if match[1].strip() not in names:
-            hint = nearest(match[1].strip(), PLACEHOLDERS, f"known are {listed(PLACEHOLDERS)}")
-            problem = f"`{match[0]}` is no placeholder"
-            findings.add(lines.place(match.start()), "unknown-placeholder", problem, hint)
-    for match in _SINGLE.finditer(text) if doubles else ():
-        if match[1] in PLACEHOLDERS:
-            problem = f"`{match[0]}` is plain text next to placeholders in double braces"
-            hint = f"write `{{{match[0]}}}`"
-            findings.add(lines.place(match.start()), "unknown-placeholder", problem, hint)
+class Base(msgspec.Struct, frozen=True, kw_only=True):
+    """A document that another one extends, and how its own base is found.
+
+    ``key`` is the same for the same document, however it was named.
+    """
+
+    origin: str
+    key: str
+    data: bytes
+    find: Find
 
 
-def check_names(
-    criteria: Sequence[CriterionText], head: Head, thresholds: Thresholds, findings: Findings
-) -> None:
-    """Hold the names that the document gives against those that are taken."""
-    components = bool(thresholds.components)
-    of_sample = set(sample_metrics((), overall="", components=components))
-    if not head.overall_given:
-        of_sample.add(head.overall_name)
-    of_run = set(run_metrics((), overall="", components=components))
-    for name, place, what in _given(criteria, head, thresholds):
-        # A heading that gives no name at all is noted where it is read.
-        if name and name in of_sample | of_run:
-            problem = f"{what} is called `{name}`, which is the name of a metric"
-            findings.add(place, "name-taken", problem, "choose another name")
-        elif name and f"{name}_mean" in of_run:
-            problem = f"the mean of `{name}` would be called `{name}_mean`, which is another metric"
-            findings.add(place, "name-taken", problem, "choose another name")
-    ids = {criterion.id for criterion in criteria}
-    for component, place in zip(thresholds.components, thresholds.component_places, strict=True):
-        if component.name in ids | {head.overall_name}:
-            problem = f"a component is called like the score `{component.name}`"
-            findings.add(place, "name-taken", problem, f"call it `{component.name}_norm`")
-    for criterion in criteria:
-        reply_format = head.protocol.reply_format
-        if criterion.id in REPLY_FORMATS[reply_format].reserved:
-            problem = f"a `{reply_format}` reply has a `{criterion.id}` of its own"
-            hint = "give the criterion another id in backticks"
-            findings.add(criterion.place, "name-taken", problem, hint)
+Find = Callable[[str], Base]
+"""Finds a document by the value of ``extends``, or raises an `InputError`."""
 
 
-def _given(
-    criteria: Sequence[CriterionText], head: Head, thresholds: Thresholds
-) -> Iterator[tuple[str, Place, str]]:
-    for criterion in criteria:
-        yield criterion.id, criterion.place, "a criterion"
-    if head.overall_given:
-        yield head.overall_name, head.overall_place, "the overall score"
-    for component, place in zip(thresholds.components, thresholds.component_places, strict=True):
-        yield component.name, place, "a component"
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of reading a document: a rubric, or else findings.
 
+    ``bases`` are the documents that it extends, by their names, the nearest first. ``warnings`` are
+    about what is sound, but probably not meant so.
+    """
 
-_MOST_CRITERIA = 100
+    rubric: Rubric | None
+    findings: tuple[Finding, ...]
+    bases: tuple[str, ...] = ()
+    warnings: tuple[Finding, ...] = ()
 
 
 def parse_rubric(document: str | bytes, origin: str = "rubric", find: Find | None = None) -> Rubric:
@@ -178,173 +137,296 @@ def _check_alone(data: bytes) -> Reading:
 def _check(data: bytes, find: Find | None, chain: tuple[str, ...]) -> Reading:
     """Read a document; ``chain`` are the keys of those that led to it as their base."""
     findings, warnings = Findings(), Findings()
-    rubric = None
-    bases: tuple[str, ...] = ()
+    rubric = base = None
     with contextlib.suppress(TooManyError):
         source = read_source(data, findings)
+        front = None
         if source is not None:
-            rubric, bases = _read(source, find, chain, findings, warnings)
+            front = open_front_matter(source.front_matter, source.first_line, findings)
+        extends = node_at(front, EXTENDS)
+        if extends is not None:
+            base = _read_base(extends, find, chain, findings)
+        if source is not None and (extends is None or base is not None):
+            document = _Document(source, front, base, findings)
+            rubric = document.read()
+            if rubric is not None:
+                document.warn(rubric, warnings)
     found = findings.in_order()
-    if rubric is not None and bases:
+    if rubric is not None and base is not None:
         # The text that counts is the whole one: the hash then covers the base as well.
-        text = render_rubric(rubric)
-        sha256 = hashlib.sha256(text.encode()).hexdigest()
+        sha256 = hashlib.sha256(render_rubric(rubric).encode()).hexdigest()
         rubric = msgspec.structs.replace(rubric, sha256=sha256)
     return Reading(
         rubric=None if found else rubric,
         findings=found,
-        bases=bases,
+        bases=() if base is None else base.bases,
         warnings=() if found else warnings.in_order(),
     )
 
 
-def _read(
-    source: MarkdownSource,
-    find: Find | None,
-    chain: tuple[str, ...],
-    findings: Findings,
-    warnings: Findings,
-) -> tuple[Rubric | None, tuple[str, ...]]:
-    """Read a document, with the names of all those that it extends."""
-    front = open_front_matter(source.front_matter, source.first_line, findings)
-    fields = None if front is None else front_fields(front, findings)
-    if front is None or fields is None or EXTENDS not in fields:
-        return _assemble(source, fields, None, findings), ()
-    read = partial(_read_base, chain)
-    found = read_base(fields, find, chain, read, findings)
-    if found is None:
-        return None, ()
-    base, reading = found
-    overlay = Overlay(base, fields.value_place(EXTENDS), findings)
-    whole = front_fields(overlay.front(front), findings)
-    rubric = _assemble(source, whole, overlay, findings)
-    if rubric is not None:
-        overlay.warn(rubric, reading.warnings, warnings)
-    return rubric, reading.bases
-
-
-def _read_base(chain: tuple[str, ...], base: Base) -> Reading:
-    return _check(base.data, base.find, (*chain, base.key))
-
-
-def _assemble(
-    source: MarkdownSource, fields: Fields | None, overlay: Overlay | None, findings: Findings
-) -> Rubric | None:
-    body = Body(source.body)
-    whole = check_ends(body, findings)
-    outline = read_outline(body, findings, whole=whole, needs_criteria=overlay is None)
-    own = _read_criteria(body, outline, findings)
-    lexicons = _read_lexicons(body, outline, overlay, findings)
-    template = _read_template(body, outline, findings)
-    check_stray(body, _seen(outline, own), findings)
-    if fields is None:
+def _read_base(
+    node: Node, find: Find | None, chain: tuple[str, ...], findings: Findings
+) -> Reading | None:
+    """Return the reading of the document that another one extends, with the names of all bases."""
+    name = FieldReader(findings).value(str, node, f"`{EXTENDS}`")
+    if name is msgspec.UNSET:
         return None
-    texts = own if overlay is None else overlay.criteria(own)
-    ids = [text.id for text in texts]
-    head = read_head(fields, ids)
-    scales = {each: head.scales.get(each, head.scale) for each in ids}
-    thresholds = read_thresholds(fields, scales, head.overall_name)
-    check_names(texts, head, thresholds, findings)
-    building = _Building(body, head, lexicons, overlay, findings)
-    criteria = tuple(building.criterion(text) for text in texts)
-    base = None if overlay is None else overlay.base
-    template = template or (None if base is None else base.template)
-    building.check_sources(criteria, texts, template)
-    if head.scale is None:
+    try:
+        base = _find_base(name, find, chain)
+    except InputError as error:
+        problem = f"the base `{name}` can't be used: {error.problem}"
+        code = error.where if isinstance(error, _ChainError) else "unknown-base"
+        findings.add(node.place, code, problem, error.hint)
         return None
-    sections = read_sections(body, outline.parts)
-    return Rubric(
-        id=head.id,
-        version=head.version,
-        title=outline.title,
-        description=outline.description or ("" if base is None else base.description),
-        scale=head.scale,
-        criteria=criteria,
-        overall_name=head.overall_name,
-        protocol=head.protocol,
-        generation=head.generation,
-        without_response=head.without_response,
-        require_review=head.require_review,
-        pass_rules=thresholds.pass_rules,
-        components=thresholds.components,
-        metrics=thresholds.metrics,
-        gates=thresholds.gates,
-        bands=thresholds.bands,
-        band_decimals=thresholds.band_decimals,
-        decisions=thresholds.decisions,
-        sample_decisions=thresholds.sample_decisions,
-        lexicons=lexicons,
-        template=template,
-        sections=sections if overlay is None else overlay.sections(sections),
-        sha256=source.sha256,
-    )
+    reading = _check(base.data, base.find, (*chain, base.key))
+    if reading.rubric is None:
+        first = reading.findings[0]
+        code = first.code if first.code in {"base-cycle", "base-depth"} else "bad-base"
+        problem = f"the base `{name}` has findings, first {base.origin}:{first}"
+        findings.add(node.place, code, problem, "correct the base")
+        return None
+    return msgspec.structs.replace(reading, bases=(name, *reading.bases))
 
 
-def _read_criteria(body: Body, outline: Outline, findings: Findings) -> list[CriterionText]:
-    part = outline.part(CRITERIA)
-    if part is None:
-        return []
-    headings = criterion_headings(part)
-    if not headings:
-        hint = "add a `###` heading for each criterion"
-        findings.add(part.place, "no-criteria", f"`## {CRITERIA}` holds no criterion", hint)
-    if len(headings) > _MOST_CRITERIA:
-        problem = f"there are more than {_MOST_CRITERIA} criteria"
-        findings.add(part.place, "too-large", problem, "split it into several rubrics")
-    texts: list[CriterionText] = []
-    first_lines: dict[str, int] = {}
-    found = below(headings, part.blocks, part.end)
-    for heading, blocks, end in itertools.islice(found, _MOST_CRITERIA):
-        text = read_criterion(body, heading, blocks, end, findings)
-        first = first_lines.setdefault(text.id, text.place.line)
-        if first != text.place.line:
-            problem = f"the criterion `{text.id}` is defined twice (first on line {first})"
-            hint = "rename one, or give it an id of its own in backticks"
-            findings.add(text.place, "duplicate-criterion", problem, hint)
-        texts.append(text)
-    return texts
+class _ChainError(InputError):
+    """A chain of bases has no end; ``where`` is the code of the finding."""
 
 
-class _Building:
-    """Builds criteria from their texts, and from those of the base where there is one."""
+def _find_base(name: str, find: Find | None, chain: tuple[str, ...]) -> Base:
+    if find is None:
+        raise InputError("this text has no place of its own", "load it by its name or path")
+    base = find(name)
+    if base.key in chain:
+        hint = f"take out an `{EXTENDS}`"
+        raise _ChainError("it leads back to where the chain began", hint, "base-cycle")
+    if len(chain) >= MOST_BASES:
+        problem = f"more than {MOST_BASES} documents extend one another"
+        raise _ChainError(problem, "extend one of the first of them", "base-depth")
+    return base
+
+
+class _Document:
+    """A document whose parts are read and brought together with those of its base."""
 
     def __init__(
         self,
-        body: Body,
-        head: Head,
-        shared: Sequence[Lexicon],
-        overlay: Overlay | None,
+        source: MarkdownSource,
+        node: Pairs | None,
+        base: Reading | None,
         findings: Findings,
     ) -> None:
-        self._body = body
-        self._head = head
-        self._shared = shared
-        self._overlay = overlay
+        self._source = source
+        self._node = node
         self._findings = findings
+        self._base = None if base is None else base.rubric
+        self._base_warnings = () if base is None else base.warnings
+        extends = node_at(node, EXTENDS)
+        self._at = None if extends is None else extends.place
+        self._body = Body(source.body)
+        self._new: tuple[CriterionText, ...] = ()
 
-    def criterion(self, text: CriterionText) -> Criterion:
-        """Return the criterion, with all that is wrong with it noted."""
-        scale = self._head.scales.get(text.id, self._head.scale)
-        levels = self._levels(text, scale)
+    def read(self) -> Rubric | None:
+        """Return the rubric, where all that it needs can be read."""
+        body, base, findings = self._body, self._base, self._findings
+        outline = read_outline(body, findings, needs_criteria=base is None)
+        own = read_criteria(body, outline, findings)
+        written = self._open_lexicons(outline)
+        lexicons = read_lexicons(written, () if base is None else base.lexicons, findings)
+        template = read_judge_prompt(body, outline, findings)
+        check_unread(body, _read_blocks(outline, own), findings)
+        if self._node is None:
+            return None
+        reader = FieldReader(findings)
+        inherited = None if base is None else front_matter_of(base)
+        front = read_front_matter(self._node, inherited, reader)
+        texts = self._criteria(own)
+        ids = [text.id for text in texts]
+        self._check_fixed(self._node)
+        FrontMatterCheck(self._node, front, ids, reader, self._at).check()
+        self._check_names(self._node, texts, front)
+        criteria = tuple(self._criterion(text, front, lexicons) for text in texts)
+        template = template or (None if base is None else base.template)
+        self._check_sources(criteria, texts, front, template)
+        if front.scale is None:
+            return None
+        sections = read_sections(body, outline.parts)
+        decimals = decimals_of_bands(self._node)
+        return Rubric(
+            id=front.id,
+            version=front.version,
+            title=outline.title,
+            description=outline.description or ("" if base is None else base.description),
+            scale=front.scale,
+            criteria=criteria,
+            overall_name=front.overall_name,
+            protocol=Protocol(**{name: getattr(front, name) for name in _PROTOCOL}),
+            generation=front.generation,
+            without_response=_points(front, criteria),
+            require_review=tuple(each for each in REVIEW_REASONS if each in front.require_review),
+            pass_rules=front.pass_rules,
+            components=tuple(
+                Component(name=name, **msgspec.structs.asdict(each))
+                for name, each in front.components.items()
+            ),
+            metrics=tuple(Metric(name=name, formula=each) for name, each in front.metrics.items()),
+            gates=front.gates,
+            bands=tuple(sorted(front.bands, key=lambda band: -band.low)),
+            band_decimals=decimals or (0 if base is None else base.band_decimals),
+            decisions=front.decisions,
+            sample_decisions=front.sample_decisions,
+            lexicons=lexicons,
+            template=template,
+            sections=sections if base is None else _joined_sections(base.sections, sections),
+            sha256=self._source.sha256,
+        )
+
+    def warn(self, whole: Rubric, warnings: Findings) -> None:
+        """Note criteria that the document adds and that the base's judge prompt doesn't mention.
+
+        The warnings of the base apply as long as its judge prompt is kept.
+        """
+        base, template = self._base, whole.template
+        if base is None or self._at is None or template is None or template != base.template:
+            return
+        for each in self._base_warnings:
+            warnings.add(self._at, each.code, each.problem, each.hint)
+        unmentioned = REPLY_FORMATS[whole.protocol.reply_format].unmentioned
+        words = _words(template.text)
+        for text in self._new:
+            mentioned = _words(text.id) in words or _words(text.name) in words
+            if not mentioned and text.checks is None:
+                prompt = f"the judge prompt of the base `{base.id}`"
+                problem = f"{prompt} doesn't mention `{text.id}`: {unmentioned}"
+                hint = f"give this document a `## {JUDGE_PROMPT}` that does"
+                warnings.add(text.place, "unjudged-criterion", problem, hint)
+
+    def _criteria(self, own: Sequence[CriterionText]) -> list[CriterionText]:
+        """Return the base's criteria, each with what the document says of it, and the new ones."""
+        if self._base is None:
+            return [*own]
+        texts = {text.id: text for text in own}
+        known = {each.id: each.name for each in self._base.criteria}
+        inherited = [self._over(each, texts.pop(each.id, None)) for each in self._base.criteria]
+        for text in texts.values():
+            # One that is called almost like one of the base's is a slip: it would change nothing.
+            meant = closest(text.id, known)
+            if meant is not None:
+                problem = f"the base `{self._base.id}` has no criterion `{text.id}`"
+                hint = f"call it `### {known[meant]}` to change that one, or use another name"
+                self._findings.add(text.place, "unknown-criterion", problem, hint)
+        self._new = tuple(texts.values())
+        return [*inherited, *self._new]
+
+    def _over(self, criterion: Criterion, own: CriterionText | None) -> CriterionText:
+        text = own or CriterionText(
+            id=criterion.id, name=criterion.name, place=self._at or Place(1)
+        )
+        return msgspec.structs.replace(
+            text,
+            definition=text.definition or criterion.definition,
+            indicators=joined_indicators(criterion.indicators, text.indicators),
+        )
+
+    def _criterion(
+        self, text: CriterionText, front: FrontMatter, shared: Sequence[Lexicon]
+    ) -> Criterion:
+        """Return a criterion, with all that is wrong with it noted."""
+        base = None if self._base is None else self._base.criterion(text.id)
+        scale = front.scales.get(text.id, front.scale)
+        levels = Levels()
+        if text.table is not None:
+            levels = read_levels(self._body, text.table, scale, self._findings)
+        elif base is not None:
+            columns, decimals = base.level_columns, base.level_decimals
+            levels = Levels(rows=base.levels, columns=columns, decimals=decimals)
+        rules = self._open(text.rules)
+        hint = "write `key: value` lines"
+        block = open_mapping(rules, "the rules block", hint, self._findings)
+        inherited = None if base is None else base.rules
+        checks = () if base is None else base.checks
+        if (written := self._open(text.checks)) is not None:
+            checks = build_checks(written, self._findings)
         return Criterion(
             id=text.id,
             name=text.name,
             scale=scale or Scale(low=0, high=1),
             definition=text.definition,
-            weight=self._head.weights.get(text.id, 1.0),
-            evidence=self._head.evidence.get(text.id, ("levels", text.place))[0],
+            weight=front.weights.get(text.id, 1.0),
+            evidence=front.evidence.get(text.id, "levels"),
             levels=levels.rows,
             level_columns=levels.columns,
             level_decimals=levels.decimals,
             indicators=text.indicators,
-            rules=self._rules(text, scale),
-            checks=self._checks(text),
+            rules=build_rules(block, inherited, scale, shared, self._findings),
+            checks=checks,
         )
 
-    def check_sources(
+    def _open(self, fence: Fence | None) -> Node | None:
+        """Read the YAML of a fenced block."""
+        if fence is None:
+            return None
+        start = Place(fence.start + 2, self._body.column(fence.start))
+        return read_yaml(fence.content, start, self._findings)
+
+    def _open_lexicons(self, outline: Outline) -> Pairs | None:
+        part = outline.part(LEXICONS)
+        wanted = f"block ```` ```{LEXICONS_INFO} ````"
+        fence = None if part is None else only_fence(self._body, part, wanted, self._findings)
+        if fence is None:
+            return None
+        if fence.info != LEXICONS_INFO:
+            problem, place = f"the block is called `{fence.info}`", Place(fence.start + 1)
+            self._findings.add(place, "unread-block", problem, f"call it `{LEXICONS_INFO}`")
+            return None
+        node = self._open(fence)
+        hint = "list phrases, such as `greetings: [hello, hi]`"
+        block = open_mapping(node, "the lexicons block", hint, self._findings)
+        if block is not None and not block.pairs:
+            place = Place(fence.start + 1)
+            self._findings.add(place, "bad-lexicon", "the lexicons block is empty", hint)
+        return block
+
+    def _check_fixed(self, node: Pairs) -> None:
+        """The levels and rules of the base were written for its scale."""
+        if self._base is None:
+            return
+        scales = node_at(node, "scales")
+        own = [key for key, _ in node.pairs if key.text == "scale"]
+        if isinstance(scales, Pairs):
+            own += [key for key, _ in scales.pairs if self._base.criterion(key.text) is not None]
+        for key in own:
+            problem = f"the scale is fixed by the base `{self._base.id}`"
+            hint = "leave it out; a new criterion may have a scale of its own under `scales`"
+            self._findings.add(key.place, "fixed-by-base", problem, hint)
+
+    def _check_names(
+        self, node: Pairs, criteria: Sequence[CriterionText], front: FrontMatter
+    ) -> None:
+        """Note names that are taken already."""
+        components, overall = bool(front.components), front.overall_name
+        taken = {
+            *sample_metrics((), overall="", components=components),
+            *run_metrics((), overall="", components=components),
+        }
+        taken |= {name.removesuffix("_mean") for name in taken}
+        reserved = {*REPLY_FORMATS[front.reply_format].reserved, overall}
+        ids = {each.id for each in criteria if each.id}
+        given = [(each.id, each.place, taken | reserved) for each in criteria if each.id]
+        if (named := node_at(node, "overall_name")) is not None:
+            given.append((overall, named.place, taken))
+        parts = node_at(node, "components")
+        if isinstance(parts, Pairs):
+            given += [(key.text, key.place, taken | ids | {overall}) for key, _ in parts.pairs]
+        for name, place, others in given:
+            if name in others:
+                problem = f"the name `{name}` is taken by a metric, a score or a part of replies"
+                self._findings.add(place, "name-taken", problem, "choose another name")
+
+    def _check_sources(
         self,
         criteria: Sequence[Criterion],
         texts: Sequence[CriterionText],
+        front: FrontMatter,
         template: Template | None,
     ) -> None:
         """Note where the document contradicts itself about what scores a criterion (D4)."""
@@ -353,14 +435,15 @@ class _Building:
                 problem = f"`{each.id}` has rules and checks, and one of them has to score it"
                 hint = "make two criteria of it"
                 self._findings.add(text.place, "ambiguous-source", problem, hint)
-            stated, place = self._head.sources.get(each.id, (each.source, None))
-            if place is not None and stated != each.source:
+            stated = front.sources.get(each.id, each.source)
+            written = node_at(self._node, "sources", each.id)
+            if written is not None and stated != each.source:
                 is_judged = each.source == "judge"
                 kind, has = (stated, "no") if is_judged else (each.source, "a")
                 block = f"has {has} `yaml {kind}` block"
                 problem = f"`{each.id}` is said to be scored by `{stated}`, but {block}"
                 hint = f"say `{each.id}: {each.source}`, or {'add' if is_judged else 'remove'} it"
-                self._findings.add(place, "ambiguous-source", problem, hint)
+                self._findings.add(written.place, "ambiguous-source", problem, hint)
         if "judge" not in (each.source for each in criteria if each.weight):
             return
         for each, text in zip(criteria, texts, strict=True):
@@ -370,7 +453,7 @@ class _Building:
                 self._findings.add(text.place, "ambiguous-source", problem, hint)
         pairs = list(zip(criteria, texts, strict=True))
         judged = [text for each, text in pairs if each.source == "judge"]
-        name = self._head.protocol.reply_format
+        name = front.reply_format
         # Where judges score all criteria, the one score is of the response as a whole.
         mixed = REPLY_FORMATS[name].one_score and len(judged) < len(pairs)
         for text in judged[1:] if mixed else ():
@@ -378,84 +461,31 @@ class _Building:
             hint = "give it a `yaml rules` block, or use `reply_format: json`"
             self._findings.add(text.place, "ambiguous-source", problem, hint)
 
-    def _levels(self, text: CriterionText, scale: Scale | None) -> Levels:
-        if text.table is not None:
-            return read_levels(self._body, text.table, scale, self._findings)
-        base = None if self._overlay is None else self._overlay.base.criterion(text.id)
-        if base is None:
-            return Levels()
-        return Levels(rows=base.levels, columns=base.level_columns, decimals=base.level_decimals)
 
-    def _rules(self, text: CriterionText, scale: Scale | None) -> Rules | None:
-        node = None
-        if text.rules is not None:
-            indent = self._body.column(text.rules.start) - 1
-            node = open_block(text.rules, indent, RULES_BLOCK, self._findings)
-        if self._overlay is not None:
-            node = self._overlay.rules(text.id, node)
-        if node is None:
-            return None
-        return build_rules(node, scale, self._shared, self._findings)
-
-    def _checks(self, text: CriterionText) -> tuple[Check, ...]:
-        if text.checks is None:
-            base = None if self._overlay is None else self._overlay.base.criterion(text.id)
-            return () if base is None else base.checks
-        start = Place(text.checks.start + 2, self._body.column(text.checks.start))
-        node = read_yaml(text.checks.content, start, self._findings)
-        return () if node is None else build_checks(node, self._findings)
+def _points(front: FrontMatter, criteria: Sequence[Criterion]) -> dict[str, float]:
+    """Return the scores without a response as points of their scales, in the criteria's order."""
+    scores = front.without_response
+    return {each.id: each.scale.nearest(scores[each.id]) for each in criteria if each.id in scores}
 
 
-def _only_fence(body: Body, part: DocumentPart, wanted: str, findings: Findings) -> Fence | None:
-    fences = [block for block in part.blocks if isinstance(block, Fence)]
-    if len(fences) == 1:
-        return fences[0]
-    place = Place(fences[1].start + 1, body.column(fences[1].start)) if fences else part.place
-    problem = f"`## {part.title}` holds {len(fences) or 'no'} fenced blocks"
-    findings.add(place, "wrong-blocks", problem, f"give it one {wanted}")
-    return None
-
-
-def _read_lexicons(
-    body: Body, outline: Outline, overlay: Overlay | None, findings: Findings
-) -> tuple[Lexicon, ...]:
-    node = _open_lexicons(body, outline, findings)
-    if overlay is not None:
-        node = overlay.lexicons(node)
-    return () if node is None else build_lexicons(node, findings)
-
-
-def _open_lexicons(body: Body, outline: Outline, findings: Findings) -> Pairs | None:
-    part = outline.part(LEXICONS)
-    if part is None:
-        return None
-    fence = _only_fence(body, part, f"block ```` ```{LEXICONS_INFO} ````", findings)
-    if fence is None:
-        return None
-    if fence.info != LEXICONS_INFO:
-        problem = f"the block under `## {LEXICONS}` is called `{fence.info}`"
-        findings.add(Place(fence.start + 1), "unread-block", problem, f"call it `{LEXICONS_INFO}`")
-        return None
-    return open_lexicons(fence, body.column(fence.start) - 1, findings)
-
-
-def _seen(outline: Outline, texts: Sequence[CriterionText]) -> list[Block]:
-    """Return the tables and fenced blocks that were read, or noted where they stand."""
+def _read_blocks(outline: Outline, texts: Sequence[CriterionText]) -> list[Block]:
+    """Return the tables and fenced blocks that were read, or noted where they are."""
     parts = [part for part in (outline.part(LEXICONS), outline.part(JUDGE_PROMPT)) if part]
     fences = [block for part in parts for block in part.blocks if isinstance(block, Fence)]
-    seen = [block for text in texts for block in text.seen]
+    read = [block for text in texts for block in text.seen]
     part = outline.part(CRITERIA)
-    if part is not None and len(criterion_headings(part)) > _MOST_CRITERIA:
-        seen += part.blocks
-    return [*fences, *seen]
+    if part is not None and len(criterion_headings(part)) > MOST_CRITERIA:
+        read += part.blocks
+    return [*fences, *read]
 
 
-def _read_template(body: Body, outline: Outline, findings: Findings) -> Template | None:
-    part = outline.part(JUDGE_PROMPT)
-    if part is None:
-        return None
-    fence = _only_fence(body, part, "block with the prompt's text", findings)
-    if fence is None:
-        return None
-    place = Place(fence.start + 1, body.column(fence.start))
-    return read_template(fence.content.removesuffix("\n"), place, findings)
+def _joined_sections(base: Sequence[Section], own: Sequence[Section]) -> tuple[Section, ...]:
+    """Return the base's sections, those of the same title replaced, and the new ones."""
+    mine = {section.title: section for section in own}
+    inherited = [mine.pop(each.title, each) for each in base]
+    return (*inherited, *mine.values())
+
+
+def _words(text: str) -> str:
+    """Return the words of a text, each with a space on both sides."""
+    return f" {' '.join(_WORD.findall(text.casefold()))} "

@@ -1,29 +1,33 @@
-"""The automated rules and checks of a criterion and the lexicons, read from fenced YAML."""
+"""The automated rules and checks of a criterion and the lexicons, read from fenced YAML.
+
+Where a document extends another one, a block says what it changes of the base's.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Annotated, Final
 
-from jurybox.documents.field_reader import NAME, NAME_HINT, Fields, kind_of
+import msgspec
+from msgspec import Meta
+
+from jurybox.documents.field_reader import (
+    FieldReader,
+    kind_of,
+    node_at,
+    note_unknown,
+    parse_at,
+    parse_name,
+)
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import show_number
-from jurybox.documents.plain_yaml import (
-    WORDS,
-    Items,
-    Node,
-    Pairs,
-    Scalar,
-    read_yaml,
-    value_of,
-)
+from jurybox.documents.plain_yaml import WORDS, Items, Node, Pairs, Scalar, value_of
 from jurybox.rubric.checks import Check, read_check
-from jurybox.rubric.document.blocks import Fence
 from jurybox.rubric.rules import (
     GAP,
-    MATCHES,
     NUMERIC_SIGNALS,
     SIGNAL_LEXICONS,
     SIGNALS,
+    WORD_COUNTS,
     WORD_LISTS,
     Adjustment,
     Condition,
@@ -34,72 +38,17 @@ from jurybox.rubric.rules import (
     Rules,
     SignalWithin,
     Source,
-    Speaker,
-    WordCount,
 )
 from jurybox.rubric.scale import Scale
 from jurybox.text_format import listed, nearest
 
 LEXICON_KEYS: Final = ("match", "phrases")
-
-
-def read_lexicons(pairs: Iterable[tuple[Scalar, Node]], findings: Findings) -> Iterator[Lexicon]:
-    """Read lexicons by name, each a list or a mapping with its way to match."""
-    for key, value in pairs:
-        if NAME.fullmatch(key.text) is None:
-            problem = f"`{key.text}` can't be the name of a lexicon"
-            findings.add(key.place, "bad-name", problem, NAME_HINT)
-        match: Match = "word-start"
-        phrases: Node | None = value
-        if isinstance(value, Pairs):
-            inner = Fields(value, f"the lexicon `{key.text}`", LEXICON_KEYS, findings)
-            match = inner.choice("match", MATCHES) or "word-start"
-            inner.require("phrases", "list its phrases")
-            phrases = inner.node("phrases")
-        if phrases is not None:
-            what = f"the lexicon `{key.text}`"
-            lexicon = Lexicon(
-                name=key.text, phrases=read_phrases(phrases, what, findings), match=match
-            )
-            _check_shapes(lexicon, phrases, what, findings)
-            yield lexicon
-
-
-def read_phrases(node: Node, what: str, findings: Findings) -> tuple[str, ...]:
-    """Read a list of phrases, each once and none of them empty."""
-    if not isinstance(node, Items) or not node.items:
-        problem = f"{what} is {'empty' if isinstance(node, Items) else kind_of(node)}"
-        findings.add(
-            node.place, "bad-lexicon", problem, "list its phrases: `[first phrase, second]`"
-        )
-        return ()
-    phrases: dict[str, str] = {}
-    for item in node.items:
-        if not isinstance(item, Scalar) or not item.text.strip():
-            problem = f"a phrase of {what} is {kind_of(item)}"
-            findings.add(item.place, "bad-lexicon", problem, "write the phrase as text")
-            continue
-        phrase = " ".join(item.text.split())
-        if phrase.casefold() in phrases:
-            problem = f"{what} lists `{phrase}` twice"
-            findings.add(
-                item.place, "bad-lexicon", problem, "remove one (case makes no difference)"
-            )
-        phrases.setdefault(phrase.casefold(), phrase)
-    return tuple(phrases.values())
-
-
-def _check_shapes(lexicon: Lexicon, node: Node, what: str, findings: Findings) -> None:
-    """Find phrases that would never be found in a text."""
-    for phrase in lexicon.phrases:
-        parts = [part.strip() for part in phrase.split(GAP)]
-        if lexicon.name in WORD_LISTS and " " in phrase:
-            problem = f"{what} is read word by word, and `{phrase}` has several"
-            findings.add(node.place, "bad-lexicon", problem, "list single words")
-        elif lexicon.match == "pattern" and not all(parts):
-            problem = f"`{phrase}` of {what} has a gap with nothing on one side of it"
-            findings.add(node.place, "bad-lexicon", problem, f"put `{GAP}` between words")
-
+CHANGE_KEYS: Final = ("add", "remove")
+"""The keys of a lexicon that changes one of the base's."""
+RULES_KEYS: Final = ("base", "adjust", "lexicons")
+ADJUSTMENT_KEYS: Final = ("add", "subtract", "when", "why")
+RULE_CHANGE_KEYS: Final = ("replace", "remove")
+"""The keys of an adjustment that changes one of the base's."""
 
 _PHRASE_KEYS: Final[dict[str, tuple[Source, bool]]] = {
     "response_has": ("response", True),
@@ -109,21 +58,116 @@ _PHRASE_KEYS: Final[dict[str, tuple[Source, bool]]] = {
     "earlier_has": ("earlier", True),
     "earlier_lacks": ("earlier", False),
 }
-_WORD_KEYS: Final[dict[str, Speaker]] = {"response_words": "response", "user_words": "user"}
 _SIGNAL_KEYS: Final = {"signal": True, "no_signal": False}
-CONDITION_KEYS: Final = (*_PHRASE_KEYS, *_WORD_KEYS, *_SIGNAL_KEYS)
+CONDITION_KEYS: Final = (*_PHRASE_KEYS, *WORD_COUNTS, *_SIGNAL_KEYS)
 
-_WORD_RANGE = re.compile(r"\s*([0-9]{1,6})\s*(?:\.\.|-|\u2013)\s*([0-9]{1,6})\s*")
-_WORD_BOUND = re.compile(r"\s*(>=|<=|>|<|==)\s*([0-9]{1,6})\s*")
 _NUMBER = r"([0-9]{1,6}(?:\.[0-9]{1,6})?)"
 _SIGNED = _NUMBER.replace("(", "(-?", 1)
-_NUMBER_RANGE = re.compile(
-    rf"\s*{_NUMBER}\s*[-\u2013]\s*{_NUMBER}\s*|\s*{_SIGNED}\s*\.\.\s*{_SIGNED}\s*"
-)
-_NUMBER_BOUND = re.compile(rf"\s*(>=|<=)\s*{_SIGNED}\s*")
+_RANGE = re.compile(rf"\s*{_NUMBER}\s*[-\u2013]\s*{_NUMBER}\s*|\s*{_SIGNED}\s*\.\.\s*{_SIGNED}\s*")
+_BOUND = re.compile(rf"\s*(>=|<=|>|<|==)\s*{_SIGNED}\s*")
+Ends = tuple[float | None, float | None]
 
 
-class ConditionReader:
+def read_lexicons(
+    node: Node | None, base: Sequence[Lexicon], findings: Findings
+) -> tuple[Lexicon, ...]:
+    """Read lexicons by name: the base's, changed or replaced, and new ones."""
+    lexicons = {each.name: each for each in base}
+    for key, value in node.pairs if isinstance(node, Pairs) else ():
+        parse_at(key, "bad-name", parse_name, findings)
+        lexicon = _read_lexicon(key, value, lexicons, findings)
+        if lexicon is not None:
+            lexicons[key.text] = lexicon
+    return tuple(lexicons.values())
+
+
+def _read_lexicon(
+    key: Scalar, node: Node, known: dict[str, Lexicon], findings: Findings
+) -> Lexicon | None:
+    what = f"the lexicon `{key.text}`"
+    lexicon = Lexicon(name=key.text, phrases=())
+    phrases: Node | None = node
+    if isinstance(node, Pairs):
+        note_unknown(node, what, (*LEXICON_KEYS, *(CHANGE_KEYS if known else ())), findings)
+        if any(node_at(node, each) for each in CHANGE_KEYS):
+            return _changed_lexicon(key, node, known, findings)
+        reader = FieldReader(findings)
+        reader.require(node, what, "phrases", "[first phrase, second]")
+        phrases = node_at(node, "phrases")
+        if (match := node_at(node, "match")) is not None:
+            chosen = reader.value(Match, match, "`match`")
+            chosen = "word-start" if chosen is msgspec.UNSET else chosen
+            lexicon = msgspec.structs.replace(lexicon, match=chosen)
+    if phrases is None:
+        return None
+    listed_phrases = tuple(_read_phrases(phrases, what, (), findings))
+    return _checked(msgspec.structs.replace(lexicon, phrases=listed_phrases), phrases, findings)
+
+
+def _changed_lexicon(
+    key: Scalar, node: Pairs, known: dict[str, Lexicon], findings: Findings
+) -> Lexicon | None:
+    """Return a lexicon of the base without the phrases to remove and with those to add."""
+    old = known.get(key.text)
+    if old is None:
+        hint = nearest(key.text, known, f"known are {listed(known)}")
+        problem = f"there is no lexicon `{key.text}` to change"
+        findings.add(key.place, "unknown-lexicon", problem, hint)
+        return None
+    what = f"the lexicon `{key.text}`"
+    kept = list(old.phrases)
+    if (removed := node_at(node, "remove")) is not None:
+        for phrase in _read_phrases(removed, f"what is removed of {what}", (), findings):
+            left = [each for each in kept if each.casefold() != phrase.casefold()]
+            if len(left) == len(kept):
+                hint = nearest(phrase, kept, "leave it out")
+                problem = f"{what} of the base has no phrase `{phrase}`"
+                findings.add(removed.place, "unknown-phrase", problem, hint)
+            kept = left
+    if (added := node_at(node, "add")) is not None:
+        kept += _read_phrases(added, what, kept, findings)
+    if not kept:
+        findings.add(node.place, "bad-lexicon", f"{what} is empty", "leave a phrase in it")
+    return _checked(msgspec.structs.replace(old, phrases=tuple(kept)), node, findings)
+
+
+def _read_phrases(node: Node, what: str, known: Iterable[str], findings: Findings) -> Iterator[str]:
+    """Yield the phrases of a list, each once and none of them empty."""
+    if not isinstance(node, Items) or not node.items:
+        problem = f"{what} is {'empty' if isinstance(node, Items) else kind_of(node)}"
+        hint = "list its phrases: `[first phrase, second]`"
+        findings.add(node.place, "bad-lexicon", problem, hint)
+        return
+    seen = {each.casefold() for each in known}
+    for item in node.items:
+        phrase = " ".join(item.text.split()) if isinstance(item, Scalar) else ""
+        if not phrase:
+            problem = f"a phrase of {what} is {kind_of(item)}"
+            findings.add(item.place, "bad-lexicon", problem, "write the phrase as text")
+        elif phrase.casefold() in seen:
+            hint = "remove one (case makes no difference)"
+            findings.add(item.place, "bad-lexicon", f"{what} lists `{phrase}` twice", hint)
+        else:
+            seen.add(phrase.casefold())
+            yield phrase
+
+
+def _checked(lexicon: Lexicon, node: Node, findings: Findings) -> Lexicon:
+    """Note phrases that would never be found in a text."""
+    for phrase in lexicon.phrases:
+        parts = [part.strip() for part in phrase.split(GAP)]
+        problem, hint = "", ""
+        if lexicon.name in WORD_LISTS and " " in phrase:
+            problem, hint = "several words, and the lexicon is read by word", "list single words"
+        elif lexicon.match == "pattern" and not all(parts):
+            problem, hint = "a gap with nothing on one side of it", f"put `{GAP}` between words"
+        if problem:
+            problem = f"`{phrase}` of the lexicon `{lexicon.name}` has {problem}"
+            findings.add(node.place, "bad-lexicon", problem, hint)
+    return lexicon
+
+
+class _ConditionReader:
     """Reads conditions against the lexicons that a criterion can name."""
 
     def __init__(self, lexicons: Sequence[Lexicon], findings: Findings) -> None:
@@ -132,29 +176,24 @@ class ConditionReader:
 
     def read_sets(self, node: Node) -> Iterator[tuple[Condition, ...]]:
         """Yield one set of conditions, or each of a list of them."""
-        nodes = node.items if isinstance(node, Items) else (node,)
-        if not nodes:
-            self._findings.add(node.place, "bad-condition", "`when` is empty", "add a condition")
-        for each in nodes:
+        for each in node.items if isinstance(node, Items) and node.items else (node,):
             if not isinstance(each, Pairs) or not each.pairs:
-                problem = f"a condition is {'empty' if isinstance(each, Pairs) else kind_of(each)}"
+                problem = f"a condition is {kind_of(each) if value_of(each) else 'empty'}"
                 hint = "write it as `{signal: question}`"
                 self._findings.add(each.place, "bad-condition", problem, hint)
                 continue
-            conditions = [self._read_condition(key, value) for key, value in each.pairs]
+            conditions = [self._read(key, value) for key, value in each.pairs]
             yield tuple(condition for condition in conditions if condition is not None)
 
-    def _read_condition(self, key: Scalar, value: Node) -> Condition | None:
+    def _read(self, key: Scalar, value: Node) -> Condition | None:
         name = key.text
         if name in _PHRASE_KEYS:
             text, present = _PHRASE_KEYS[name]
             lexicon = self._read_lexicon(value)
             return HasPhrase(text=text, lexicon=lexicon, present=present) if lexicon else None
-        if name in _WORD_KEYS:
-            return self._read_words(_WORD_KEYS[name], name, value)
         if name in _SIGNAL_KEYS:
             return self._read_signal(value, present=_SIGNAL_KEYS[name])
-        if name in NUMERIC_SIGNALS:
+        if name in NUMERIC_SIGNALS or name in WORD_COUNTS:
             return self._read_number(key, value)
         known = f"known are {listed(CONDITION_KEYS)}"
         hint = nearest(name, (*CONDITION_KEYS, *NUMERIC_SIGNALS), known)
@@ -163,204 +202,222 @@ class ConditionReader:
 
     def _read_lexicon(self, value: Node) -> str | tuple[str, ...] | None:
         if isinstance(value, Items):
-            return read_phrases(value, "the list of phrases", self._findings)
-        if isinstance(value, Scalar) and value.text in self._lexicons:
-            return value.text
+            return tuple(_read_phrases(value, "the list of phrases", (), self._findings))
+        name = value.text if isinstance(value, Scalar) else ""
+        if name in self._lexicons:
+            return name
         hint = "define it under `lexicons`, or list the phrases in place"
-        if isinstance(value, Scalar):
-            hint = nearest(value.text, self._lexicons, hint)
         problem = f"there is no lexicon {kind_of(value)}"
+        hint = nearest(name, self._lexicons, hint)
         self._findings.add(value.place, "unknown-lexicon", problem, hint)
         return None
 
-    def _read_words(self, text: Speaker, name: str, value: Node) -> WordCount | None:
-        written = value.text if isinstance(value, Scalar) else ""
-        low: int | None = None
-        high: int | None = None
-        if match := _WORD_RANGE.fullmatch(written):
-            low, high = int(match[1]), int(match[2])
-        elif match := _WORD_BOUND.fullmatch(written):
-            low, high = _bounds(match[1], int(match[2]))
-        else:
-            problem = f"`{name}` is {kind_of(value)}"
-            hint = 'give a range such as `10-30` or a bound such as `"> 50"`'
-            if written.isdecimal():
-                hint = f'give a range such as `10-30`, or `"== {written}"`'
-            self._findings.add(value.place, "bad-condition", problem, hint)
-            return None
-        if (low or 0) > (high if high is not None else low or 0):
-            self._findings.add(
-                value.place,
-                "bad-condition",
-                f"no number of words is {kind_of(value)}",
-                "correct the range",
-            )
-        return WordCount(text=text, low=low, high=high)
-
     def _read_signal(self, value: Node, *, present: bool) -> HasSignal | None:
-        if isinstance(value, Scalar) and value.text in SIGNALS:
-            return HasSignal(signal=value.text, present=present)
-        hint = f"known are {listed(SIGNALS)}"
-        if isinstance(value, Scalar) and value.text in NUMERIC_SIGNALS:
-            problem = f"the signal `{value.text}` is a number"
-            hint = f'hold it against a bound: `{value.text}: ">= 1"`'
-            self._findings.add(value.place, "unknown-signal", problem, hint)
-            return None
-        if isinstance(value, Scalar):
-            hint = nearest(value.text, SIGNALS, hint)
-        problem = f"there is no signal {kind_of(value)}"
+        name = value.text if isinstance(value, Scalar) else ""
+        if name in SIGNALS:
+            return HasSignal(signal=name, present=present)
+        problem, hint = f"there is no signal {kind_of(value)}", f"known are {listed(SIGNALS)}"
+        hint = nearest(name, SIGNALS, hint)
+        if name in NUMERIC_SIGNALS:
+            problem, hint = f"the signal `{name}` is a number", f'give a bound: `{name}: ">= 1"`'
         self._findings.add(value.place, "unknown-signal", problem, hint)
         return None
 
     def _read_number(self, key: Scalar, value: Node) -> SignalWithin | None:
-        name, written = key.text, value.text if isinstance(value, Scalar) else ""
-        for lexicon in SIGNAL_LEXICONS.get(name, ()):
+        for lexicon in SIGNAL_LEXICONS.get(key.text, ()):
             if lexicon not in self._lexicons:
-                problem = f"the signal `{name}` reads by a lexicon `{lexicon}`, and there is none"
+                problem = f"the signal `{key.text}` needs a lexicon `{lexicon}`"
                 hint = "define it under `lexicons`"
                 self._findings.add(key.place, "unknown-lexicon", problem, hint)
-        low: float | None = None
-        high: float | None = None
-        if match := _NUMBER_RANGE.fullmatch(written):
-            low, high = (float(end) for end in match.groups() if end is not None)
-        elif match := _NUMBER_BOUND.fullmatch(written):
-            low, high = (float(match[2]), None) if match[1] == ">=" else (None, float(match[2]))
-        else:
-            problem = f"`{name}` is {kind_of(value)}"
-            hint = 'give a range such as `0.2..0.5` or a bound such as `">= 0.2"` or `"<= 3"`'
+        ends = _ends_of(value, whole=key.text in WORD_COUNTS)
+        if ends is None:
+            example = '`10-30`, `">= 10"` or `"< 30"`'
+            if key.text in NUMERIC_SIGNALS:
+                example = '`0.2..0.5`, `">= 0.2"` or `"<= 3"`'
+            problem = f"`{key.text}` is {kind_of(value)}"
+            hint = f"give a range or a bound such as {example}"
             self._findings.add(value.place, "bad-condition", problem, hint)
             return None
-        if low is not None and high is not None and low > high:
-            problem = f"no number is {kind_of(value)}"
-            self._findings.add(value.place, "bad-condition", problem, "correct the range")
-        return SignalWithin(signal=name, low=low, high=high)
+        return SignalWithin(signal=key.text, low=ends[0], high=ends[1])
 
 
-def _bounds(sign: str, number: int) -> tuple[int | None, int | None]:
-    match sign:
-        case ">":
-            return number + 1, None
-        case ">=":
-            return number, None
-        case "<":
-            return None, number - 1
-        case "<=":
-            return None, number
-        case _:
-            return number, number
-
-
-__all__ = [
-    "ADJUSTMENT_KEYS",
-    "CONDITION_KEYS",
-    "LEXICON_KEYS",
-    "RULES_BLOCK",
-    "RULES_KEYS",
-    "build_checks",
-    "build_lexicons",
-    "build_rules",
-    "open_block",
-    "open_lexicons",
-]
-
-RULES_KEYS: Final = ("base", "adjust", "lexicons")
-ADJUSTMENT_KEYS: Final = ("add", "subtract", "when", "why")
-RULES_BLOCK: Final = "the rules block"
-
-
-def open_block(fence: Fence, indent: int, what: str, findings: Findings) -> Pairs | None:
-    """Read the YAML of a fenced block; ``indent`` is how far the block is moved in."""
-    node = read_yaml(fence.content, Place(fence.start + 2, indent + 1), findings)
-    if node is None or isinstance(node, Pairs):
-        return node
-    findings.add(node.place, "wrong-type", f"{what} is {kind_of(node)}", "write `key: value` lines")
-    return None
-
-
-def open_lexicons(fence: Fence, indent: int, findings: Findings) -> Pairs | None:
-    """Read the YAML of the shared lexicons; an empty block is a slip."""
-    node = open_block(fence, indent, "the lexicons block", findings)
-    if node is not None and not node.pairs:
-        hint = "list phrases, such as `greetings: [hello, hi]`"
-        findings.add(Place(fence.start + 1), "bad-lexicon", "the lexicons block is empty", hint)
-    return node
-
-
-def build_lexicons(node: Pairs, findings: Findings) -> tuple[Lexicon, ...]:
-    """Return the lexicons that a mapping from names to phrases gives."""
-    return tuple(read_lexicons(node.pairs, findings))
+def _ends_of(node: Node, *, whole: bool) -> Ends | None:
+    """Return the ends of a range of numbers or, where they are ``whole``, of counts."""
+    written = node.text if isinstance(node, Scalar) else ""
+    ends: Ends | None = None
+    if match := _RANGE.fullmatch(written):
+        low, high = (float(end) for end in match.groups() if end is not None)
+        ends = (low, high) if low <= high else None
+    elif match := _BOUND.fullmatch(written):
+        number = float(match[2])
+        closed: dict[str, Ends] = {">=": (number, None), "<=": (None, number)}
+        counts: dict[str, Ends] = {
+            ">": (number + 1, None),
+            "<": (None, number - 1),
+            "==": (number, number),
+        }
+        ends = (closed | counts if whole else closed).get(match[1])
+    if ends is None or not whole:
+        return ends
+    is_count = all(end is None or (end.is_integer() and end >= 0) for end in ends)
+    return ends if is_count else None
 
 
 def build_rules(
-    node: Pairs, scale: Scale | None, shared: Sequence[Lexicon], findings: Findings
-) -> Rules:
-    """Return the rules that a mapping gives, held against the criterion's scale."""
-    fields = Fields(node, "a rules block", RULES_KEYS, findings)
+    node: Pairs | None,
+    base: Rules | None,
+    scale: Scale | None,
+    shared: Sequence[Lexicon],
+    findings: Findings,
+) -> Rules | None:
+    """Return the rules that a mapping gives, or changes of the base's."""
+    if node is None:
+        return base
+    reader = FieldReader(findings)
+    note_unknown(node, "a rules block", RULES_KEYS, findings)
     if scale is not None and not scale.continuous:
         problem = f"automated rules give fractions, and the scale {scale} has whole numbers only"
         hint = f"use a continuous scale such as `{scale.as_continuous}`"
         findings.add(node.place, "rules-scale", problem, hint)
-    fields.require("base", "say which score to start from")
-    base = fields.number("base")
-    outside = scale is not None and scale.continuous and not scale.accepts(base or 0)
-    if base is not None and outside:
-        problem = f"the base {show_number(base)} is outside the scale {scale}"
-        findings.add(fields.value_place("base"), "out-of-range", problem, "start within the scale")
-    lexicons = tuple(read_lexicons(fields.pairs("lexicons", "a mapping"), findings))
-    for key, _ in fields.pairs("lexicons", "a mapping"):
-        if any(key.text == lexicon.name for lexicon in shared):
-            problem = f"`{key.text}` is a shared lexicon already"
-            findings.add(key.place, "name-taken", problem, "rename it, or use the shared one")
-    reader = ConditionReader((*lexicons, *shared), findings)
-    adjustments = [
-        _read_adjustment(item, reader, findings)
-        for item in fields.items("adjust", "a list of adjustments")
-    ]
+    if base is None:
+        reader.require(node, "a rules block", "base", "0.5")
+    lexicons = read_lexicons(
+        _mapping(node, "lexicons", findings), () if base is None else base.lexicons, findings
+    )
+    for each in lexicons:
+        if any(each.name == other.name for other in shared):
+            problem = f"`{each.name}` is a shared lexicon already"
+            findings.add(node.place, "name-taken", problem, "rename it, or use the shared one")
+    conditions = _ConditionReader((*lexicons, *shared), findings)
     return Rules(
-        base=float(base or 0),
-        adjustments=tuple(each for each in adjustments if each is not None),
+        base=_read_base(node, base, scale, reader),
+        adjustments=_read_adjustments(node, base, conditions, reader),
         lexicons=lexicons,
     )
 
 
-def _read_adjustment(node: Node, reader: ConditionReader, findings: Findings) -> Adjustment | None:
-    if not isinstance(node, Pairs):
-        problem = f"an adjustment is {kind_of(node)}"
-        findings.add(node.place, "bad-adjustment", problem, "write `{add: 0.2, when: {...}}`")
+def _mapping(node: Pairs, key: str, findings: Findings) -> Node | None:
+    given = node_at(node, key)
+    if given is not None and not isinstance(given, Pairs):
+        problem = f"`{key}` is {kind_of(given)}"
+        findings.add(given.place, "wrong-type", problem, "give a mapping")
+    return given
+
+
+def _read_base(node: Pairs, base: Rules | None, scale: Scale | None, reader: FieldReader) -> float:
+    given = node_at(node, "base")
+    inherited = 0.0 if base is None else base.base
+    number = inherited if given is None else reader.value(float, given, "`base`")
+    if number is msgspec.UNSET or given is None:
+        return inherited
+    if scale is not None and scale.continuous and not scale.accepts(number):
+        problem = f"the base {show_number(number)} is outside the scale {scale}"
+        reader.findings.add(given.place, "out-of-range", problem, "start within the scale")
+    return number
+
+
+class _AdjustmentText(msgspec.Struct, frozen=True, kw_only=True):
+    """An adjustment as it is written, but for its conditions."""
+
+    add: Annotated[float, Meta(gt=0)] | None = None
+    subtract: Annotated[float, Meta(gt=0)] | None = None
+    why: str | None = None
+
+
+def _read_adjustments(
+    node: Pairs, base: Rules | None, conditions: _ConditionReader, reader: FieldReader
+) -> tuple[Adjustment, ...]:
+    """Return the base's adjustments, some of them replaced or removed, and then the new ones."""
+    inherited = () if base is None else base.adjustments
+    kept: list[Adjustment | None] = [*inherited]
+    given = node_at(node, "adjust")
+    if given is not None and not isinstance(given, Items):
+        problem = f"`adjust` is {kind_of(given)}"
+        reader.findings.add(given.place, "wrong-type", problem, "give a list of adjustments")
+    for item in given.items if isinstance(given, Items) else ():
+        if not isinstance(item, Pairs):
+            problem, hint = f"an adjustment is {kind_of(item)}", "write `{add: 0.2, when: {...}}`"
+            reader.findings.add(item.place, "bad-adjustment", problem, hint)
+            continue
+        keys = (*ADJUSTMENT_KEYS, *(RULE_CHANGE_KEYS if base else ()))
+        note_unknown(item, "an adjustment", keys, reader.findings)
+        changed = next((key for key in RULE_CHANGE_KEYS if node_at(item, key) and base), None)
+        if changed is None:
+            kept.append(_read_adjustment(item, None, conditions, reader))
+            continue
+        at = _find_adjustment(inherited, node_at(item, changed), reader.findings)
+        if at is not None and changed == "remove":
+            kept[at] = None
+            _refuse_parts(item, reader.findings)
+        elif at is not None:
+            kept[at] = _read_adjustment(item, inherited[at], conditions, reader)
+    return tuple(each for each in kept if each is not None)
+
+
+def _refuse_parts(item: Pairs, findings: Findings) -> None:
+    for key, _ in item.pairs:
+        if key.text in ADJUSTMENT_KEYS:
+            problem = f"`{key.text}` means nothing next to `remove`"
+            findings.add(key.place, "unused-key", problem, "leave it out")
+
+
+def _find_adjustment(
+    known: Sequence[Adjustment], wanted: Node | None, findings: Findings
+) -> int | None:
+    """Find an adjustment of the base by its `why`, or by its number, counted from 1."""
+    text = wanted.text if isinstance(wanted, Scalar) else ""
+    reasons = [each.why.casefold() for each in known]
+    if reasons.count(text.casefold()) == 1 and text:
+        return reasons.index(text.casefold())
+    if text.isdecimal() and 1 <= int(text[:9]) <= len(known):
+        return int(text[:9]) - 1
+    if wanted is not None:
+        several = "more than one" if text and text.casefold() in reasons else "no"
+        problem = f"the base has {several} adjustment {kind_of(wanted)}"
+        hint = f"give its `why`, or its number from 1 to {len(known)}"
+        if several == "no":
+            hint = nearest(text, [each.why for each in known if each.why], hint)
+        findings.add(wanted.place, "unknown-rule", problem, hint)
+    return None
+
+
+def _read_adjustment(
+    node: Pairs, base: Adjustment | None, conditions: _ConditionReader, reader: FieldReader
+) -> Adjustment | None:
+    """Read an adjustment; what it doesn't give is the base's."""
+    given = reader.fields(_AdjustmentText, node)
+    when = node_at(node, "when")
+    sets = () if when is None else tuple(conditions.read_sets(when))
+    amounts = [key for key in ("add", "subtract") if node_at(node, key)]
+    if len(amounts) != (1 if base is None else min(len(amounts), 1)):
+        problem = "an adjustment has both `add` and `subtract`, or neither"
+        reader.findings.add(node.place, "bad-adjustment", problem, "give one of the two")
         return None
-    fields = Fields(node, "an adjustment", ADJUSTMENT_KEYS, findings)
-    amounts = [key for key in ("add", "subtract") if key in fields]
-    if len(amounts) != 1:
-        has = "has both `add` and" if amounts else "has neither `add` nor"
-        problem = f"an adjustment {has} `subtract`"
-        findings.add(node.place, "bad-adjustment", problem, "give one of the two")
+    if base is None:
+        reader.require(node, "an adjustment", "when", "{signal: question}")
+    if any(key not in given for key in amounts):
         return None
-    amount = fields.number(amounts[0])
-    if amount is not None and amount <= 0:
-        problem = f"`{amounts[0]}` is {show_number(amount)}"
-        hint = "use a number above zero, with `add` or `subtract` as the direction"
-        findings.add(fields.value_place(amounts[0]), "out-of-range", problem, hint)
-    fields.require("when", "say when it applies, such as `when: {signal: question}`")
-    when = fields.node("when")
-    sets = () if when is None else tuple(reader.read_sets(when))
-    if amount is None:
-        return None
-    sign = 1 if amounts[0] == "add" else -1
-    return Adjustment(add=float(sign * amount), when=sets, why=fields.text("why") or "")
+    amount = given.get("add", -given.get("subtract", 0.0))
+    if base is None:
+        return Adjustment(add=amount, when=sets, why=given.get("why", ""))
+    return Adjustment(
+        add=amount or base.add,
+        when=base.when if when is None else sets,
+        why=given.get("why", base.why),
+    )
 
 
 def build_checks(node: Node, findings: Findings) -> tuple[Check, ...]:
     """Return the checks that a list gives."""
     if not isinstance(node, Items) or not node.items:
-        what = "empty" if not isinstance(node, Scalar) and not value_of(node) else kind_of(node)
+        what = kind_of(node) if value_of(node) else "empty"
         hint = "list its checks, such as `- contains: Paris`"
         findings.add(node.place, "bad-check", f"the checks block is {what}", hint)
         return ()
     checks: list[Check] = []
     for item in node.items:
-        places = {}
-        if isinstance(item, Pairs):
-            places = {key.text: value.place for key, value in item.pairs}
+        pairs = item.pairs if isinstance(item, Pairs) else ()
+        places: dict[str, Place] = {key.text: value.place for key, value in pairs}
         check, faults = read_check(_entry(item))
         for fault in faults:
             place = places.get(fault.key, item.place)

@@ -2,7 +2,6 @@ from jurybox.rubric.document.blocks import (
     Body,
     Fence,
     Heading,
-    Hidden,
     Html,
     Item,
     Listing,
@@ -108,17 +107,6 @@ def test_html_goes_on_to_the_next_blank_line_or_to_its_end() -> None:
     assert tag == Html(start=0, end=2)
     assert comment == Html(start=3, end=6)
     assert text == Text(start=7, end=8)
-
-
-def test_a_table_or_a_fenced_block_in_a_list_or_a_quote_is_known() -> None:
-    body = Body(
-        "- item\n\n  ```yaml  rules\n  base: 1\n  ```\n\n> | Score | Meaning |\n> | - | - |\n\n"
-        "| Score | Meaning |\n| - | - |\n"
-    )
-    assert body.hidden == (
-        Hidden(line=2, info="yaml rules", header=""),
-        Hidden(line=6, info=None, header="Score"),
-    )
 
 
 def test_text_leaves_out_blocks_and_the_blank_lines_around_them() -> None:

@@ -1,6 +1,7 @@
 """Whatever a rubric says, its canonical text says the same."""
 
 import re
+from typing import get_args
 
 import msgspec
 from hypothesis import HealthCheck, Phase, assume, given, settings
@@ -10,7 +11,6 @@ from markdown_it import MarkdownIt
 
 from jurybox.rubric import Criterion, Level, Rubric, Scale, check_rubric, render_rubric
 from jurybox.rubric.conditions import OPERATORS, Comparison
-from jurybox.rubric.document.front_matter import EVIDENCE
 from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
@@ -32,6 +32,7 @@ from jurybox.rubric.rubric_model import (
     Band,
     Component,
     Decision,
+    EvidenceKind,
     Generation,
     Indicators,
     Metric,
@@ -46,7 +47,7 @@ from jurybox.rubric.rules import (
     HasSignal,
     Lexicon,
     Rules,
-    WordCount,
+    SignalWithin,
 )
 from jurybox.rubric.template import PLACEHOLDERS, Template
 
@@ -302,18 +303,18 @@ SPEAKER = st.sampled_from(["response", "user"])
 
 
 @st.composite
-def word_counts(draw: DrawFn) -> WordCount:
+def word_counts(draw: DrawFn) -> SignalWithin:
     low, high = sorted(draw(st.tuples(st.integers(0, 500), st.integers(0, 500))))
     ends = draw(st.sampled_from([(low, high), (None, high), (low, None)]))
-    return WordCount(text=draw(SPEAKER), low=ends[0], high=ends[1])
+    return SignalWithin(signal=f"{draw(SPEAKER)}_words", low=ends[0], high=ends[1])
 
 
 def key_of(condition: Condition) -> str:
     match condition:
         case HasPhrase():
             return f"{condition.text} {condition.present}"
-        case WordCount():
-            return condition.text
+        case SignalWithin():
+            return condition.signal
         case HasSignal():
             return str(condition.present)
 
@@ -362,7 +363,7 @@ def criteria(
         scale=scale,
         definition=draw(paragraphs(PROSE, 4).filter(reads_as_text)),
         weight=draw(st.integers(0, 4000)) / 1000,
-        evidence=draw(st.sampled_from(EVIDENCE)),
+        evidence=draw(st.sampled_from(get_args(EvidenceKind))),
         levels=table.rows,
         level_columns=table.columns,
         level_decimals=table.decimals,
