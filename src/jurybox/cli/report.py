@@ -47,7 +47,8 @@ def command(
       jurybox report 20260301-0914 -o results.junit.xml
       jurybox report last -o - --format json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.view_run import around_as_data, view_run
+    from jurybox.app.calibrations import calibration_of_run
+    from jurybox.app.view_run import around_as_data, standing_of, view_run
     from jurybox.reporting.reports import report_format, write_report
 
     to_stdout = output == "-"
@@ -56,7 +57,14 @@ def command(
     form = named or ("md" if to_stdout else report_format(output))
     with opened_run(run, store_url) as (store, row):
         view = view_run(row, store)
-        more = {} if form == "junit" else around_as_data(view, store)
+        # Not every format shows these, and they take time to read.
+        more: dict[str, object] = {}
+        if form == "json":
+            more = around_as_data(view, store)
+        elif form != "junit":
+            more["people"] = standing_of(view, store)
+        if form == "html":
+            more["calibration"] = calibration_of_run(view, store)
         with output_file(output) as file:
             write_report(file, form, view, row, store, more)
     have = view.summary["samples"]

@@ -1,18 +1,16 @@
-"""What needs attention in a run (E15), gathered in one pass and bounded memory."""
+"""What needs attention in a run (E15), found by what its samples are indexed by."""
 
-import heapq
-from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
-from jurybox.engine.ports import Store
-from jurybox.engine.records import RunRow, SampleRow, read_result
-from jurybox.reporting.metric_text import cut
-from jurybox.reporting.reasons import reasoning
+from jurybox.engine.ports import SampleQuery, Store
+from jurybox.engine.records import RunRow, SampleRow
+from jurybox.reporting.metric_text import UNITS, cut, shown
+from jurybox.reporting.reasons import Reason, reasoning, reasons_of
 from jurybox.reporting.stored import SampleRecord, damaged, reading
-from jurybox.scoring.review_reasons import KINDS, Noted, Notice
-from jurybox.scoring.sample_result import SampleResult
+from jurybox.sample import Response
+from jurybox.scoring.review_reasons import FIRST, KINDS
 from jurybox.scoring.summary import Conclusion
 
 LATENCY: Final = "latency_e2e_ms"
@@ -37,142 +35,146 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
     samples: tuple[SamplePlace, ...]
 
 
-class ExtremeSample(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the worst or the slowest samples, with the judges' reasoning."""
+class CardResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A response; ``trouble`` says why there is none."""
+
+    label: str
+    text: str
+    trouble: str | None = None
+
+
+class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
+    """A sample that is shown for the ``value`` of a metric, or for its flags alone.
+
+    ``passed`` is None where the rubric has no rule by which samples pass. ``grounds`` are what
+    judges and rules say, ``reasoning`` is all of that in one text.
+    """
 
     number: int
     id: str
     repeat: int
     figure: str
-    value: float
+    value: float | None
+    passed: bool | None
+    flags: tuple[str, ...]
     task: str
+    answers: tuple[CardResponse, ...]
+    grounds: tuple[Reason, ...]
     reasoning: str
+
+    @property
+    def measured(self) -> str:
+        """The value with its unit."""
+        unit = UNITS.get(self.figure)
+        if self.value is None or unit is None:
+            return "" if self.value is None else shown(self.value)
+        return f"{shown(round(self.value, 1))} {unit}"
+
+    def as_data(self) -> dict[str, Any]:
+        """Return plain data, with the beginnings of the texts."""
+        return {
+            "id": self.id,
+            "repeat": self.repeat,
+            "figure": self.figure,
+            "value": self.value,
+            "task": cut(self.task, _LONGEST_TASK),
+            "reasoning": cut(self.reasoning, _LONGEST_REASONING),
+        }
+
+
+def card(sample: SampleRow, figure: str = "") -> SampleCard:
+    """Return a sample's card, with the metric for which it is shown."""
+    record = SampleRecord(sample)
+    result, responses = record.result, record.responses
+    first = "response" if responses.response_b is None else "response A"
+    answers = [_answer(responses.response, first)]
+    if responses.response_b is not None:
+        answers.append(_answer(responses.response_b, "response B"))
+    return SampleCard(
+        number=sample.number,
+        id=sample.sample_id,
+        repeat=sample.repeat,
+        figure=figure,
+        value=result.figures.get(figure),
+        # Without a rule nothing passes or fails, not even what has no score.
+        passed=result.passed if result.rules else None,
+        flags=result.review_reasons,
+        task=record.inputs.task,
+        answers=tuple(answers),
+        grounds=tuple(reasons_of(record)),
+        reasoning=reasoning(record),
+    )
+
+
+def _answer(response: Response, label: str) -> CardResponse:
+    trouble = response.error or ("timed out" if response.timing.timed_out else None)
+    return CardResponse(label=label, text=response.text, trouble=trouble)
+
+
+def numbered_card(store: Store, run: RunRow, number: int, figure: str = "") -> SampleCard:
+    """Return the card of the sample with a number."""
+    sample = store.sample(run.id, number)
+    if sample is None:
+        raise damaged(run, f"sample number {number} is missing")
+    with reading(run):
+        return card(sample, figure)
+
+
+def extremes(
+    store: Store, run: RunRow, figure: str, most: int, *, highest: bool = False
+) -> tuple[SampleCard, ...]:
+    """Return the samples with the lowest values of a metric, or the highest; ties by number."""
+    query = SampleQuery(figure=figure, sort=f"figure:{figure}", descending=highest, limit=most)
+    found = store.find_samples(run.id, query).rows
+    return tuple(numbered_card(store, run, row.number, figure) for row in found)
+
+
+def concerns_of(
+    store: Store, run: RunRow, conclusion: Conclusion, listed: int = FIRST
+) -> tuple[Concern, ...]:
+    """Return the reasons to look at a run's samples, each with the first few of them."""
+    concerns: list[Concern] = []
+    for kind in (each.kind for each in conclusion.attention if each.kind in KINDS):
+        page = store.find_samples(run.id, SampleQuery(flags=(kind,), limit=listed))
+        places = tuple(
+            SamplePlace(id=row.sample_id, repeat=row.repeat, number=row.number) for row in page.rows
+        )
+        meaning = KINDS[kind].meaning
+        concerns.append(Concern(kind=kind, meaning=meaning, count=page.total, samples=places))
+    return tuple(concerns)
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
     """What needs attention, and the worst and slowest samples."""
 
-    samples: int
     concerns: tuple[Concern, ...]
-    worst: tuple[ExtremeSample, ...]
-    slowest: tuple[ExtremeSample, ...]
+    worst: tuple[SampleCard, ...]
+    slowest: tuple[SampleCard, ...]
 
     def as_data(self) -> dict[str, Any]:
         """Return plain data, ready for JSON; samples are identified by their ids."""
         concerns: list[dict[str, Any]] = msgspec.to_builtins(self.concerns)
+        for place in (place for each in concerns for place in each["samples"]):
+            place.pop("number")
         return {
-            "attention": [{**each, "samples": _unnumbered(each["samples"])} for each in concerns],
-            "worst": _unnumbered(msgspec.to_builtins(self.worst)),
-            "slowest": _unnumbered(msgspec.to_builtins(self.slowest)),
+            "attention": concerns,
+            "worst": [each.as_data() for each in self.worst],
+            "slowest": [each.as_data() for each in self.slowest],
         }
 
 
-def _unnumbered(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{key: value for key, value in each.items() if key != "number"} for each in samples]
-
-
 def gather(
-    store: Store, run: RunRow, headline: str, *, listed: int = 20, ranked: int = 10
+    store: Store,
+    run: RunRow,
+    conclusion: Conclusion,
+    headline: str,
+    *,
+    listed: int = 20,
+    ranked: int = 10,
 ) -> Attention:
-    """Look through a run's samples; each concern names at most ``listed`` of them.
-
-    The worst samples are those with the lowest ``headline``, a metric.
-
-    Raises:
-        IncompleteError: what is stored can't be read.
-
-    """
-    notice = Notice(listed)
-    worst, slowest = _Ranked(headline, ranked, sign=-1), _Ranked(LATENCY, ranked, sign=1)
-    samples = 0
-    with reading(run):
-        for number, _, _, text in store.results(run.id):
-            result = read_result(text)
-            samples += 1
-            notice.add(number, result)
-            worst.add(number, result)
-            slowest.add(number, result)
-        return Attention(
-            samples=samples,
-            concerns=_concerns(store, run, notice.describe()),
-            worst=worst.samples(store, run),
-            slowest=slowest.samples(store, run),
-        )
-
-
-def concerns_of(store: Store, run: RunRow, conclusion: Conclusion) -> tuple[Concern, ...]:
-    """Return the reasons to look at a run's samples, each with the first few of them.
-
-    Raises:
-        IncompleteError: what is stored can't be read.
-
-    """
-    return _concerns(store, run, conclusion.attention)
-
-
-def numbered_sample(store: Store, run: RunRow, number: int) -> SampleRow:
-    """Return the sample with a number.
-
-    Raises:
-        IncompleteError: it is missing.
-
-    """
-    sample = store.sample(run.id, number)
-    if sample is None:
-        raise damaged(run, f"sample number {number} is missing")
-    return sample
-
-
-class _Ranked:
-    """The samples with the highest values of a metric, or the lowest with a negative sign."""
-
-    def __init__(self, metric: str, most: int, *, sign: int) -> None:
-        self._metric = metric
-        self._most = most
-        self._sign = sign
-        self._heap: list[tuple[float, int]] = []
-
-    def add(self, number: int, result: SampleResult) -> None:
-        value = result.figures.get(self._metric)
-        if value is None:
-            return
-        # Of equals the first in the run stays.
-        entry = (self._sign * value, -number)
-        if len(self._heap) < self._most:
-            heapq.heappush(self._heap, entry)
-        elif self._most:
-            heapq.heappushpop(self._heap, entry)
-
-    def samples(self, store: Store, run: RunRow) -> tuple[ExtremeSample, ...]:
-        found: list[ExtremeSample] = []
-        for value, place in sorted(self._heap, reverse=True):
-            record = SampleRecord(numbered_sample(store, run, -place))
-            found.append(
-                ExtremeSample(
-                    number=-place,
-                    id=record.row.sample_id,
-                    repeat=record.row.repeat,
-                    figure=self._metric,
-                    value=self._sign * value,
-                    task=cut(record.inputs.task, _LONGEST_TASK),
-                    reasoning=cut(reasoning(record), _LONGEST_REASONING),
-                )
-            )
-        return tuple(found)
-
-
-def _concerns(store: Store, run: RunRow, noted: Iterable[Noted]) -> tuple[Concern, ...]:
-    def place(number: int) -> SamplePlace:
-        sample = numbered_sample(store, run, number)
-        return SamplePlace(id=sample.sample_id, repeat=sample.repeat, number=number)
-
-    return tuple(
-        Concern(
-            kind=each.kind,
-            meaning=KINDS[each.kind].meaning,
-            count=each.count,
-            samples=tuple(map(place, each.first)),
-        )
-        for each in noted
-        if each.kind in KINDS
+    """Return what needs attention; the worst samples are those with the lowest ``headline``."""
+    return Attention(
+        concerns=concerns_of(store, run, conclusion, listed),
+        worst=extremes(store, run, headline, ranked),
+        slowest=extremes(store, run, LATENCY, ranked, highest=True),
     )

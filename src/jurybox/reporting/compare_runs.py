@@ -98,10 +98,6 @@ def sample_pairs(
 
     Both runs are read in step. A sample waits for its counterpart, so memory grows with how far
     apart the same sample is in both, which is nothing for reruns of one dataset.
-
-    Raises:
-        IncompleteError: what is stored can't be read.
-
     """
     sides = (_sides(store, one, clusters), _sides(store, other, clusters))
     waiting: tuple[dict[Key, StoredSide], dict[Key, StoredSide]] = ({}, {})
@@ -143,7 +139,6 @@ def compare_runs(
 
     Raises:
         InputError: no sample has the field to cluster by.
-        IncompleteError: what is stored can't be read.
 
     """
     views, rubrics = (one.view, other.view), (rubric_of(one.row), rubric_of(other.row))

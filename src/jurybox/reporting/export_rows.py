@@ -163,11 +163,6 @@ class ExportShape:
         """Return a sample as a row, its fields in the order of the columns.
 
         The decision is what holds after the reviews of the sample.
-
-        Raises:
-            msgspec.DecodeError: something stored can't be read.
-            LookupError: an exchange is missing.
-
         """
         # Checked as a result, but its numbers stay as they are stored: 2 doesn't become 2.0.
         result = read_result(sample.result)
@@ -198,12 +193,7 @@ class ExportShape:
 
 
 def export_shape(run: RunRow, *, raw: bool = False) -> ExportShape:
-    """Return the columns of a run's rows.
-
-    Raises:
-        IncompleteError: the run's plan can't be read.
-
-    """
+    """Return the columns of a run's rows."""
     with reading(run):
         params = msgspec.json.decode(run.metadata).get("generation_params", {})
     procedure = procedure_of(run)
@@ -214,12 +204,7 @@ def export_shape(run: RunRow, *, raw: bool = False) -> ExportShape:
 def record_as_data(
     record: SampleRecord, run: RunRow, store: Store, *, raw: bool = True
 ) -> ExportedRow:
-    """Return a sample as `jurybox export` writes it, with the run's id.
-
-    Raises:
-        IncompleteError: what is stored can't be read.
-
-    """
+    """Return a sample as `jurybox export` writes it, with the run's id."""
     with reading(run):
         reviews = read_reviews(run, store.reviews_of(run.id, record.row.number)).every
         row = export_shape(run, raw=raw).row(record.row, record.exchanges, reviews)
@@ -342,12 +327,7 @@ def export_writer(name: str) -> Write:
 def export_run(
     store: Store, run: RunRow, file: BinaryIO, write: Write, *, raw: bool = False
 ) -> ExportCount:
-    """Write the samples that a run has; ``raw`` adds every request and its reply.
-
-    Raises:
-        IncompleteError: what is stored can't be read.
-
-    """
+    """Write the samples that a run has; ``raw`` adds every request and its reply."""
     shape = export_shape(run, raw=raw)
     rows = write(file, shape.columns, exported_rows(store, run, shape))
     return ExportCount(rows=rows, planned=plan_of(run).samples, finished=run.status == "finished")
@@ -356,12 +336,7 @@ def export_run(
 def exported_rows(
     store: Store, run: RunRow, shape: ExportShape | None = None
 ) -> Iterator[ExportedRow]:
-    """Yield the samples that a run has as rows.
-
-    Raises:
-        IncompleteError: what is stored can't be read.
-
-    """
+    """Yield the samples that a run has as rows."""
     shape = shape or export_shape(run)
     reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
     with reading(run):

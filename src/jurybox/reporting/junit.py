@@ -59,10 +59,6 @@ def write_junit(file: BinaryIO, view: RunView, run: RunRow, store: Store) -> Non
 
     A sample has failed where a pass rule fails or could not be measured, or the target gave no
     response; it is in error where no judge gave a valid vote.
-
-    Raises:
-        IncompleteError: what is stored can't be read.
-
     """
     with reading(run):
         file.writelines(line.encode() + b"\n" for line in _document(view, run, store))

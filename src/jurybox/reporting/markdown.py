@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.reporting.attention import Attention, Concern, ExtremeSample
+from jurybox.reporting.attention import Attention, Concern, SampleCard
 from jurybox.reporting.metric_text import MISSING, causes_of, exact, key_metric, metrics_of, shown
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
@@ -252,22 +252,23 @@ def _dollars(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.4f}"
 
 
-def _extremes(title: str, extremes: Sequence[ExtremeSample]) -> Lines:
+def _extremes(title: str, extremes: Sequence[SampleCard]) -> Lines:
     if not extremes:
         return
+    rows = [each.as_data() for each in extremes]
     yield f"## {title}"
     yield ""
     yield from table(
         ("sample", "repeat", code(extremes[0].figure), "task", "why"),
         (
             (
-                plain(each.id),
-                str(each.repeat),
-                shown(each.value),
-                plain(each.task),
-                plain(each.reasoning) or MISSING,
+                plain(each["id"]),
+                str(each["repeat"]),
+                shown(each["value"]),
+                plain(each["task"]),
+                plain(each["reasoning"]) or MISSING,
             )
-            for each in extremes
+            for each in rows
         ),
     )
 

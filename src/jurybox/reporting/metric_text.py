@@ -10,6 +10,9 @@ from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, SAMPLES, run_m
 from jurybox.rubric.rubric_model import Rubric
 
 MISSING: Final = "-"
+UNITS: Final = {"latency_e2e_ms": "ms", "total_tokens": "tokens"}
+"""What the measures of a sample are counted in."""
+
 _DECIMALS: Final = 4
 _SHORT: Final = 3
 _COMPARED: Final = 6

@@ -35,13 +35,7 @@ class OrderedVote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def stored_votes(procedure: Procedure, record: SampleRecord, store: Store) -> Iterator[OrderedVote]:
-    """Yield the valid votes on a stored pair.
-
-    Raises:
-        msgspec.DecodeError: something stored can't be read.
-        LookupError: an exchange is missing.
-
-    """
+    """Yield the valid votes on a stored pair."""
     row = record.row
     exchanges = in_order(row, store.exchanges_of(row.run_id, row.number))
     return pair_votes(procedure, record.sample, exchanges)
@@ -50,12 +44,7 @@ def stored_votes(procedure: Procedure, record: SampleRecord, store: Store) -> It
 def pair_votes(
     procedure: Procedure, sample: Sample, exchanges: Sequence[ExchangeRow]
 ) -> Iterator[OrderedVote]:
-    """Yield the valid votes on a pair; those never requested or answered are left out.
-
-    Raises:
-        msgspec.DecodeError: an exchange can't be read.
-
-    """
+    """Yield the valid votes on a pair; those never requested or answered are left out."""
     judging = procedure.judging
     asked = [each for each in exchanges if role_of(each) == "judge"]
     panel = judging.seats(procedure.judges, procedure.votes)

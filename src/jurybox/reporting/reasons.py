@@ -19,12 +19,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def reasons_of(record: SampleRecord) -> Iterator[Reason]:
-    """Yield the judges' reasons, those for the lowest scores first, and the rules that fired.
-
-    Raises:
-        msgspec.DecodeError: something stored can't be read.
-
-    """
+    """Yield the judges' reasons, those for the lowest scores first, and the rules that fired."""
     report = record.report
     if report is not None:
         yield from _of_criteria(report.criteria, "")
@@ -60,12 +55,7 @@ def why_failed(result: SampleResult) -> str | None:
 
 
 def reasoning(record: SampleRecord) -> str:
-    """Return all reasons in one text; a target's error comes first.
-
-    Raises:
-        msgspec.DecodeError: something stored can't be read.
-
-    """
+    """Return all reasons in one text; a target's error comes first."""
     error = record.result.target_error
     parts = [] if error is None else [f"no response: {error}"]
     parts += [

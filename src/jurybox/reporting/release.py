@@ -75,12 +75,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_reviews(run: RunRow, rows: Sequence[ReviewRow]) -> ActiveReviews:
-    """Return what reviewers say, from rows that are as they were stored.
-
-    Raises:
-        IncompleteError: one was changed, or can't be read.
-
-    """
+    """Return what reviewers say, from rows that are as they were stored."""
     for row in rows:
         if seal_of(row) != row.seal:
             raise damaged(run, f"review {row.id} was changed after it was stored")
@@ -91,12 +86,7 @@ def read_reviews(run: RunRow, rows: Sequence[ReviewRow]) -> ActiveReviews:
 def release_review(
     run: RunRow, rubric: Rubric, stored: StoredOutcome, store: Store
 ) -> ReleaseReview:
-    """Return what the release of a run waits for, by the reviews that it has now.
-
-    Raises:
-        IncompleteError: a review can't be read, or the store failed.
-
-    """
+    """Return what the release of a run waits for, by the reviews that it has now."""
     required = rubric.require_review
     reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
     settled = [_settled_reasons(run, store, number, own) for number, own in reviews.items()]

@@ -3,7 +3,7 @@
 A format is a function and a row in `_FORMATS`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import BinaryIO, Final, Literal, cast
@@ -17,6 +17,7 @@ from jurybox.reporting.attention import Attention, gather
 from jurybox.reporting.junit import write_junit
 from jurybox.reporting.markdown import markdown_report
 from jurybox.reporting.metric_text import headline
+from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.text_format import visible_json
@@ -34,7 +35,7 @@ _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 class ReportSource(msgspec.Struct, frozen=True, kw_only=True):
-    """What a report is written from; ``more`` may have ``calibration`` and ``people``."""
+    """What a report is written from; ``more`` may have a ``calibration`` and ``people``."""
 
     view: RunView
     run: RunRow
@@ -44,7 +45,7 @@ class ReportSource(msgspec.Struct, frozen=True, kw_only=True):
     def attention(self, listed: int) -> Attention:
         """Return what needs attention, with this many samples for each concern."""
         name = headline(self.view.summary, rubric_of(self.run))
-        return gather(self.store, self.run, name, listed=listed)
+        return gather(self.store, self.run, self.view.conclusion, name, listed=listed)
 
 
 def report_format(name: str) -> ReportFormat:
@@ -72,11 +73,8 @@ def write_report(
 ) -> None:
     """Write the report on a run.
 
-    ``more`` is added to JSON; HTML shows its ``calibration`` and ``people``, Markdown ``people``.
-
-    Raises:
-        IncompleteError: what is stored can't be read.
-
+    ``more`` is added to JSON; HTML shows its `CalibrationStatus` as ``calibration`` and its
+    `ReviewAgreement` as ``people``, Markdown the latter.
     """
     _FORMATS[form](file, ReportSource(view=view, run=run, store=store, more=more))
 
@@ -92,8 +90,8 @@ def _html(file: BinaryIO, source: ReportSource) -> None:
 
 
 def _markdown(file: BinaryIO, source: ReportSource) -> None:
-    people = source.more.get("people")
-    lines = cast("dict[str, Sequence[str]]", people)["lines"] if people else ()
+    people = cast("ReviewAgreement | None", source.more.get("people"))
+    lines = () if people is None else people.lines
     attention, rubric = source.attention(listed=20), rubric_of(source.run)
     file.write(markdown_report(source.view, attention, rubric, lines).encode())
 

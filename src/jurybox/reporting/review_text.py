@@ -74,7 +74,18 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lines(self) -> tuple[str, ...]:
         """All that in plain lines."""
-        return tuple(_lines(self))
+        first, *rest = self.untabled
+        return (first, *_tabled(self), *rest)
+
+    @property
+    def untabled(self) -> tuple[str, ...]:
+        """The lines that tables of agreement don't show."""
+        return tuple(_untabled(self))
+
+    @property
+    def compared(self) -> bool:
+        """Whether there is any sample on which judges can be compared with people."""
+        return self.random.agreement is not None or self.flagged.agreement is not None
 
     def as_data(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -82,17 +93,10 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         return {**data, "lines": list(self.lines)}
 
 
-def _lines(found: ReviewAgreement) -> Iterator[str]:
+def _untabled(found: ReviewAgreement) -> Iterator[str]:
     who = "1 person" if len(found.reviewers) == 1 else f"{len(found.reviewers)} people"
     reviews, samples = _counted(found.reviews, "review"), _counted(found.samples, "sample")
     yield f"{reviews} of {samples} by {who}: {', '.join(found.reviewers)}"
-    against = "rules against people" if found.by_rules else "judge against people"
-    for where, part in (("random part", found.random), ("flagged", found.flagged)):
-        for each in () if part.agreement is None else part.agreement.criteria:
-            yield f"{against}, {where}, {_agreement(each, by_rules=found.by_rules)}"
-    for name, each in found.people.items():
-        both = _joined(_same(each.exact), f"alpha {_ranged(each.alpha)}")
-        yield f"people among themselves, {name}: {both} {_count(each.n)}"
     for each in found.estimates:
         yield f"{each.figure}: {each.mean.sentence}"
     if found.unclear:
@@ -102,6 +106,16 @@ def _lines(found: ReviewAgreement) -> Iterator[str]:
         answers = _counted(len(found.unclear), "review")
         yield f"unclear by the rubric as it is written in {answers}: {criteria}"
     yield from _doubts(found)
+
+
+def _tabled(found: ReviewAgreement) -> Iterator[str]:
+    against = "rules against people" if found.by_rules else "judge against people"
+    for where, part in (("random part", found.random), ("flagged", found.flagged)):
+        for each in () if part.agreement is None else part.agreement.criteria:
+            yield f"{against}, {where}, {_agreement(each, by_rules=found.by_rules)}"
+    for name, each in found.people.items():
+        both = _joined(_same(each.exact), f"alpha {_ranged(each.alpha)}")
+        yield f"people among themselves, {name}: {both} {_count(each.n)}"
 
 
 def _doubts(found: ReviewAgreement) -> Iterator[str]:
@@ -161,15 +175,15 @@ def _ranged(figure: Estimate, *, with_method: bool = False) -> str:
         return "unknown" if figure.reason is None else f"unknown ({figure.reason})"
     made = figure.interval
     if made is None:
-        return _near(figure.value)
+        return near(figure.value)
     unusual = ("imagined", "clusters")
     method = (
         f", {made.method}" if with_method and any(word in made.method for word in unusual) else ""
     )
-    return f"{_near(figure.value)} ({_near(made.low)} to {_near(made.high)}{method})"
+    return f"{near(figure.value)} ({near(made.low)} to {near(made.high)}{method})"
 
 
-def _near(value: float) -> str:
+def near(value: float) -> str:
     """Return a number as people read it: what rounding leaves of nothing is nothing."""
     return shown(round(value, _DECIMALS) + 0.0)
 

@@ -87,12 +87,7 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
 def side_by_side(
     store: Store, runs: Sequence[ComparedRun], options: CompareOptions, most: int = 0
 ) -> SideBySide:
-    """Compare runs with the first of them, and return the outputs of up to ``most`` samples.
-
-    Raises:
-        IncompleteError: what is stored can't be read.
-
-    """
+    """Compare runs with the first of them, and return the outputs of up to ``most`` samples."""
     few = msgspec.structs.replace(options, limit=0)
     differences = tuple(compare_runs(store, runs[0], other, few) for other in runs[1:])
     headline = differences[0].headline

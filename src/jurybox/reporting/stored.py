@@ -36,12 +36,7 @@ def damaged(run: RunRow, why: object) -> IncompleteError:
 
 @contextlib.contextmanager
 def reading(run: RunRow) -> Generator[None]:
-    """Turn what goes wrong while stored rows are decoded into an error about the run.
-
-    Raises:
-        IncompleteError: something stored can't be read, or is missing.
-
-    """
+    """Turn what goes wrong while stored rows are decoded into an error about the run."""
     try:
         yield
     except (msgspec.DecodeError, LookupError) as error:
@@ -49,23 +44,13 @@ def reading(run: RunRow) -> Generator[None]:
 
 
 def plan_of(run: RunRow) -> Plan:
-    """Return the plan of a run.
-
-    Raises:
-        IncompleteError: it can't be read.
-
-    """
+    """Return the plan of a run."""
     with reading(run):
         return read_plan(run.plan)
 
 
 def procedure_of(run: RunRow) -> Procedure:
-    """Return how every sample of a run was evaluated.
-
-    Raises:
-        IncompleteError: it can't be read.
-
-    """
+    """Return how every sample of a run was evaluated."""
     try:
         return plan_of(run).procedure()
     except JuryboxError as error:
@@ -73,12 +58,7 @@ def procedure_of(run: RunRow) -> Procedure:
 
 
 def rubric_of(run: RunRow) -> Rubric:
-    """Return the rubric by which a run was scored.
-
-    Raises:
-        IncompleteError: it can't be read.
-
-    """
+    """Return the rubric by which a run was scored."""
     document = plan_of(run).rubric
     try:
         return parse_rubric(document.text, document.origin)
@@ -160,12 +140,7 @@ class SampleRecord:
 
 
 def read_record(run: RunRow, row: SampleRow, exchanges: Sequence[ExchangeRow]) -> SampleRecord:
-    """Decode all parts of a sample.
-
-    Raises:
-        IncompleteError: what is stored can't be read.
-
-    """
+    """Decode all parts of a sample."""
     with reading(run):
         record = SampleRecord(row, tuple(in_order(row, exchanges)))
         _ = (record.inputs, record.responses, record.report, record.automated, record.result)
@@ -177,7 +152,6 @@ def find_record(store: Store, run: RunRow, sample_id: str, repeat: int | None) -
 
     Raises:
         InputError: there is no such sample.
-        IncompleteError: what is stored can't be read.
 
     """
     found = store.find_sample(run.id, sample_id, repeat)

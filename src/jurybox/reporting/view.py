@@ -149,12 +149,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def finished_view(row: RunRow, store: Store) -> RunView:
-    """Return the view of a finished run; its samples need not be read for it.
-
-    Raises:
-        IncompleteError: what is stored can't be read.
-
-    """
+    """Return the view of a finished run; its samples need not be read for it."""
     plan = plan_of(row)
     with reading(row):
         stored = msgspec.json.decode(row.outcome or "null", type=StoredOutcome)
@@ -165,10 +160,6 @@ def unfinished_view(row: RunRow, store: Store, *, working: bool) -> RunView:
     """Return the view of an unfinished run, from the samples that it has.
 
     ``working`` says that a process is running it.
-
-    Raises:
-        IncompleteError: what is stored can't be read.
-
     """
     plan = plan_of(row)
     tally = RunTally(plan.procedure().judging.rubric, plan.repeats)
@@ -362,12 +353,7 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def listed_run(row: RunRow, store: Store) -> ListedRun:
-    """Return a run for a list; a damaged one has that status.
-
-    Raises:
-        IncompleteError: the store failed.
-
-    """
+    """Return a run for a list; a damaged one has that status."""
     known = ListedRun(
         run_id=row.id,
         suite=row.suite,

@@ -3,19 +3,22 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, TypeVar, cast
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import msgspec
 from starlette.requests import HTTPConnection
 
 from jurybox.app.labels import labels_for_diff
-from jurybox.app.review_desk import UnrevealedReviews
+from jurybox.app.review_desk import ReviewDesk, UnrevealedReviews
 from jurybox.app.view_run import LiveRuns
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.reporting.compare_runs import ComparedRun, CompareOptions, compare_runs
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.web.review_status import Standings
+
+if TYPE_CHECKING:
+    from jurybox.reporting.review_text import ReviewAgreement
 
 T = TypeVar("T")
 _MAX_KEPT: Final = 64
@@ -63,6 +66,64 @@ class _Kept:
         self.value: object = None
 
 
+PATIENCE: Final = 0.15
+"""The seconds that a page of a run waits for figures that all its samples have to be read for."""
+
+
+class StatusPending:
+    """The figures are being worked out."""
+
+
+class Standings:
+    """Remembers the newest standing of each run; any thread may ask."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._found: OrderedDict[tuple[str, str, int], Future[ReviewAgreement | None]] = (
+            OrderedDict()
+        )
+        # One at a time: two that read all samples in parallel would take as long, and more memory.
+        self._worker = ThreadPoolExecutor(1, "jurybox-standing")
+
+    def of(self, run: RunRow) -> "ReviewAgreement | None":
+        """Return how judges agree with people in a run; None where there are no reviews."""
+        asked = self._asked(run)
+        return None if asked is None else asked.result()
+
+    def soon(
+        self, run: RunRow, patience: float = PATIENCE
+    ) -> "ReviewAgreement | StatusPending | None":
+        """Return it if it takes no longer than this; a later request may find it done.
+
+        While a run goes on it is never begun, since it would be out of date at once.
+        """
+        if run.status != "finished":
+            return StatusPending() if self._store.reviews(run.id) else None
+        asked = self._asked(run)
+        try:
+            return None if asked is None else asked.result(patience)
+        except TimeoutError:
+            return StatusPending()
+
+    def _asked(self, run: RunRow) -> "Future[ReviewAgreement | None] | None":
+        rows = self._store.reviews(run.id)
+        if not rows:
+            return None
+        desk = ReviewDesk(self._store, run)
+        # While a run goes on, its figures change without a review.
+        if run.status != "finished":
+            return self._worker.submit(desk.standing)
+        key = (run.id, rows[-1].id, len(rows))
+        with self._lock:
+            found = self._found.get(key)
+            if found is None or (found.done() and found.exception() is not None):
+                found = self._found[key] = self._worker.submit(desk.standing)
+            while len(self._found) > _MAX_KEPT:
+                self._found.popitem(last=False)
+            return found
+
+
 class AppState:
     """The store and what was computed from it; any thread may use it."""
 
@@ -96,12 +157,7 @@ class AppState:
             return cast("T", kept.value)
 
     def comparison(self, one: RunRow, other: RunRow) -> RunDiff:
-        """Compare two runs.
-
-        Raises:
-            IncompleteError: what is stored can't be read.
-
-        """
+        """Compare two runs."""
 
         def make() -> RunDiff:
             a, b = (ComparedRun(row=row, view=self.live.view(row)) for row in (one, other))

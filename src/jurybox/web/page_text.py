@@ -5,40 +5,23 @@ from typing import Final
 
 import msgspec
 
-from jurybox.engine.records import ExchangeRow, read_outcome, read_request
+from jurybox.engine.records import ExchangeRow, read_outcome
 from jurybox.judging.flow import Failure
-from jurybox.reporting.stored import SampleRecord, exchange_notes
+from jurybox.reporting.stored import SampleRecord
 
 LONG: Final = 6000
-SHORT: Final = 1500
-NAME: Final = 160
 
 
 class CutText(msgspec.Struct, frozen=True, kw_only=True):
-    """The beginning of a text, how much is left of it, and where all of it is."""
+    """The beginning of a text, and how much is left of it."""
 
     shown: str
     left: int
-    part: str = ""
 
 
-class ExchangeView(msgspec.Struct, frozen=True, kw_only=True):
-    """A request and what came of it."""
-
-    number: int
-    role: str
-    model: str
-    latency_ms: float | None
-    cached: bool
-    failed: bool
-    request: CutText
-    reply: CutText
-    details: CutText
-
-
-def cut_text(text: str, most: int = LONG, part: str = "") -> CutText:
+def cut_text(text: str, most: int = LONG) -> CutText:
     """Return the beginning of a text."""
-    return CutText(shown=text[:most], left=max(0, len(text) - most), part=part)
+    return CutText(shown=text[:most], left=max(0, len(text) - most))
 
 
 def pretty(text: str) -> str:
@@ -49,12 +32,8 @@ def pretty(text: str) -> str:
         return text
 
 
-def whole_text(record: SampleRecord, part: str) -> str | None:
-    """Return a text of a sample by the name of the part; None where there is none."""
-    return next((text for name, text in _parts(record) if name == part), None)
-
-
-def _parts(record: SampleRecord) -> Iterator[tuple[str, str]]:
+def texts_of(record: SampleRecord, most: int | None = None) -> Iterator[tuple[str, str]]:
+    """Yield all texts of a sample by name, with those of ``most`` exchanges."""
     row = record.inputs
     yield "task", row.task
     yield "context", row.context or ""
@@ -75,7 +54,7 @@ def _parts(record: SampleRecord) -> Iterator[tuple[str, str]]:
             "checklist",
             "\n\n".join(f"{item}: {said}" for item, said in record.report.bias_checklist.items()),
         )
-    for place, exchange in enumerate(record.exchanges):
+    for place, exchange in enumerate(record.exchanges[:most]):
         yield f"request-{place}", pretty(exchange.request)
         yield f"reply-{place}", _said(exchange)
         yield f"details-{place}", pretty(exchange.outcome)
@@ -86,26 +65,3 @@ def _said(exchange: ExchangeRow) -> str:
     if isinstance(outcome, Failure):
         return f"{outcome.kind}: {outcome.message}"
     return outcome.text
-
-
-def exchange_of(place: int, row: ExchangeRow) -> ExchangeView:
-    """Return a request and what came of it, cut.
-
-    Raises:
-        msgspec.DecodeError: what is stored can't be read.
-
-    """
-    outcome = read_outcome(row)
-    failed = isinstance(outcome, Failure)
-    latency = exchange_notes(row).latency_ms if outcome.latency_ms is None else outcome.latency_ms
-    return ExchangeView(
-        number=place + 1,
-        role=row.role,
-        model=read_request(row).model,
-        latency_ms=latency,
-        cached=not isinstance(outcome, Failure) and outcome.cached,
-        failed=failed,
-        request=cut_text(pretty(row.request), part=f"request-{place}"),
-        reply=cut_text(_said(row), part=f"reply-{place}"),
-        details=cut_text(pretty(row.outcome), part=f"details-{place}"),
-    )

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from jurybox.engine.plan import read_plan
+from jurybox.engine.records import SampleRow
 from jurybox.errors import IncompleteError
-from jurybox.reporting.attention import Attention, concerns_of, gather
+from jurybox.reporting.attention import Attention, concerns_of, extremes, gather
 from jurybox.reporting.metric_text import cut, headline
 
 
@@ -17,7 +19,9 @@ def scored(accuracy: int, faithfulness: int = 2, why: str = "Because.") -> str:
 
 def gathered(made: object, **bounds: int) -> Attention:
     rubric = read_plan(made.row.plan).procedure().judging.rubric
-    return gather(made.store, made.row, headline(made.view.summary, rubric), **bounds)
+    return gather(
+        made.store, made.row, made.view.conclusion, headline(made.view.summary, rubric), **bounds
+    )
 
 
 def by_kind(attention: Attention) -> dict[str, tuple[int, list[str]]]:
@@ -42,7 +46,6 @@ def test_each_reason_is_counted_and_its_samples_are_named(
         rows, lambda prompt: next(text for name, text in replies.items() if name in prompt)
     )
     attention = gathered(made)
-    assert attention.samples == 5
     assert by_kind(attention) == {
         "safety": (1, ["danger"]),
         "unscored": (1, ["mute"]),
@@ -104,8 +107,8 @@ def test_the_worst_and_the_slowest_come_in_order_and_ties_in_that_of_the_run(
 def test_reasoning_is_cut(make_run: Callable, row: Callable) -> None:
     made = make_run([row("a")], lambda _: scored(0, why="x" * 500))
     (worst,) = gathered(made).worst
-    assert len(worst.reasoning) == 300
-    assert worst.reasoning.endswith("...")
+    assert len(worst.as_data()["reasoning"]) == 300
+    assert worst.as_data()["reasoning"].endswith("...")
 
 
 def test_a_sample_without_a_response_says_what_went_wrong(
@@ -126,12 +129,13 @@ def test_a_result_that_cannot_be_read_is_told(make_run: Callable, row: Callable)
     made = make_run([row("a")], lambda _: scored(2))
 
     class Damaged:
-        def results(self, run_id: str) -> list[tuple[int, int, str, str]]:
-            del run_id
-            return [(0, 0, "", "{}")]
+        find_samples = made.store.find_samples
+
+        def sample(self, run_id: str, number: int) -> SampleRow:
+            return msgspec.structs.replace(made.store.sample(run_id, number), result="{}")
 
     with pytest.raises(IncompleteError, match="run run-a can't be read"):
-        gather(Damaged(), made.row, "overall")
+        extremes(Damaged(), made.row, "overall", 1)
 
 
 @pytest.mark.parametrize(

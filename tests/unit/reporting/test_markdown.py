@@ -35,7 +35,9 @@ FOURTEEN = (
 
 def report(made: object) -> str:
     rubric = read_plan(made.row.plan).procedure().judging.rubric
-    attention = gather(made.store, made.row, headline(made.view.summary, rubric))
+    attention = gather(
+        made.store, made.row, made.view.conclusion, headline(made.view.summary, rubric)
+    )
     return markdown_report(made.view, attention, rubric)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from jurybox.engine.records import ReviewRow, RunRow
 from jurybox.errors import IncompleteError
-from jurybox.web.review_status import Standings, StatusPending
+from jurybox.web.app_state import Standings, StatusPending
 
 RUN = RunRow(
     id="run-1",
@@ -68,7 +68,7 @@ class Slow:
 @pytest.fixture(autouse=True)
 def desk(monkeypatch: pytest.MonkeyPatch) -> None:
     Slow.go, Slow.asked, Slow.trouble = Event(), 0, None
-    monkeypatch.setattr("jurybox.web.review_status.ReviewDesk", Slow)
+    monkeypatch.setattr("jurybox.web.app_state.ReviewDesk", Slow)
 
 
 def over(*rows: ReviewRow) -> tuple[Standings, Any]:

@@ -19,8 +19,18 @@ from jurybox.reporting.html.html_text import visible
 from jurybox.reporting.html.panels import CountShare, Gauge
 from jurybox.reporting.metric_text import exact, shown
 from jurybox.scoring.spread import Bin
+from jurybox.statistics.estimates import Estimate
 
-__all__ = ["bar", "gauge_chart", "histogram", "shares", "trend", "vote_dots", "whisker"]
+__all__ = [
+    "agreement",
+    "bar",
+    "gauge_chart",
+    "histogram",
+    "shares",
+    "trend",
+    "vote_dots",
+    "whisker",
+]
 
 FONT: Final = 11
 """The size of words in a chart, in pixels; the style sheet says the same."""
@@ -398,6 +408,24 @@ def whisker(estimate: PlottedMetric, *, zero: bool = False) -> Markup:
         (_WHISKER_WIDTH, _WHISKER_HEIGHT),
         *drawn,
         kind="interval",
+    )
+
+
+_AGREEMENT: Final = Axis(low=-1.0, high=1.0, bounded=True)
+
+
+def agreement(name: str, found: Estimate) -> Markup:
+    """Return the drawing of an agreement beyond chance."""
+    value = None if found.value is None else round(found.value, 4) + 0.0
+    return whisker(
+        PlottedMetric(
+            name=name,
+            value=value,
+            n=found.n,
+            interval=found.interval,
+            reason=found.reason,
+            axis=_AGREEMENT,
+        )
     )
 
 

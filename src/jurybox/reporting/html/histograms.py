@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from jurybox.reporting.metric_text import UNITS
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
     LOWEST_MEAN,
@@ -23,9 +24,6 @@ from jurybox.scoring.summary import Conclusion
 from jurybox.statistics.distributions import t_quantile
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import bounded_mean, wilson
-
-UNITS: Final = {"latency_e2e_ms": "ms", "total_tokens": "tokens"}
-"""What the measures of a sample are counted in."""
 
 _STEPS: Final = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 _AIR: Final = 1.15

@@ -2,24 +2,27 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import msgspec
+
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
-from jurybox.reporting.attention import Attention
-from jurybox.reporting.html.all_samples import PackedSamples, packed_samples
-from jurybox.reporting.html.page import Calibrated, Extras, RunPage, run_page
+from jurybox.reporting.attention import Attention, card
+from jurybox.reporting.html.page import Extras, RunPage, run_page
 from jurybox.reporting.html.panels import position_of
-from jurybox.reporting.html.people import People, people_of
-from jurybox.reporting.html.sample_panels import cards, independence, order_metrics, unstable_pairs
+from jurybox.reporting.html.sample_panels import independence, order_metrics, unstable_pairs
 from jurybox.reporting.metric_text import headline
+from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
+from jurybox.text_format import visible
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
@@ -47,12 +50,12 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         percent,
         prose,
         seen,
-        span,
-        visible,
         whole,
     )
     from jurybox.reporting.metric_text import dollars, exact, shown, signed
+    from jurybox.reporting.review_text import near
     from jurybox.reporting.run_diff import p_value
+    from jurybox.review.selection import FEWEST
 
     made = Environment(
         # Whatever a template is called: what isn't escaped is a hole.
@@ -71,19 +74,20 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         "exact": exact,
         "metric": _metric,
         "moment": moment,
+        "near": near,
         "p_value": p_value,
         "percent": percent,
         "prose": prose,
         "seen": seen,
         "shown": shown,
         "signed": signed,
-        "span": span,
         "visible": visible,
         "whole": whole,
     }
     cast("dict[str, Any]", made.globals)["charts"] = {
         name: getattr(charts, name) for name in charts.__all__
     } | {"whole": WHOLE}
+    cast("dict[str, Any]", made.globals)["fewest"] = FEWEST
     return made
 
 
@@ -96,8 +100,6 @@ def _metric(value: float | None, name: str) -> str:
 def _finalized(value: object) -> object:
     """Show what can't be seen in every text that no filter has looked at."""
     from markupsafe import Markup
-
-    from jurybox.reporting.html.html_text import visible
 
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
@@ -117,7 +119,7 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def report_html(page: RunPage, packed: PackedSamples | None = None) -> str:
+def report_html(page: RunPage, packed: "PackedSamples | None" = None) -> str:
     """Return a run's page as one file that asks for nothing else."""
     place_of = _place_of if packed is not None and packed.data else None
     return _whole_file("report.html", page=page, packed=packed, sample_url=place_of)
@@ -151,6 +153,53 @@ def _own(template: str) -> "Template":
     return environment().get_template(template)
 
 
+LARGEST: Final = 20_000_000
+"""The most bytes that samples may take, compressed."""
+_LONGEST: Final = 20_000
+_GZIP: Final = 16 + zlib.MAX_WBITS
+
+
+class PackedSamples(msgspec.Struct, frozen=True, kw_only=True):
+    """Samples as base64 of gzipped JSON; ``data`` is empty where they would be too large."""
+
+    count: int
+    data: str
+
+
+def packed_samples(store: Store, run: RunRow, headline: str) -> PackedSamples:
+    """Return all samples of a run, each with its headline score."""
+    packer = zlib.compressobj(9, wbits=_GZIP)
+    pieces, size, count = list[bytes](), 0, 0
+    with reading(run):
+        for line in _lines(store, run, headline):
+            pieces.append(packer.compress((b",\n" if count else b"[") + line))
+            size += len(pieces[-1])
+            count += 1
+            if size > LARGEST:
+                return PackedSamples(count=count, data="")
+    pieces.append(packer.compress(b"]" if count else b"[]") + packer.flush())
+    return PackedSamples(count=count, data=base64.b64encode(b"".join(pieces)).decode())
+
+
+def _lines(store: Store, run: RunRow, headline: str) -> Iterator[bytes]:
+    for row in store.samples(run.id):
+        sample = card(row, headline)
+        texts = [("task", sample.task)]
+        texts += [(each.label, each.trouble or each.text) for each in sample.answers]
+        texts += [(each.about, each.text) for each in sample.grounds]
+        data: dict[str, Any] = {
+            "number": sample.number,
+            "id": visible(sample.id) + (f" (repeat {sample.repeat})" if sample.repeat else ""),
+            "score": sample.value,
+            "passed": sample.passed,
+            "flags": sample.flags,
+            "texts": [
+                (visible(title), visible(text[:_LONGEST], kept="\n\t")) for title, text in texts
+            ],
+        }
+        yield msgspec.json.encode(data)
+
+
 _NEVER: Final = (
     "Never calibrated: how far these judges agree with people isn't known;"
     " `jurybox calibrate` measures it."
@@ -167,23 +216,19 @@ def html_report(
     attention: Attention,
     run: RunRow,
     store: Store,
-    more: Mapping[str, object],
+    more: Mapping[str, Any],
 ) -> str:
-    """Return the report on a run; ``more`` has its ``calibration`` and ``people``, where known.
-
-    Raises:
-        IncompleteError: what is stored can't be read.
-
-    """
-    people = _people(more.get("people"))
+    """Return the report on a run; ``more`` has its ``calibration`` and ``people``, where known."""
+    people = cast("ReviewAgreement | None", more.get("people"))
+    never = _REVIEWED if people is not None and people.compared else _NEVER
     position = position_of(view, rubric)
     # Responses that were scored one by one have no order.
     ordered = position is not None and position.stable is not None
     extras = Extras(
-        worst=cards(store, run, attention.worst),
-        slowest=cards(store, run, attention.slowest),
+        worst=attention.worst,
+        slowest=attention.slowest,
         independence=independence(store, run),
-        calibration=_calibrated(more["calibration"], people) if "calibration" in more else None,
+        calibration=(more["calibration"] or never) if "calibration" in more else None,
         people=people,
         jury_agreement=jury_agreement(store, run),
         position=order_metrics(store, run) if ordered else (),
@@ -193,24 +238,8 @@ def html_report(
     return report_html(run_page(view, rubric, attention.concerns, extras=extras), packed)
 
 
-def _calibrated(said: object, people: People | None) -> Calibrated:
-    """Return what ``show --json`` says of the calibration as a line."""
-    status = cast("Mapping[str, Any] | None", said)
-    if status is None:
-        known = people is not None and bool(people.against)
-        return Calibrated(line=_REVIEWED if known else _NEVER, holds=False)
-    if "trouble" in status:
-        return Calibrated(line=str(status["trouble"]), holds=False)
-    return Calibrated(line=str(status["text"]), holds=not status["stale"])
-
-
 def jury_agreement(store: Store, run: RunRow) -> JuryAgreement | None:
-    """Return how far the votes on a run's samples agree; None where no sample has several.
-
-    Raises:
-        IncompleteError: what is stored can't be read.
-
-    """
+    """Return how far the votes on a run's samples agree; None where no sample has several."""
     procedure = procedure_of(run)
     if not procedure.judges or procedure.votes <= 1:
         return None
@@ -221,8 +250,3 @@ def jury_agreement(store: Store, run: RunRow) -> JuryAgreement | None:
             if report is not None:
                 counter.add(report)
     return counter.agreement()
-
-
-def _people(said: object) -> People | None:
-    status = cast("Mapping[str, Any] | None", said)
-    return None if status is None else people_of(status)

@@ -13,8 +13,7 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
-from jurybox.reporting.metric_text import MISSING, cut, shown
-from jurybox.statistics.estimates import Interval
+from jurybox.reporting.metric_text import cut, shown
 from jurybox.text_format import visible
 
 NAME: Final = 80
@@ -76,11 +75,6 @@ def percent(share: float) -> str:
 def moment(utc: str) -> str:
     """Return a time to the minute: ``2026-03-01 09:14 UTC``."""
     return f"{utc[:10]} {utc[11:16]} UTC" if _TIME.fullmatch(utc) else utc
-
-
-def span(interval: Interval | None) -> str:
-    """Return an interval."""
-    return MISSING if interval is None else f"{shown(interval.low)} to {shown(interval.high)}"
 
 
 _WORDS: Final = re.compile(r"(\s*)(\w+|[^\w\s])")

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
+from jurybox.calibration.calibration_record import CalibrationStatus
 from jurybox.documents.numbers import show_number
 from jurybox.errors import Unreadable
-from jurybox.reporting.attention import Concern
+from jurybox.reporting.attention import Concern, SampleCard
 from jurybox.reporting.html.histograms import (
     Distribution,
     PlottedMetric,
@@ -29,8 +30,7 @@ from jurybox.reporting.html.panels import (
     jury_of,
     position_of,
 )
-from jurybox.reporting.html.people import People
-from jurybox.reporting.html.sample_panels import Independence, OrderMetric, SampleCard
+from jurybox.reporting.html.sample_panels import Independence, OrderMetric
 from jurybox.reporting.metric_text import (
     causes_of,
     difference,
@@ -39,6 +39,7 @@ from jurybox.reporting.metric_text import (
     metric_value,
     metrics_of,
 )
+from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES
@@ -48,13 +49,6 @@ from jurybox.statistics.jury_agreement import JuryAgreement
 
 UNSTABLE_RATE: Final = "unstable_rate"
 _NOT_YET: Final = "not yet: the run isn't finished"
-
-
-class Calibrated(msgspec.Struct, frozen=True, kw_only=True):
-    """How the judges stand with people, in one line; ``holds`` unless that is stale."""
-
-    line: str
-    holds: bool
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,8 +74,9 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
     slowest: tuple[SampleCard, ...] = ()
     independence: Independence | None = None
     baseline: Baseline | None = None
-    calibration: Calibrated | None = None
-    people: People | None = None
+    # A text where there is no calibration, or reviews are still being compared.
+    calibration: CalibrationStatus | str | None = None
+    people: ReviewAgreement | str | None = None
     jury_agreement: JuryAgreement | None = None
     position: tuple[OrderMetric, ...] = ()
     unstable: tuple[SampleCard, ...] = ()
@@ -184,7 +179,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     def reviewed(self) -> int:
         """How many of the samples that a person should look at have been reviewed blind."""
         people = self.extras.people
-        return 0 if people is None else people.flagged
+        return people.flagged.samples if isinstance(people, ReviewAgreement) else 0
 
     @property
     def calm(self) -> bool:

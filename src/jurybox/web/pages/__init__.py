@@ -4,13 +4,12 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from jurybox.web.pages.compare_page import compare_page
+from jurybox.web.pages.compare_page import compare_page, side_by_side_page
 from jurybox.web.pages.rubrics_page import rubric_of_run, rubric_page, rubric_text, rubrics_page
 from jurybox.web.pages.run_page import page_of_run, run_fragment
 from jurybox.web.pages.runs_page import runs_page
 from jurybox.web.pages.sample_page import sample_page, sample_text
 from jurybox.web.pages.samples_page import samples_page
-from jurybox.web.pages.side_by_side_page import side_by_side_page
 
 _PAGES: Final = {
     "/": runs_page,

@@ -1,4 +1,4 @@
-"""Two runs side by side."""
+"""Two runs compared, and several side by side with their outputs in columns."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
@@ -10,12 +10,15 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from jurybox.engine.records import RunRow
+from jurybox.reporting.compare_runs import ComparedRun, CompareOptions
 from jurybox.reporting.html.histograms import Axis, PlottedMetric
 from jurybox.reporting.metric_text import cut
 from jurybox.reporting.run_diff import MetricPair, RunDiff, SampleChange, p_value, places
+from jurybox.reporting.side_by_side import SideBySide, side_by_side
 from jurybox.reporting.stored import SampleRecord
 from jurybox.statistics.metric_differences import MetricDifference
 from jurybox.web.app_state import AppState
+from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, known_run
 from jurybox.web.template_engine import page_response, segment
 
@@ -145,3 +148,33 @@ def _plotted(tested: MetricDifference) -> PlottedMetric:
         reason=made.reason,
         axis=Axis(low=-far, high=far, bounded=False),
     )
+
+
+_MOST_RUNS: Final = 8
+_MOST_SAMPLES: Final = 100
+
+
+def side_by_side_page(
+    request: Request, place: PlaceOf, run: Annotated[list[str], Query(default_factory=list)]
+) -> Response:
+    """Answer with the runs that the address names, in their order."""
+    names = list(dict.fromkeys(run))
+    if not _TWO <= len(names) <= _MOST_RUNS:
+        problem = f"{len(names)} runs can't be compared"
+        raise PageError(400, problem, f"name 2 to {_MOST_RUNS} of them as `run`")
+    rows = [known_run(place, name) for name in names]
+
+    def compare() -> SideBySide:
+        runs = [ComparedRun(row=row, view=place.live.view(row)) for row in rows]
+        return side_by_side(place.store, runs, CompareOptions(), most=_MOST_SAMPLES)
+
+    data: dict[str, Any] = {
+        "title": "Side by side",
+        "compared": place.kept("side by side", compare, *rows),
+        "sample_url": _sample_url,
+    }
+    return page_response(request, "side_by_side.html", data)
+
+
+def _sample_url(run_id: str, number: int) -> str:
+    return f"/runs/{segment(run_id)}/samples/{number}"

@@ -44,12 +44,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rubric_history(store: Store) -> History:
-    """Return which versions of which rubrics the runs of a store used, the newest first.
-
-    Raises:
-        IncompleteError: the store is in trouble.
-
-    """
+    """Return which versions of which rubrics the runs of a store used, the newest first."""
     rows = store.runs(_LOOKED_AT + 1)
     found: dict[tuple[str, str, str], Used] = {}
     for row in rows[:_LOOKED_AT]:

@@ -8,18 +8,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.app.calibrations import calibration_of_run
-from jurybox.engine.ports import Groups, SampleQuery, Store
+from jurybox.engine.ports import Groups
 from jurybox.engine.records import RunRow
-from jurybox.reporting.attention import LATENCY, concerns_of
-from jurybox.reporting.html.page import Baseline, Calibrated, Extras, RunPage, run_page
-from jurybox.reporting.html.people import People, people_of
-from jurybox.reporting.html.sample_panels import SampleCard, card, independence
+from jurybox.reporting.attention import LATENCY, concerns_of, extremes
+from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
+from jurybox.reporting.html.sample_panels import independence
 from jurybox.reporting.metric_text import headline
-from jurybox.reporting.stored import damaged, rubric_of
+from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
-from jurybox.web.app_state import AppState
+from jurybox.web.app_state import AppState, StatusPending
 from jurybox.web.lookup import PlaceOf, TheRun
-from jurybox.web.review_status import StatusPending
 from jurybox.web.template_engine import page_response, segment
 
 _SHOWN: Final = 5
@@ -79,35 +77,21 @@ def _page(view: RunView, run: RunRow, place: AppState) -> RunPage:
     def look() -> Extras:
         # Both go through all samples in the database, which can do that side by side.
         with ThreadPoolExecutor(1) as beside:
-            slowest = beside.submit(_ends, store, run, LATENCY, descending=True)
-            worst = _ends(store, run, score, descending=False)
+            slowest = beside.submit(extremes, store, run, LATENCY, _SHOWN, highest=True)
+            worst = extremes(store, run, score, _SHOWN)
             return Extras(
                 worst=worst, slowest=slowest.result(), independence=independence(store, run)
             )
 
+    people = place.standings.soon(run)
     # People may be asked at any time, so what they say isn't kept.
     extras = msgspec.structs.replace(
         place.kept("extras", look, run),
         baseline=_baseline(view, run, place),
-        calibration=_calibrated(view, store),
-        people=_people(run, place),
+        calibration=calibration_of_run(view, store),
+        people=_PENDING if isinstance(people, StatusPending) else people,
     )
     return run_page(view, rubric, concerns_of(store, run, view.conclusion), extras=extras)
-
-
-def _ends(store: Store, run: RunRow, figure: str, *, descending: bool) -> tuple[SampleCard, ...]:
-    """Return the samples with the lowest or the highest value of a figure."""
-    query = SampleQuery(figure=figure, sort=f"figure:{figure}", descending=descending, limit=_SHOWN)
-    cards: list[SampleCard] = []
-    for row in store.find_samples(run.id, query).rows:
-        try:
-            value = msgspec.json.decode(row.figures, type=dict[str, float]).get(figure)
-        except msgspec.DecodeError as error:
-            raise damaged(run, error) from None
-        sample = None if value is None else store.sample(run.id, row.number)
-        if sample is not None and value is not None:
-            cards.append(card(sample, figure, value))
-    return tuple(cards)
 
 
 def _baseline(view: RunView, run: RunRow, place: AppState) -> Baseline | None:
@@ -123,19 +107,3 @@ def _baseline(view: RunView, run: RunRow, place: AppState) -> Baseline | None:
         conclusion=diff.conclusion(),
         values=diff.a.summary,
     )
-
-
-def _calibrated(view: RunView, store: Store) -> Calibrated | None:
-    found = calibration_of_run(view, store)
-    if found is None:
-        return None
-    if isinstance(found, str):
-        return Calibrated(line=found, holds=False)
-    return Calibrated(line=found.line, holds=not found.stale)
-
-
-def _people(run: RunRow, place: AppState) -> People | None:
-    found = place.standings.soon(run)
-    if isinstance(found, StatusPending):
-        return People(lines=(_PENDING,))
-    return None if found is None else people_of(found.as_data())

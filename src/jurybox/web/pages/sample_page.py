@@ -1,7 +1,7 @@
 """One sample: what was asked and answered, what it was given, and why."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, cast
 
 import msgspec
@@ -12,12 +12,12 @@ from starlette.responses import Response
 
 from jurybox.engine.ports import Store
 from jurybox.engine.records import ExchangeRow, RunRow, read_outcome, read_request
-from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
-from jurybox.judging.flow import Failure
+from jurybox.judging.evaluation_report import EvaluationReport
+from jurybox.judging.flow import Failure, ModelReply
 from jurybox.reporting.html.html_text import cut_pieces, word_diff
 from jurybox.reporting.metric_text import shown
 from jurybox.reporting.release import read_reviews, sample_decision
-from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
+from jurybox.reporting.stored import SampleRecord, exchange_notes, reading, rubric_of
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scenarios import scenario_texts
 from jurybox.scoring.review_reasons import KINDS
@@ -25,19 +25,11 @@ from jurybox.web.error_pages import PageError
 from jurybox.web.filters import PageFilter
 from jurybox.web.lookup import PlaceOf, TheRecord, TheRun
 from jurybox.web.markdown_text import render_markdown
-from jurybox.web.page_text import LONG, SHORT, CutText, cut_text, exchange_of, whole_text
+from jurybox.web.page_text import LONG, CutText, cut_text, texts_of
 from jurybox.web.template_engine import page_response, segment, text_response
 
-_MOST_TURNS: Final = 50
 _MOST_EXCHANGES: Final = 60
 _MARKDOWN: Final = re.compile(r"[*_`#|]|^\s*(?:[-+>]|\d+\.)\s", re.MULTILINE)
-
-
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """What the jury says on one criterion."""
-
-    criterion: CriterionReport
-    reasoning: CutText
 
 
 def sample_page(
@@ -48,48 +40,46 @@ def sample_page(
     place: PlaceOf,
 ) -> Response:
     """Answer with a sample."""
-    base = f"/runs/{segment(run.id)}/samples/{record.row.number}"
-    try:
-        exchanges = [
-            exchange_of(position, each)
-            for position, each in enumerate(record.exchanges[:_MOST_EXCHANGES])
-        ]
+    rubric, number = rubric_of(run), record.row.number
+    with reading(run):
+        texts = dict(texts_of(record, _MOST_EXCHANGES))
+        exchanges = [_exchange(each) for each in record.exchanges[:_MOST_EXCHANGES]]
         votes = votes_of(record.exchanges)
-    except msgspec.DecodeError as error:
-        raise damaged(run, error) from None
     responses = _responses(record)
+    scenario = record.inputs.scenario
+
+    def text(part: str, most: int = LONG) -> CutText:
+        return cut_text(texts[part], most)
+
     data: dict[str, Any] = {
         "title": f"Sample {record.row.sample_id[:80]}",
         "run": run,
         "record": record,
-        "base": base,
-        "around": neighbors(place.store, run, record.row.number, asked),
-        "texts": _inputs(record, rubric_of(run)),
+        "base": f"/runs/{segment(run.id)}/samples/{number}",
+        "around": neighbors(place.store, run, number, asked),
+        "text": text,
+        "scenario": scenario_texts(rubric).get(scenario or "", scenario),
         "responses": responses,
         "marking": _marking(responses),
-        "judged": _judged(record.report),
-        "sides": _sides(record.report),
         "reasons": {name: kind.meaning for name, kind in KINDS.items()},
-        "decision": _decision(run, record, place.store),
+        "decision": _decision(run, rubric, record, place.store),
         "exchanges": exchanges,
         "opinions": _opinions(votes, record.report),
         "votes": votes,
         "rendered": _rendered,
         "further": max(0, len(record.exchanges) - _MOST_EXCHANGES),
-        "reviews": place.store.reviews_of(run.id, record.row.number),
+        "reviews": place.store.reviews_of(run.id, number),
     }
     return page_response(request, "sample.html", data)
 
 
 def sample_text(run: TheRun, record: TheRecord, part: str) -> Response:
     """Answer with one text of a sample, whole, as plain text."""
-    try:
-        text = whole_text(record, part)
-    except msgspec.DecodeError as error:
-        raise damaged(run, error) from None
-    if text is None:
+    with reading(run):
+        texts = dict(texts_of(record))
+    if part not in texts:
         raise PageError(404)
-    return text_response(text)
+    return text_response(texts[part])
 
 
 def _rendered(text: str) -> Markup | None:
@@ -97,34 +87,26 @@ def _rendered(text: str) -> Markup | None:
     return render_markdown(text) if _MARKDOWN.search(text) else None
 
 
-def _inputs(record: SampleRecord, rubric: Rubric) -> dict[str, Any]:
-    row = record.inputs
-    turns = [
-        (turn.role, cut_text(turn.content, part=f"message-{place}"))
-        for place, turn in enumerate(row.messages[:_MOST_TURNS])
-    ]
-    metadata = msgspec.json.format(msgspec.json.encode(row.metadata), indent=2).decode()
+def _exchange(row: ExchangeRow) -> dict[str, Any]:
+    outcome = read_outcome(row)
+    latency = exchange_notes(row).latency_ms if outcome.latency_ms is None else outcome.latency_ms
     return {
-        "turns": turns,
-        "further_turns": max(0, len(row.messages) - _MOST_TURNS),
-        "task": cut_text(row.task, part="task"),
-        "context": None if row.context is None else cut_text(row.context, part="context"),
-        "reference": None if row.reference is None else cut_text(row.reference, part="reference"),
-        "scenario": scenario_texts(rubric).get(row.scenario or "", row.scenario),
-        "metadata": cut_text(metadata, SHORT, part="metadata") if row.metadata else None,
+        "role": row.role,
+        "model": read_request(row).model,
+        "latency_ms": latency,
+        "cached": isinstance(outcome, ModelReply) and outcome.cached,
+        "failed": isinstance(outcome, Failure),
     }
 
 
 def _responses(record: SampleRecord) -> list[dict[str, Any]]:
     """Return the responses, in pieces where two of them were compared."""
     first, second = record.responses.response, record.responses.response_b
-    one = cut_text(first.text, part="response")
-    shown: list[dict[str, Any]] = [{"name": "Response", "response": first, "text": one}]
+    shown: list[dict[str, Any]] = [{"name": "Response", "response": first, "part": "response"}]
     if second is None:
         return shown
-    other = cut_text(second.text, part="response-b")
     shown[0]["name"] = "Response A"
-    shown.append({"name": "Response B", "response": second, "text": other})
+    shown.append({"name": "Response B", "response": second, "part": "response-b"})
     # Of the whole texts: what was cut off shifts nothing, and differences there are shown.
     pieces = word_diff(first.text, second.text)
     if pieces is not None:
@@ -146,28 +128,7 @@ def _marking(responses: list[dict[str, Any]]) -> str | None:
     return None if shown else "They are too long for it to be marked."
 
 
-def _judged(report: EvaluationReport | None) -> list[Judged]:
-    return [] if report is None else _cut(report.criteria, "reasoning-")
-
-
-def _sides(report: EvaluationReport | None) -> list[tuple[str, Any, list[Judged]]]:
-    if report is None:
-        return []
-    return [
-        (side, scored, _cut(scored.criteria, f"reasoning-{side}-"))
-        for side, scored in (report.responses or {}).items()
-    ]
-
-
-def _cut(criteria: Sequence[CriterionReport], part: str) -> list[Judged]:
-    return [
-        Judged(criterion=each, reasoning=cut_text(each.reasoning, SHORT, f"{part}{place}"))
-        for place, each in enumerate(criteria)
-    ]
-
-
-def _decision(run: RunRow, record: SampleRecord, store: Store) -> str | None:
-    rubric = rubric_of(run)
+def _decision(run: RunRow, rubric: Rubric, record: SampleRecord, store: Store) -> str | None:
     reviews = read_reviews(run, store.reviews_of(run.id, record.row.number)).every
     decision = sample_decision(rubric, record.result, reviews)
     meanings = {each.decide: each.meaning for each in rubric.sample_decisions}
@@ -245,12 +206,7 @@ class VoteView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def votes_of(exchanges: Iterable[ExchangeRow]) -> list[VoteView]:
-    """Return the votes in replies that say them in JSON; others are read as they stand.
-
-    Raises:
-        msgspec.DecodeError: what is stored can't be read.
-
-    """
+    """Return the votes in replies that say them in JSON; others are read as they stand."""
     votes: list[VoteView] = []
     for place, row in enumerate(exchanges, start=1):
         outcome = read_outcome(row)

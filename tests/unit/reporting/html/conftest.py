@@ -66,7 +66,9 @@ def page() -> Callable[[object], RunPage]:
 
     def make(run: object) -> RunPage:
         rubric = rubric_of(run.row)
-        attention = gather(run.store, run.row, headline(run.view.summary, rubric))
+        attention = gather(
+            run.store, run.row, run.view.conclusion, headline(run.view.summary, rubric)
+        )
         return run_page(run.view, rubric, attention.concerns)
 
     return make
@@ -78,7 +80,9 @@ def report() -> Callable[..., str]:
 
     def make(run: object, **more: object) -> str:
         rubric = rubric_of(run.row)
-        attention = gather(run.store, run.row, headline(run.view.summary, rubric))
+        attention = gather(
+            run.store, run.row, run.view.conclusion, headline(run.view.summary, rubric)
+        )
         return html_report(run.view, rubric, attention, run.row, run.store, more)
 
     return make

@@ -6,9 +6,9 @@ from statistics import fmean, stdev
 import pytest
 from scipy import stats
 
-from jurybox.reporting.attention import gather
+from jurybox.reporting.attention import extremes
 from jurybox.reporting.html.histograms import WHOLE, Axis, mean_interval
-from jurybox.reporting.html.sample_panels import cards, independence
+from jurybox.reporting.html.sample_panels import independence
 from jurybox.scoring.spread import FigureSpread
 from jurybox.statistics.intervals import mean_of, wilson
 
@@ -182,8 +182,7 @@ def test_rules_alone_have_no_jury(made: Callable, page: Callable) -> None:
 
 def test_cards_have_the_task_the_response_and_the_reasoning(made: Callable) -> None:
     run = made("judged")
-    attention = gather(run.store, run.row, "accuracy_score")
-    worst = cards(run.store, run.row, attention.worst)
+    worst = extremes(run.store, run.row, "accuracy_score", 10)
     assert [card.id for card in worst] == ["poor", "late", "good"]
     poor, late, _ = worst
     assert (poor.task, poor.answers[0].text, poor.passed) == ("Task poor", "poor", False)

@@ -14,20 +14,22 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
-from jurybox.reporting.html import all_samples
-from jurybox.reporting.html.html_render import environment, report_html
-from jurybox.reporting.html.page import Calibrated, Extras, RunPage
-from jurybox.reporting.html.people import Against, Among, Known, People
-from jurybox.reporting.html.sample_panels import (
-    CardResponse,
-    Independence,
-    OrderMetric,
-    SampleCard,
-    order_metrics,
+from jurybox.calibration.calibration_record import (
+    Agreement,
+    CalibrationStatus,
+    Ceiling,
+    CriterionAgreement,
+    JudgeBias,
 )
+from jurybox.reporting.attention import CardResponse, SampleCard
+from jurybox.reporting.html import html_render
+from jurybox.reporting.html.html_render import environment, report_html
+from jurybox.reporting.html.page import Extras, RunPage
+from jurybox.reporting.html.sample_panels import Independence, OrderMetric, order_metrics
 from jurybox.reporting.reasons import Reason
+from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement
 from jurybox.statistics.bias_estimates import BiasMetric
-from jurybox.statistics.estimates import Interval
+from jurybox.statistics.estimates import Estimate, Interval
 from jurybox.statistics.jury_agreement import CriterionVotes, JudgeDissent, JuryAgreement
 
 HOSTILE = (
@@ -160,7 +162,7 @@ def test_all_samples_are_inside(made: Callable, report: Callable) -> None:
 def test_too_many_samples_for_one_file_are_left_out_and_it_says_so(
     made: Callable, report: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(all_samples, "LARGEST", -1)
+    monkeypatch.setattr(html_render, "LARGEST", -1)
     text = report(made("judged"))
     assert "They take more than 20 MB" in text
     assert "<script" not in text
@@ -197,23 +199,34 @@ CARD = SampleCard(
     task="task",
     answers=(CardResponse(label="response", text="text", trouble="trouble"),),
     grounds=(Reason(about="about", text="text"),),
+    reasoning="about: text",
 )
 
 SOME = Interval(low=0.1, high=0.9, level=0.95, method="Wilson")
-PEOPLE = People(
-    lines=("line",),
-    flagged=1,
-    against=(
-        Against(
-            part="part",
-            criterion="tone",
-            n=3,
-            same=Known(value=0.5, interval=SOME),
-            kappa=Known(reason="too few"),
-            difference=Known(value=0.5, interval=SOME, reason="reason"),
-        ),
-    ),
-    among=(Among(criterion="tone", n=2, same=None, alpha=Known(value=0.5, interval=SOME)),),
+TONE = CriterionAgreement(
+    criterion="tone",
+    scale=None,
+    n=3,
+    unscored=0,
+    exact=Estimate(value=0.5, n=3, interval=SOME),
+    kappa=Estimate(value=None, n=3, reason="too few"),
+    bias=JudgeBias(value=0.5, interval=SOME, direction="higher", sentence="", reason="reason"),
+)
+ALPHA = Estimate(value=0.5, n=2, interval=SOME)
+PEOPLE = ReviewAgreement(
+    reviews=1,
+    samples=1,
+    reviewers=("anna",),
+    open=0,
+    random=SubsetAgreement(samples=0),
+    flagged=SubsetAgreement(samples=1, agreement=Agreement(n=3, loss=None, criteria=(TONE,))),
+    people={"tone": Ceiling(people=2, n=2, exact=None, kappa=None, judge_kappa=None, alpha=ALPHA)},
+    drawn=0,
+    skipped=0,
+    needed=10,
+)
+CALIBRATION = CalibrationStatus(
+    id="id", date="date", rubric_version="1", n=3, agreement={"tone": 0.8}
 )
 VOTES = JuryAgreement(
     judges=("one", "two"),
@@ -257,7 +270,7 @@ def test_nothing_hostile_gets_through_in_any_field(
         worst=(CARD,),
         slowest=(CARD,),
         independence=Independence(looked_at=3, dependent=1),
-        calibration=Calibrated(line="line", holds=True),
+        calibration=CALIBRATION,
         people=PEOPLE,
         jury_agreement=VOTES,
         position=ORDER,
@@ -317,8 +330,8 @@ def test_an_unfinished_run_says_so(made: Callable, report: Callable) -> None:
     ("told", "said"),
     [
         (None, "Never calibrated"),
-        ({"trouble": "can't be read"}, "can&#39;t be read"),
-        ({"text": "calibrated: accuracy 0.8", "stale": []}, "calibrated: accuracy 0.8"),
+        ("can't be read", "can&#39;t be read"),
+        (CALIBRATION, "calibrated: tone 0.8"),
     ],
 )
 def test_the_report_says_how_the_judges_stand_with_people(
@@ -332,9 +345,9 @@ def test_nothing_is_said_of_people_where_nobody_looked(made: Callable, report: C
 
 
 def test_reviews_so_far_are_told(made: Callable, report: Callable) -> None:
-    text = report(made("calm"), people={"lines": ["2 reviews by <b>Ann</b>"]})
+    text = report(made("calm"), people=msgspec.structs.replace(PEOPLE, reviewers=("<b>Ann</b>",)))
     assert "Reviews so far" in text
-    assert "2 reviews by &lt;b&gt;Ann&lt;/b&gt;" in text
+    assert "1 review of 1 sample by 1 person: &lt;b&gt;Ann&lt;/b&gt;" in text
 
 
 def test_figures_of_the_run_are_on_the_page(made: Callable, report: Callable) -> None:
