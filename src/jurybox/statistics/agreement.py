@@ -27,7 +27,7 @@ _NEAR_ZERO: Final = 0.2
 _HIGH: Final = 0.75
 
 
-class AgreementStatistic(msgspec.Struct, frozen=True, kw_only=True):
+class AgreementStatistic(msgspec.Struct, frozen=True):
     """One statistic of agreement, computed by ``formula`` for many rows of weights."""
 
     name: str  # in JSON: the group and the rest of the name where it is one of several
@@ -38,53 +38,40 @@ class AgreementStatistic(msgspec.Struct, frozen=True, kw_only=True):
     correlation: bool = False  # whether it is undefined where a rater gave one score only
 
 
-PAIR_STATISTICS: Final = (
-    AgreementStatistic(name="exact", formula=pair.exact, heading="exact"),
-    AgreementStatistic(name="kappa", formula=pair.kappa, heading="kappa", categorical=True),
-    AgreementStatistic(name="kappa_linear", formula=pair.kappa_linear, heading="linear"),
-    AgreementStatistic(name="kappa_quadratic", formula=pair.kappa_quadratic, heading="quadratic"),
-    AgreementStatistic(
-        name="spearman", formula=pair.spearman, heading="Spearman", correlation=True
-    ),
-    AgreementStatistic(name="kendall", formula=pair.kendall, heading="Kendall", correlation=True),
-    AgreementStatistic(name="pearson", formula=pair.pearson, heading="Pearson", correlation=True),
-    AgreementStatistic(name="ac1", formula=pair.ac1, heading="AC1", categorical=True),
-    AgreementStatistic(name="ac2", formula=pair.ac2, categorical=True),
-)
+def _alpha(kind: str, formula: Callable[..., Values]) -> AgreementStatistic:
+    return AgreementStatistic(f"alpha_{kind}", formula, f"alpha, {kind}", group="alpha")
 
-_ALPHA: Final = "alpha"
+
+def _icc(form: int, *, of_mean: bool = False, heading: str = "") -> AgreementStatistic:
+    name = f"icc_{form}_{'k' if of_mean else 1}"
+    return AgreementStatistic(name, panel.icc(form, of_mean=of_mean), heading, group="icc")
+
+
+PAIR_STATISTICS: Final = (
+    AgreementStatistic("exact", pair.exact, "exact"),
+    AgreementStatistic("kappa", pair.kappa, "kappa", categorical=True),
+    AgreementStatistic("kappa_linear", pair.kappa_linear, "linear"),
+    AgreementStatistic("kappa_quadratic", pair.kappa_quadratic, "quadratic"),
+    AgreementStatistic("spearman", pair.spearman, "Spearman", correlation=True),
+    AgreementStatistic("kendall", pair.kendall, "Kendall", correlation=True),
+    AgreementStatistic("pearson", pair.pearson, "Pearson", correlation=True),
+    AgreementStatistic("ac1", pair.ac1, "AC1", categorical=True),
+    AgreementStatistic("ac2", pair.ac2, categorical=True),
+)
 _RATINGS: Final = (
-    AgreementStatistic(
-        name="alpha_nominal", formula=panel.alpha_nominal, heading="alpha, nominal", group=_ALPHA
-    ),
-    AgreementStatistic(
-        name="alpha_ordinal", formula=panel.alpha_ordinal, heading="alpha, ordinal", group=_ALPHA
-    ),
-    AgreementStatistic(
-        name="alpha_interval", formula=panel.alpha_interval, heading="alpha, interval", group=_ALPHA
-    ),
-    AgreementStatistic(
-        name="alpha_ratio", formula=panel.alpha_ratio, heading="alpha, ratio", group=_ALPHA
-    ),
-    AgreementStatistic(
-        name="fleiss_kappa", formula=panel.fleiss_kappa, heading="Fleiss' kappa", categorical=True
-    ),
-    AgreementStatistic(name="ac1", formula=panel.panel_ac1, heading="AC1", categorical=True),
-    AgreementStatistic(
-        name="ac2", formula=panel.panel_ac2, heading="AC2, quadratic", categorical=True
-    ),
+    _alpha("nominal", panel.alpha_nominal),
+    _alpha("ordinal", panel.alpha_ordinal),
+    _alpha("interval", panel.alpha_interval),
+    _alpha("ratio", panel.alpha_ratio),
+    AgreementStatistic("fleiss_kappa", panel.fleiss_kappa, "Fleiss' kappa", categorical=True),
+    AgreementStatistic("ac1", panel.panel_ac1, "AC1", categorical=True),
+    AgreementStatistic("ac2", panel.panel_ac2, "AC2, quadratic", categorical=True),
 )
 _COMPLETE: Final = (
-    AgreementStatistic(name="icc_1_1", formula=panel.icc(1, of_mean=False), group="icc"),
-    AgreementStatistic(
-        name="icc_2_1", formula=panel.icc(2, of_mean=False), heading="ICC(2,1)", group="icc"
-    ),
-    AgreementStatistic(
-        name="icc_3_1", formula=panel.icc(3, of_mean=False), heading="ICC(3,1)", group="icc"
-    ),
-    AgreementStatistic(name="icc_1_k", formula=panel.icc(1, of_mean=True), group="icc"),
-    AgreementStatistic(name="icc_2_k", formula=panel.icc(2, of_mean=True), group="icc"),
-    AgreementStatistic(name="icc_3_k", formula=panel.icc(3, of_mean=True), group="icc"),
+    _icc(1),
+    _icc(2, heading="ICC(2,1)"),
+    _icc(3, heading="ICC(3,1)"),
+    *(_icc(form, of_mean=True) for form in (1, 2, 3)),
 )
 PANEL_STATISTICS: Final = (*_RATINGS, *_COMPLETE)
 """Of all raters together: of all ratings, and of the items that every rater rated."""
@@ -168,14 +155,11 @@ def agree(
         if (points or not each.categorical) and (counted or each.name != "kendall")
     ]
 
-    def compute(weights: Values) -> Computed:
-        rows = pair.WeightedCells(cells, weights, points)
-        return {each.name: each.formula(rows) for each in used}
-
     patterns = Patterns(
         pattern_of=cells.cell_of, count=len(cells.x), informative=cells.n, clusters=clusters
     )
-    found = estimates_of(compute, patterns, lambda name: _undefined(name, cells), level)
+    rows = _computed(used, lambda weights: pair.WeightedCells(cells, weights, points))
+    found = estimates_of(rows, patterns, lambda name: _undefined(name, cells), level)
     if clusters is None:
         agreed = float(cells.counts[cells.x == cells.y].sum())
         around = wilson(agreed, cells.n, level)
@@ -195,6 +179,18 @@ def agree(
 def points_of(scale: Scale) -> int:
     """Return how many points a scale has; 0 for a continuous one."""
     return len(scale.points or ())
+
+
+def _computed(
+    statistics: Sequence[AgreementStatistic], weighted: Callable[[Values], object]
+) -> Callable[[Values], Computed]:
+    """Return what computes the statistics from what they share, for rows of weights."""
+
+    def compute(weights: Values) -> Computed:
+        shared = weighted(weights)
+        return {each.name: each.formula(shared) for each in statistics}
+
+    return compute
 
 
 def _ordered(
@@ -304,10 +300,6 @@ def _of_ratings(
         if (points or not each.categorical) and not (no_ratio and each.name == "alpha_ratio")
     ]
 
-    def compute(weights: Values) -> Computed:
-        rows = panel.WeightedRatings(patterns, weights, points)
-        return {each.name: each.formula(rows) for each in used}
-
     left_out = Patterns(
         pattern_of=patterns.pattern_of,
         count=len(patterns.ratings),
@@ -321,7 +313,8 @@ def _of_ratings(
             "every score of the items with two ratings or more is the same, so agreement can't be "
             "distinguished from chance"
         )
-    found = estimates_of(compute, left_out, lambda _: undefined, level)
+    rows = _computed(used, lambda weights: panel.WeightedRatings(patterns, weights, points))
+    found = estimates_of(rows, left_out, lambda _: undefined, level)
     if no_ratio:
         found["alpha_ratio"] = Estimate(value=None, n=n, reason=no_ratio)
     return _ordered(_RATINGS, found, n, "a continuous scale has no categories; see alpha")
@@ -343,17 +336,14 @@ def _of_complete(table: Values, clusters: _Clusters, level: float) -> dict[str, 
             "item, for this form to be defined"
         )
 
-    def compute(weights: Values) -> Computed:
-        squares = panel.MeanSquares(rows, weights)
-        return {each.name: each.formula(squares) for each in _COMPLETE}
-
     patterns = Patterns(
         pattern_of=row_of.reshape(-1).astype(np.intp),
         count=len(rows),
         informative=n,
         clusters=clusters and [clusters[place] for place in np.flatnonzero(full).tolist()],
     )
-    return estimates_of(compute, patterns, lambda _: undefined, level)
+    squares = _computed(_COMPLETE, lambda weights: panel.MeanSquares(rows, weights))
+    return estimates_of(squares, patterns, lambda _: undefined, level)
 
 
 def _pairs(

@@ -42,8 +42,8 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-    from jurybox.reporting.html import charts
-    from jurybox.reporting.html.histograms import WHOLE
+    from jurybox.reporting.html.charts import HistogramLayout, px, within
+    from jurybox.reporting.html.histograms import WHOLE, Axis
     from jurybox.reporting.html.html_text import (
         counted,
         moment,
@@ -78,16 +78,22 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         "p_value": p_value,
         "percent": percent,
         "prose": prose,
+        "px": px,
         "seen": seen,
         "shown": shown,
         "signed": signed,
         "visible": visible,
         "whole": whole,
     }
-    cast("dict[str, Any]", made.globals)["charts"] = {
-        name: getattr(charts, name) for name in charts.__all__
-    } | {"whole": WHOLE}
-    cast("dict[str, Any]", made.globals)["fewest"] = FEWEST
+    known = cast("dict[str, Any]", made.globals)
+    known |= {
+        "fewest": FEWEST,
+        "layout": HistogramLayout,
+        "from_minus_1_to_1": Axis(low=-1.0, high=1.0, bounded=True),
+        "from_0_to_1": WHOLE,
+        "within": within,
+    }
+    known["charts"] = made.get_template("charts.html").module
     return made
 
 

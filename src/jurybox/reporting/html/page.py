@@ -4,7 +4,7 @@ What takes samples, the worst of them and their reasoning, comes in as extras, w
 looked for it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -96,11 +96,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     tone: str
     sentence: str
     final: bool
-    release_ready: bool | None
-    release_reasons: tuple[str, ...]
     decision: str | None
     meaning: str
-    reasons: tuple[str, ...]
     level: str | None
     level_meaning: str
 
@@ -123,15 +120,6 @@ class CriterionFigure(msgspec.Struct, frozen=True, kw_only=True):
     weight: float | None
     level: str
     mean: PlottedMetric
-
-
-class Repeated(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure over the repeats of a run."""
-
-    name: str
-    mean: float | None
-    sd: float | None
-    values: tuple[float | None, ...]
 
 
 class RunPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,8 +151,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     jury: Jury | None
     position: Position | None
     measures: tuple[Distribution, ...]
-    repeats: tuple[Repeated, ...]
-    repeated: int
+    repeats: dict[str, Any]
     cost: dict[str, Any]
     metadata: tuple[tuple[str, str], ...]
     digest: str | None
@@ -174,6 +161,11 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     def failed_gates(self) -> tuple[Gauge, ...]:
         """The gates that fail."""
         return tuple(gate for gate in self.gates if not gate.passed)
+
+    @property
+    def repeated(self) -> int:
+        """How many repeats there are."""
+        return self.repeats.get("n", 1)
 
     @property
     def reviewed(self) -> int:
@@ -204,7 +196,6 @@ def run_page(
     if position is None or position.stable is None:
         # Where nothing was compared in two orders, a zero would look like praise.
         reported.add(UNSTABLE_RATE)
-    repeats: Mapping[str, Any] = summary.get("repeats") or {}
     return RunPage(
         run_id=view.run_id,
         suite=view.suite,
@@ -236,12 +227,7 @@ def run_page(
         jury=jury_of(view),
         position=position,
         measures=measure_distributions(rubric, estimates),
-        repeats=tuple(
-            Repeated(name=name, mean=each["mean"], sd=each["sd"], values=tuple(each["values"]))
-            for name, each in repeats.items()
-            if name != "n"
-        ),
-        repeated=repeats.get("n", 1),
+        repeats=summary.get("repeats") or {},
         cost=view.cost,
         metadata=_metadata(view),
         digest=view.digest,
@@ -304,26 +290,21 @@ def _outcome(view: RunView, rubric: Rubric, gates: Sequence[Gauge]) -> tuple[str
 
 def _why_failed(gate: Gauge) -> str:
     value = "unknown" if gate.value is None else gate.written
-    return f"{gate.name} is {value} and has to be {gate.gate.partition(' ')[2]}"
+    return f"{gate.metric.name} is {value} and has to be {gate.gate.partition(' ')[2]}"
 
 
 def _verdict(view: RunView, rubric: Rubric, gates: Sequence[Gauge]) -> Verdict:
     conclusion = view.conclusion
-    final = view.status == "finished"
     word, tone, sentence = _outcome(view, rubric, gates)
     meanings = {each.decide: each.meaning for each in rubric.decisions}
     level = rubric.level(view.summary.get(f"{rubric.overall_name}_mean"), conclusion.decision)
-    ready = conclusion.release_ready
     return Verdict(
         word=word,
         tone=tone,
         sentence=sentence,
-        final=final,
-        release_ready=None if ready is None else ready and final,
-        release_reasons=view.release_reasons,
+        final=view.status == "finished",
         decision=conclusion.decision,
         meaning=meanings.get(conclusion.decision or "", ""),
-        reasons=conclusion.decision_reasons,
         level=conclusion.quality_level,
         level_meaning="" if level is None else level.meaning,
     )

@@ -5,9 +5,20 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.errors import Unreadable
-from jurybox.reporting.html.histograms import LEVEL, Axis, RunMetrics, above, axis_of
-from jurybox.reporting.metric_text import exact, key_metric, metric_value, rounding_misleads
+from jurybox.reporting.html.histograms import (
+    LEVEL,
+    Axis,
+    PlottedMetric,
+    RunMetrics,
+    above,
+    axis_of,
+)
+from jurybox.reporting.metric_text import (
+    exact,
+    key_metric,
+    metric_value,
+    rounding_misleads,
+)
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES
@@ -89,73 +100,44 @@ def _columns(groups: Mapping[str, Mapping[str, Any]], rubric: Rubric) -> tuple[s
     return tuple(found)
 
 
-_CLOSE = 0.3
+_CLOSE: Final = 0.3
 
 
 class Gauge(msgspec.Struct, frozen=True, kw_only=True):
-    """A gate of a run.
+    """A gate of a run, and what is known of its metric.
 
-    Attributes:
-        gate: its text.
-        value: of the figure it is about; None fails.
-        passed: whether it passes.
-        threshold: the number it names; None where the text can't be read.
-        upward: whether more is better; None where it asks for one number.
-        margin: how far the value is on the good side; below zero on the other.
-        n: how many samples the value comes from.
-        interval: where the figure probably lies.
-        reason: why that isn't known.
-        close: whether the threshold lies within the interval, so that chance may have decided.
-        axis: the ends between which it is drawn.
-
+    ``upward`` is whether more is better, None where it asks for one number; ``margin`` is how far
+    the value is on the good side, below zero on the other.
     """
 
     gate: str
     value: float | None
     passed: bool
-    threshold: float | None
+    threshold: float
     upward: bool | None
     margin: float | None
-    n: int | None
-    interval: Interval | None
-    reason: str | None
-    close: bool
-    axis: Axis | None
+    metric: PlottedMetric
 
     @property
-    def name(self) -> str:
-        """The metric that it is about."""
-        return self.gate.partition(" ")[0]
+    def close(self) -> bool:
+        """Whether the threshold lies within the interval, so that chance may have decided."""
+        interval = self.metric.interval
+        return interval is not None and interval.low <= self.threshold <= interval.high
 
     @property
     def written(self) -> str:
         """The value for people; exact where rounding would mislead."""
-        value, threshold = self.value, self.threshold
-        if value is None or threshold is None or not rounding_misleads(value, threshold):
-            return metric_value(self.name, value)
-        return exact(value)
+        if self.value is None or not rounding_misleads(self.value, self.threshold):
+            return metric_value(self.metric.name, self.value)
+        return exact(self.value)
 
 
-def gauge(gate: GateOutcome, rubric: Rubric, estimates: RunMetrics) -> Gauge:
-    """Return a gate with all that is known of its figure."""
-    try:
-        rule = Comparison.parse(gate.gate)
-    except Unreadable as error:
-        return Gauge(
-            gate=gate.gate,
-            value=gate.value,
-            passed=gate.passed,
-            threshold=None,
-            upward=None,
-            margin=None,
-            n=None,
-            interval=None,
-            reason=str(error),
-            close=False,
-            axis=None,
-        )
-    known = estimates.of(rule.name)
-    interval = known.interval
+def gauge(gate: GateOutcome, rubric: Rubric, metrics: RunMetrics) -> Gauge:
+    """Return a gate with all that is known of its metric."""
+    rule = Comparison.parse(gate.gate)
+    known = metrics.of(rule.name)
+    axis = axis_of(rule.name, rubric, gate.value, rule.number)
+    drawn = [gate.value, rule.number, None if known.interval is None else known.interval.high]
     return Gauge(
         gate=gate.gate,
         value=gate.value,
@@ -163,14 +145,7 @@ def gauge(gate: GateOutcome, rubric: Rubric, estimates: RunMetrics) -> Gauge:
         threshold=rule.number,
         upward=rule.upward,
         margin=rule.margin(gate.value),
-        n=known.n,
-        interval=interval,
-        reason=known.reason,
-        close=interval is not None and interval.low <= rule.number <= interval.high,
-        axis=_near(
-            axis_of(rule.name, rubric, gate.value, rule.number),
-            [gate.value, rule.number, None if interval is None else interval.high],
-        ),
+        metric=msgspec.structs.replace(known, axis=_near(axis, drawn)),
     )
 
 
@@ -255,19 +230,14 @@ def position_of(view: RunView, rubric: Rubric) -> Position | None:
         stable=stable.get("stable", 0) if reported else None,
         n=reported or n,
         interval=wilson(unstable / repeats, reported / repeats, LEVEL) if reported else None,
-        orders=(
-            CountShare(
-                label="same winner in both orders",
-                kind="high",
-                count=reported - unstable,
-                n=reported,
-            ),
-            CountShare(
-                label="winner changed with the order", kind="low", count=unstable, n=reported
-            ),
-        )
-        if reported
-        else (),
+        orders=tuple(
+            CountShare(label=label, kind=kind, count=count, n=reported)
+            for label, kind, count in (
+                ("same winner in both orders", "high", reported - unstable),
+                ("winner changed with the order", "low", unstable),
+            )
+            if reported
+        ),
         winners=tuple(
             CountShare(label=side, kind=f"side-{side.lower()}", count=winners.get(side, 0), n=n)
             for side in _SIDES

@@ -13,7 +13,7 @@ from jurybox.engine.records import RunRow
 from jurybox.reporting.compare_runs import ComparedRun, CompareOptions
 from jurybox.reporting.html.histograms import Axis, PlottedMetric
 from jurybox.reporting.metric_text import cut
-from jurybox.reporting.run_diff import MetricPair, RunDiff, SampleChange, p_value, places
+from jurybox.reporting.run_diff import MetricPair, RunDiff, SampleChange, places
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
 from jurybox.reporting.stored import SampleRecord
 from jurybox.statistics.metric_differences import MetricDifference
@@ -57,38 +57,12 @@ def compare_page(
 
 def _data(place: AppState, names: tuple[str, str]) -> dict[str, Any]:
     diff = place.comparison(known_run(place, names[0]), known_run(place, names[1]))
-    counts = diff.counts
     return {
         "title": f"{diff.a.run_id} and {diff.b.run_id}",
         "diff": diff,
-        "sides": (("A", diff.a), ("B", diff.b)),
-        "records": diff.records_line(),
-        "cautions": list(diff.cautions()),
-        "conclusion": diff.conclusion(),
-        "judges": diff.judges_line(),
-        "count_line": str(counts),
-        "left": counts.higher + counts.lower + counts.changed - len(diff.samples),
-        "one_sided": diff.one_sided(),
         "changes": [_changed(place, diff, change) for change in sorted(diff.samples, key=_apart)],
         "plotted": [_plotted(each) for each in diff.tested],
-        "verdicts": list(diff.verdicts()),
-        "p_value": p_value,
-        "only": [
-            (name, places(count, listed))
-            for name, count, listed in (
-                ("A", counts.only_in_a, diff.only_in_a),
-                ("B", counts.only_in_b, diff.only_in_b),
-            )
-            if count
-        ],
-        "groupings": [
-            (name, groups)
-            for name, groups in (
-                ("Scenarios", diff.scenarios),
-                ("Demographics", diff.demographics),
-            )
-            if groups
-        ],
+        "places": places,
     }
 
 

@@ -1,14 +1,14 @@
 """The judges' verdict beside the reviewer's own, and other people's, once they have scored."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.reporting.metric_text import shown
-from jurybox.review.review_case import Revealed
-from jurybox.review.reviews import HumanVerdict, Review
+from jurybox.review.review_case import JudgedSample, Revealed
+from jurybox.review.reviews import Review
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.web.review.sample_view import TextPart
@@ -50,17 +50,11 @@ class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
 
 def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
     """Return the verdicts side by side."""
-    judged = revealed.judged
-    everybody = (mine, *revealed.others)
+    judged, everybody = revealed.judged, (mine, *revealed.others)
     pair = mine.verdict.is_pair
-    lines = (
-        _pair_lines(revealed, everybody, rubric)
-        if pair
-        else _score_lines(revealed, everybody, rubric)
-    )
     return VerdictReveal(
         others=tuple(each.reviewer for each in revealed.others),
-        lines=tuple(lines),
+        lines=tuple((_pair_lines if pair else _score_lines)(judged, everybody, rubric)),
         notes=tuple(_notes(revealed, pair=pair)),
         reasons=tuple(
             TextPart(name=f"reason-{each.id}", title=each.name, text=judged.reasoning[each.id])
@@ -76,38 +70,27 @@ def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
 
 
 def _score_lines(
-    revealed: Revealed, everybody: tuple[Review, ...], rubric: Rubric
+    judged: JudgedSample, everybody: tuple[Review, ...], rubric: Rubric
 ) -> Iterator[Line]:
     for each in rubric.criteria:
-        name = each.id
-        answers = _answers(everybody, lambda said, name=name: said.scores.get(name))
-        yield _line(each.name, revealed.judged.scores.get(name), answers, each.scale)
+        answers = [said.verdict.scores.get(each.id) for said in everybody]
+        yield _line(each.name, judged.scores.get(each.id), answers, each.scale)
 
 
 def _pair_lines(
-    revealed: Revealed, everybody: tuple[Review, ...], rubric: Rubric
+    judged: JudgedSample, everybody: tuple[Review, ...], rubric: Rubric
 ) -> Iterator[Line]:
-    judged = revealed.judged
-    yield _line("Winner", judged.winner, _answers(everybody, lambda said: said.winner))
+    yield _line("Winner", judged.winner, [said.verdict.winner for said in everybody])
     for each in rubric.criteria:
-        name = each.id
-        if name in judged.preferences or any(name in one.verdict.preferences for one in everybody):
-            answers = _answers(everybody, lambda said, name=name: said.preferences.get(name))
-            line = _line(each.name, judged.preferences.get(name), answers)
-            # Who wasn't asked for it didn't say that it is unclear.
-            unsaid = name not in everybody[0].verdict.preferences
-            yield msgspec.structs.replace(line, mine=_NOTHING) if unsaid else line
+        said = [review.verdict.preferences for review in everybody]
+        if each.id in judged.preferences or any(each.id in one for one in said):
+            answers = [one.get(each.id) for one in said]
+            line = _line(each.name, judged.preferences.get(each.id), answers)
+            # A reviewer who wasn't asked for it didn't say that it is unclear.
+            yield line if each.id in said[0] else msgspec.structs.replace(line, mine=_NOTHING)
 
 
-def _answers(
-    everybody: tuple[Review, ...], answer: Callable[[HumanVerdict], Answer]
-) -> tuple[Answer, ...]:
-    return tuple(answer(each.verdict) for each in everybody)
-
-
-def _line(
-    title: str, judge: Answer, people: tuple[Answer, ...], scale: Scale | None = None
-) -> Line:
+def _line(title: str, judge: Answer, people: Sequence[Answer], scale: Scale | None = None) -> Line:
     mine, *others = people
     return Line(
         title=title,

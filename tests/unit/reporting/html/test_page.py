@@ -87,15 +87,20 @@ def test_gates_have_margins_and_say_where_chance_may_have_decided(
 ) -> None:
     gates = {gate.gate: gate for gate in page(made("judged")).gates}
     passing = gates["pass_rate >= 0.85"]
-    assert (passing.value, passing.margin, passing.passed, passing.n) == (0.25, -0.6, False, 4)
-    assert passing.interval.high < 0.85
+    assert (passing.value, passing.margin, passing.passed, passing.metric.n) == (
+        0.25,
+        -0.6,
+        False,
+        4,
+    )
+    assert passing.metric.interval.high < 0.85
     assert not passing.close
     late = gates["latency_e2e_p95_ms <= 10000"]
-    assert (late.upward, late.passed, late.interval) == (False, True, None)
+    assert (late.upward, late.passed, late.metric.interval) == (False, True, None)
     assert late.margin == pytest.approx(10000 - late.value)
-    assert late.axis.low <= late.value <= late.axis.high
+    assert late.metric.axis.low <= late.value <= late.metric.axis.high
     failures = gates["faithfulness_failure_rate <= 0.05"]
-    assert failures.interval == wilson(0, 2)
+    assert failures.metric.interval == wilson(0, 2)
     assert failures.close
 
 
@@ -112,7 +117,7 @@ def test_what_needs_attention_is_there(made: Callable, page: Callable) -> None:
 def test_a_run_in_order_is_calm(made: Callable, page: Callable) -> None:
     shown = page(made("calm"))
     assert shown.calm
-    assert shown.verdict.release_ready is True
+    assert (shown.verdict.word, shown.verdict.tone) == ("Ship", "passes")
 
 
 def test_the_rubric_names_scales_and_criteria(made: Callable, page: Callable) -> None:
