@@ -1,10 +1,9 @@
 """A run as JUnit XML: its gates and its samples are test cases."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO, Final
 from xml.sax.saxutils import escape, quoteattr
-
-import msgspec
 
 from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow, read_result
@@ -19,38 +18,30 @@ from jurybox.text_format import visible
 _LONGEST_BODY: Final = 2000
 
 
-class _CaseFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a test case failed: an element's name, its type, and a message."""
-
-    tag: str
-    kind: str
-    message: str
-
-
-_COUNTED: Final = {"failure": "failures", "error": "errors"}
+Failed = tuple[str, str, str]
+"""The element of a failed case (``failure`` or ``error``), its type, and a message."""
 
 
 class _SuiteCounts:
-    def __init__(self) -> None:
-        self.tests = 0
-        self.by_tag = dict.fromkeys(_COUNTED, 0)
-        self.seconds = 0.0
+    def __init__(self, cases: Iterable[tuple[Failed | None, float]]) -> None:
+        self.tests, self.seconds = 0, 0.0
+        self.by_element = Counter({"failure": 0, "error": 0})
+        for failed, seconds in cases:
+            self.tests += 1
+            self.seconds += seconds
+            if failed is not None:
+                self.by_element[failed[0]] += 1
 
-    def add(self, failure: _CaseFailure | None, seconds: float = 0.0) -> None:
-        self.tests += 1
-        self.seconds += seconds
-        if failure is not None:
-            self.by_tag[failure.tag] += 1
-
-    def attributes(self) -> str:
-        counts = " ".join(f'{name}="{self.by_tag[tag]}"' for tag, name in _COUNTED.items())
-        return f'tests="{self.tests}" {counts} time="{self.seconds:.3f}"'
+    def __str__(self) -> str:
+        return (
+            f'tests="{self.tests}" failures="{self.by_element["failure"]}"'
+            f' errors="{self.by_element["error"]}" time="{self.seconds:.3f}"'
+        )
 
     def __add__(self, other: "_SuiteCounts") -> "_SuiteCounts":
-        both = _SuiteCounts()
-        both.tests = self.tests + other.tests
-        both.by_tag = {tag: self.by_tag[tag] + other.by_tag[tag] for tag in _COUNTED}
-        both.seconds = self.seconds + other.seconds
+        both = _SuiteCounts(())
+        both.tests, both.seconds = self.tests + other.tests, self.seconds + other.seconds
+        both.by_element = self.by_element + other.by_element
         return both
 
 
@@ -65,27 +56,29 @@ def write_junit(file: BinaryIO, view: RunView, run: RunRow, store: Store) -> Non
 
 
 def _document(view: RunView, run: RunRow, store: Store) -> Iterator[str]:
-    of_gates, of_samples = _SuiteCounts(), _SuiteCounts()
     gates = list(_gates(view))
-    for _, failure in gates:
-        of_gates.add(failure)
     # The counts come first, so all samples are read twice; those stored in between are left out.
     seen = bytearray(view.planned)
-    for number, _, _, text in store.results(run.id):
-        if number < len(seen):
-            seen[number] = 1
-            result = read_result(text)
-            of_samples.add(_failure(result), _seconds(result))
+
+    def counted() -> Iterator[tuple[Failed | None, float]]:
+        for number, _, _, text in store.results(run.id):
+            if number < len(seen):
+                seen[number] = 1
+                result = read_result(text)
+                yield _failure(result), _seconds(result)
+
+    of_gates = _SuiteCounts((failed, 0.0) for _, failed in gates)
+    of_samples = _SuiteCounts(counted())
     name = _attribute(view.suite)
     yield '<?xml version="1.0" encoding="UTF-8"?>'
-    yield f"<testsuites name={name} {(of_gates + of_samples).attributes()}>"
+    yield f"<testsuites name={name} {of_gates + of_samples}>"
     stamp = _attribute(view.created_at)
-    yield f'<testsuite name="gates" {of_gates.attributes()} timestamp={stamp}>'
+    yield f'<testsuite name="gates" {of_gates} timestamp={stamp}>'
     yield from _properties(view)
     for title, failure in gates:
         yield from _case(f"{view.suite}.gates", title, failure)
     yield "</testsuite>"
-    yield f'<testsuite name="samples" {of_samples.attributes()} timestamp={stamp}>'
+    yield f'<testsuite name="samples" {of_samples} timestamp={stamp}>'
     several = view.metadata.get("repeats", 1) != 1
     for sample in store.samples(run.id):
         if sample.number < len(seen) and seen[sample.number]:
@@ -111,30 +104,29 @@ def _properties(view: RunView) -> Iterator[str]:
     yield "</properties>"
 
 
-def _gates(view: RunView) -> Iterator[tuple[str, _CaseFailure | None]]:
+def _gates(view: RunView) -> Iterator[tuple[str, Failed | None]]:
     if view.status != "finished":
         # An unfinished run must not look like a passed one.
         message = f"{view.summary['samples']} of {view.planned} samples are stored"
-        yield "the run is finished", _CaseFailure(tag="error", kind="unfinished", message=message)
+        yield "the run is finished", ("error", "unfinished", message)
     if view.release.held:
         message = "; ".join(view.release.held)
-        yield "required reviews", _CaseFailure(tag="failure", kind="review", message=message)
+        yield "required reviews", ("failure", "review", message)
     for gate in view.gates:
         message = f"{gate.gate} fails: the value is {exact(gate.value)}"
-        failure = _CaseFailure(tag="failure", kind="gate", message=message)
-        yield gate.gate, None if gate.passed else failure
+        yield gate.gate, None if gate.passed else ("failure", "gate", message)
 
 
-def _failure(result: SampleResult) -> _CaseFailure | None:
+def _failure(result: SampleResult) -> Failed | None:
     message = why_failed(result)
     if message is None:
         return None
     if result.evaluator_error is not None:
-        return _CaseFailure(tag="error", kind=result.evaluator_error, message=message)
+        return ("error", result.evaluator_error, message)
     if result.target_error is not None:
-        return _CaseFailure(tag="failure", kind="target_error", message=message)
+        return ("failure", "target_error", message)
     kind = "pass_rule" if unmet(result) else "unmeasured"
-    return _CaseFailure(tag="failure", kind=kind, message=message)
+    return ("failure", kind, message)
 
 
 def _seconds(result: SampleResult) -> float:
@@ -156,7 +148,7 @@ def _sample(suite: str, record: SampleRecord, *, several: bool) -> Iterator[str]
 def _case(
     group: str,
     name: str,
-    failure: _CaseFailure | None,
+    failure: Failed | None,
     *,
     body: str = "",
     output: str = "",
@@ -168,11 +160,9 @@ def _case(
         return
     yield f"<{head}>"
     if failure is not None:
-        kind = f" type={_attribute(failure.kind)}"
-        yield (
-            f"<{failure.tag} message={_attribute(failure.message)}{kind}>"
-            f"{_text(body)}</{failure.tag}>"
-        )
+        tag, kind, message = failure
+        attributes = f"message={_attribute(message)} type={_attribute(kind)}"
+        yield f"<{tag} {attributes}>{_text(body)}</{tag}>"
     if output:
         yield f"<system-out>{_text(output)}</system-out>"
     yield "</testcase>"

@@ -10,6 +10,7 @@ from jurybox.reporting.metric_text import shown
 from jurybox.review.selection import FEWEST
 from jurybox.statistics.corrected import CorrectedMetric
 from jurybox.statistics.estimates import Estimate
+from jurybox.text_format import counted
 
 _DECIMALS: Final = 4
 
@@ -95,7 +96,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
 def _untabled(found: ReviewAgreement) -> Iterator[str]:
     who = "1 person" if len(found.reviewers) == 1 else f"{len(found.reviewers)} people"
-    reviews, samples = _counted(found.reviews, "review"), _counted(found.samples, "sample")
+    reviews, samples = counted(found.reviews, "review"), counted(found.samples, "sample")
     yield f"{reviews} of {samples} by {who}: {', '.join(found.reviewers)}"
     for each in found.estimates:
         yield f"{each.figure}: {each.mean.sentence}"
@@ -125,21 +126,21 @@ def _doubts(found: ReviewAgreement) -> Iterator[str]:
         yield f"nothing is corrected yet: {found.needed} more from the random queue are needed"
     if found.skipped:
         yield (
-            f"{_counted(found.skipped, 'sample')} of the random part skipped: were they skipped for"
+            f"{counted(found.skipped, 'sample')} of the random part skipped: were they skipped for"
             " what they say, the figures are off"
         )
     if found.unsure:
-        samples = _counted(found.unsure, "sample")
+        samples = counted(found.unsure, "sample")
         yield f"{samples} of the random part that no reviewer could judge"
     if found.open:
-        made = _counted(found.open, "review")
+        made = counted(found.open, "review")
         yield f"{made} made with the judges' verdict in sight, which count in no figure"
 
 
 def waiting_line(waiting: int, passed: int) -> str:
     """Return why reviews from the random queue don't count yet, and what to do."""
-    samples, those = _counted(waiting, "reviewed sample"), "it" if passed == 1 else "them"
-    before = f"{_counted(passed, 'sample')} before in the random order"
+    samples, those = counted(waiting, "reviewed sample"), "it" if passed == 1 else "them"
+    before = f"{counted(passed, 'sample')} before in the random order"
     have = "has" if passed == 1 else "have"
     wait = "waits" if waiting == 1 else "wait"
     return (
@@ -186,7 +187,3 @@ def _ranged(figure: Estimate, *, with_method: bool = False) -> str:
 def near(value: float) -> str:
     """Return a number as people read it: what rounding leaves of nothing is nothing."""
     return shown(round(value, _DECIMALS) + 0.0)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"1 {what}" if count == 1 else f"{count:,} {what}s"

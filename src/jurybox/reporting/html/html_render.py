@@ -44,19 +44,14 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
 
     from jurybox.reporting.html.charts import HistogramLayout, px, within
     from jurybox.reporting.html.histograms import WHOLE, Axis
-    from jurybox.reporting.html.html_text import (
-        counted,
-        moment,
-        percent,
-        prose,
-        seen,
-        whole,
-    )
-    from jurybox.reporting.metric_text import dollars, exact, shown, signed
+    from jurybox.reporting.html.html_text import moment, percent, prose, seen, whole
+    from jurybox.reporting.metric_text import dollars, exact, metric_value, shown, signed
     from jurybox.reporting.review_text import near
     from jurybox.reporting.run_diff import p_value
     from jurybox.review.selection import FEWEST
+    from jurybox.text_format import counted
 
+    own = (counted, dollars, exact, moment, near, p_value, percent, prose, px, seen, shown)
     made = Environment(
         # Whatever a template is called: what isn't escaped is a hole.
         autoescape=True,
@@ -68,23 +63,8 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         lstrip_blocks=True,
     )
     filters = cast("dict[str, Any]", made.filters)
-    filters |= {
-        "counted": counted,
-        "dollars": dollars,
-        "exact": exact,
-        "metric": _metric,
-        "moment": moment,
-        "near": near,
-        "p_value": p_value,
-        "percent": percent,
-        "prose": prose,
-        "px": px,
-        "seen": seen,
-        "shown": shown,
-        "signed": signed,
-        "visible": visible,
-        "whole": whole,
-    }
+    filters |= {each.__name__: each for each in (*own, signed, visible, whole)}
+    filters["metric"] = lambda value, name: metric_value(name, value)
     known = cast("dict[str, Any]", made.globals)
     known |= {
         "fewest": FEWEST,
@@ -95,12 +75,6 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     }
     known["charts"] = made.get_template("charts.html").module
     return made
-
-
-def _metric(value: float | None, name: str) -> str:
-    from jurybox.reporting.metric_text import metric_value
-
-    return metric_value(name, value)
 
 
 def _finalized(value: object) -> object:

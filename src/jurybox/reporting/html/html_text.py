@@ -58,11 +58,6 @@ def whole(text: str) -> Markup:
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z", re.ASCII)
 
 
-def counted(count: int, what: str) -> str:
-    """Return a count of things: ``1 sample``, ``12,000 samples``."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
-
-
 def percent(share: float) -> str:
     """Return a share in percent; all is said of all only, and nothing of nothing only."""
     if 0 < share < 0.001:  # noqa: PLR2004 - what would be rounded to nothing

@@ -131,7 +131,6 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     planned: int
     rubric: str
-    rubric_title: str
     target: str
     created_at: str
     finished_at: str | None
@@ -203,7 +202,6 @@ def run_page(
         samples=summary[SAMPLES],
         planned=view.planned,
         rubric=f"{rubric.id} {rubric.version}",
-        rubric_title=rubric.title,
         target=view.answered,
         created_at=view.created_at,
         finished_at=view.finished_at,
