@@ -27,7 +27,7 @@ from jurybox.statistics.corrected import (
     labeled_scores,
 )
 from jurybox.statistics.estimates import Estimate
-from jurybox.statistics.sample_clusters import SampleClusters
+from jurybox.statistics.metric_differences import SampleClusters
 
 Key = str | int
 """What identifies samples: their ids, or with reviews their numbers."""

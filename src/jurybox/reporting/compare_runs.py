@@ -35,10 +35,10 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
 from jurybox.statistics.metric_differences import (
     DifferenceTests,
+    SampleClusters,
     comparable_scores,
     score_of,
 )
-from jurybox.statistics.sample_clusters import SampleClusters
 
 Key = tuple[str, int]
 Rubrics = tuple[Rubric, Rubric]

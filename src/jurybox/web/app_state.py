@@ -2,9 +2,9 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import msgspec
 from starlette.requests import HTTPConnection
@@ -57,15 +57,6 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
         return "ServeSettings(...)"
 
 
-class _Kept:
-    """Something that is made once."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.made = False
-        self.value: object = None
-
-
 PATIENCE: Final = 0.15
 """The seconds that a page of a run waits for figures that all its samples have to be read for."""
 
@@ -74,54 +65,11 @@ class StatusPending:
     """The figures are being worked out."""
 
 
-class Standings:
-    """Remembers the newest standing of each run; any thread may ask."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._lock = threading.Lock()
-        self._found: OrderedDict[tuple[str, str, int], Future[ReviewAgreement | None]] = (
-            OrderedDict()
-        )
-        # One at a time: two that read all samples in parallel would take as long, and more memory.
-        self._worker = ThreadPoolExecutor(1, "jurybox-standing")
-
-    def of(self, run: RunRow) -> "ReviewAgreement | None":
-        """Return how judges agree with people in a run; None where there are no reviews."""
-        asked = self._asked(run)
-        return None if asked is None else asked.result()
-
-    def soon(
-        self, run: RunRow, patience: float = PATIENCE
-    ) -> "ReviewAgreement | StatusPending | None":
-        """Return it if it takes no longer than this; a later request may find it done.
-
-        While a run goes on it is never begun, since it would be out of date at once.
-        """
-        if run.status != "finished":
-            return StatusPending() if self._store.reviews(run.id) else None
-        asked = self._asked(run)
-        try:
-            return None if asked is None else asked.result(patience)
-        except TimeoutError:
-            return StatusPending()
-
-    def _asked(self, run: RunRow) -> "Future[ReviewAgreement | None] | None":
-        rows = self._store.reviews(run.id)
-        if not rows:
-            return None
-        desk = ReviewDesk(self._store, run)
-        # While a run goes on, its figures change without a review.
-        if run.status != "finished":
-            return self._worker.submit(desk.standing)
-        key = (run.id, rows[-1].id, len(rows))
-        with self._lock:
-            found = self._found.get(key)
-            if found is None or (found.done() and found.exception() is not None):
-                found = self._found[key] = self._worker.submit(desk.standing)
-            while len(self._found) > _MAX_KEPT:
-                self._found.popitem(last=False)
-            return found
+def _settle(made: "Future[Any]", make: Callable[[], object]) -> None:
+    try:
+        made.set_result(make())
+    except BaseException as error:  # noqa: BLE001 - every caller that waits gets it
+        made.set_exception(error)
 
 
 class AppState:
@@ -133,10 +81,11 @@ class AppState:
         self.say = settings.say
         self.guarded = settings.token is not None
         self.live = LiveRuns(settings.store)
-        self.standings = Standings(settings.store)
         self.unrevealed = UnrevealedReviews()
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, ...], _Kept] = OrderedDict()
+        self._kept: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+        # One at a time: two that read all samples in parallel would take as long, and more memory.
+        self._worker = ThreadPoolExecutor(1, "jurybox-standing")
 
     def kept(self, what: str, make: Callable[[], T], *runs: RunRow) -> T:
         """Return what takes all samples of runs to make: once for runs that are finished."""
@@ -144,17 +93,55 @@ class AppState:
         if len(digests) < len(runs):
             return make()
         key = (what, *(run.id for run in runs), *digests)
+        return self._once(key, lambda made: _settle(made, make)).result()
+
+    def _once(self, key: Hashable, start: Callable[["Future[Any]"], object]) -> "Future[Any]":
+        """Return what is made under a key: once, or again after an error.
+
+        A second request waits for the first.
+        """
         with self._lock:
-            kept = self._kept.setdefault(key, _Kept())
+            made = self._kept.get(key)
+            fresh = made is None or (made.done() and made.exception() is not None)
+            if made is None or fresh:
+                made = self._kept[key] = Future[Any]()
             self._kept.move_to_end(key)
             while len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
-        # A second request waits for the first, and doesn't make it again.
-        with kept.lock:
-            if not kept.made:
-                kept.value = make()
-                kept.made = True
-            return cast("T", kept.value)
+        if fresh:
+            start(made)
+        return made
+
+    def standing(self, run: RunRow) -> "ReviewAgreement | None":
+        """Return how judges agree with people in a run; None where there are no reviews."""
+        made = self._standing(run)
+        return None if made is None else made.result()
+
+    def standing_soon(
+        self, run: RunRow, patience: float = PATIENCE
+    ) -> "ReviewAgreement | StatusPending | None":
+        """Return it if it takes no longer than this; a later request may find it done.
+
+        While a run goes on it is never begun, since it would be out of date at once.
+        """
+        if run.status != "finished":
+            return StatusPending() if self.store.reviews(run.id) else None
+        made = self._standing(run)
+        try:
+            return None if made is None else made.result(patience)
+        except TimeoutError:
+            return StatusPending()
+
+    def _standing(self, run: RunRow) -> "Future[ReviewAgreement | None] | None":
+        rows = self.store.reviews(run.id)
+        if not rows:
+            return None
+        desk = ReviewDesk(self.store, run)
+        # While a run goes on, its metrics change without a review.
+        if run.status != "finished":
+            return self._worker.submit(desk.standing)
+        key = ("standing", run.id, rows[-1].id, len(rows))
+        return self._once(key, lambda made: self._worker.submit(_settle, made, desk.standing))
 
     def comparison(self, one: RunRow, other: RunRow) -> RunDiff:
         """Compare two runs."""

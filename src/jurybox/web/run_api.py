@@ -180,7 +180,7 @@ def runs(asked: Annotated[RunsAsked, Query()], place: PlaceOf) -> Response:
 def run(run: TheRun, place: PlaceOf) -> Response:
     """Return a run with its figures, gates and decision, as `jurybox show --json` prints it."""
     view = place.live.view(run)
-    people = place.standings.of(run)
+    people = place.standing(run)
     data = {
         **view.as_data(),
         "people": None if people is None else people.as_data(),

@@ -18,7 +18,7 @@ from jurybox.reporting.compare_runs import (
     sample_pairs,
 )
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.statistics.sample_clusters import SampleClusters
+from jurybox.statistics.metric_differences import SampleClusters
 
 
 def scored(accuracy: int, faithfulness: int = 2) -> str:

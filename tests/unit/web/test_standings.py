@@ -9,7 +9,7 @@ import pytest
 
 from jurybox.engine.records import ReviewRow, RunRow
 from jurybox.errors import IncompleteError
-from jurybox.web.app_state import Standings, StatusPending
+from jurybox.web.app_state import AppState, ServeSettings, StatusPending
 
 RUN = RunRow(
     id="run-1",
@@ -71,33 +71,33 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jurybox.web.app_state.ReviewDesk", Slow)
 
 
-def over(*rows: ReviewRow) -> tuple[Standings, Any]:
+def over(*rows: ReviewRow) -> tuple[AppState, Any]:
     store: Any = Reviewed(*rows)
-    return Standings(store), store
+    return AppState(ServeSettings(store=store)), store
 
 
 def test_without_reviews_nobody_is_asked() -> None:
     made, _ = over()
-    assert made.soon(RUN) is None
-    assert made.of(RUN) is None
+    assert made.standing_soon(RUN) is None
+    assert made.standing(RUN) is None
     assert Slow.asked == 0
 
 
 def test_a_page_does_not_wait_and_the_next_one_finds_it_done() -> None:
     made, _ = over(REVIEW)
-    assert isinstance(made.soon(RUN, 0.01), StatusPending)
-    assert isinstance(made.soon(RUN, 0.01), StatusPending)
+    assert isinstance(made.standing_soon(RUN, 0.01), StatusPending)
+    assert isinstance(made.standing_soon(RUN, 0.01), StatusPending)
     Slow.go.set()
-    assert made.of(RUN) == "standing 1"
-    assert made.soon(RUN) == "standing 1"
+    assert made.standing(RUN) == "standing 1"
+    assert made.standing_soon(RUN) == "standing 1"
 
 
 def test_a_new_review_makes_it_anew() -> None:
     made, store = over(REVIEW)
     Slow.go.set()
-    assert made.of(RUN) == "standing 1"
+    assert made.standing(RUN) == "standing 1"
     store.rows = (REVIEW, msgspec.structs.replace(REVIEW, id="r2"))
-    assert made.of(RUN) == "standing 2"
+    assert made.standing(RUN) == "standing 2"
 
 
 def test_trouble_is_told_to_whoever_asks_and_tried_again() -> None:
@@ -105,15 +105,15 @@ def test_trouble_is_told_to_whoever_asks_and_tried_again() -> None:
     Slow.go.set()
     Slow.trouble = IncompleteError("out of reach")
     with pytest.raises(IncompleteError):
-        made.of(RUN)
+        made.standing(RUN)
     Slow.trouble = None
-    assert made.of(RUN) == "standing 2"
+    assert made.standing(RUN) == "standing 2"
 
 
 def test_a_run_that_goes_on_is_not_read_for_its_page() -> None:
     made, _ = over(REVIEW)
     running = msgspec.structs.replace(RUN, status="running")
-    assert isinstance(made.soon(running), StatusPending)
+    assert isinstance(made.standing_soon(running), StatusPending)
     assert Slow.asked == 0
     Slow.go.set()
-    assert made.of(running) == "standing 1"
+    assert made.standing(running) == "standing 1"

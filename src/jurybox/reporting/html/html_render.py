@@ -14,8 +14,12 @@ from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import Attention, card
 from jurybox.reporting.html.page import Extras, RunPage, run_page
-from jurybox.reporting.html.panels import position_of
-from jurybox.reporting.html.sample_panels import independence, order_metrics, unstable_pairs
+from jurybox.reporting.html.panels import (
+    independence,
+    order_metrics,
+    position_of,
+    unstable_pairs,
+)
 from jurybox.reporting.metric_text import headline
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
@@ -51,6 +55,9 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     from jurybox.review.selection import FEWEST
     from jurybox.text_format import counted
 
+    def metric(value: float | None, name: str) -> str:
+        return metric_value(name, value)
+
     own = (counted, dollars, exact, moment, near, p_value, percent, prose, px, seen, shown)
     made = Environment(
         # Whatever a template is called: what isn't escaped is a hole.
@@ -64,7 +71,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     )
     filters = cast("dict[str, Any]", made.filters)
     filters |= {each.__name__: each for each in (*own, signed, visible, whole)}
-    filters["metric"] = lambda value, name: metric_value(name, value)
+    filters["metric"] = metric
     known = cast("dict[str, Any]", made.globals)
     known |= {
         "fewest": FEWEST,

@@ -23,14 +23,15 @@ from jurybox.reporting.html.histograms import (
 from jurybox.reporting.html.panels import (
     Gauge,
     Grouping,
+    Independence,
     Jury,
+    OrderMetric,
     Position,
     gauge,
     groupings,
     jury_of,
     position_of,
 )
-from jurybox.reporting.html.sample_panels import Independence, OrderMetric
 from jurybox.reporting.metric_text import (
     causes_of,
     difference,

@@ -46,27 +46,24 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 def rubric_history(store: Store) -> History:
     """Return which versions of which rubrics the runs of a store used, the newest first."""
     rows = store.runs(_LOOKED_AT + 1)
-    found: dict[tuple[str, str, str], Used] = {}
+    found: dict[tuple[str, str, str, str], list[RunRow]] = {}
     for row in rows[:_LOOKED_AT]:
-        named = _named(row)
-        if named is None:
-            continue  # one damaged run must not hide the others
-        rubric_id, title, version, sha256 = named
-        key = (rubric_id, version, sha256)
-        known = found.get(key)
-        if known is None:
-            found[key] = Used(
-                rubric_id=rubric_id,
-                title=title,
-                version=version,
-                sha256=sha256,
-                runs=(row.id,),
-                last_used=row.created_at,
-            )
-        else:
-            found[key] = msgspec.structs.replace(known, runs=(*known.runs, row.id))
+        # One damaged run must not hide the others.
+        if named := _named(row):
+            found.setdefault(named, []).append(row)
+    versions = [
+        Used(
+            rubric_id=rubric_id,
+            title=title,
+            version=version,
+            sha256=sha256,
+            runs=tuple(run.id for run in runs),
+            last_used=runs[0].created_at,
+        )
+        for (rubric_id, title, version, sha256), runs in found.items()
+    ]
     return History(
-        versions=tuple(found.values()),
+        versions=tuple(versions),
         looked_at=min(len(rows), _LOOKED_AT),
         more=len(rows) > _LOOKED_AT,
     )

@@ -12,7 +12,7 @@ from jurybox.engine.ports import Groups
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import LATENCY, concerns_of, extremes
 from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
-from jurybox.reporting.html.sample_panels import independence
+from jurybox.reporting.html.panels import independence
 from jurybox.reporting.metric_text import headline
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
@@ -83,7 +83,7 @@ def _page(view: RunView, run: RunRow, place: AppState) -> RunPage:
                 worst=worst, slowest=slowest.result(), independence=independence(store, run)
             )
 
-    people = place.standings.soon(run)
+    people = place.standing_soon(run)
     # People may be asked at any time, so what they say isn't kept.
     extras = msgspec.structs.replace(
         place.kept("extras", look, run),

@@ -70,7 +70,7 @@ def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
         "title": f"Agreement {desk.run.id}",
         "run": desk.run,
         "base": address(desk),
-        "standing": place.standings.of(desk.run),
+        "standing": place.standing(desk.run),
         "counts": Counter(each.reviewer for each in desk.reviews()),
     }
     return page_response(request, "review/agreement.html", data)

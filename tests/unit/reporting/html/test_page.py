@@ -8,7 +8,7 @@ from scipy import stats
 
 from jurybox.reporting.attention import extremes
 from jurybox.reporting.html.histograms import WHOLE, Axis, mean_interval
-from jurybox.reporting.html.sample_panels import independence
+from jurybox.reporting.html.panels import independence
 from jurybox.scoring.spread import FigureSpread
 from jurybox.statistics.intervals import mean_of, wilson
 

@@ -25,7 +25,7 @@ from jurybox.reporting.attention import CardResponse, SampleCard
 from jurybox.reporting.html import html_render
 from jurybox.reporting.html.html_render import environment, report_html
 from jurybox.reporting.html.page import Extras, RunPage
-from jurybox.reporting.html.sample_panels import Independence, OrderMetric, order_metrics
+from jurybox.reporting.html.panels import Independence, OrderMetric, order_metrics
 from jurybox.reporting.reasons import Reason
 from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement
 from jurybox.statistics.bias_estimates import BiasMetric
