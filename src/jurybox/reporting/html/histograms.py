@@ -131,7 +131,7 @@ class RunMetrics:
 
     def __init__(self, conclusion: Conclusion, rubric: Rubric) -> None:
         self._summary = conclusion.summary
-        self._spreads = conclusion.spreads
+        self.spreads = conclusion.spreads.figures
         self._rubric = rubric
         self._counts: dict[str, int] = self._summary.get("n", {})
         self._repeats: int = self._summary.get("repeats", {}).get("n", 1)
@@ -146,10 +146,6 @@ class RunMetrics:
         return PlottedMetric(
             name=name, value=value, n=n, interval=interval, reason=reason, axis=axis
         )
-
-    def spread(self, figure: str) -> FigureSpread | None:
-        """Return how a figure of the samples is spread over them."""
-        return self._spreads.figures.get(figure)
 
     def _interval(
         self, name: str, value: float | None, n: int | None, axis: Axis
@@ -167,10 +163,7 @@ class RunMetrics:
         source = self._source(name)
         if source is None:
             return None, "sums, extremes, percentiles and ratios have none here"
-        return self._of_mean(source, axis)
-
-    def _of_mean(self, source: str, axis: Axis) -> tuple[Interval | None, str | None]:
-        spread = self._spreads.figures.get(source)
+        spread = self.spreads.get(source)
         if spread is None:
             return None, f"the spread of {source} isn't kept"
         return mean_interval(spread, axis)
@@ -233,55 +226,44 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     marks: tuple[Mark, ...] = ()
 
 
-def score_distributions(rubric: Rubric, estimates: RunMetrics) -> tuple[Distribution, ...]:
+def score_distributions(rubric: Rubric, metrics: RunMetrics) -> tuple[Distribution, ...]:
     """Return how the scores are spread: the whole first, then every criterion."""
-    names = {
-        SAMPLE_SCORE: _LABELS[SAMPLE_SCORE],
-        rubric.overall_name: "Overall",
-        **{criterion.id: criterion.name for criterion in rubric.criteria},
-        JUDGE_SCORE: _LABELS[JUDGE_SCORE],
-    }
-    return _known(names, rubric, estimates)
+    criteria = {criterion.id: criterion.name for criterion in rubric.criteria}
+    names = {SAMPLE_SCORE: _LABELS[SAMPLE_SCORE], rubric.overall_name: "Overall", **criteria}
+    return _distributions({**names, JUDGE_SCORE: _LABELS[JUDGE_SCORE]}, rubric, metrics)
 
 
-def measure_distributions(rubric: Rubric, estimates: RunMetrics) -> tuple[Distribution, ...]:
+def measure_distributions(rubric: Rubric, metrics: RunMetrics) -> tuple[Distribution, ...]:
     """Return how latency and tokens are spread, with the percentiles that the rubric names."""
-    return _known({name: _LABELS[name] for name in MEASURED}, rubric, estimates)
+    return _distributions({name: _LABELS[name] for name in MEASURED}, rubric, metrics)
 
 
-def _known(
-    names: dict[str, str], rubric: Rubric, estimates: RunMetrics
+def _distributions(
+    names: dict[str, str], rubric: Rubric, metrics: RunMetrics
 ) -> tuple[Distribution, ...]:
-    found = ((name, label, estimates.spread(name)) for name, label in names.items())
     return tuple(
-        _distribution(name, label, spread, _marks(name, rubric, estimates))
-        for name, label, spread in found
-        if spread is not None
+        Distribution(
+            name=name,
+            label=label,
+            unit=UNITS.get(name, ""),
+            n=spread.n,
+            mean=spread.mean,
+            bins=_few(spread.bins),
+            marks=_marks(name, rubric, metrics),
+        )
+        for name, label in names.items()
+        if (spread := metrics.spreads.get(name)) is not None
     )
 
 
-def _distribution(
-    name: str, label: str, spread: FigureSpread, marks: tuple[Mark, ...]
-) -> Distribution:
-    return Distribution(
-        name=name,
-        label=label,
-        unit=UNITS.get(name, ""),
-        n=spread.n,
-        mean=spread.mean,
-        bins=_few(spread.bins),
-        marks=marks,
-    )
-
-
-def _marks(name: str, rubric: Rubric, estimates: RunMetrics) -> tuple[Mark, ...]:
+def _marks(name: str, rubric: Rubric, metrics: RunMetrics) -> tuple[Mark, ...]:
     marks: list[Mark] = []
-    for figure in rubric.metrics:
-        formula = figure.formula
+    for metric in rubric.metrics:
+        formula = metric.formula
         if isinstance(formula, Statistic) and formula.of == name and formula.by in PERCENTILES:
-            known = estimates.of(figure.name)
+            known = metrics.of(metric.name)
             if known.value is not None:
-                mark = Mark(name=figure.name, label=formula.by, value=known.value, n=known.n)
+                mark = Mark(name=metric.name, label=formula.by, value=known.value, n=known.n)
                 marks.append(mark)
     return tuple(sorted(marks, key=lambda mark: mark.value))
 

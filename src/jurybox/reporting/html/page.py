@@ -213,7 +213,12 @@ def run_page(
         queued_for=view.conclusion.review["reasons"],
         verdict=_verdict(view, rubric, gates),
         headlines=_headlines(rubric, estimates),
-        failures=tuple(_failure(*each, summary[SAMPLES]) for each in failures_of(summary)),
+        failures=tuple(
+            FailureCause(
+                cause=cause, count=count, share=count / summary[SAMPLES], query=_failed_by(cause)
+            )
+            for cause, count in failures_of(summary)
+        ),
         gates=gates,
         criteria=criteria,
         figures=tuple(
@@ -239,12 +244,6 @@ def _headlines(rubric: Rubric, estimates: RunMetrics) -> tuple[PlottedMetric, ..
     names = dict.fromkeys(("pass_rate", key_metric(rubric), f"{rubric.overall_name}_mean"))
     found = (estimates.of(name) for name in names)
     return tuple(each for each in found if each.value is not None)
-
-
-def _failure(cause: str, count: int, samples: int) -> FailureCause:
-    return FailureCause(
-        cause=cause, count=count, share=count / max(1, samples), query=_failed_by(cause)
-    )
 
 
 # Scores are rounded to six decimals before they meet a threshold, so this is the nearest to it.

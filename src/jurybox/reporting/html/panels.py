@@ -27,7 +27,6 @@ from jurybox.reporting.pair_votes import OrderedVote, stored_votes
 from jurybox.reporting.stored import SampleRecord, procedure_of, reading
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
-from jurybox.rubric.metrics import SAMPLES
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.bias_estimates import (
@@ -45,27 +44,12 @@ MOST: Final = 100
 _UNSTABLE: Final = "unstable_rate"
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure of a group, and the ends between which it is drawn."""
-
-    value: float | None
-    axis: Axis
-
-
-class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """The samples with one label."""
-
-    label: str
-    samples: int
-    cells: tuple[Cell, ...]
-
-
 class Grouping(msgspec.Struct, frozen=True, kw_only=True):
-    """A run by one of its samples' labels."""
+    """A run by one of its samples' labels: metrics with their axes, and the groups' values."""
 
     name: str
-    figures: tuple[str, ...]
-    groups: tuple[Group, ...]
+    figures: dict[str, Axis]
+    groups: dict[str, dict[str, Any]]
     left_out: int = 0
     further: int = 0
 
@@ -77,22 +61,15 @@ def groupings(summary: Mapping[str, Any], rubric: Rubric) -> tuple[Grouping, ...
 
 
 def _grouping(name: str, summary: Mapping[str, Any], rubric: Rubric) -> Grouping:
-    groups: Mapping[str, Mapping[str, Any]] = summary.get(f"{name}s") or {}
-    figures = _columns(groups, rubric)
+    groups: dict[str, dict[str, Any]] = summary.get(f"{name}s") or {}
+    shown = dict(list(groups.items())[:MOST])
     return Grouping(
         name=name,
-        figures=figures,
-        groups=tuple(
-            Group(
-                label=label,
-                samples=known.get(SAMPLES, 0),
-                cells=tuple(
-                    Cell(value=known.get(figure), axis=axis_of(figure, rubric, known.get(figure)))
-                    for figure in figures
-                ),
-            )
-            for label, known in list(groups.items())[:MOST]
-        ),
+        figures={
+            each: axis_of(each, rubric, *(known.get(each) for known in shown.values()))
+            for each in _columns(groups, rubric)
+        },
+        groups=shown,
         left_out=max(0, len(groups) - MOST),
         further=summary.get(f"samples_of_further_{name}s", 0),
     )
