@@ -14,7 +14,7 @@ from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import open_or_stdin
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.errors import InputError
-from jurybox.statistics.pair_verdicts import PairVerdict, WinningSide
+from jurybox.statistics.davidson import PairVerdict, WinningSide
 
 _SIDES: Final[dict[str, WinningSide]] = {
     "a": "a",

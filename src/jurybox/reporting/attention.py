@@ -1,5 +1,6 @@
 """What needs attention in a run (E15), found by what its samples are indexed by."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -10,7 +11,7 @@ from jurybox.reporting.metric_text import UNITS, cut, shown
 from jurybox.reporting.reasons import Reason, reasoning, reasons_of
 from jurybox.reporting.stored import SampleRecord, damaged, reading
 from jurybox.sample import Response
-from jurybox.scoring.review_reasons import FIRST, KINDS
+from jurybox.scoring.review_reasons import FIRST, KINDS, Noted
 from jurybox.scoring.summary import Conclusion
 
 LATENCY: Final = "latency_e2e_ms"
@@ -113,11 +114,15 @@ def _answer(response: Response, label: str) -> CardResponse:
 
 def numbered_card(store: Store, run: RunRow, number: int, figure: str = "") -> SampleCard:
     """Return the card of the sample with a number."""
+    with reading(run):
+        return card(_numbered(store, run, number), figure)
+
+
+def _numbered(store: Store, run: RunRow, number: int) -> SampleRow:
     sample = store.sample(run.id, number)
     if sample is None:
         raise damaged(run, f"sample number {number} is missing")
-    with reading(run):
-        return card(sample, figure)
+    return sample
 
 
 def extremes(
@@ -133,15 +138,26 @@ def concerns_of(
     store: Store, run: RunRow, conclusion: Conclusion, listed: int = FIRST
 ) -> tuple[Concern, ...]:
     """Return the reasons to look at a run's samples, each with the first few of them."""
-    concerns: list[Concern] = []
-    for kind in (each.kind for each in conclusion.attention if each.kind in KINDS):
-        page = store.find_samples(run.id, SampleQuery(flags=(kind,), limit=listed))
-        places = tuple(
-            SamplePlace(id=row.sample_id, repeat=row.repeat, number=row.number) for row in page.rows
+
+    def places(noted: Noted) -> Iterator[SamplePlace]:
+        numbers: Sequence[int] = noted.first
+        if len(numbers) < min(noted.count, listed):
+            query = SampleQuery(flags=(noted.kind,), limit=listed)
+            numbers = [row.number for row in store.find_samples(run.id, query).rows]
+        for number in numbers[:listed]:
+            sample = _numbered(store, run, number)
+            yield SamplePlace(id=sample.sample_id, repeat=sample.repeat, number=number)
+
+    return tuple(
+        Concern(
+            kind=noted.kind,
+            meaning=KINDS[noted.kind].meaning,
+            count=noted.count,
+            samples=tuple(places(noted)),
         )
-        meaning = KINDS[kind].meaning
-        concerns.append(Concern(kind=kind, meaning=meaning, count=page.total, samples=places))
-    return tuple(concerns)
+        for noted in conclusion.attention
+        if noted.kind in KINDS
+    )
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):

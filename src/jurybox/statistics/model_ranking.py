@@ -7,24 +7,22 @@ import msgspec
 import numpy as np
 
 from jurybox.statistics.davidson import (
-    StrengthCovariance,
-    StrengthFit,
-    by_information,
-    by_items,
-    fit_strengths,
-)
-from jurybox.statistics.estimates import Interval
-from jurybox.statistics.intervals import Values
-from jurybox.statistics.pair_verdicts import (
     Links,
     PairVerdict,
+    StrengthCovariance,
+    StrengthFit,
     WinCounts,
+    by_information,
+    by_items,
     components,
     count_wins,
+    fit_strengths,
     has_finite_fit,
     majority_cycles,
     reachable,
 )
+from jurybox.statistics.estimates import Interval
+from jurybox.statistics.intervals import Values
 
 UNBOUNDED: Final = "verdicts against others went all one way, which sets its strength no bound"
 RUNAWAY: Final = "too few wins against the order: strengths and ties together have no bound"

@@ -47,14 +47,3 @@ def test_the_json_report_is_the_run_with_what_needs_attention(
     assert data["attention"][0]["samples"] == [{"id": "b", "repeat": 0}]
     assert [each["id"] for each in data["worst"]] == ["b", "a"]
     assert [each["id"] for each in data["slowest"]] == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("form", "begins"), [("html", b"<!DOCTYPE html>\n"), ("md", b"# suite\n"), ("junit", b"<?xml ")]
-)
-def test_each_form_is_written(make_run: Callable, row: Callable, form: str, begins: bytes) -> None:
-    made = make_run([row("a")], lambda _: GOOD)
-    file = io.BytesIO()
-    write_report(file, form, made.view, made.row, made.store)
-    assert file.getvalue().startswith(begins)
-    assert file.getvalue().endswith(b"\n")

@@ -9,8 +9,8 @@ import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jurybox.statistics.davidson import PairVerdict
 from jurybox.statistics.model_ranking import Ranking, rank
-from jurybox.statistics.pair_verdicts import PairVerdict
 
 SIDES = {">": "a", "<": "b", "=": "tie"}
 

@@ -13,7 +13,7 @@ from jurybox.engine.records import RunRow
 from jurybox.reporting.compare_runs import ComparedRun, CompareOptions
 from jurybox.reporting.html.histograms import Axis, PlottedMetric
 from jurybox.reporting.metric_text import cut
-from jurybox.reporting.run_diff import MetricPair, RunDiff, SampleChange, places
+from jurybox.reporting.run_diff import SampleChange, places
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
 from jurybox.reporting.stored import SampleRecord
 from jurybox.statistics.metric_differences import MetricDifference
@@ -60,7 +60,10 @@ def _data(place: AppState, names: tuple[str, str]) -> dict[str, Any]:
     return {
         "title": f"{diff.a.run_id} and {diff.b.run_id}",
         "diff": diff,
-        "changes": [_changed(place, diff, change) for change in sorted(diff.samples, key=_apart)],
+        "changes": [
+            (change, [_side(place, view.run_id, change) for view in (diff.a, diff.b)])
+            for change in sorted(diff.samples, key=_apart)
+        ],
         "plotted": [_plotted(each) for each in diff.tested],
         "places": places,
     }
@@ -71,25 +74,6 @@ def _choice(row: RunRow) -> tuple[str, str]:
     metadata: dict[str, Any] = msgspec.json.decode(row.metadata)
     named = [row.suite[:60], metadata.get("name") or "", row.created_at[:16].replace("T", " ")]
     return row.id, ", ".join(filter(None, named))
-
-
-class ChangedSample(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample in both runs: addresses and beginnings of its responses, and what changed."""
-
-    change: SampleChange
-    whole: MetricPair | None
-    sides: tuple[tuple[str | None, str], ...]
-    details: tuple[str, ...]
-
-
-def _changed(place: AppState, diff: RunDiff, change: SampleChange) -> ChangedSample:
-    found = (_side(place, view.run_id, change) for view in (diff.a, diff.b))
-    return ChangedSample(
-        change=change,
-        whole=next((each for each in change.figures if each.figure == diff.headline), None),
-        sides=tuple(found),
-        details=tuple(change.details(diff.headline)),
-    )
 
 
 def _side(place: AppState, run: str, change: SampleChange) -> tuple[str | None, str]:

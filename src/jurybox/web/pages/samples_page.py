@@ -1,6 +1,5 @@
 """The table of a run's samples: found, sorted and cut into pages by the store."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -81,36 +80,11 @@ def samples_page(
         "compared": any(row.facets.winner for row in rows),
         "names": _names(rubric, columns),
         "flags": {name: _MEANINGS.get(name, name) for name in FLAGS},
-        "facets": _facets(counts, asked),
+        "counts": counts,
         "groups": groups,
         "option": option,
-        "heads": _heads(asked, columns),
     }
     return page_response(request, "samples.html", data)
-
-
-class FlagFacet(msgspec.Struct, frozen=True, kw_only=True):
-    """A flag by which the samples that are shown can be narrowed down, or no longer are."""
-
-    name: str
-    count: int
-    chosen: bool
-    address: str
-
-
-def _facets(counts: Mapping[str, int], asked: PageFilter) -> list[FlagFacet]:
-    """Return the flags that some of the samples have, each with how many of them do."""
-    return [
-        FlagFacet(
-            name=name,
-            count=count,
-            chosen=name in asked.flag,
-            address=asked.address(
-                flag=[each for each in FLAGS if (each in asked.flag) != (each == name)]
-            ),
-        )
-        for name, count in counts.items()
-    ]
 
 
 def _line(store: Store, row: Facets, wanted: str, address: str) -> SampleLine:
@@ -155,15 +129,3 @@ def _names(rubric: Rubric, columns: list[str]) -> list[str]:
     """Return the figures by which samples can be filtered."""
     scores = (rubric.overall_name, *(each.id for each in rubric.criteria))
     return list(dict.fromkeys((*scores, *columns, "judge_score", "total_tokens")))
-
-
-def _heads(asked: PageFilter, columns: list[str]) -> dict[str, tuple[str, str]]:
-    """Return, for each column that can be sorted by, its address and how it is sorted now."""
-    heads: dict[str, tuple[str, str]] = {}
-    for name in ("worst", "number", "id", "urgency", *(f"figure:{column}" for column in columns)):
-        chosen = asked.sort == name
-        # What is urgent is wanted first; of scores, the lowest.
-        descending = not asked.descending if chosen else name == "urgency"
-        now = ("descending" if asked.descending else "ascending") if chosen else "none"
-        heads[name] = (asked.address(sort=name, descending=descending), now)
-    return heads
