@@ -104,7 +104,7 @@ def _untabled(found: ReviewAgreement) -> Iterator[str]:
         criteria = ", ".join(
             dict.fromkeys(name for each in found.unclear for name in each.criteria)
         )
-        answers = _counted(len(found.unclear), "review")
+        answers = counted(len(found.unclear), "review")
         yield f"unclear by the rubric as it is written in {answers}: {criteria}"
     yield from _doubts(found)
 
