@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from jurybox.reporting.attention import Attention
-from jurybox.reporting.metric_text import causes_of, key_metric, margin, metrics_of
+from jurybox.reporting.metric_text import causes_of, key_metric, metrics_of
 from jurybox.reporting.view import RunView
+from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES
 from jurybox.rubric.rubric_model import Rubric
+from jurybox.scoring.summary import GateOutcome
 from jurybox.text_format import visible
 
 if TYPE_CHECKING:
@@ -76,6 +78,9 @@ def _template() -> "Template":
 
     def as_json(value: object) -> str:
         return msgspec.json.encode(value).decode()
+
+    def margin(gate: GateOutcome) -> float | None:
+        return Comparison.parse(gate.gate).margin(gate.value)
 
     made = environment()
     filters = cast("dict[str, Any]", made.filters)

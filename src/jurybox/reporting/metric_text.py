@@ -6,10 +6,8 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.documents.numbers import show_number
-from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, SAMPLES, run_metrics
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.summary import GateOutcome
 
 MISSING: Final = "-"
 UNITS: Final = {"latency_e2e_ms": "ms", "total_tokens": "tokens"}
@@ -20,8 +18,6 @@ _SHORT: Final = 3
 _COMPARED: Final = 6
 _LARGE: Final = 1000
 _MORE: Final = "..."
-UPWARD: Final = {">": True, ">=": True, "<": False, "<=": False}
-"""Whether more is better, by the operator of a gate."""
 
 
 class RunMetric(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,15 +107,6 @@ def difference(one: float | None, other: float | None) -> float | None:
         return None
     # Rounded: in floats, 0.3 - 0.1 is not quite 0.2.
     return round(other - one, 9)
-
-
-def margin(gate: GateOutcome) -> float | None:
-    """Return how far a value is on the good side of its gate; None where it asks for one number."""
-    rule = Comparison.parse(gate.gate)
-    if gate.value is None or rule.operator not in UPWARD:
-        return None
-    above = gate.value - rule.number
-    return round(above if UPWARD[rule.operator] else -above, _COMPARED)
 
 
 def signed(value: float | None) -> str:
