@@ -35,6 +35,8 @@ from jurybox.scoring.summary import Conclusion, GateOutcome, RunTally
 if TYPE_CHECKING:
     from jurybox.statistics.estimates import Interval
 
+_LEVEL: Final = 0.95
+
 
 class RunView(msgspec.Struct, frozen=True, kw_only=True):
     """A run and all that follows from it so far.
@@ -100,11 +102,13 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     def win_interval(self) -> "Interval | None":
         """Where the win rate probably lies; None without pairs, or with a single one."""
         spread = self.conclusion.spreads.figures.get(WIN)
-        if spread is None:
+        if spread is None or spread.sd is None:
             return None
-        from jurybox.reporting.html.histograms import WHOLE, mean_interval
+        from jurybox.statistics.intervals import bounded_mean
 
-        return mean_interval(spread, WHOLE)[0]
+        n = spread.independent
+        variance = spread.sd**2 * (n - 1) / n
+        return bounded_mean(spread.mean, variance, n, (0.0, 1.0), degrees=n - 1, level=_LEVEL)
 
     def as_data(self) -> dict[str, Any]:
         """Return the run as ``run --json`` and ``show --json`` print it."""
