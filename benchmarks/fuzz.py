@@ -114,6 +114,32 @@ FOREIGN: dict[str, object] = {
         }
     ],
     "OpenAI evals": [{"input": [{"role": "user", "content": "Say a."}], "ideal": "a"}],
+    "OpenAI graders": {
+        "type": "multi",
+        "graders": {
+            "a": {
+                "type": "string_check",
+                "input": "{{sample.output_text}}",
+                "operation": "like",
+                "reference": "{{item.ideal}}",
+            },
+            "b": {
+                "type": "label_model",
+                "model": "m",
+                "input": [{"role": "user", "content": "Is {{sample.output_text}} right?"}],
+                "labels": ["yes", "no"],
+                "passing_labels": ["yes"],
+            },
+            "c": {
+                "type": "score_model",
+                "model": "m",
+                "input": [{"role": "user", "content": "Grade it."}],
+                "range": [1, 7],
+                "pass_threshold": 5,
+            },
+        },
+        "calculate_output": "0.5 * a + 0.2 * b + 0.3 * c",
+    },
     "Langfuse": [{"id": "1", "input": {"task": "t"}, "expectedOutput": "a", "metadata": {}}],
     "DeepEval": [
         {"input": "Say a.", "actual_output": "a", "expected_output": "a", "context": ["c"]}

@@ -342,9 +342,196 @@ def test_mt_bench_judgments_are_ratings_and_verdicts(jurybox: Callable) -> None:
     games = [{"g1_winner": "model_2", "g2_winner": "tie"}, {"g1_winner": "error", "g2_winner": ""}]
     write("pair.jsonl", "".join(json.dumps({**pair, "turn": 1, **game}) + "\n" for game in games))
     jurybox("import", "pair.jsonl")
-    winners = [each["winner"] for each in rows("pair/verdicts.jsonl")]
-    assert winners == ["b", "tie", None, None]
+    shown = [(each["a"], each["winner"]) for each in rows("pair/verdicts.jsonl")]
+    assert shown == [("x", "b"), ("y", "tie"), ("x", None), ("y", None)]
     assert jurybox("rank", "pair/verdicts.jsonl").out.startswith("2 verdicts on 2 models, 1 item")
+
+
+def games(judge: str, *winners: tuple[str, str]) -> str:
+    """Return MT-Bench judgments of pairs: who won the first game, and who won the second."""
+    lines = [
+        {"question_id": number, "judge": [judge, "pair-v2"], "model_1": "gpt-x", "model_2": "y"}
+        | {"turn": 1, "g1_winner": first, "g2_winner": second}
+        for number, (first, second) in enumerate(winners)
+    ]
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def test_imported_verdicts_of_both_orders_show_biases(jurybox: Callable) -> None:
+    # It prefers the first place in most pairs, and the model of its own family in the others.
+    place, own = ("model_1", "model_2"), ("model_1", "model_1")
+    said = games("gpt-4", *[place] * 20, *[own] * 10)
+    done = jurybox("import", write("judgments.jsonl", said))
+    assert "next: jurybox bias judgments/verdicts.jsonl\n" in done.out
+    found = jurybox("bias", "judgments/verdicts.jsonl", "--json").json
+    figures = {each["name"]: each["value"] for bias in found["biases"] for each in bias["figures"]}
+    assert figures["position.swap_consistency"] == pytest.approx(1 / 3)
+    assert figures["position.first_place_win_rate"] == pytest.approx(5 / 6)
+    assert figures["self_preference.own_win_rate"] == pytest.approx(1)
+    assert (found["judges"], found["pairs"]) == (["gpt-4"], 30)
+    gated = ("bias", "judgments/verdicts.jsonl", "--gate", "position.swap_consistency >= 0.9")
+    assert jurybox(*gated).code == 1
+    assert jurybox("bias", "judgments/verdicts.jsonl", "--probe", "2").err.startswith(
+        "judgments/verdicts.jsonl: recorded verdicts have neither gold nor samples"
+    )
+    one_order = rows("judgments/verdicts.jsonl")[::2]
+    write("straight.jsonl", "".join(json.dumps(line) + "\n" for line in one_order))
+    refused = jurybox("bias", "straight.jsonl")
+    assert (refused.code, "in both orders" in refused.err) == (2, True)
+
+
+def test_imported_verdicts_of_several_judges_agree_or_not(jurybox: Callable) -> None:
+    one = games("gpt-4", ("model_1", "model_1"), ("model_1", "model_2"), ("tie", "model_2"))
+    other = games("claude", ("model_1", "model_1"), ("model_2", "model_2"), ("error", "error"))
+    done = jurybox("import", write("two.jsonl", one + other))
+    command = "jurybox agree two/ratings.jsonl --scale 0-1 --continuous"
+    assert f"next: {command}\n" in done.out
+    assert [each["score"] for each in rows("two/ratings.jsonl")] == [1, 0.5, 0.25, 1, 0]
+    agreed = jurybox(*command.split()[1:])
+    assert agreed.out.startswith("ratings  3 items, 2 raters, 5 ratings, scale 0.0-1.0")
+
+
+GRADERS = {
+    "name": "IT tickets",
+    "data_source_config": {"type": "custom", "schema": {}},
+    "testing_criteria": [
+        {
+            "type": "string_check",
+            "name": "Names the city",
+            "input": "{{ sample.output_text }}",
+            "operation": "ilike",
+            "reference": "{{item.ideal}}",
+        },
+        {
+            "type": "string_check",
+            "name": "Exact",
+            "input": "{{item.wanted}}",
+            "operation": "eq",
+            "reference": "{{sample.output_text}}",
+        },
+        {
+            "type": "text_similarity",
+            "name": "Close",
+            "input": "{{sample.output_text}}",
+            "reference": "{{item.ideal}}",
+            "evaluation_metric": "fuzzy_match",
+            "pass_threshold": 0.2,
+        },
+        {
+            "type": "label_model",
+            "name": "Polite?",
+            "model": "o4-mini-2025-04-16",
+            "input": [
+                {"role": "developer", "content": "# Classify\n| a | b |\n| --- | --- |"},
+                {
+                    "role": "user",
+                    "content": {"type": "input_text", "text": "{{sample.output_text}} {{item.x}}"},
+                },
+            ],
+            "labels": ["polite", "rude"],
+            "passing_labels": ["polite"],
+        },
+        {
+            "type": "score_model",
+            "name": "Grade",
+            "model": "o4-mini-2025-04-16",
+            "input": [{"role": "user", "content": "How near is it to {{item.ideal}}?"}],
+            "range": [1, 7],
+            "pass_threshold": 5,
+        },
+        {"type": "python", "name": "code", "source": "def grade(sample, item):\n    return 1.0"},
+        {
+            "type": "text_similarity",
+            "name": "overlap",
+            "input": "{{sample.output_text}}",
+            "reference": "{{item.ideal}}",
+            "evaluation_metric": "bleu",
+            "pass_threshold": 0.2,
+        },
+    ],
+}
+GRADER = """
+import json
+
+
+def judge(request):
+    assert "the response `item.x`" in request.messages[0].content
+    asked = json.loads(request.schema)["properties"]
+    said = {part: dict.fromkeys(asked[part]["properties"], "Seen.")
+            for part in ("reasoning", "bias_checklist")}
+    return json.dumps({**said, "safety_concerns": [], "scores": {"polite": 1, "grade": 6.5}})
+"""
+
+
+def test_openai_graders_are_checks_and_criteria(jurybox: Callable) -> None:
+    done = jurybox("import", write("eval.json", GRADERS))
+    nowhere = "no counterpart; write a criterion"
+    assert done.out.splitlines() == [
+        "OpenAI graders: a rubric",
+        "wrote eval/suite.yaml",
+        "wrote eval/rubric.md",
+        "not carried over: 1 grader `Polite?` that reads `item.x`: no judge sees it",
+        f"not carried over: 1 grader `code` of type `python`: {nowhere}",
+        f"not carried over: 1 grader `overlap` of type `text_similarity` with `bleu`: {nowhere}",
+        "next: jurybox run eval/suite.yaml --dataset FILE",
+    ]
+    items = [
+        {
+            "item": {"question": "Capital of France?", "ideal": "Paris", "wanted": answer},
+            "sample": {"output_text": answer},
+        }
+        for answer in ("It is PARIS", "I don't know")
+    ]
+    write("data.jsonl", "".join(json.dumps(each) + "\n" for each in items))
+    assert jurybox("import", "data.jsonl").out.startswith("OpenAI eval items: 2 rows\n")
+    ratings = write("ratings.jsonl", '{"item": "1", "rater": "anna", "score": 4}\n')
+    assert "OpenAI eval items of an unknown shape" in jurybox("import", ratings).err
+    Path("eval/graders_judge.py").write_text(GRADER, "utf-8")
+    judge = ("--judge", "python/graders_judge:judge", "--allow-unpinned")
+    ran = jurybox("run", "eval/suite.yaml", "--dataset", "data/rows.jsonl", *judge, "--json")
+    assert ran.json["summary"]["pass_rate"] == pytest.approx(0.5)
+    jurybox("export", "last", "-o", "scores.jsonl")
+    scored = [{name: row[name] for name in NAMES} for row in rows("scores.jsonl")]
+    best = {"names_the_city": 1, "exact": 1, "close": 1, "polite": 1, "grade": 6.5}
+    assert scored == [best, {**best, "names_the_city": 0, "close": 0}]
+
+
+NAMES = ("names_the_city", "exact", "close", "polite", "grade")
+
+
+def test_a_multi_grader_is_weighted_and_passes_by_its_sum(jurybox: Callable) -> None:
+    parts = {
+        name: {"type": "string_check", "name": name, "operation": "like", "reference": word}
+        | {"input": "{{sample.output_text}}"}
+        for name, word in (("one", "1"), ("two", "2"))
+    }
+    multi = {"type": "multi", "name": "both", "graders": parts}
+    jurybox("import", write("sum.json", {**multi, "calculate_output": "0.25 * one + 0.75 * two"}))
+    document = Path("sum/rubric.md").read_text("utf-8")
+    assert 'weights: {"one": 0.25, "two": 0.75}' in document
+    assert "pass:" not in document
+    done = jurybox("import", write("least.json", {**multi, "calculate_output": "min(one, two)"}))
+    lost = "1 multi grader with `min(one, two)`: every criterion weighs the same"
+    assert f"not carried over: {lost}\n" in done.out
+    tools = {**parts["one"], "input": "{{sample.output_tools[0].function.name}}"}
+    done = jurybox("import", write("tools.json", tools))
+    assert done.code == 2
+    assert "1 grader `one` of type `string_check` with `like`: no counterpart" in done.err
+
+
+def test_results_of_an_openai_eval_are_ratings(jurybox: Callable) -> None:
+    item = {
+        "object": "eval.run.output_item",
+        "datasource_item_id": 3,
+        "datasource_item": {"input": "2 + 2?", "ideal": "4"},
+        "results": [{"name": "exact", "passed": True, "score": 1.0}],
+        "sample": {"output": [{"role": "assistant", "content": "4"}]},
+    }
+    done = jurybox("import", write("output.json", {"object": "list", "data": [item]}))
+    assert done.out.startswith("OpenAI eval results: 1 row, 1 rating\n")
+    assert rows("output/ratings.jsonl") == [{"item": "3", "rater": "exact", "score": 1.0}]
+    (row,) = rows("output/rows.jsonl")
+    assert (row["id"], row["response"], row["ideal"]) == ("3", "4", "4")
 
 
 @pytest.mark.parametrize(
@@ -381,8 +568,8 @@ def test_an_unknown_format_names_the_known_ones(jurybox: Callable) -> None:
         assert done.code == 2
         assert done.err == (
             f"{name}: no known format; known are: promptfoo results, promptfoo config, Inspect log,"
-            " AlpacaEval annotations, MT-Bench judgments, OpenAI evals samples, Langfuse dataset,"
-            " DeepEval dataset\n"
+            " AlpacaEval annotations, MT-Bench judgments, OpenAI graders, OpenAI eval results,"
+            " OpenAI eval items, OpenAI evals samples, Langfuse dataset, DeepEval dataset\n"
         )
 
 

@@ -20,6 +20,7 @@ from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
+from jurybox.judging.formats.reply_format import Side, mirror
 from jurybox.reporting.pair_votes import stored_votes
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.sample import Row
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 PROBE: Final = f"{HELPER_RUN}probe"
 """The suffix of a suite's name in runs of a probe."""
+_WITHOUT_TEXTS: Final = ("position", "self_preference")
+_SIDES: Final[Mapping[str, Side]] = {"a": "A", "b": "B", "tie": "tie"}
 
 
 def measure_bias(
@@ -62,6 +65,65 @@ def measure_bias(
         pairs=len({each.sample for each in seen.voted}),
         biases=measure(seen, level),
     )
+
+
+def measure_verdicts(
+    path: Path, note: Callable[[str], None] = lambda _: None, *, level: float = 0.95
+) -> "BiasReport":
+    """Return the bias metrics of recorded verdicts on pairs that were shown in both orders.
+
+    Raises:
+        InputError: the file can't be read, or no pair was judged in both orders.
+
+    """
+    from jurybox.calibration.bias_metrics import BiasReport, measure
+    from jurybox.datasets.verdicts import read_verdicts
+
+    orders: dict[tuple[object, ...], dict[tuple[str, str], list[Side]]] = {}
+    rows = read_verdicts(path).rows
+    for row in rows:
+        pair = (row.item, row.judge, *sorted((row.a, row.b)))
+        orders.setdefault(pair, {}).setdefault((row.a, row.b), []).append(_SIDES[row.winner])
+    votes = [vote for pair, sides in orders.items() for vote in _both_orders(pair, sides)]
+    if not votes:
+        hint = "give verdicts with `a` and `b` in the order shown, each pair in both orders"
+        raise InputError("no judge saw a pair of an item in both orders", hint, str(path))
+    if 2 * len(votes) < len(rows):
+        note(f"{len(rows) - 2 * len(votes)} verdicts without the other order are left out")
+    found = measure(Observations(voted=votes), level)
+    items = {vote.sample for vote in votes}
+    return BiasReport(
+        run_id=str(path),
+        suite="",
+        status="finished",
+        judges=tuple(sorted({row.judge for row in rows if row.judge is not None})),
+        level=level,
+        seed=0,
+        samples=len(items),
+        pairs=len(items),
+        biases=tuple(each for each in found if each.bias in _WITHOUT_TEXTS),
+    )
+
+
+def _both_orders(
+    pair: tuple[object, ...], sides: Mapping[tuple[str, str], Sequence[Side]]
+) -> Iterator[ObservedVote]:
+    """Yield a judge's votes on a pair: each verdict with one in the other order."""
+    item, judge, *_ = pair
+    (a, b), straight = next(iter(sides.items()))
+    for one, other in zip(straight, sides.get((b, a), ()), strict=False):
+        swapped = mirror(other)
+        yield ObservedVote(
+            sample=str(item),
+            straight=one,
+            swapped=swapped,
+            winner=one if one == swapped else "tie",
+            kept={},
+            words=(0, 0),
+            marks=(0, 0),
+            judge="" if judge is None else family_of(str(judge)),
+            makers=(family_of(a), family_of(b)),
+        )
 
 
 def _reviews(row: RunRow, store: Store, note: Callable[[str], None]) -> Mapping[str, Gold] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from jurybox.calibration.bias_metrics import Bias, BiasGate, BiasReport, Probed
     from jurybox.engine.ports import Store
     from jurybox.engine.records import RunRow
+    from jurybox.rubric.conditions import Comparison
     from jurybox.statistics.bias_estimates import BiasMetric
 
 
@@ -88,7 +90,8 @@ def command(  # noqa: PLR0917 - click passes them by name
 ) -> int:
     """Measure the biases of a RUN's judges: position, length, self-preference, formatting.
 
-    RUN is a run's id, its name, a tag, or `last`. These
+    RUN is a run's id, its name, a tag, or `last`; or a file of verdicts as for `jurybox rank`, with
+    `judge` and each pair in both orders, which shows position and self-preference alone. These
     biases are measured on stored data, without a model. With --probe some samples are judged again:
     unchanged, with harmless changes and with injected ones; the number of calls is printed first,
     and no probe is paid for twice. Every metric has an interval and a sentence. The exit code is 1
@@ -99,13 +102,15 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox bias last
       jurybox bias last --gold labels.jsonl --json
       jurybox bias last --gate "position.swap_consistency >= 0.9"
+      jurybox bias judgments/verdicts.jsonl
       jurybox bias 20260301-0914 --probe 20 --gate "injection.flattery.change <= 0.05"
     """  # noqa: D301 - click reads \b as "keep these lines"
     import msgspec
 
-    from jurybox.app.bias_report import measure_bias
+    from jurybox.app.bias_report import measure_bias, measure_verdicts
     from jurybox.app.probe_judge import ProbeOptions
-    from jurybox.calibration.bias_metrics import check_bias_gates, check_gates, read_gates
+    from jurybox.calibration.bias_metrics import check_gates, read_gates
+    from jurybox.datasets.open_dataset import names_file
     from jurybox.reporting.stored import rubric_of
 
     wanted = read_gates(gates)
@@ -117,6 +122,13 @@ def command(  # noqa: PLR0917 - click passes them by name
         if given and probe is None:
             problem = "no judge is called without --probe"
             raise InputError(problem, "add --probe N, or leave it out", option)
+    if names_file(run):
+        if gold is not None or probe is not None:
+            problem = "recorded verdicts have neither gold nor samples to judge again"
+            raise InputError(problem, "leave out --gold and --probe", run)
+        report = measure_verdicts(Path(run), say, level=level)
+        check_gates(wanted, (), report.figures())
+        return _shown(report, wanted, as_json)
     with opened_run(run, store_url) as (store, row):
         criteria = [each.id for each in rubric_of(row).criteria]
         report = measure_bias(store, row, gold, say, level=level, seed=seed)
@@ -134,14 +146,22 @@ def command(  # noqa: PLR0917 - click passes them by name
             if found is not None:
                 biases = (*report.biases, *found[0])
                 report = msgspec.structs.replace(report, biases=biases, probe=found[1])
+    # A stopped probe doesn't keep the other metrics from being printed.
+    code = _shown(report, wanted, as_json)
+    return INCOMPLETE if probe is not None and report.probe is None else code
+
+
+def _shown(report: BiasReport, wanted: tuple[Comparison, ...], as_json: bool) -> int:
+    """Print the metrics and what the gates say of them; return the exit code."""
+    import msgspec
+
+    from jurybox.calibration.bias_metrics import check_bias_gates
+
     report = msgspec.structs.replace(report, gates=check_bias_gates(wanted, report.figures()))
     if as_json:
         print_json(report.as_data())
     else:
         _print(report)
-    # A stopped probe doesn't keep the other metrics from being printed.
-    if probe is not None and report.probe is None:
-        return INCOMPLETE
     return FINE if report.passed else FAILED
 
 
@@ -220,7 +240,8 @@ _HEADINGS: Final = {
 
 def _print(report: BiasReport) -> None:
     out = wide_console()
-    out.print(plain(f"run {report.run_id}  {report.suite}", style="bold"))
+    title = f"run {report.run_id}  {report.suite}" if report.suite else report.run_id
+    out.print(plain(title, style="bold"))
     judges = ", ".join(report.judges) or "no judge"
     counts = f"{report.samples} samples, {report.pairs} of them pairs"
     out.print(plain(f"judged by {judges}; {counts}; intervals at {100 * report.level:g}%"))

@@ -54,8 +54,8 @@ gates: []
 def command(file: str, folder: str | None, as_json: bool) -> None:
     """Write another tool's FILE as a suite, a dataset and recorded judgments.
 
-    Reads configs and results of promptfoo, logs of Inspect, samples of OpenAI evals, datasets of
-    DeepEval and Langfuse, and judgments of MT-Bench and AlpacaEval, recognized by their content.
+    Reads configs and results of promptfoo, logs of Inspect, evals and graders of OpenAI, datasets
+    of DeepEval and Langfuse, and judgments of MT-Bench and AlpacaEval, recognized by their content.
     What can't be carried over is listed. Existing files are never overwritten.
 
     \b
@@ -88,15 +88,16 @@ def command(file: str, folder: str | None, as_json: bool) -> None:
 
 def _summary(read: "ForeignSuite") -> str:
     parts = {"row": read.rows, "verdict": read.verdicts, "rating": read.ratings}
-    return ", ".join(counted(len(rows), noun) for noun, rows in parts.items() if rows)
+    found = [counted(len(rows), noun) for noun, rows in parts.items() if rows]
+    return ", ".join([*found, *(["a rubric"] if read.rubric else [])])
 
 
 def _texts(read: "ForeignSuite") -> dict[str, str]:
     """Return the files by their names."""
     texts: dict[str, str] = {}
-    if read.rows:
+    if read.rows or read.rubric:
         texts["suite.yaml"] = _suite(read)
-        texts["rows.jsonl"] = _lines(read.rows)
+        texts |= {"rows.jsonl": _lines(read.rows)} if read.rows else {}
         rubric = _rubric(read)
         texts |= {} if rubric is None else {"rubric.md": rubric}
     texts |= {"verdicts.jsonl": _lines(read.verdicts)} if read.verdicts else {}
@@ -109,8 +110,8 @@ def _has_checks(read: "ForeignSuite") -> bool:
 
 def _rubric(read: "ForeignSuite") -> str | None:
     """Return the rubric's document; None where `general` will do."""
-    if _has_checks(read):
-        return _CHECKS
+    if read.rubric or _has_checks(read):
+        return read.rubric or _CHECKS
     return _PAIRS if any("response_b" in row for row in read.rows) else None
 
 
@@ -133,18 +134,24 @@ def _suite(read: "ForeignSuite") -> str:
         keys["target"] = read.targets[0]
     elif read.targets:
         keys["targets"] = read.targets
+    if read.judges:
+        keys["judge"] = {"models": read.judges}
     return "".join(f"{key}: {as_yaml(value)}\n" for key, value in keys.items())
 
 
 def _commands(read: "ForeignSuite", place: Path) -> Iterator[str]:
     """Yield the commands that use what was written."""
-    if read.rows:
+    if read.rows or read.rubric:
         line = f"jurybox run {_quoted(place / 'suite.yaml')}"
+        line += "" if read.rows else " --dataset FILE"
         if not read.targets and any("response" not in row for row in read.rows):
             line += " --target MODEL"
-        yield line if _has_checks(read) else f"{line} --judge MODEL"
+        yield line if _has_checks(read) or read.rubric else f"{line} --judge MODEL"
     if read.verdicts:
         yield f"jurybox rank {_quoted(place / 'verdicts.jsonl')}"
+        shown = {(each["a"], each["b"]) for each in read.verdicts}
+        if any((b, a) in shown for a, b in shown):
+            yield f"jurybox bias {_quoted(place / 'verdicts.jsonl')}"
     if read.ratings:
         yield f"jurybox agree {_quoted(place / 'ratings.jsonl')} {_scale(read)}"
 

@@ -61,11 +61,11 @@ def command(verdicts: tuple[str, ...], level: float, store_url: str | None, as_j
 
 def _read(name: str, store_url: str | None) -> "Verdicts":
     """Return the verdicts of a file, or else of a run."""
+    from jurybox.datasets.open_dataset import names_file
     from jurybox.datasets.verdicts import read_verdicts, run_verdicts
 
-    path = Path(name)
-    if name == "-" or path.suffix or path.exists():
-        return read_verdicts(path)
+    if names_file(name):
+        return read_verdicts(Path(name))
     from jurybox.reporting.export_rows import exported_rows
     from jurybox.reporting.stored import plan_of
 

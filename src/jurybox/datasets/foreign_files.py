@@ -15,6 +15,11 @@ from jurybox.datasets.csv_rows import read_csv
 from jurybox.datasets.dataset import DatasetError
 from jurybox.datasets.foreign_suite import ForeignSuite, asked, is_number, listing, mapping
 from jurybox.datasets.json_lines import read_json_lines
+from jurybox.datasets.openai_graders import (
+    read_openai_graders,
+    read_openai_items,
+    read_openai_results,
+)
 from jurybox.datasets.promptfoo_files import read_promptfoo_config, read_promptfoo_results
 from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import Source, open_source
@@ -46,8 +51,11 @@ def read_foreign(path: Path) -> ForeignSuite:
             names = ", ".join(each.name for each in FORMATS)
             raise InputError("no known format", f"known are: {names}", source.origin)
         read = _read_as(known, value, source.origin)
-        if not (read.rows or read.verdicts or read.ratings):
-            raise InputError(f"{known.name} without a usable row", "check the file", source.origin)
+        if not (read.rows or read.verdicts or read.ratings or read.rubric):
+            problem = "; ".join([f"{known.name} without anything usable", *read.losses()])
+            raise InputError(problem, "check the file", source.origin)
+        if not read.ratings:
+            _rate_by_verdicts(read)
         bare = sum("checks" not in row for row in read.rows)
         if 0 < bare < len(read.rows):
             read.lose("row", "without a check", "it gets no score", bare)
@@ -242,7 +250,7 @@ def _read_alpaca(annotations: list[Record]) -> ForeignSuite:
 
 
 def _read_mt_bench(judgments: list[Record]) -> ForeignSuite:
-    """Read judgments of single answers as ratings, of pairs as verdicts, one per game."""
+    """Read judgments of single answers as ratings, of pairs as verdicts, one for each order."""
     read = ForeignSuite(scale="1-10")
     for each in judgments:
         item = f"{each['question_id']}-{each.get('turn', 1)}"
@@ -255,14 +263,40 @@ def _read_mt_bench(judgments: list[Record]) -> ForeignSuite:
             row = {"item": f"{item}-{each['model']}", "rater": judge, "score": score}
             read.ratings.append(row)
             continue
-        names = {"a": _either(each, "model_1", "model_a"), "b": _either(each, "model_2", "model_b")}
+        first, second = _either(each, "model_1", "model_a"), _either(each, "model_2", "model_b")
+        names = {"a": as_text(first), "b": as_text(second)}
         for game in ("g1_winner", "g2_winner", "winner"):
             if game in each:
                 said = as_text(each[game])
                 winner = "tie" if said.startswith("tie") else _WINNERS.get(said)
-                read.verdicts.append({**names, "winner": winner, "item": item, "judge": judge})
+                verdict = {**names, "winner": winner, "item": item, "judge": judge}
+                # In the second game the answers changed places.
+                read.verdicts.append(_turned(verdict) if game == "g2_winner" else verdict)
     read.lose("judgment", "without the answers", "no suite is written", len(judgments))
     return read
+
+
+def _turned(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same verdict with the other answer first."""
+    winner = {"a": "b", "b": "a"}.get(verdict["winner"], verdict["winner"])
+    return {**verdict, "a": verdict["b"], "b": verdict["a"], "winner": winner}
+
+
+def _rate_by_verdicts(read: ForeignSuite) -> None:
+    """Rate pairs that several judges saw: the share of the first model by name, in any order."""
+    shares: dict[tuple[str, str], list[float]] = {}
+    for each in read.verdicts:
+        first = each if each["a"] <= each["b"] else _turned(each)
+        share = {"a": 1.0, "b": 0.0, "tie": 0.5}.get(first["winner"])
+        if share is not None:
+            item = f"{each['item']}: {first['a']} or {first['b']}"
+            shares.setdefault((item, as_text(each["judge"])), []).append(share)
+    if len({judge for _, judge in shares}) > 1:
+        read.scale = "0-1"
+        read.ratings = [
+            {"item": item, "rater": judge, "score": sum(given) / len(given)}
+            for (item, judge), given in shares.items()
+        ]
 
 
 def _either(record: Record, *keys: str) -> object:
@@ -343,6 +377,19 @@ FORMATS: Final = (
             {"question_id", "judge", "model_a", "model_b", "winner"},
         ),
     ),
+    ForeignFormat(
+        "OpenAI graders",
+        read_openai_graders,
+        (
+            {"testing_criteria"},
+            {"type", "input", "reference"},
+            {"type", "input", "model"},
+            {"type", "graders", "calculate_output"},
+            {"type", "source"},
+        ),
+    ),
+    ForeignFormat("OpenAI eval results", read_openai_results, ({"object", "data"},)),
+    ForeignFormat("OpenAI eval items", read_openai_items, ({"item"},)),
     ForeignFormat("OpenAI evals samples", _read_openai_evals, ({"input", "ideal"},)),
     ForeignFormat(
         "Langfuse dataset", _read_langfuse, ({"input", "expectedOutput"}, {"data", "meta"})

@@ -13,7 +13,7 @@ _ROLES = ("system", "user", "assistant")
 
 
 class ForeignSuite(msgspec.Struct, kw_only=True):
-    """Rows, recorded judgments and targets, and a count of what has no counterpart."""
+    """Rows, recorded judgments, targets and judges, and a count of what has no counterpart."""
 
     name: str = ""
     format: str = ""
@@ -22,6 +22,8 @@ class ForeignSuite(msgspec.Struct, kw_only=True):
     ratings: list[dict[str, Any]] = []
     scale: str = "0-1"
     targets: list[Record] = []
+    judges: list[str] = []
+    rubric: str = ""
     lost: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter[tuple[str, str]])
 
     def lose(self, noun: str, which: str, what: str, count: int = 1) -> None:
@@ -57,7 +59,7 @@ def asked(value: object) -> dict[str, object] | None:
         return {"task": value} if value.strip() else None
     turns: list[dict[str, str]] = []
     for turn in map(mapping, listing(value)):
-        content = _content(turn.get("content"))
+        content = content_of(turn.get("content"))
         if content is None or turn.get("role") not in _ROLES:
             return None
         turns.append({"role": turn["role"], "content": content})
@@ -66,7 +68,7 @@ def asked(value: object) -> dict[str, object] | None:
     return {"task": turns[0]["content"]} if len(turns) == 1 else {"messages": turns}
 
 
-def _content(value: object) -> str | None:
+def content_of(value: object) -> str | None:
     """Return the text of a turn; None where it is anything but text."""
     if isinstance(value, str):
         return value

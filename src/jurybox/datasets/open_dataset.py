@@ -183,6 +183,12 @@ def open_dataset(
     return Dataset(opened, read, files=files, recorded=recorded, columns=columns, needs=needs)
 
 
+def names_file(name: str) -> bool:
+    """Tell whether a name is that of a file rather than of a run; ``-`` is standard input."""
+    path = Path(name)
+    return name == "-" or path.suffix.lower() in FORMATS or path.exists()
+
+
 def reader_or_lines(path: Path) -> Format:
     """Return what reads a file's records: JSON lines where its ending says nothing else."""
     return FORMATS.get(path.suffix.lower(), read_json_lines)

@@ -37,7 +37,7 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_verdicts(path: Path) -> Verdicts:
-    """Read ``{"a": NAME, "b": NAME, "winner": "a" | "b" | "tie", "item"?: ID}`` rows.
+    """Read ``{"a": NAME, "b": NAME, "winner": "a" | "b" | "tie", "item"?, "judge"?}`` rows.
 
     The path's ending names the format, JSON lines where it is unknown; ``-`` is standard input.
 
@@ -94,7 +94,9 @@ def _verdicts_of(record: Record) -> list[PairVerdict]:
     item = _item(record)
     winner = _winner(record, [a, b])
     sides = (_votes(record) or [winner]) if winner is not None else []
-    return [PairVerdict(a=a, b=b, winner=side, item=item) for side in sides]
+    given = record.get("judge")
+    judge = given if isinstance(given, str) else None
+    return [PairVerdict(a=a, b=b, winner=side, item=item, judge=judge) for side in sides]
 
 
 def _votes(record: Record) -> list[WinningSide]:

@@ -17,12 +17,16 @@ Links = NDArray[np.bool_]
 
 
 class PairVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Which of two models' answers was preferred; ``item`` identifies the question."""
+    """Which of two models' answers, that of ``a`` shown first, ``judge`` preferred.
+
+    ``item`` identifies the question.
+    """
 
     a: str
     b: str
     winner: WinningSide
     item: Hashable = None
+    judge: str | None = None
 
 
 class WinCounts(msgspec.Struct, frozen=True, kw_only=True):

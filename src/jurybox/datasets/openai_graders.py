@@ -1,0 +1,203 @@
+"""OpenAI's evals: graders as criteria, items as rows, results as ratings."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from jurybox.datasets.fields import Columns
+from jurybox.datasets.foreign_suite import ForeignSuite, content_of, is_number, listing, mapping
+from jurybox.datasets.row_reader import Record
+from jurybox.documents.numbers import show_number
+from jurybox.documents.plain_yaml import as_yaml
+from jurybox.rubric.checks import read_check
+from jurybox.text_format import as_text
+
+_PLACEHOLDER: Final = re.compile(r"\{\{\s*(item|sample)\.([^{}\s]+)\s*\}\}")
+_RESPONSE: Final = re.compile(r"\s*\{\{\s*sample\.output_text\s*\}\}\s*")
+_TERM: Final = re.compile(r"\s*([0-9.]+)\s*\*\s*(\w+)\s*")
+# What a judge is shown of a row, in words.
+_SHOWN: Final = {"task": "the task", "reference": "the reference answer", "context": "the context"}
+_FILLED: Final = (*_SHOWN, "id", "scenario")
+_OPERATIONS: Final = {"eq": "equals", "like": "contains", "ilike": "contains"}
+_BAND: Final = [0, 1]
+
+
+class _Criterion(msgspec.Struct, kw_only=True):
+    """A grader as a part of a rubric document."""
+
+    name: str
+    text: str
+    scale: str = "0-1"
+    least: float | None = 1
+    """What passes; None where the grader doesn't say it."""
+
+
+def read_openai_graders(value: Mapping[str, Any]) -> ForeignSuite:
+    """Read an eval's graders, or a single grader, as a rubric document."""
+    read = ForeignSuite(name=as_text(value.get("name") or "graders"))
+    criteria: dict[str, _Criterion] = {}
+    weights: dict[str, float] = {}
+    for grader in listing(value.get("testing_criteria", value)):
+        parts = mapping(grader.get("graders")) if grader["type"] == "multi" else {"": grader}
+        named: dict[str, str] = {}
+        for key, part in parts.items():
+            criterion = _criterion(part, key or as_text(part.get("name") or "grader"), read)
+            if criterion is not None:
+                criterion.least = None if key else criterion.least
+                named[key] = _new_id(criterion.name, criteria)
+                criteria[named[key]] = criterion
+        if grader["type"] == "multi":
+            weights |= _weights(as_text(grader.get("calculate_output")), named, read)
+    read.rubric = _document(read.name, criteria, weights) if criteria else ""
+    return read
+
+
+def read_openai_items(lines: list[dict[str, Any]]) -> ForeignSuite:
+    """Read the items of an eval's data, with their recorded responses."""
+    read = ForeignSuite()
+    for number, line in enumerate(lines, start=1):
+        answer = mapping(line.get("sample")).get("output_text")
+        recorded = {} if answer is None else {"response": as_text(answer)}
+        read.rows.append({"id": str(number), **line["item"], **recorded})
+    return read
+
+
+def read_openai_results(listed: Mapping[str, Any]) -> ForeignSuite:
+    """Read the output items of an eval's run: rows with responses, and graders as raters."""
+    read = ForeignSuite()
+    for each in listing(listed["data"]):
+        item = as_text(each["datasource_item_id"])
+        turns = listing(mapping(each.get("sample")).get("output"))
+        said = [content_of(mapping(turn).get("content")) for turn in turns]
+        answer = {"response": (said and said[-1]) or ""}
+        read.rows.append({**mapping(each["datasource_item"]), "id": item, **answer})
+        for result in listing(each["results"]):
+            score = result.get("score") if is_number(result.get("score")) else None
+            read.ratings.append({"item": item, "rater": as_text(result["name"]), "score": score})
+    return read
+
+
+def _criterion(grader: Mapping[str, Any], name: str, read: ForeignSuite) -> _Criterion | None:
+    """Return a grader as a criterion; None, and a loss, where there is no counterpart."""
+    kind = grader["type"]
+    if kind in {"string_check", "text_similarity"}:
+        check = _check(grader)
+        if check is not None:
+            return _Criterion(name=name, text=f"```yaml checks\n- {as_yaml(check)}\n```")
+    elif kind in {"label_model", "score_model"}:
+        model = f"openai/{grader['model']}"
+        read.judges = read.judges or [model]
+        if read.judges != [model]:
+            read.lose("grader", f"`{name}` with another model", "the first one judges")
+        text = _fenced(_instructions(grader, name, read))
+        if kind == "score_model":
+            low, high = map(float, grader.get("range") or _BAND)
+            return _Criterion(
+                name=name, text=text, scale=f"{low}..{high}", least=grader.get("pass_threshold")
+            )
+        passing = listing(grader["passing_labels"])
+        failing = [label for label in listing(grader["labels"]) if label not in passing]
+        return _Criterion(name=name, text=f"{text}\n\n{_levels(passing, failing)}")
+    how = grader.get("operation") or grader.get("evaluation_metric")
+    which = f"`{name}` of type `{as_text(kind)}`" + (f" with `{as_text(how)}`" if how else "")
+    read.lose("grader", which, "no counterpart; write a criterion")
+    return None
+
+
+def _check(grader: Mapping[str, Any]) -> Record | None:
+    """Return the check of the response that does what a grader does, if there is one."""
+    given, wanted = as_text(grader["input"]), as_text(grader["reference"])
+    operation = grader.get("operation")
+    if operation == "eq" and _RESPONSE.fullmatch(wanted):
+        given, wanted = wanted, given
+    value = _PLACEHOLDER.sub(_row_value, wanted)
+    check: Record | None = None
+    if operation in _OPERATIONS:
+        check = {_OPERATIONS[operation]: value}
+        check |= {"ignore_case": True} if operation == "ilike" else {}
+    elif grader.get("evaluation_metric") == "fuzzy_match":
+        check = {"similarity": value, "at_least": grader.get("pass_threshold")}
+    unreadable = check is None or _PLACEHOLDER.search(value) or read_check(check)[1]
+    return None if unreadable or not _RESPONSE.fullmatch(given) else check
+
+
+def _row_value(found: re.Match[str]) -> str:
+    """Return the placeholder of a row's field or column; as it is where a check has none."""
+    space, name = found.groups()
+    field = Columns().field(name)
+    if space == "sample" or not name.isidentifier() or field not in (None, *_FILLED):
+        return found[0]
+    return f"{{{{{field or f'metadata.{name}'}}}}}"
+
+
+def _instructions(grader: Mapping[str, Any], name: str, read: ForeignSuite) -> str:
+    """Return what the model is told, with the row's values in words: a judge sees them anyway."""
+
+    def in_words(found: re.Match[str]) -> str:
+        space, column = found.groups()
+        if (space, column) == ("sample", "output_text"):
+            return "the response"
+        words = _SHOWN.get(Columns().field(column) or "") if space == "item" else None
+        if words is None:
+            read.lose("grader", f"`{name}` that reads `{space}.{column}`", "no judge sees it")
+        return words or f"`{space}.{column}`"
+
+    turns = [content_of(turn.get("content")) for turn in listing(grader["input"])]
+    return _PLACEHOLDER.sub(in_words, "\n\n".join(turn for turn in turns if turn))
+
+
+def _fenced(text: str) -> str:
+    """Return a text as a block, so that no line of it is a part of the document."""
+    fence = "~" * max(4, *(len(run) + 1 for run in re.findall("~+", text) or [""]))
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def _levels(passing: list[str], failing: list[str]) -> str:
+    lines = ["| Score | Meaning |", "| --- | --- |"]
+    for score, labels in ((1, passing), (0, failing)):
+        named = ", ".join(re.sub(r"[\s|`\\]+", " ", as_text(label)) for label in labels)
+        lines += [f"| {score} | labeled {named or 'otherwise'} |"]
+    return "\n".join(lines)
+
+
+def _weights(formula: str, named: Mapping[str, str], read: ForeignSuite) -> dict[str, float]:
+    """Return the weights of a plain weighted sum."""
+    terms = [_TERM.fullmatch(part) for part in formula.split("+")]
+    found = {term[2]: float(term[1]) for term in terms if term}
+    if len(found) == len(terms) and found.keys() == named.keys():
+        return {named[key]: weight for key, weight in found.items()}
+    read.lose("multi grader", f"with `{formula}`", "every criterion weighs the same")
+    return {}
+
+
+def _new_id(name: str, taken: Mapping[str, object]) -> str:
+    plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    plain = plain if plain[:1].isalpha() else f"grader_{plain}".rstrip("_")
+    return plain if plain not in taken else f"{plain}_{len(taken) + 1}"
+
+
+def _document(title: str, criteria: Mapping[str, _Criterion], weights: Record) -> str:
+    """Return the rubric document."""
+    rules = [
+        f"{key} >= {show_number(each.least)}"
+        for key, each in criteria.items()
+        if each.least is not None
+    ]
+    scales = {key: each.scale for key, each in criteria.items()}
+    front = {"id": "imported", "version": "1.0.0", "scale": "0-1", "scales": scales, "votes": 1}
+    front |= ({"weights": weights} if weights else {}) | ({"pass": rules} if rules else {})
+    return "\n".join([*_lines(front, title, criteria), ""])
+
+
+def _lines(front: Record, title: str, criteria: Mapping[str, _Criterion]) -> Iterator[str]:
+    yield from ("---", *(f"{key}: {as_yaml(value)}" for key, value in front.items()), "---")
+    yield from (f"# {_plain(title)}", "", "## Criteria")
+    for key, each in criteria.items():
+        yield from ("", f"### {_plain(each.name)} `{key}`", "", each.text)
+
+
+def _plain(name: str) -> str:
+    """Return a name without what Markdown would read."""
+    return re.sub(r"[^\w .,:()-]+", " ", name).strip(" .-") or "Grader"
