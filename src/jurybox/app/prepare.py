@@ -37,7 +37,7 @@ from jurybox.scoring.prices import price_of
 from jurybox.scoring.sample_result import demographic_of
 from jurybox.suite import JudgeSpec, LangfuseSpec
 from jurybox.suite.model_spec import ModelSpec, chosen_models
-from jurybox.suite.target_spec import LANGFUSE, TargetSpec, is_inline
+from jurybox.suite.target_spec import HUB, LANGFUSE, TargetSpec, is_inline
 from jurybox.text_format import listed, nearest
 from jurybox.wiring import (
     DEFAULT_JUDGE_NOTICE,
@@ -254,6 +254,11 @@ def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, st
     """Return what the dataset is called in records, and its file, or a folder and a pattern."""
     name = chosen.suite.dataset if given is None else given
     folder = chosen.folder if given is None else Path()
+    if name.startswith(HUB):
+        from jurybox.app.hub_dataset import PATTERN, fetch_hub_dataset
+
+        pinned, folder = fetch_hub_dataset(name)
+        return pinned, folder, PATTERN
     if not name.startswith(LANGFUSE):
         is_pattern = has_magic(name) and not os.path.lexists(folder / name)
         return (name, folder, name) if is_pattern else (name, folder / name, "")

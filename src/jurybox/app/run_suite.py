@@ -43,6 +43,7 @@ from jurybox.models.function import Function, function_names
 from jurybox.reporting.stored import plan_of
 from jurybox.reporting.view import RunView, finished_view
 from jurybox.scoring.evaluate_sample import Procedure
+from jurybox.suite.target_spec import HUB
 from jurybox.wiring import find_run, open_run_store, read_settings, takes_base_url
 
 if TYPE_CHECKING:
@@ -333,10 +334,15 @@ def _same_dataset(plan: Plan, store: Store, run_id: str) -> "Dataset":
     from jurybox.datasets import open_dataset
 
     recorded = plan.dataset.responses
+    pattern = plan.dataset.id if plan.dataset.files else ""
+    if pattern.startswith(HUB):
+        from jurybox.app.hub_dataset import PATTERN
+
+        pattern = PATTERN
     dataset = open_dataset(
         Path(plan.dataset.path),
         None if recorded is None else Path(recorded),
-        pattern=plan.dataset.id if plan.dataset.files else "",
+        pattern=pattern,
         limit=plan.dataset.limit,
         columns=plan.dataset.columns,
         filters=plan.dataset.filters,

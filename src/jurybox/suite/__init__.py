@@ -81,7 +81,7 @@ class Suite(SuiteFields, msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         rubric: the name of a rubric, or its path.
-        dataset: a path, or ``langfuse:NAME``.
+        dataset: a path, ``langfuse:NAME``, or ``hf://OWNER/NAME/SPLIT``.
         rows: how many rows the suite file itself has, in place of a dataset.
         columns: the dataset's column of a field, where it has another name than usual (D1).
         overlays: documents that extend the rubric for the rows of a demographic (C13).

@@ -25,6 +25,8 @@ from jurybox.suite.model_spec import EndpointFields, ModelSpec, read_model
 TargetInput = Literal["text", "json"]
 LANGFUSE: Final = "langfuse:"
 """How the name of something in Langfuse begins."""
+HUB: Final = "hf://"
+"""How the name of a dataset of the Hugging Face hub begins."""
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _COMMAND: Final = "a command such as `python answer.py`, or a list such as `[python, answer.py]`"
 # Words that mean something to a shell alone; a program would get them as arguments.
