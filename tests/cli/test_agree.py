@@ -182,6 +182,13 @@ def test_scores_off_the_scale_are_refused_with_their_lines(jurybox: Jurybox) -> 
     assert "\n" not in said
 
 
+def test_a_score_larger_than_any_float_is_off_the_scale(jurybox: Jurybox) -> None:
+    Path("ratings.jsonl").write_text(f'{{"item": 1, "rater": "a", "score": 4{"0" * 400}}}\n')
+    done = jurybox("agree", "ratings.jsonl", "--scale", "1-5")
+    assert done.code == 2
+    assert "1 score is off the scale 1-5 (line 1: 4.00000e+400)" in done.err
+
+
 def test_many_bad_scores_are_counted_and_the_first_are_listed(jurybox: Jurybox) -> None:
     said = refusal(jurybox, lines(*((i, "a", 9) for i in range(30))))
     assert "30 scores are off the scale" in said

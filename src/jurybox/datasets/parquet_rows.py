@@ -102,17 +102,15 @@ class _ParquetFile:
 
     def _rows_at_once(self, metadata: Arrow) -> int:
         """Return how many rows to read at once; 0, with a finding, for a file that fills memory."""
-        largest = 1
-        for group in range(metadata.num_row_groups):
-            for index in range(metadata.num_columns):
-                chunk = metadata.row_group(group).column(index)
-                packed, size = chunk.total_compressed_size, chunk.total_uncompressed_size
-                largest = max(largest, size)
-                if size > max(_HARMLESS, _MOST_PACKED * packed):
-                    what = f"{packed:,} bytes of it unpack to {size:,}"
-                    self._note("parquet", what, "write the file without compression")
-                    return 0
-        return min(max(_MEMORY // largest, _FEWEST_ROWS), _MOST_ROWS)
+        # Not by columns: pyarrow ends the whole process where it can't read what is said of one.
+        packed = self._source.size
+        sizes = [metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups)]
+        largest = max(sizes, default=0)
+        if largest > max(_HARMLESS, _MOST_PACKED * packed):
+            what = f"its {packed:,} bytes unpack to {largest:,}"
+            self._note("parquet", what, "write the file without compression")
+            return 0
+        return min(max(_MEMORY // max(largest, 1), _FEWEST_ROWS), _MOST_ROWS)
 
     def _columns(self, schema: Arrow) -> dict[str, Convert]:
         """Choose how to read each column; what can't be kept is left out, or refused."""

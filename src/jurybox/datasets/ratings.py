@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
@@ -228,5 +229,6 @@ def _few(entries: list[str]) -> str:
 
 
 def _shown(score: float) -> str:
-    text = show_number(score) if abs(score) < 10**15 else f"{score:.6g}"
+    # A whole number may be larger than any float.
+    text = show_number(score) if abs(score) < 10**15 else f"{Decimal(score):.6g}"
     return printable(text)[:_LONGEST]
