@@ -30,6 +30,9 @@ ANSWERED: Final = fields_of("timing") | fields_of("usage") | {"response"}
 
 _MOST_LISTED: Final = 20
 
+_DROPPED: Final = "is read as a recorded response, and the target makes new ones"
+_IF_REFERENCE: Final = "; if it is the reference, write `columns: {{reference: {}}}` in the suite"
+
 
 class FileContext:
     """What readers of a file share: where faults and warnings go, and which field a column is."""
@@ -238,7 +241,8 @@ class RowReader:
         if not self._needs.responses:
             dropped = [given[field] for field in given if field in ANSWERED]
             if dropped:
-                self._context.warn(dropped_warning(dropped[0]))
+                hint = "" if "reference" in values else _IF_REFERENCE.format(dropped[0])
+                self._context.warn(f"`{dropped[0]}` {_DROPPED}{hint}")
             return None
         if text is None and not timing.get("timed_out"):
             return None
@@ -297,14 +301,6 @@ class RowReader:
 def _columns(names: list[str]) -> str:
     more = ", ..." if len(names) > _MOST_LISTED else ""
     return (listed(names[:_MOST_LISTED]) or "none") + more
-
-
-def dropped_warning(column: str) -> str:
-    """Return the warning that recorded responses are not used."""
-    return (
-        f"`{column}` is read as a recorded response, and the target makes new ones; if it is the"
-        f" reference, write `columns: {{reference: {column}}}` in the suite"
-    )
 
 
 def _taken(values: Values, part: Part) -> Values:

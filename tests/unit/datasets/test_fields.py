@@ -362,6 +362,8 @@ def test_a_recorded_response_is_dropped_where_a_target_makes_one() -> None:
         "reference, write `columns: {reference: response}` in the suite"
     )
     assert warnings(text, needs_response=True) == []
+    (warning,) = warnings(jsonl({**recorded, "reference": "z"}))
+    assert warning.endswith("the target makes new ones")
 
 
 def test_a_dropped_response_must_still_be_sound() -> None:
