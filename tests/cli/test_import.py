@@ -562,6 +562,13 @@ def test_questions_are_answered_by_a_target(jurybox: Callable, name: str, value:
     assert rows("there/rows.jsonl")[0]["reference"] == "4"
 
 
+def test_a_cell_that_is_nested_too_deeply_is_refused(jurybox: Callable) -> None:
+    items = [{"id": "1", "input": "[" * 5000, "expectedOutput": "4"}]
+    done = jurybox("import", write("items.json", items))
+    assert done.code == 2
+    assert done.err.startswith("items.json: Langfuse dataset of an unknown shape (RecursionError")
+
+
 def test_an_unknown_format_names_the_known_ones(jurybox: Callable) -> None:
     for name, value in (("a.json", {"rows": []}), ("a.txt", "hello"), ("a.jsonl", '{"x": 1}\n')):
         done = jurybox("import", write(name, value))

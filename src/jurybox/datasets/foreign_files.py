@@ -32,6 +32,7 @@ from jurybox.text_format import as_text
 _GRADES: Final = {"C": 1, "P": 0.5, "I": 0, "N": 0}
 _WINNERS: Final = {"model_1": "a", "model_a": "a", "model_2": "b", "model_b": "b"}
 _TIE: Final = 1.5
+_MISFITS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _DAMAGED: Final = (EOFError, KeyError, OSError, RuntimeError, TypeError, ValueError)
 # A log that unpacks to more times its size is made to fill the memory.
 _BOMB: Final = 1000
@@ -66,7 +67,7 @@ def read_foreign(path: Path) -> ForeignSuite:
 def _read_as(known: "ForeignFormat", value: object, origin: str) -> ForeignSuite:
     try:
         return known.read(value)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except (*_MISFITS, RecursionError) as error:
         problem = f"{known.name} of an unknown shape ({type(error).__name__}: {error})"
         raise InputError(problem, "write the file again with a current version", origin) from None
 
