@@ -1,14 +1,4 @@
-"""Biases of judges for a position, for length, layout and the judge's own family.
-
-How much a score goes with something is measured over clusters, by least squares and rank
-correlations.
-
-References: J. G. MacKinnon, M. O. Nielsen and M. D. Webb (2023), "Fast and reliable jackknife and
-bootstrap methods for cluster-robust inference", Journal of Applied Econometrics 38, 671-694: the
-variance from leaving each cluster out (CV3), which is reliable with few clusters; C. Spearman
-(1904), "The proof and measurement of association between two things", American Journal of
-Psychology 15, 72-101; M. G. Kendall (1942), "Partial rank correlation", Biometrika 32, 277-283.
-"""
+"""Biases of judges for a position, for length, layout and the judge's own family."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final
@@ -16,11 +6,10 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from jurybox.statistics.cluster_regression import Numbers, coefficient, rank_correlation
 from jurybox.statistics.distributions import t_quantile
 from jurybox.statistics.estimates import Estimate, Interval
-from jurybox.statistics.intervals import Codes, Values, codes_of, mean_of, proportion, wilson
-from jurybox.statistics.jackknife import Patterns, estimates_of
-from jurybox.statistics.pair_coefficients import margins
+from jurybox.statistics.intervals import Values, codes_of, mean_of, proportion, wilson
 
 FEWEST_SAMPLES: Final = 10
 """Fewer samples give no value: its interval would cover nearly everything."""
@@ -30,10 +19,6 @@ _NARROW: Final = 0.02
 _NARROWER: Final = 0.002
 _TIE: Final = 0.5
 _CALLS: Final = 2.0  # of one vote
-_ROUNDING: Final = 1e-12
-_SINGULAR: Final = 1e10
-
-Numbers = Sequence[float] | Values
 
 
 class BiasMetric(Estimate, frozen=True, kw_only=True):
@@ -510,107 +495,3 @@ def _difference(
             return Estimate(value=None, n=len(scores), reason=why)
     columns = [np.asarray(has, dtype=np.float64), *others]
     return coefficient(scores, columns, samples, level=level)
-
-
-def coefficient(
-    outcome: Numbers,
-    columns: Sequence[Numbers],
-    clusters: Sequence[Hashable],
-    *,
-    intercept: bool = True,
-    level: float = 0.95,
-) -> Estimate:
-    """Return how much the outcome rises with one unit of the first column, at equal others.
-
-    ``b = (X'X)^-1 X'y`` with an intercept among the columns unless it is left out. Its variance is
-    ``(m - 1)/m sum((b_g - b)^2)`` over the estimates ``b_g`` without each of the ``m`` clusters
-    (CV3), its interval ``b -+ t`` times the root of that, with ``m - 1`` degrees of freedom.
-    """
-    y = np.asarray(outcome, dtype=np.float64)
-    n = len(y)
-    codes, m = codes_of(clusters, n)
-    given = [np.asarray(each, dtype=np.float64) for each in columns]
-    x = np.stack([*given, *([np.ones(n)] if intercept else [])], axis=1)
-    if m <= x.shape[1]:
-        return Estimate(value=None, n=n, reason=f"{m} samples are too few")
-    if float(np.ptp(y)) <= _ROUNDING * max(1.0, float(np.max(np.abs(y)))):
-        return Estimate(value=None, n=n, reason="all of them were judged the same")
-    scale = np.sqrt(np.mean(x**2, axis=0))
-    if not scale.all() or np.linalg.cond(x / scale) > _SINGULAR:
-        return Estimate(value=None, n=n, reason="they don't differ in it")
-    x = x / scale
-    squares, products = np.zeros((m, x.shape[1], x.shape[1])), np.zeros((m, x.shape[1]))
-    np.add.at(squares, codes, x[:, :, None] * x[:, None, :])
-    np.add.at(products, codes, x * y[:, None])
-    whole, crossed = squares.sum(axis=0), products.sum(axis=0)
-    value = float(_first(whole[None], crossed[None])[0])
-    try:
-        without = _first(whole - squares, crossed - products)
-    except np.linalg.LinAlgError:
-        return Estimate(value=None, n=n, reason="it depends on a single sample")
-    error = float(((m - 1) / m * np.sum((without - value) ** 2)) ** 0.5)
-    half = t_quantile((1 + level) / 2, m - 1) * error
-    low, high = (value - half) / float(scale[0]), (value + half) / float(scale[0])
-    method = f"t, jackknife over {m:,} clusters"
-    made = Interval(low=low, high=high, level=level, method=method)
-    return Estimate(value=value / float(scale[0]), n=n, interval=made)
-
-
-def _first(squares: Values, products: Values) -> Values:
-    """Return the first coefficient of each system of equations."""
-    found = np.linalg.solve(squares, products[..., None])
-    return found[:, 0, 0].astype(np.float64)
-
-
-def rank_correlation(
-    x: Numbers,
-    y: Numbers,
-    clusters: Sequence[Hashable],
-    *,
-    given: Numbers | None = None,
-    level: float = 0.95,
-) -> Estimate:
-    """Return Spearman's correlation of two columns, with its interval over clusters.
-
-    With a third column it is the partial correlation of the ranks,
-    ``(r_xy - r_xz r_yz) / sqrt((1 - r_xz^2)(1 - r_yz^2))``: how the two go together where the third
-    is equal. Equal values share the mean of their ranks.
-    """
-    columns = [
-        np.unique(np.asarray(each, dtype=np.float64), return_inverse=True)[1].astype(np.intp)
-        for each in ((x, y) if given is None else (x, y, given))
-    ]
-    n = len(columns[0])
-    if not n:
-        return Estimate(value=None, n=0, reason="there are no values")
-    rows = Patterns(pattern_of=np.arange(n), count=n, informative=n, clusters=clusters, width=4 * n)
-    found = estimates_of(
-        lambda weights: {"": _correlations(columns, weights)},
-        rows,
-        lambda _: "one of the two doesn't vary",
-        level,
-    )
-    return found[""]
-
-
-def _correlations(columns: Sequence[Codes], weights: Values) -> Values:
-    """Return the correlation for each row of weights; NaN where it is undefined."""
-    x, y, *rest = [_ranks(column, weights) for column in columns]
-    plain = np.sum(weights * x * y, axis=1)
-    if not rest:
-        return plain
-    with_x, with_y = (np.sum(weights * each * rest[0], axis=1) for each in (x, y))
-    below = (1 - with_x**2) * (1 - with_y**2)
-    above = plain - with_x * with_y
-    return np.where(below > _ROUNDING, above / np.sqrt(np.maximum(below, _ROUNDING)), np.nan)
-
-
-def _ranks(codes: Codes, weights: Values) -> Values:
-    """Return the ranks, centered and of unit length; NaN where all are equal."""
-    mass = margins(codes, int(codes.max()) + 1, weights)
-    total = mass.sum(axis=1, keepdims=True)
-    middle = np.cumsum(mass, axis=1) - mass / 2 - total / 2
-    length = np.sqrt(np.sum(mass * middle**2, axis=1, keepdims=True))
-    varies = length > _ROUNDING * total
-    scaled = np.where(varies, middle / np.where(varies, length, 1.0), np.nan)
-    return np.take(scaled, codes, axis=1)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from jurybox.statistics.bias_estimates import rank_correlation
+from jurybox.statistics.cluster_regression import rank_correlation
 
 
 def _columns(seed: int, n: int) -> np.ndarray:

@@ -5,7 +5,7 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 
-from jurybox.statistics.bias_estimates import coefficient
+from jurybox.statistics.cluster_regression import coefficient
 
 
 def _data(seed: int, m: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:
