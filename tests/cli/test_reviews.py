@@ -59,7 +59,7 @@ def review(
     **changes: object,
 ) -> None:
     store = open_store(STORE)
-    desk = ReviewDesk(store, store.runs()[0 if newest else -1])
+    desk = ReviewDesk(store, store.runs()[0 if newest else -1], overlap=9)
     for _ in range(count):
         case = desk.next(name, kind=queue)
         given = {"scores": {"clarity": worth(case.number), "depth": 0.5}}

@@ -169,9 +169,36 @@ def kill(process: "subprocess.Popen[str]") -> None:
 class PostgresServer:
     """A running server; who is on this machine may connect as whoever they want to be."""
 
-    def __init__(self, sockets: Path) -> None:
+    def __init__(
+        self, sockets: Path, command: "list[str | Path]", identity: dict[str, Any]
+    ) -> None:
         self._sockets = sockets
+        self._command = command
+        self._identity = identity
         self._schemas = 0
+        self.process = self.start()
+
+    def start(self) -> "subprocess.Popen[bytes]":
+        """Start it, also again, and wait until it answers."""
+        import psycopg
+
+        with (self._sockets / "log").open("a") as log:
+            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, **self._identity)
+        deadline = time.monotonic() + _LONGEST_START
+        while True:
+            try:
+                self.connect().close()
+            except psycopg.OperationalError:
+                running = self.process.poll() is None and time.monotonic() < deadline
+                assert running, (self._sockets / "log").read_text()
+                time.sleep(0.02)
+            else:
+                return self.process
+
+    def crash(self) -> None:
+        """End it at once, as a lost machine would; what was committed is recovered from its log."""
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait(20)
 
     def connect(self, database: str = "postgres") -> "psycopg.Connection":
         import psycopg
@@ -206,27 +233,21 @@ def postgres_server() -> Generator[PostgresServer]:
         identity = _identity(place)
         data = place / "data"
         _initialise(programs, data, identity)
-        with (place / "log").open("w") as log:
-            server = subprocess.Popen(
-                [
-                    programs / "postgres",
-                    *("-D", data, "-k", place, "-h", "", "-F"),
-                    *("-c", "shared_buffers=16MB", "-c", "max_connections=50"),
-                ],
-                stdout=log,
-                stderr=log,
-                **identity,
-            )
+        command = [
+            programs / "postgres",
+            *("-D", data, "-k", place, "-h", "", "-F"),
+            *("-c", "shared_buffers=16MB", "-c", "max_connections=50"),
+        ]
+        server = PostgresServer(place, command, identity)
         try:
-            _wait_for(server, place)
-            yield PostgresServer(place)
+            yield server
         finally:
-            server.send_signal(signal.SIGINT)  # which it calls a fast shutdown
+            server.process.send_signal(signal.SIGINT)  # which it calls a fast shutdown
             try:
-                server.wait(20)
+                server.process.wait(20)
             except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
+                server.process.kill()
+                server.process.wait()
 
 
 def _initialise(programs: Path, data: Path, identity: dict[str, Any]) -> None:
@@ -245,21 +266,6 @@ def _initialise(programs: Path, data: Path, identity: dict[str, Any]) -> None:
     assert made.returncode == 0, made.stderr
     rules = data / "pg_hba.conf"
     rules.write_text("local all locked scram-sha-256\nlocal all all trust\n")
-
-
-def _wait_for(server: "subprocess.Popen[bytes]", place: Path) -> None:
-    import psycopg
-
-    deadline = time.monotonic() + _LONGEST_START
-    while True:
-        try:
-            PostgresServer(place).connect().close()
-        except psycopg.OperationalError:
-            running = server.poll() is None and time.monotonic() < deadline
-            assert running, (place / "log").read_text()
-            time.sleep(0.02)
-        else:
-            return
 
 
 def _identity(place: Path) -> dict[str, Any]:

@@ -1,6 +1,9 @@
 """The desk at which people review samples, on either database."""
 
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -33,14 +36,14 @@ def store(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 @pytest.fixture
 def desk(store: Store) -> ReviewDesk:
-    return ReviewDesk(store, store.runs()[0])
+    return ReviewDesk(store, store.runs()[0], overlap=9)
 
 
 @pytest.fixture
 def pairs(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[ReviewDesk]:
     make_run(monkeypatch, url, 12, pairs=True)
     opened = open_store(url)
-    yield ReviewDesk(opened, opened.runs()[0])
+    yield ReviewDesk(opened, opened.runs()[0], overlap=9)
     opened.close()
 
 
@@ -281,7 +284,7 @@ def test_people_are_held_against_each_other(desk: ReviewDesk) -> None:
 
 
 def test_what_was_said_with_the_verdict_in_sight_counts_in_no_figure(desk: ReviewDesk) -> None:
-    by_people(ReviewDesk(desk.store, desk.run, blind=False), "random", 12)
+    by_people(ReviewDesk(desk.store, desk.run, blind=False, overlap=9), "random", 12)
     found = desk.standing()
     assert (found.reviews, found.open, found.random.samples, found.needed) == (12, 12, 0, 10)
     assert any("in sight" in line for line in found.lines)
@@ -578,3 +581,46 @@ class _Early:
 
     def sample(self, run_id: str, number: int) -> object:
         return None if number in self._missing else self._store.sample(run_id, number)
+
+
+def reviewed_by(url: str, name: str, overlap: int) -> list[int]:
+    """Review all that a queue has for one of several reviewers, each with a store of their own."""
+    store = open_store(url)
+    desk = ReviewDesk(store, store.runs()[0], overlap=overlap)
+    met: list[int] = []
+    while (case := desk.next(name, kind="random")) is not None:
+        met.append(case.number)
+        desk.submit(case.number, name, scores(4), shown=case.shown)
+    store.close()
+    return met
+
+
+@pytest.mark.parametrize("overlap", [1, 2])
+def test_reviewers_at_the_same_time_share_the_samples(
+    url: str, monkeypatch: pytest.MonkeyPatch, overlap: int
+) -> None:
+    make_run(monkeypatch, url, 30)
+    names = ("anna", "ben", "carla", "dora")
+    with ThreadPoolExecutor() as pool:
+        met = [*pool.map(lambda name: reviewed_by(url, name, overlap), names)]
+    times = Counter(number for each in met for number in each)
+    # One who finds that all that is left is with others is done; what these leave open is theirs.
+    assert set(times) == set(range(30))
+    assert max(times.values()) <= overlap
+    assert sum(map(len, met)) >= 30 * overlap - len(names) * overlap
+
+
+def test_a_sample_is_with_one_reviewer_until_they_take_another_or_an_hour_is_over(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(monkeypatch, url, 30)
+    store = open_store(url)
+    desk = ReviewDesk(store, store.runs()[0])
+    assert desk.next("anna").sample_id == desk.next("anna").sample_id == "s3"
+    assert desk.next("ben").sample_id == "s13"
+    assert desk.next("anna", after=3).sample_id == "s23"
+    assert desk.next("carla").sample_id == "s3"
+    assert desk.next("dora") is None
+    monkeypatch.setattr("jurybox.app.review_desk._CLAIMED", timedelta(seconds=-1))
+    assert desk.next("dora").sample_id == "s3"
+    store.close()

@@ -4,13 +4,20 @@ import logging
 import threading
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 
+import psycopg
 import pytest
+from msgspec.structs import astuple
 
+from jurybox.engine.ports import SampleQuery
+from jurybox.engine.records import SampleRow
 from jurybox.errors import IncompleteError, InputError
-from jurybox.storage import open_store
+from jurybox.storage import open_store, statements
+from jurybox.storage.database import Found, Values
+from jurybox.storage.postgres import PostgresSession
 from jurybox.storage.store import SqlStore
-from stores import PostgresServer, exchange_row, run_row, sample_row
+from stores import PostgresServer, exchange_row, review_row, run_row, sample_row
 
 PASSWORD = "geheim-0123456789"  # noqa: S105 - of nobody
 DISK_FULL = """
@@ -188,3 +195,97 @@ def test_a_claim_waits_for_nobody(store: SqlStore) -> None:
         thread.start()
         thread.join(10)
         assert ended.is_set()
+
+
+def test_a_server_that_comes_back_is_given_what_it_missed(
+    postgres: PostgresServer, url: str
+) -> None:
+    store = open_store(url, patience=20)
+    store.create_run(run_row())
+    store.append([sample_row(0)], [exchange_row(0)])
+    postgres.crash()
+    waiting = threading.Thread(target=store.append, args=([sample_row(1)], [exchange_row(1)]))
+    waiting.start()
+    postgres.start()
+    waiting.join(20)
+    assert list(store.numbers("run-1")) == [0, 1]
+    store.close()
+
+
+@pytest.mark.parametrize("samples", [[sample_row(0)], []])
+def test_what_a_lost_server_had_committed_is_not_stored_twice(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, samples: list[SampleRow]
+) -> None:
+    transaction = psycopg.Connection.transaction
+    lost: list[int] = []
+
+    @contextmanager
+    def commit_and_lose(connection: psycopg.Connection) -> Iterator[None]:
+        with transaction(connection):
+            yield
+        if not lost:
+            lost.append(1)
+            connection.close()
+            raise psycopg.OperationalError("the connection is closed")
+
+    monkeypatch.setattr(psycopg.Connection, "transaction", commit_and_lose)
+    store.append(samples, [exchange_row(0)])
+    assert lost == [1]
+    assert list(store.exchanges("run-1")) == [exchange_row(0)]
+
+
+# The queries of the pages: each finds its rows by an index, also in a store of many runs.
+PAGES = {
+    "the runs": lambda store: store.runs(50),
+    "samples by number": lambda store: store.find_samples("run-7", SampleQuery()),
+    "samples to review": lambda store: store.find_samples("run-7", SampleQuery(queued=True)),
+    "flags": lambda store: store.count_flags("run-7", SampleQuery()),
+    "groups": lambda store: store.groups("run-7"),
+    "a sample": lambda store: store.sample("run-7", 3),
+    "a sample by its id": lambda store: store.find_sample("run-7", "s3"),
+    "its exchanges": lambda store: store.exchanges_of("run-7", 3),
+    "its reviews": lambda store: store.reviews_of("run-7", 3),
+    "all reviews": lambda store: store.reviews("run-7"),
+    "results": lambda store: [*store.results("run-7", range(100, 200))],
+}
+
+
+@pytest.fixture(scope="module")
+def large(postgres: PostgresServer) -> Iterator[SqlStore]:
+    opened = open_store(postgres.fresh_url())
+    assert isinstance(opened, SqlStore)
+    for run in range(30):
+        name = f"run-{run}"
+        opened.create_run(run_row(name))
+        opened.append(
+            [sample_row(n, name) for n in range(400)],
+            [exchange_row(n, run_id=name) for n in range(400)],
+        )
+    with opened._database.lend() as session:
+        for number in range(30, 2000):
+            session.execute(statements.INSERT_RUN, astuple(run_row(f"run-{number}")))
+        for number in range(2000):
+            name = f"run-{number}"
+            session.execute(statements.INSERT_FRAME, (name, "0" * 64, "text"))
+            review = review_row(f"review-{number}", run_id=name, number=number % 400)
+            session.execute(statements.INSERT_REVIEW, astuple(review))
+        session.execute("ANALYZE")
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_pages_find_their_rows_by_an_index(
+    large: SqlStore, monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    plans: list[str] = []
+    ask = PostgresSession.rows
+
+    def explained(session: PostgresSession, statement: str, values: Values = ()) -> Found:
+        plans.extend(str(line) for (line,) in ask(session, f"EXPLAIN {statement}", values))
+        return ask(session, statement, values)
+
+    monkeypatch.setattr(PostgresSession, "rows", explained)
+    PAGES[page](large)
+    assert any("Index" in line for line in plans), plans
+    assert not [line for line in plans if "Seq Scan" in line], plans

@@ -146,6 +146,10 @@ EXPECTED = {
         key=("run_id", "number", "part"),
         references={("run_id",): "runs"},
     ),
+    "review_claims": Made(
+        columns={"run_id": TEXT, "reviewer": TEXT, "number": NUMBER, "claimed_at": TEXT},
+        key=("run_id", "reviewer"),
+    ),
     "reviews": Made(
         columns={
             "id": TEXT,

@@ -4,8 +4,9 @@ Reviews and withdrawals are appended rows, never changed. A desk keeps no state 
 number of reviewers can use one.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Container, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 
 
 _MAX_UNREVEALED: Final = 100_000
+# How long a sample stays with a reviewer who was shown it.
+_CLAIMED: Final = timedelta(hours=1)
 
 
 class UnrevealedReviews:
@@ -120,16 +123,19 @@ class ReviewDesk:
         run: RunRow,
         *,
         blind: bool = True,
+        overlap: int = 1,
         unrevealed: UnrevealedReviews | None = None,
     ) -> None:
         """Open the desk; without ``blind`` reviewers see the judges' verdict before they score.
 
-        Desks of one process share ``unrevealed``.
+        The queues give each sample to ``overlap`` reviewers. Desks of one process share
+        ``unrevealed``.
         """
         self.store = store
         self.run = run
         self.rubric = rubric_of(run)
         self.blind = blind
+        self._overlap = overlap
         self._unrevealed = unrevealed or UnrevealedReviews()
         self.order = RandomOrder(run.id, plan_of(run).samples)
 
@@ -140,7 +146,10 @@ class ReviewDesk:
         kind: Queue = "flagged",
         after: int | None = None,
     ) -> ReviewCase | None:
-        """Return the next sample that a reviewer hasn't reviewed; None where there is none.
+        """Return the next sample that needs this reviewer; None where there is none.
+
+        No more reviewers get a sample than the overlap of the desk: one who was given it an hour
+        ago and didn't review it no longer counts.
 
         ``flagged`` are those that need review, the most urgent first; ``random`` all of them in an
         order drawn for the run. The search starts behind the number ``after`` and wraps around.
@@ -153,8 +162,26 @@ class ReviewDesk:
         # A short page is enough to find one sample more than the reviewer knows.
         page = min(MOST, len(known) + 1) if after is None else MOST
         numbers = self._flagged(page) if kind == "flagged" else self._random()
-        number = next_number(numbers, known, after)
-        return None if number is None else self.case(number, name, queue=kind)
+        others = Counter(row.number for row in rows if row.reviewer != name)
+        known |= {number for number, count in others.items() if count >= self._overlap}
+        while (number := next_number(numbers, known, after)) is not None:
+            if self._claims(number, name):
+                return self.case(number, name, queue=kind)
+            known.add(number)
+            numbers = self._flagged(MOST) if kind == "flagged" else self._random()
+        return None
+
+    def _claims(self, number: int, name: str) -> bool:
+        """Give a sample to a reviewer, unless enough others have it or have reviewed it."""
+        now = datetime.now(UTC)
+        return self.store.claim_sample(
+            self.run.id,
+            number,
+            name,
+            now=now.isoformat(timespec="seconds"),
+            since=(now - _CLAIMED).isoformat(timespec="seconds"),
+            most=self._overlap,
+        )
 
     def _flagged(self, page: int) -> Iterator[int]:
         offset = 0

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 import click
+import msgspec
 
 from jurybox.cli.options import opened, shown_store, store_option
 from jurybox.cli.output import say
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import socket
 
     from jurybox.engine.ports import Store
+    from jurybox.web.app_state import ServeSettings
 
 _HOST: Final = "127.0.0.1"
 _PORT: Final = 8080
@@ -47,8 +49,18 @@ _NEEDED: Final = ("fastapi", "hypercorn", "itsdangerous")
     metavar="NAME",
     help="Another host name that browsers may use; can be repeated.",
 )
+@click.option(
+    "--overlap",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="How many reviewers the review queues give each sample to.",
+)
 @store_option
-def command(host: str, port: int, names: tuple[str, ...], store_url: str | None) -> int:
+def command(
+    host: str, port: int, names: tuple[str, ...], overlap: int, store_url: str | None
+) -> int:
     """Show the runs of the store as pages in a browser, and as JSON for programs.
 
     The address is printed on standard error. Only this machine can reach it, unless --host names
@@ -70,40 +82,46 @@ def command(host: str, port: int, names: tuple[str, ...], store_url: str | None)
     from jurybox.web.server import open_port
 
     with opened(store_url) as store, open_port(host, port) as door:
-        asyncio.run(_serve(host, door, names, store, shown_store(store_url)))
+        settings = _settings(host, door, names, store, shown_store(store_url))
+        asyncio.run(_serve(msgspec.structs.replace(settings, overlap=overlap), door))
     _leave()
     return FINE
 
 
-async def _serve(
+def _settings(
     host: str, door: "socket.socket", names: tuple[str, ...], store: "Store", store_name: str
-) -> None:
+) -> "ServeSettings":
     from jurybox.web.app_state import ServeSettings
-    from jurybox.web.server import address_of, choose_token, is_loopback, known_names, serve
-    from jurybox.web.site import application, warm
+    from jurybox.web.server import choose_token, is_loopback, known_names
     from jurybox.wiring import read_settings
 
     given = read_settings().token
-    token = None if is_loopback(host) and given is None else choose_token(given)
     known, addresses = known_names(host, names)
-    settings = ServeSettings(
+    return ServeSettings(
         store=store,
         store_name=store_name,
         names=known,
         addresses=addresses,
         port=door.getsockname()[1],
-        token=token,
+        token=None if is_loopback(host) and given is None else choose_token(given),
         say=say,
     )
+
+
+async def _serve(settings: "ServeSettings", door: "socket.socket") -> None:
+    from jurybox.web.server import address_of, serve
+    from jurybox.web.site import application, warm
+    from jurybox.wiring import read_settings
+
     stopped = asyncio.Event()
     close_on_signals(stopped)
     app = application(settings)
     threading.Thread(target=warm, args=(app,), daemon=True).start()
 
     def ready() -> None:
-        say(f"{address_of(door)} shows the runs of {store_name}; Ctrl-C ends it")
-        if token is not None and given is None:
-            say(f"token  {token}")
+        say(f"{address_of(door)} shows the runs of {settings.store_name}; Ctrl-C ends it")
+        if settings.token is not None and read_settings().token is None:
+            say(f"token  {settings.token}")
 
     await serve(app, door, ready, stopped)
 

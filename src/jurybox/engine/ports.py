@@ -193,6 +193,11 @@ class Store(Sink, Protocol):
     for too long, out of space, out of reach. What a call had to write is then not written at all.
     """
 
+    @property
+    def address(self) -> str:
+        """The path of its file, or the URL of its server, with the password if it has one."""
+        ...
+
     def create_run(self, row: RunRow) -> None:
         """Store a new run."""
         ...
@@ -302,8 +307,8 @@ class Store(Sink, Protocol):
         """Return the exchanges of one sample, in order."""
         ...
 
-    def unfinished(self, run_id: str) -> Iterator[ExchangeRow]:
-        """Yield the exchanges of samples that aren't stored, in order."""
+    def unfinished(self, run_id: str, numbers: range = EVERY) -> Iterator[ExchangeRow]:
+        """Yield the exchanges of those of these samples that aren't stored, in order."""
         ...
 
     def find_exchange(self, key: str) -> ExchangeRow | None:
@@ -336,6 +341,15 @@ class Store(Sink, Protocol):
         Raises:
             InputError: there is no such sample, or no such review of it to be withdrawn.
 
+        """
+        ...
+
+    def claim_sample(
+        self, run_id: str, number: int, reviewer: str, *, now: str, since: str, most: int
+    ) -> bool:
+        """Give a reviewer a sample instead of the one before, unless ``most`` others have it.
+
+        Those have it who were given it ``since`` then, or have reviewed it.
         """
         ...
 

@@ -1,15 +1,18 @@
 """What a store needs from a database, whichever it is."""
 
-from collections.abc import Generator, Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
-from jurybox.storage.store_errors import Trouble, error_of
+from jurybox.storage.store_errors import StoreUnreachableError, Trouble, error_of
 
 Values = Sequence[str | float | None]
 Found = list[tuple[Any, ...]]
 
+T = TypeVar("T")
 _LONGEST: Final = 200
+_PAUSE: Final = 0.1
 
 
 class DatabaseSession(Protocol):
@@ -46,6 +49,7 @@ class Database(Protocol):
 
     Attributes:
         name: how the store is called in messages; never with a password.
+        address: what opens it again, also from another folder.
         patience: the seconds to wait for a lock.
         text_type: how its columns are declared whose texts are compared byte by byte.
         figure: what it takes for the number of a sample's figure, by its name; NULL without one.
@@ -54,6 +58,7 @@ class Database(Protocol):
     """
 
     name: str
+    address: str
     patience: float
     text_type: str
     figure: str
@@ -79,8 +84,8 @@ class Database(Protocol):
         """See to what a store needs before there are tables in it."""
         ...
 
-    def lock_schema(self, session: DatabaseSession) -> None:
-        """Lock the tables until the transaction ends."""
+    def lock(self, session: DatabaseSession, what: str) -> None:
+        """Let no other transaction go on that locks the same, until this one ends."""
         ...
 
     def claim(self, run_id: str) -> AbstractContextManager[bool]:
@@ -132,6 +137,27 @@ def _trouble(database: Database, error: Exception) -> Trouble | None:
     if isinstance(error, UnicodeDecodeError):  # so garbled that not even the complaint is text
         return Trouble(kind="damaged")
     return database.trouble(error)
+
+
+def retried(database: Database, work: Callable[[bool], T]) -> T:
+    """Return what work returns; it is done again where a server was lost, and may have done it.
+
+    Work is called with whether it is done again.
+
+    Raises:
+        IncompleteError: the database is at fault, or the server is still away after the patience.
+
+    """
+    deadline = time.monotonic() + database.patience
+    again = False
+    while True:
+        try:
+            return work(again)
+        except StoreUnreachableError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE)
+        again = True
 
 
 def one_line(text: str) -> str:

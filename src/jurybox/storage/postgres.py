@@ -1,6 +1,7 @@
 """A store in a PostgreSQL database."""
 
 import logging
+import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
@@ -37,6 +38,7 @@ _KINDS: Final[dict[str, TroubleKind]] = {
     "57": "unreachable",
     "XX": "damaged",
 }
+_PLAIN_INSERT: Final = re.compile(r"INSERT INTO (\w+ \([\w, ]+\)) VALUES \([?, ]+\)")
 # The server notices within a minute that a machine is gone, and frees what it claimed.
 _SETTINGS: Final = (
     "SELECT set_config('lock_timeout', ?, false), set_config('tcp_keepalives_idle', '30', false),"
@@ -80,9 +82,15 @@ class PostgresSession:
         return self._raw.execute(_in_its_words(statement), values or None).rowcount
 
     def insert(self, statement: str, rows: Sequence[Values]) -> None:
-        """Do it once for each row, without a turn to the server for each."""
+        """Copy the rows where the statement only inserts; else do it for each, in a pipeline."""
+        plain = _PLAIN_INSERT.fullmatch(statement)
         with self._raw.cursor() as cursor:
-            cursor.executemany(_in_its_words(statement), rows)
+            if plain is None:
+                cursor.executemany(_in_its_words(statement), rows)
+                return
+            with cursor.copy(f"COPY {plain[1]} FROM STDIN".encode()) as copy:
+                for row in rows:
+                    copy.write_row(row)
 
     def transaction(self) -> AbstractContextManager[object]:
         """Begin a transaction."""
@@ -109,6 +117,7 @@ class PostgresDatabase:
 
         """
         self.patience = patience
+        self.address = url
         self._parameters = _parameters(url)
         self.name = _name(self._parameters)
         with telling(self), psycopg.connect(**self._parameters) as connection:
@@ -160,9 +169,9 @@ class PostgresDatabase:
     def prepare(self) -> None:
         """Do nothing: a server needs no preparation."""
 
-    def lock_schema(self, session: DatabaseSession) -> None:
-        """Wait for the right to change the tables."""
-        session.rows(_LOCK, ("schema",))
+    def lock(self, session: DatabaseSession, what: str) -> None:
+        """Wait for an advisory lock, which ends with the transaction."""
+        session.rows(_LOCK, (what,))
 
     @contextmanager
     def claim(self, run_id: str) -> Generator[bool]:

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from jurybox.engine.ports import EVERY
-from jurybox.storage.database import Database, Found, Values, reading
+from jurybox.storage.database import Database, Found, Values, reading, retried
 from jurybox.storage.statements import Paged
 from jurybox.storage.store_errors import Trouble, TroubleKind, error_of
 
@@ -37,7 +37,8 @@ class PagedReader:
         """Yield what is found of these samples of a run, in order."""
         last, end = paged.before(numbers.start), numbers.stop - 1
         while True:
-            page = self.rows(paged.kind, paged.statement, (run_id, *last, end, paged.size))
+            values = (run_id, *last, end, paged.size)
+            page = self._page(paged, values)
             keys = [last, *map(paged.key, page)]
             if not all(map(lt, keys, keys[1:])):
                 # An index is out of order, and would lead in circles.
@@ -46,6 +47,9 @@ class PagedReader:
             yield from page
             if len(page) < paged.size:
                 return
+
+    def _page(self, paged: Paged[T], values: Values) -> list[T]:
+        return retried(self._database, lambda _: self.rows(paged.kind, paged.statement, values))
 
     def stream(self, kind: type[list[T]], statement: str, values: Values) -> Generator[T]:
         """Yield all that is found, from one state of the database, never all at once."""

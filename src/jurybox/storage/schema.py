@@ -36,6 +36,7 @@ CALIBRATIONS: Final = "calibrations"
 FACETS: Final = "facets"
 REVIEWS: Final = "reviews"
 OUTBOX: Final = "outbox"
+CLAIMS: Final = "review_claims"
 SCHEMA: Final = "jurybox_schema"
 
 ROWS: Final[dict[str, type[AnyRow | Facets | OutboxRow]]] = {
@@ -48,7 +49,7 @@ ROWS: Final[dict[str, type[AnyRow | Facets | OutboxRow]]] = {
     REVIEWS: ReviewRow,
     OUTBOX: OutboxRow,
 }
-NAMES: Final = frozenset({*ROWS, FRAMES, SCHEMA})
+NAMES: Final = frozenset({*ROWS, FRAMES, CLAIMS, SCHEMA})
 
 # A store that was made before there was an outbox gets it when it is first used.
 CREATE_OUTBOX: Final = """
@@ -61,6 +62,17 @@ CREATE_OUTBOX: Final = """
         state {text} NOT NULL,
         error {text} NOT NULL,
         PRIMARY KEY (run_id, number, part)
+    )
+    """
+
+# The sample that each reviewer of a run has now; a store that was made before gets it likewise.
+CREATE_CLAIMS: Final = """
+    CREATE TABLE IF NOT EXISTS review_claims (
+        run_id {text} NOT NULL,
+        reviewer {text} NOT NULL,
+        number BIGINT NOT NULL,
+        claimed_at {text} NOT NULL,
+        PRIMARY KEY (run_id, reviewer)
     )
     """
 
@@ -196,6 +208,7 @@ _TABLES: Final = (
     "CREATE INDEX reviews_by_age ON reviews (run_id, created_at, id)",
     "CREATE INDEX reviews_by_sample ON reviews (run_id, number)",
     CREATE_OUTBOX,
+    CREATE_CLAIMS,
 )
 
 
@@ -219,7 +232,7 @@ def require_tables(database: Database, *, create: bool) -> None:
     database.prepare()
     if not is_there:
         with writing(database) as session:
-            database.lock_schema(session)
+            database.lock(session, SCHEMA)
             # Another process may have made them while this one waited.
             if not _has_tables(database, session):
                 _make_tables(database, session)

@@ -133,6 +133,7 @@ class SqliteDatabase:
         self.patience = patience
         # Absolute, because the working directory may change while the store is open.
         self._file = _absolute(path)
+        self.address = str(self._file)
         _require_file(self._file, self.name, create=create)
         self._mode = "rwc" if create else "rw"
         if not create and not _is_writable(self._file):
@@ -212,7 +213,7 @@ class SqliteDatabase:
                 else:
                     break  # some file systems can't have one, and keep the older journal
 
-    def lock_schema(self, session: DatabaseSession) -> None:
+    def lock(self, session: DatabaseSession, what: str) -> None:
         """Do nothing: a transaction that writes is alone from its beginning."""
 
     @contextmanager

@@ -18,6 +18,7 @@ from jurybox.scoring.sample_index import Facets
 from jurybox.storage.schema import (
     BATCHES,
     CALIBRATIONS,
+    CLAIMS,
     EXCHANGES,
     FACETS,
     FRAMES,
@@ -141,7 +142,7 @@ DELETE_FACETS: Final = f"DELETE FROM {FACETS} WHERE run_id = ? AND number = ?"
 DELETE_RUN: Final = (
     *(
         f"DELETE FROM {table} WHERE run_id = ?"
-        for table in (REVIEWS, FACETS, SAMPLES, EXCHANGES, FRAMES, BATCHES)
+        for table in (CLAIMS, REVIEWS, FACETS, SAMPLES, EXCHANGES, FRAMES, BATCHES)
     ),
     f"DELETE FROM {RUNS} WHERE id = ?",
 )
@@ -162,6 +163,7 @@ RECORD_OF: Final = f"SELECT record_sha256 FROM {SAMPLES} WHERE run_id = ? AND nu
 EXCHANGES_OF: Final = _select_exchanges(
     "WHERE exchanges.run_id = ? AND number = ? ORDER BY position"
 )
+HAS_EXCHANGE: Final = f"SELECT 1 FROM {EXCHANGES} WHERE run_id = ? AND number = ? AND position = ?"
 # Only what may be found again has a key; the others take no room in it.
 INDEX_KEYS: Final = (
     f"CREATE INDEX IF NOT EXISTS exchanges_by_key ON {EXCHANGES} (key) WHERE key <> ''"
@@ -187,6 +189,12 @@ REVIEWS_OF_RUN: Final = _select(REVIEWS, f"WHERE run_id = ? {_OLDEST}")
 REVIEWS_OF: Final = _select(REVIEWS, f"WHERE run_id = ? AND number = ? {_OLDEST}")
 REVIEW_TO_WITHDRAW: Final = (
     f"SELECT 1 FROM {REVIEWS} WHERE id = ? AND run_id = ? AND number = ? AND action = 'review'"
+)
+HOLDERS: Final = f"SELECT reviewer FROM {CLAIMS} WHERE run_id = ? AND number = ? AND claimed_at > ?"
+CLAIM_SAMPLE: Final = (
+    f"INSERT INTO {CLAIMS} (run_id, reviewer, number, claimed_at) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (run_id, reviewer)"
+    " DO UPDATE SET number = excluded.number, claimed_at = excluded.claimed_at"
 )
 SCENARIOS: Final = _distinct("scenario")
 DEMOGRAPHICS: Final = _distinct("demographic")

@@ -19,12 +19,13 @@ from jurybox.engine.records import (
     frame_hash,
 )
 from jurybox.errors import InputError
+from jurybox.review.reviews import active_rows
 from jurybox.scoring.sample_index import Facets, facets_of
 from jurybox.storage import statements
-from jurybox.storage.database import Database, DatabaseSession, Values, writing
+from jurybox.storage.database import Database, DatabaseSession, Values, retried, writing
 from jurybox.storage.reader import PagedReader
 from jurybox.storage.sample_search import Finder
-from jurybox.storage.schema import CREATE_OUTBOX
+from jurybox.storage.schema import CLAIMS, CREATE_CLAIMS, CREATE_OUTBOX, SCHEMA
 
 T = TypeVar("T")
 _FRAME: Final = ExchangeRow.__struct_fields__.index("frame")
@@ -36,11 +37,17 @@ class SqlStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._reader = PagedReader(database)
-        self._has_keys = self._has_outbox = False
+        self._has_keys = False
+        self._made: set[str] = set()
 
     def __repr__(self) -> str:
         """Show the name, which has no password in it."""
         return f"SqlStore({self._database.name!r})"
+
+    @property
+    def address(self) -> str:
+        """The path of its file, or the URL of its server, with the password if it has one."""
+        return self._database.address
 
     def create_run(self, row: RunRow) -> None:
         """Store a new run."""
@@ -51,9 +58,13 @@ class SqlStore:
     def update_run(self, row: RunRow) -> None:
         """Replace the row of a run."""
         (values,) = self._values([row])
-        with writing(self._database) as session:
-            if session.execute(statements.UPDATE_RUN, (*values, row.id)) != 1:
-                raise self._reader.error("no run")
+
+        def update(_: bool) -> None:  # noqa: FBT001 - a callback
+            with writing(self._database) as session:
+                if session.execute(statements.UPDATE_RUN, (*values, row.id)) != 1:
+                    raise self._reader.error("no run")
+
+        retried(self._database, update)
 
     def run(self, run_id: str) -> RunRow | None:
         """Return a run."""
@@ -74,6 +85,7 @@ class SqlStore:
 
     def delete_run(self, run_id: str) -> None:
         """Remove a run and all that belongs to it."""
+        self._require(CREATE_CLAIMS)
         with writing(self._database) as session:
             for statement in statements.DELETE_RUN:
                 session.execute(statement, (run_id,))
@@ -87,9 +99,16 @@ class SqlStore:
         batches = self._batches(samples, exchanges)
         if not batches:
             return
-        with writing(self._database) as session:
-            for statement, values in batches:
-                session.insert(statement, values)
+
+        def insert(again: bool) -> None:  # noqa: FBT001 - the same
+            with writing(self._database) as session:
+                # All or nothing: where one row is stored, the lost server has done it.
+                if again and _is_stored(session, samples, exchanges):
+                    return
+                for statement, values in batches:
+                    session.insert(statement, values)
+
+        retried(self._database, insert)
 
     def replace_sample(
         self, row: RunRow, sample: SampleRow, exchanges: Sequence[ExchangeRow]
@@ -177,16 +196,16 @@ class SqlStore:
         """Return the exchanges of one sample, in order."""
         return self._reader.rows(list[ExchangeRow], statements.EXCHANGES_OF, (run_id, number))
 
-    def unfinished(self, run_id: str) -> Iterator[ExchangeRow]:
-        """Yield the exchanges of samples that aren't stored, in order."""
-        return self._reader.pages(statements.UNFINISHED, run_id)
+    def unfinished(self, run_id: str, numbers: range = EVERY) -> Iterator[ExchangeRow]:
+        """Yield the exchanges of those of these samples that aren't stored, in order."""
+        return self._reader.pages(statements.UNFINISHED, run_id, numbers)
 
     def find_exchange(self, key: str) -> ExchangeRow | None:
         """Return the newest exchange with that key, in whichever run."""
         if not self._has_keys:
             # Only a run with a cache asks; the others needn't keep an index up.
             with writing(self._database) as session:
-                self._database.lock_schema(session)
+                self._database.lock(session, SCHEMA)
                 session.execute(statements.INDEX_KEYS)
             self._has_keys = True
         return _first(self._reader.rows(list[ExchangeRow], statements.FIND_EXCHANGE, (key,)))
@@ -227,6 +246,22 @@ class SqlStore:
             _check_review(session, row)
             session.insert(statements.INSERT_REVIEW, values)
 
+    def claim_sample(
+        self, run_id: str, number: int, reviewer: str, *, now: str, since: str, most: int
+    ) -> bool:
+        """Give a reviewer a sample instead of the one before, unless enough others have it."""
+        self._require(CREATE_CLAIMS)
+        with writing(self._database) as session:
+            self._database.lock(session, f"{CLAIMS} {run_id}")
+            holders = session.rows(statements.HOLDERS, (run_id, number, since))
+            found = session.rows(statements.REVIEWS_OF, (run_id, number))
+            reviews = active_rows(self._reader.read(list[ReviewRow], found))
+            others = {*(name for (name,) in holders), *(row.reviewer for row in reviews)}
+            if len(others - {reviewer}) >= most:
+                return False
+            session.execute(statements.CLAIM_SAMPLE, (run_id, reviewer, number, now))
+        return True
+
     def reviews(self, run_id: str) -> Sequence[ReviewRow]:
         """Return the reviews of a run, in the order in which they were made."""
         return self._reader.rows(list[ReviewRow], statements.REVIEWS_OF_RUN, (run_id,))
@@ -237,7 +272,7 @@ class SqlStore:
 
     def put_out(self, rows: Sequence[OutboxRow]) -> None:
         """Put rows into the outbox; one that is there stays as it is unless its version changed."""
-        self._require_outbox()
+        self._require(CREATE_OUTBOX)
         values = self._values(rows)
         with writing(self._database) as session:
             session.insert(statements.PUT_OUT, values)
@@ -253,7 +288,7 @@ class SqlStore:
         self, state: str, part: str, run_id: str | None = None, limit: int | None = None
     ) -> Sequence[OutboxRow]:
         """Return rows in that state, of one run or all, in order."""
-        self._require_outbox()
+        self._require(CREATE_OUTBOX)
         most = statements.ALL if limit is None else limit
         own, statement = ((), statements.OUTBOX_IN)
         if run_id is not None:
@@ -262,16 +297,17 @@ class SqlStore:
 
     def outbox_counts(self) -> Sequence[tuple[str, str, str, str, int]]:
         """Return run, part, state, one of the errors, and how many rows there are of those."""
-        self._require_outbox()
+        self._require(CREATE_OUTBOX)
         kind = list[tuple[str, str, str, str, int]]
         return self._reader.rows(kind, statements.OUTBOX_COUNTS, ())
 
-    def _require_outbox(self) -> None:
-        if not self._has_outbox:
+    def _require(self, table: str) -> None:
+        """Make a table that a store from before there was one doesn't have."""
+        if table not in self._made:
             with writing(self._database) as session:
-                self._database.lock_schema(session)
-                session.execute(CREATE_OUTBOX.format(text=self._database.text_type))
-            self._has_outbox = True
+                self._database.lock(session, SCHEMA)
+                session.execute(table.format(text=self._database.text_type))
+            self._made.add(table)
 
     def close(self) -> None:
         """Let go of the store."""
@@ -312,6 +348,15 @@ def _exchange_values(row: ExchangeRow) -> Values:
 
 def _first(rows: list[T]) -> T | None:
     return rows[0] if rows else None
+
+
+def _is_stored(
+    session: DatabaseSession, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]
+) -> bool:
+    for sample in samples[:1]:
+        return bool(session.rows(statements.RECORD_OF, (sample.run_id, sample.number)))
+    key = [(row.run_id, row.number, row.position) for row in exchanges[:1]]
+    return any(session.rows(statements.HAS_EXCHANGE, values) for values in key)
 
 
 def _check_review(session: DatabaseSession, row: ReviewRow) -> None:

@@ -61,6 +61,10 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     said: str = ""
 
 
+class StoreUnreachableError(IncompleteError):
+    """The server can't be reached now; whether it did what it was asked last isn't known."""
+
+
 def error_of(trouble: Trouble, store: str, patience: float) -> JuryboxError:
     """Return the error for a person: what is the matter, and how to fix it."""
     where = f"store {store}"
@@ -70,4 +74,5 @@ def error_of(trouble: Trouble, store: str, patience: float) -> JuryboxError:
     if trouble.kind == "locked":
         problem = f"{problem} for more than {patience:g} s"
     said = f" ({trouble.said})" if trouble.said else ""
-    return IncompleteError(f"{where}: {problem}{said}; {hint}")
+    kind = StoreUnreachableError if trouble.kind == "unreachable" else IncompleteError
+    return kind(f"{where}: {problem}{said}; {hint}")

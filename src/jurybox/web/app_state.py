@@ -39,6 +39,7 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
         names: the hosts by which the server is known; a request under another name is refused.
         addresses: whether every IP address is one of its names too, where it listens on all.
         port: where it listens; cookies are named by it.
+        overlap: how many reviewers the queues give each sample to.
         token: what has to be shown to get in; None where only this machine gets this far.
         say: takes a line for the user who started the server.
 
@@ -49,6 +50,7 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
     names: frozenset[str] = frozenset({"127.0.0.1", "localhost", "[::1]"})
     addresses: bool = False
     port: int = 0
+    overlap: int = 1
     token: str | None = None
     say: Callable[[str], None] = _silent
 
@@ -78,6 +80,7 @@ class AppState:
     def __init__(self, settings: ServeSettings) -> None:
         self.store = settings.store
         self.store_name = settings.store_name
+        self.overlap = settings.overlap
         self.say = settings.say
         self.guarded = settings.token is not None
         self.live = LiveRuns(settings.store)
