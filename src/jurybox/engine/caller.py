@@ -10,7 +10,13 @@ from typing import Final, Protocol
 import msgspec
 
 from jurybox.engine.driver import Call
-from jurybox.engine.limiter import EndpointLimiter, Limits, MinuteQuota, UnwrittenReplies
+from jurybox.engine.limiter import (
+    EndpointLimiter,
+    Limits,
+    MinuteQuota,
+    Share,
+    UnwrittenReplies,
+)
 from jurybox.engine.ports import Clock, Model, ModelError
 from jurybox.judging.flow import Failure, FailureKind, ModelReply, ModelRequest, Outcome
 from jurybox.sample import Turn
@@ -68,6 +74,7 @@ class Caller:
         self._endpoint = endpoint
         self._retry_timeouts = retry_timeouts
         self._timeout = spec.timeout
+        self._spec = spec
         requests, tokens = spec.max_requests_per_minute, spec.max_tokens_per_minute
         self._quota = MinuteQuota(requests, tokens) if requests or tokens else None
         self._answered = False
@@ -185,7 +192,10 @@ class Caller:
             endpoint.slots.release()
         if self._quota is not None and result.usage.output_tokens is not None:
             used = (result.usage.input_tokens or 0) + result.usage.output_tokens
-            self._quota.correct(reserved, used)
+            if endpoint.share is None:
+                self._quota.correct(reserved, used)
+            else:
+                endpoint.share.correct(self._spec, reserved, used)
         if result.latency_ms is None:
             result = msgspec.structs.replace(result, latency_ms=(ended - started) * 1000)
         return result, (started, ended)
@@ -194,6 +204,9 @@ class Caller:
         """Wait until a quota per minute has room; return how many tokens were reserved."""
         letters = sum(len(message.content) for message in request.messages)
         tokens = letters / _CHARACTERS_PER_TOKEN + request.generation.max_tokens
+        if self._endpoint.share is not None:
+            await self._endpoint.share.turn(self._spec, tokens)
+            return tokens
         clock = self._endpoint.clock
         while (wait := quota.wait(clock.now())) > 0:
             await clock.sleep(min(wait, _LOOK_EVERY))
@@ -235,12 +248,14 @@ class Callers:
         clock: Clock | None = None,
         draw: Callable[[], float] = random.random,
         on_failure: Callable[[], None] = lambda: None,
+        share: Share | None = None,
     ) -> None:
         self.unwritten = UnwrittenReplies()
         self._limits = limits or Limits()
         self._clock = clock or SystemClock()
         self._draw = draw
         self._on_failure = on_failure
+        self._share = share
         self._endpoints: dict[str, EndpointLimiter] = {}
 
     def caller(
@@ -251,11 +266,11 @@ class Callers:
         ``retry_timeouts`` is False for a system under test, where a timeout is a measurement.
         """
         name = model.endpoint
-        if name not in self._endpoints:
-            self._endpoints[name] = EndpointLimiter(
-                name, self._limits, self._clock, self._draw, self.unwritten
-            )
-        endpoint = self._endpoints[name]
+        endpoint = self._endpoints.get(name)
+        if endpoint is None:
+            endpoint = EndpointLimiter(name, self._limits, self._clock, self._draw, self.unwritten)
+            endpoint.share = None if self._share is None else self._share(endpoint)
+            self._endpoints[name] = endpoint
         spec = spec or ModelSpec(model="")
         caller = Caller(model, endpoint, spec, retry_timeouts=retry_timeouts)
         caller.on_failure = self._on_failure

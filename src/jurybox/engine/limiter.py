@@ -9,12 +9,13 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from jurybox.engine.ports import Clock, ModelError
 from jurybox.judging.flow import Failure
+from jurybox.suite.model_spec import ModelSpec
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,9 +181,9 @@ class ResizableSemaphore:
         self.in_use = 0
 
     @property
-    def waiting(self) -> bool:
-        """Whether any task waits."""
-        return bool(self._first or self._queue)
+    def waiting(self) -> int:
+        """How many tasks wait."""
+        return len(self._first) + len(self._queue)
 
     async def acquire(self, *, first: bool = False) -> None:
         """Wait for a slot; tasks that are ``first`` go before the others."""
@@ -246,7 +247,7 @@ class MinuteQuota:
     may let the next call start sooner.
     """
 
-    def __init__(self, requests: int | None = None, tokens: int | None = None) -> None:
+    def __init__(self, requests: float | None = None, tokens: float | None = None) -> None:
         self._per_request = 60 / requests if requests else 0.0
         self._per_token = 60 / tokens if tokens else 0.0
         self._next_request = self._next_tokens = -math.inf
@@ -265,11 +266,35 @@ class MinuteQuota:
         self._next_tokens += (used - reserved) * self._per_token
 
 
+class EndpointShare(Protocol):
+    """What this process may ask of an endpoint that others of the same run ask too.
+
+    Attributes:
+        calls: how many calls at once.
+
+    """
+
+    calls: int
+
+    async def turn(self, spec: ModelSpec, tokens: float) -> None:
+        """Wait until all processes together may send a request of about so many tokens."""
+        ...
+
+    def correct(self, spec: ModelSpec, reserved: float, used: float) -> None:
+        """Replace the estimate of a request by what it used."""
+        ...
+
+
+Share = Callable[["EndpointLimiter"], EndpointShare]
+"""Returns this process's share of an endpoint, and keeps it up to date from then on."""
+
+
 class EndpointLimiter:
     """What the models at one address share: slots, and whether it answers at all.
 
     Attributes:
         down: the failure after which the endpoint is no longer asked.
+        share: what this process may ask of it; None where no other process of the run asks it.
 
     """
 
@@ -289,6 +314,7 @@ class EndpointLimiter:
         self._unwritten = unwritten
         unwritten.on_stored.append(self.slots.wake)
         self.down: Failure | None = None
+        self.share: EndpointShare | None = None
         self._draw = draw
         self._last_success = -math.inf
         self._outage: tuple[float, ModelError] | None = None
@@ -297,7 +323,17 @@ class EndpointLimiter:
         limit, unwritten = self.concurrency.limit, self._unwritten.count
         if unwritten * _HURRY >= limit:
             self._unwritten.hurry()
-        return limit - unwritten
+        return (limit if self.share is None else min(limit, self.share.calls)) - unwritten
+
+    @property
+    def used(self) -> int:
+        """How many slots are taken; a reply takes up its slot until it is stored."""
+        return self.slots.in_use + self._unwritten.count
+
+    @property
+    def wanted(self) -> int:
+        """How many slots could be used now."""
+        return min(self.concurrency.limit, self.used + self.slots.waiting)
 
     @property
     def answered(self) -> bool:
@@ -312,14 +348,14 @@ class EndpointLimiter:
         """Note a reply."""
         self._last_success = now
         self._outage = None
-        self.concurrency.finished(now, success=True, busy=self.slots.waiting)
+        self.concurrency.finished(now, success=True, busy=self.slots.waiting > 0)
 
     def failed(self, error: ModelError, started: float, now: float) -> None:
         """Note a failed attempt."""
         if error.retry:
             began = self._outage[0] if self._outage is not None else started
             self._outage = (began, error)
-        self.concurrency.finished(now, success=not error.retry, busy=self.slots.waiting)
+        self.concurrency.finished(now, success=not error.retry, busy=self.slots.waiting > 0)
 
     def left(self) -> float:
         """Return how many seconds of patience are left."""
