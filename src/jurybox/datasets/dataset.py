@@ -4,12 +4,15 @@ import itertools
 from array import array
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from jurybox.datasets.fields import Columns
+from jurybox.datasets.parquet_rows import group_sizes, read_between
 from jurybox.datasets.row_reader import FileContext, Needs, Record, RowReader
 from jurybox.datasets.source import Source, open_source, open_whole
 from jurybox.documents.findings import Findings, Place, TooManyError
@@ -167,20 +170,67 @@ class Dataset:
         findings = _FirstFault()
         with self.begin(findings, needs_response=needs_response) as going:
             if expected is not None and going.source.size != expected.bytes:
-                raise self._changed("its size is another")
+                raise self.changed("its size is another")
             try:
                 yield from going
             except TooManyError:
                 fault = findings.in_order()[0]
                 if expected is None:
                     raise self.refused((fault,)) from None
-                raise self._changed(f"{self.where(fault.line)}: {fault.problem}") from None
+                raise self.changed(f"{self.where(fault.line)}: {fault.problem}") from None
             except InputError as error:
                 if expected is None:
                     raise
-                raise self._changed(f"{error.where}: {error.problem}") from None
+                raise self.changed(f"{error.where}: {error.problem}") from None
             if expected is not None and going.source.sha256 != expected.sha256:
-                raise self._changed("its SHA-256 is another")
+                raise self.changed("its SHA-256 is another")
+
+    def slices(self) -> list[range] | None:
+        """Return the rows, counted from 0, of each group of rows in Parquet files.
+
+        None where rows can be found only by reading all before them.
+
+        Raises:
+            InputError: a file can't be read.
+
+        """
+        sliced = all(path.suffix.lower() == ".parquet" for path in self._paths)
+        if not sliced or self.recorded is not None or self._needs.filters:
+            return None
+        sizes = chain.from_iterable(map(group_sizes, self._paths))
+        ends = [0, *accumulate(sizes)]
+        return [range(start, end) for start, end in pairwise(ends) if end > start]
+
+    def rows_between(self, rows: range, *, needs_response: bool) -> Iterator[Row]:
+        """Yield some rows of a dataset that has slices, counted from 0; it reads no others.
+
+        Raises:
+            InputError: a file can't be read.
+            DatasetError: a row has a fault; it is the first one.
+
+        """
+        before = 0
+        for index, path in enumerate(self._paths):
+            size = sum(group_sizes(path))
+            wanted = range(max(0, rows.start - before), min(size, rows.stop - before))
+            if wanted:
+                needs = msgspec.structs.replace(
+                    self._needs, responses=needs_response, first=before + wanted.start
+                )
+                yield from self._rows_of(index, wanted, needs)
+            before += size
+
+    def _rows_of(self, index: int, wanted: range, needs: Needs) -> Iterator[Row]:
+        findings = _FirstFault()
+        read = partial(read_between, rows=wanted)
+        with open_source(self._paths[index]) as source:
+            going = Pass(source, read, findings, Columns(self._columns), needs)
+            try:
+                yield from (row for _, row in going)
+            except TooManyError:
+                fault = findings.in_order()[0]
+                line = index * FILE_LINES + fault.line
+                raise self.refused([msgspec.structs.replace(fault, line=line)]) from None
 
     def keep(self, sha256: str, rows: list[tuple[int, Row]], *, needs_response: bool) -> None:
         """Keep the rows of a survey, so that a run needn't read them again."""
@@ -209,7 +259,21 @@ class Dataset:
         index, line = divmod(number, FILE_LINES)
         return printable(str(self._paths[index])), line
 
-    def _changed(self, how: str) -> IncompleteError:
+    def sha256(self) -> str:
+        """Return the hash of the files' bytes, without reading rows.
+
+        Raises:
+            InputError: one can't be read.
+
+        """
+        with open_whole(self._paths, self.origin) as whole:
+            for path in self._paths:
+                with open_source(path, whole) as part:
+                    part.read_whole()
+            return whole.sha256
+
+    def changed(self, how: str) -> IncompleteError:
+        """Return the error for files that aren't those that were surveyed."""
         return IncompleteError(
             f"{self.origin}: the dataset changed while the run was going ({how}); "
             "leave the file alone and start a new run"

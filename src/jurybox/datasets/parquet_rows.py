@@ -2,6 +2,8 @@
 
 import importlib
 from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
 from jurybox.datasets.fields import fields_with
@@ -58,6 +60,27 @@ def read_parquet(source: Source, context: FileContext) -> Iterator[tuple[int, Re
     source.read_whole()
 
 
+def read_between(source: Source, context: FileContext, rows: range) -> Iterator[tuple[int, Record]]:
+    """Yield some rows, counted from 0, with their numbers; other groups of rows aren't read."""
+    yield from islice(_ParquetFile(source, context).records(rows), len(rows))
+
+
+def group_sizes(path: Path) -> list[int]:
+    """Return how many rows each group of rows has, which takes only the end of the file.
+
+    Raises:
+        InputError: the file can't be read.
+
+    """
+    require_pyarrow()
+    parquet: Arrow = importlib.import_module("pyarrow.parquet")
+    try:
+        metadata = parquet.read_metadata(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"can't be read ({error})", "check the file", str(path)) from None
+    return [metadata.row_group(each).num_rows for each in range(metadata.num_row_groups)]
+
+
 class _ParquetFile:
     def __init__(self, source: Source, context: FileContext) -> None:
         self._source = source
@@ -68,15 +91,15 @@ class _ParquetFile:
         self._parquet: Arrow = importlib.import_module("pyarrow.parquet")
         self._row = 0
 
-    def records(self) -> Iterator[tuple[int, Record]]:
+    def records(self, rows: range | None = None) -> Iterator[tuple[int, Record]]:
         try:
-            yield from self._read()
+            yield from self._read(rows)
         except (OSError, ValueError, KeyError, self._arrow.ArrowException) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             problem = f"not Parquet that can be read ({reason})"
             self._findings.add(Place(self._row + 1), "parquet", problem, "write the file anew")
 
-    def _read(self) -> Iterator[tuple[int, Record]]:
+    def _read(self, wanted_rows: range | None) -> Iterator[tuple[int, Record]]:
         # Without reading ahead, which would fetch whole groups of rows.
         file = self._parquet.ParquetFile(
             self._source.file, buffer_size=_BUFFER, pre_buffer=False, memory_map=False
@@ -89,16 +112,42 @@ class _ParquetFile:
         # None is all of them; a list would take a dot in a name for a path.
         wanted = None if len(columns) == len(schema) else list(columns)
         texts = [name for name in columns if self._holds_json(name, schema.field(name).type)]
-        for batch in file.iter_batches(batch_size=rows, columns=wanted, use_threads=False):
+        groups = range(file.metadata.num_row_groups)
+        skipped = 0
+        if wanted_rows is not None:
+            groups, skipped = self._groups(file.metadata, wanted_rows)
+        for batch in file.iter_batches(
+            batch_size=rows, row_groups=groups, columns=wanted, use_threads=False
+        ):
+            if skipped >= len(batch):
+                skipped -= len(batch)
+                self._row += len(batch)
+                continue
             values = [
                 self._values(batch.column(name), convert) for name, convert in columns.items()
             ]
             for cells in zip(*values, strict=True):
                 self._row += 1
+                if skipped:
+                    skipped -= 1
+                    continue
                 record = dict(zip(columns, cells, strict=True))
                 for name in texts:
                     record[name] = self._decoded(name, record[name])
                 yield self._row, record
+
+    def _groups(self, metadata: Arrow, rows: range) -> tuple[list[int], int]:
+        """Return the groups that have rows, and how many rows of the first come before them."""
+        groups: list[int] = []
+        start = 0
+        for group in range(metadata.num_row_groups):
+            end = start + metadata.row_group(group).num_rows
+            if start < rows.stop and end > rows.start:
+                if not groups:
+                    self._row = start
+                groups.append(group)
+            start = end
+        return groups, rows.start - self._row
 
     def _rows_at_once(self, metadata: Arrow) -> int:
         """Return how many rows to read at once; 0, with a finding, for a file that fills memory."""

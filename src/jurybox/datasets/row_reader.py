@@ -56,12 +56,14 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     Without ``responses`` a recorded one is dropped: a target makes one. Only the first ``limit``
     rows need one. ``recorded_in`` is the file of recorded responses, where they have one.
     ``filters`` are the values that a field of a row may have; other rows are left out (D8).
+    ``first`` is how many rows are before the first that is read.
     """
 
     responses: bool = False
     limit: int | None = None
     recorded_in: str | None = None
     filters: Mapping[str, Collection[str]] = {}
+    first: int = 0
 
     def response_of(self, number: int) -> bool:
         """Whether a row, counted from 1, needs one."""
@@ -79,7 +81,7 @@ class RowReader:
         self._note = context.note
         self._columns = context.columns
         self._needs = needs
-        self._count = self._chosen = 0
+        self._count = self._chosen = needs.first
         # Fields to filter by that no row has had yet, and the other names that rows have.
         self._unmet = dict.fromkeys(needs.filters)
         self._names: dict[str, None] = {}
@@ -202,7 +204,7 @@ class RowReader:
     def _id_of(self, line: int, values: Values, *, has_id: bool) -> str | None:
         """Return the row's id: its own where rows have one, else its number."""
         self._count += 1
-        if self._count == 1:
+        if self._count == self._needs.first + 1:
             self.has_ids = has_id
         if has_id != self.has_ids:
             here, there = ("an", "has none") if has_id else ("no", "has one")

@@ -300,3 +300,53 @@ def test_few_long_rows_are_read_at_once() -> None:
     assert first.task == text
     # In batches of 512 rows, it would be 3 GB.
     assert peak < 200_000_000
+
+
+def sliced(numbers: range) -> list[Row]:
+    found = open_dataset(Path(), pattern="part*.parquet", columns={})
+    return [*found.rows_between(numbers, needs_response=False)]
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_some_rows_of_several_files_are_those_of_a_whole_pass(*, ids: bool) -> None:
+    for part, size in enumerate((25, 1, 30)):
+        numbers = [part * 100 + each for each in range(size)]
+        columns = {"task": [f"Task {each}" for each in numbers]}
+        columns |= {"id": [f"r{each}" for each in numbers]} if ids else {}
+        pq.write_table(pa.table(columns), f"part{part}.parquet", row_group_size=10)
+    whole = open_dataset(Path(), pattern="part*.parquet")
+    every = [row for _, row in whole.rows(needs_response=False)]
+    slices = whole.slices()
+    assert slices == [
+        range(10), range(10, 20), range(20, 25), range(25, 26),
+        range(26, 36), range(36, 46), range(46, 56),
+    ]  # fmt: skip
+    for start in range(0, 56, 5):
+        for stop in range(start + 1, 57, 6):
+            assert sliced(range(start, stop)) == every[start:stop]
+
+
+def test_rows_are_read_without_the_groups_before_and_behind_them() -> None:
+    texts = [f"Task {each} " + "x" * 1000 for each in range(30)]
+    data = bytearray(write({"task": texts}, row_group_size=10, compression="none"))
+    for number in (3, 25):
+        place = data.index(f"Task {number} ".encode())
+        data[place - 400 : place + 900] = bytes(1300)
+    PARQUET.write_bytes(data)
+    found = open_dataset(PARQUET)
+    rows = [*found.rows_between(range(12, 18), needs_response=False)]
+    assert [row.task for row in rows] == texts[12:18]
+    assert [row.id for row in rows] == [str(number + 1) for number in range(12, 18)]
+
+
+def test_a_fault_in_a_slice_is_found_in_its_file() -> None:
+    pq.write_table(pa.table({"task": ["a"] * 10}), "part0.parquet")
+    pq.write_table(pa.table({"task": ["a"] * 5 + [None] * 5}), "part1.parquet")
+    with pytest.raises(DatasetError, match=r"part1.parquet:.*no `task`"):
+        sliced(range(12, 20))
+
+
+def test_rows_that_are_filtered_have_no_slices() -> None:
+    write({"task": ["a", "b"], "scenario": ["x", "y"]})
+    assert open_dataset(PARQUET).slices() == [range(2)]
+    assert open_dataset(PARQUET, filters=["scenario=x"]).slices() is None
