@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 JUDGES = """
 def strict(prompt):
@@ -139,3 +140,28 @@ def test_a_full_disk_is_3(redirected: Callable) -> None:
     done = redirected(">/dev/full", "export", "last", "-o", "-")
     assert done.code == 3
     assert "no space left" in done.err
+
+
+def test_a_folder_of_parquet_files_is_one_dataset(
+    jurybox: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jurybox.reporting.export_rows._ROWS_PER_FILE", 1)
+    monkeypatch.setattr("jurybox.reporting.export_rows._MOST_ROWS", 1)
+    done = jurybox("export", "last", "-o", "samples/")
+    assert (done.code, done.err) == (0, "wrote samples/: 2 rows\n")
+    assert sorted(each.name for each in Path("samples").iterdir()) == [
+        "part-0.parquet",
+        "part-1.parquet",
+    ]
+    jurybox("export", "last", "-o", "samples.parquet")
+    parts = parquet.read_table("samples")
+    assert parts.to_pylist() == parquet.read_table("samples.parquet").to_pylist()
+    again = jurybox("export", "last", "-o", "samples/")
+    assert again.code == 2
+    assert "samples: is there already; name a new folder, or remove it" in again.err
+
+
+def test_an_export_that_breaks_off_leaves_no_folder(jurybox: Callable, tmp_path: Path) -> None:
+    _change(tmp_path, "UPDATE samples SET responses = '{' WHERE number = 1")
+    assert jurybox("export", "last", "-o", "samples/").code == 3
+    assert not [each for each in Path().iterdir() if "samples" in each.name]

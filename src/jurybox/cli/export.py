@@ -1,5 +1,7 @@
 """``jurybox export``."""
 
+from pathlib import Path
+
 import click
 
 from jurybox.cli.options import json_option, opened, opened_run, run_argument, store_option
@@ -15,7 +17,8 @@ from jurybox.text_format import counted
     "--output",
     required=True,
     metavar="FILE",
-    help="Where to write, as .jsonl, .csv or .parquet; - for JSON Lines on standard output.",
+    help="Where to write, as .jsonl, .csv or .parquet; FOLDER/ for many Parquet files in it; - for"
+    " JSON Lines on standard output.",
 )
 @click.option(
     "--gold",
@@ -47,9 +50,15 @@ def command(
       jurybox export last -o samples.jsonl
       jurybox export last --gold -o gold.jsonl
       jurybox export 20260301-0914 -o samples.parquet --raw
+      jurybox export last -o samples/
       jurybox export last -o - | jq 'select(.passed == false) | .id'
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.reporting.export_rows import export_run, export_writer, write_json_lines
+    from jurybox.reporting.export_rows import (
+        export_parts,
+        export_run,
+        export_writer,
+        write_json_lines,
+    )
 
     to_stdout = output == "-"
     if to_stdout and as_json:
@@ -59,9 +68,14 @@ def command(
     if gold:
         _export_gold(run, output, store_url, as_json=as_json)
         return
-    write = write_json_lines if to_stdout else export_writer(output)
-    with opened_run(run, store_url) as (store, row), output_file(output) as file:
-        exported = export_run(store, row, file, write, raw=raw)
+    to_folder = output.endswith("/")
+    write = write_json_lines if to_stdout or to_folder else export_writer(output)
+    with opened_run(run, store_url) as (store, row):
+        if to_folder:
+            exported = export_parts(store, row, Path(output), raw=raw)
+        else:
+            with output_file(output) as file:
+                exported = export_run(store, row, file, write, raw=raw)
     if not exported.complete:
         state = "damaged" if exported.finished else "not finished"
         rows = f"{exported.rows} of {exported.planned} samples are stored"

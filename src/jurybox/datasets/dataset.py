@@ -1,6 +1,5 @@
 """A dataset: files that are read in passes, each from the first row to the last."""
 
-import itertools
 from array import array
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -348,7 +347,7 @@ def _survey(
                 seen.append(hash(row.id))
     if kept:
         dataset.keep(going.source.sha256, kept, needs_response=needs_response)
-    suspects = {one for one, other in itertools.pairwise(sorted(seen)) if one == other}
+    suspects = {one for one, other in pairwise(sorted(seen)) if one == other}
     if suspects:
         _note_repeats(dataset, suspects, findings, needs_response=needs_response)
     if not rows and not findings.in_order():

@@ -7,7 +7,7 @@ import csv
 import importlib
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Final, Literal
 
 import msgspec
@@ -23,6 +23,7 @@ from jurybox.engine.records import (
 )
 from jurybox.engine.replay import stored_rows
 from jurybox.errors import InputError
+from jurybox.reporting.output_file import whole_folder
 from jurybox.reporting.release import read_reviews, sample_decision
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.review.reviews import Review, by_number
@@ -333,6 +334,35 @@ def export_run(
     return ExportCount(rows=rows, planned=plan_of(run).samples, finished=run.status == "finished")
 
 
+def export_parts(store: Store, run: RunRow, folder: Path, *, raw: bool = False) -> ExportCount:
+    """Write the samples that a run has as a folder of Parquet files, in order; as `export_run`."""
+    export_writer(f"{folder}/part-0.parquet")  # reports a missing pyarrow
+    arrow: Arrow = importlib.import_module("pyarrow")
+    dataset: Arrow = importlib.import_module("pyarrow.dataset")
+    shape = export_shape(run, raw=raw)
+    schema = _arrow_schema(arrow, shape.columns)
+    rows = 0
+
+    def batches() -> Iterator[Arrow]:
+        nonlocal rows
+        for group in _groups(shape.columns, exported_rows(store, run, shape)):
+            rows += len(group["id"])
+            yield arrow.RecordBatch.from_pydict(group, schema=schema)
+
+    with whole_folder(folder) as draft:
+        dataset.write_dataset(
+            batches(),
+            draft,
+            format="parquet",
+            schema=schema,
+            basename_template="part-{i}.parquet",
+            max_rows_per_file=_ROWS_PER_FILE,
+            max_rows_per_group=_MOST_ROWS,
+            use_threads=False,  # keeps the order
+        )
+    return ExportCount(rows=rows, planned=plan_of(run).samples, finished=run.status == "finished")
+
+
 def exported_rows(
     store: Store, run: RunRow, shape: ExportShape | None = None
 ) -> Iterator[ExportedRow]:
@@ -387,6 +417,7 @@ Arrow = Any  # The library comes without types, and only with an extra.
 
 # A group is held in memory until it is written, and a single row may hold a whole book.
 _MOST_ROWS: Final = 5000
+_ROWS_PER_FILE: Final = 1_000_000
 _MOST_CHARACTERS: Final = 16_000_000
 _ARROW_TYPES: Final[dict[ColumnType, str]] = {
     "text": "string",
@@ -401,15 +432,19 @@ def write_parquet(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRow])
     """Write rows with fixed types; lists and objects are JSON texts."""
     arrow: Arrow = importlib.import_module("pyarrow")
     parquet: Arrow = importlib.import_module("pyarrow.parquet")
-    schema = arrow.schema(
-        [(name, getattr(arrow, _ARROW_TYPES[kind])()) for name, kind in columns.items()]
-    )
+    schema = _arrow_schema(arrow, columns)
     count = 0
     with parquet.ParquetWriter(file, schema) as writer:
         for group in _groups(columns, rows):
             count += len(group["id"])
             writer.write_table(arrow.table(group, schema=schema))
     return count
+
+
+def _arrow_schema(arrow: Arrow, columns: Columns) -> Arrow:
+    return arrow.schema(
+        [(name, getattr(arrow, _ARROW_TYPES[kind])()) for name, kind in columns.items()]
+    )
 
 
 def _groups(columns: Columns, rows: Iterable[ExportedRow]) -> Iterator[dict[str, list[Any]]]:

@@ -58,6 +58,32 @@ def whole_file(path: Path) -> Generator[BinaryIO]:
                 draft.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Generator[Path]:
+    """Give a new folder to write to, which gets its name when all is written.
+
+    Raises:
+        InputError: nothing can be written there, or something is there.
+        IncompleteError: writing failed on the way, as on a full disk.
+
+    """
+    if os.path.lexists(path):
+        raise InputError("is there already", "name a new folder, or remove it", str(path))
+    draft = path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.part")
+    try:
+        draft.mkdir()
+    except (OSError, ValueError) as error:
+        raise _unusable(path, error) from None
+    try:
+        yield draft
+        draft.rename(path)
+    except OSError as error:
+        what = f"{path}: can't be written ({_reason(error)}); make room or choose another place"
+        raise IncompleteError(what) from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
 def _is_led_astray(path: Path, goal: Path) -> bool:
     """Say whether a link leads elsewhere: the file itself, or a folder within the current one."""
     if path.is_symlink() and goal.parent != path.parent.resolve():
