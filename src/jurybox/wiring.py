@@ -6,7 +6,7 @@ Functions import what they build, so that a command loads only the parts that it
 import os
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -171,6 +171,20 @@ class ModelBuilder:
         options = http_options(self._settings, spec.timeout)
         options = msgspec.structs.replace(options, key_variable=variable if key else None)
         return provider.client(address, key, options)
+
+
+def model_variables(specs: "Iterable[ModelSpec]") -> dict[str, str]:
+    """Return the addresses, keys and timeouts of models, for another machine: never to be stored.
+
+    Proxies, certificates and files are each machine's own.
+    """
+    names = [TIMEOUT, PATIENCE]
+    for spec in specs:
+        provider = PROVIDERS[ModelName.parse(spec.model).provider]
+        if isinstance(provider, HttpProvider):
+            names += (provider.base_url, spec.api_key_env or provider.api_key)
+    variables = environment()
+    return {name: variables[name] for name in names if name in variables}
 
 
 def takes_base_url(spec: "ModelSpec") -> bool:

@@ -54,7 +54,8 @@ def origins() -> set[str]:
 @pytest.fixture(scope="session")
 def served(stage: Stage, origins: set[str]) -> Generator[Server]:
     """Serve the runs; whoever writes does it under a name of their own."""
-    with serving(Path(stage.store)) as server:
+    # All tests share it, each with a reviewer of its own.
+    with serving(Path(stage.store), "--overlap", "99") as server:
         origins.add(server.url)
         yield server
 

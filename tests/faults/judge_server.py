@@ -45,6 +45,8 @@ class JudgeServer:
     def __init__(self, reply: Reply, latency: float = 0.0, port: int = 0) -> None:
         self.asked: Counter[str] = Counter()
         self.requests = 0
+        self.arrivals: list[float] = []
+        self.at_once = self.most_at_once = 0
         self.refuse_after: int | None = None
         # The statuses of single requests by their number, and a text whose requests always fail.
         self.faults: dict[int, int] = {}
@@ -89,9 +91,14 @@ class JudgeServer:
             if status is not None or (self.poison and self.poison in body.decode()):
                 return status or 500, b"{}"
             self.requests += 1
+            self.arrivals.append(time.monotonic())
             self.asked[body.decode()] += 1
             number = self.requests
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
         time.sleep(self.latency)
+        with self._lock:
+            self.at_once -= 1
         message = {"role": "assistant", "content": self._reply(request, number)}
         answer = json.dumps(
             {

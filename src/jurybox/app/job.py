@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Final
@@ -14,6 +14,7 @@ from jurybox.app.ids import now_utc
 from jurybox.app.metadata import ALLOW_VERSION_DRIFT, MAX_COST
 from jurybox.app.model_session import Budget, JudgeBatches, close_batches, open_session
 from jurybox.app.view_run import run_cost
+from jurybox.engine.limiter import Share
 from jurybox.engine.plan import Plan
 from jurybox.engine.ports import Store
 from jurybox.engine.records import (
@@ -75,20 +76,34 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 OnProgress = Callable[[Progress], None]
+Known = Mapping[int, Sequence[ExchangeRow]]
+"""Stored replies to samples that weren't finished, by number."""
+Spread = Callable[["Job", "Dataset", Known], Awaitable[None]]
+"""Has other processes finish the missing samples of a job, or as many as a stop leaves."""
 OnStart = Callable[["Job"], None]
 """Is called with the job before it starts, so that the caller can stop it."""
 
 
 class _Counter:
-    """Counts the finished samples of a run."""
+    """Counts the finished samples of a run, or of a part of it."""
 
-    def __init__(self, tally: RunTally, samples: int) -> None:
+    def __init__(self, tally: RunTally, numbers: range) -> None:
         self.tally = tally
-        self.done = bytearray(samples)
+        self._numbers = numbers
+        self._done = bytearray(len(numbers))
         self.unscored = self.failed = 0
 
+    def is_done(self, number: int) -> bool:
+        return self._done[number - self._numbers.start] == 1
+
+    def are_done(self, numbers: range) -> bool:
+        start = self._numbers.start
+        return all(self._done[numbers.start - start : numbers.stop - start])
+
     def add(self, result: SampleResult, repeat: int, number: int) -> None:
-        self.done[number] = 1
+        if number not in self._numbers:
+            raise IndexError(number)
+        self._done[number - self._numbers.start] = 1
         self.tally.add(result, repeat, number)
         self.unscored += result.evaluator_error is not None
         self.failed += result.target_error is not None
@@ -118,10 +133,11 @@ class Job:
     """A run in progress.
 
     ``on_notice`` is called with warnings for the user; ``stop`` ends the run early. The samples in
-    ``retry`` are done again; ``not_retried`` counts those that keep their old results.
+    ``retry`` are done again; ``not_retried`` counts those that keep their old results. A job may
+    be of a ``part`` of the run: these numbers of samples.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a run and what may be left of it, by keyword
         self,
         store: Store,
         row: RunRow,
@@ -130,6 +146,7 @@ class Job:
         on_progress: OnProgress | None = None,
         *,
         retry: Iterable[int] = (),
+        part: range | None = None,
     ) -> None:
         self.row = row
         self.stop = Stop()
@@ -137,7 +154,8 @@ class Job:
         self._store = store
         self._plan = plan
         self._procedure = procedure
-        self._count = _Counter(RunTally(procedure.judging.rubric, plan.repeats), plan.samples)
+        self._part = part or range(plan.samples)
+        self._count = _Counter(RunTally(procedure.judging.rubric, plan.repeats), self._part)
         self._before = 0
         self._retry = dict.fromkeys(retry, "")
         self._held: dict[int, list[ExchangeRow]] = {number: [] for number in self._retry}
@@ -148,6 +166,7 @@ class Job:
         self._report = _Throttle(self._show_progress)
         self._batches = JudgeBatches(store, row.id, self._report, self._notify)
         self._outages: Callable[[], Sequence[str]] = tuple
+        self.elsewhere: Callable[[], Sequence[Progress]] = tuple
         self.stop.on_request = self._stop_batches
         self._began = time.monotonic()
 
@@ -167,45 +186,95 @@ class Job:
         continuing = f"{what} {', '.join(names)} {verb} at the provider: resuming reads the results"
         return f"{self.stop.reason}; {continuing}"
 
-    async def work(self, dataset: "Dataset", base_url: str | None = None) -> RunRow:
+    async def work(
+        self, dataset: "Dataset", base_url: str | None = None, spread: Spread | None = None
+    ) -> RunRow:
         """Finish the samples that are missing, and return the run as it is stored then.
 
-        A run that can't be finished now is left as stopped; ``stop.reason`` says why.
+        A run that can't be finished now is left as stopped; ``stop.reason`` says why. ``spread``
+        has other processes do what it can, before the rest is done here.
         """
         try:
             known = self._read_stored()
-            metadata = msgspec.json.decode(self.row.metadata)
-            async with open_session(
-                self._plan,
-                self._store,
-                self._batches,
-                base_url,
-                allow_version_drift=metadata.get(ALLOW_VERSION_DRIFT) is True,
-                budget=self._budget(metadata.get(MAX_COST), known),
-            ) as session:
-                self._outages = session.outages
-                runner = Runner(
-                    run_id=self.row.id,
-                    procedure=self._procedure,
-                    session=session,
-                    store=self,
-                    observer=self,
-                    stop=self.stop,
-                )
-                await runner.run(self._remaining(dataset), known)
+            if spread is not None:
+                await spread(self, dataset, known)
+            await self._run(self.remaining(dataset), known, base_url)
         except IncompleteError as error:
             # All samples may be stored and still be worthless: their dataset has changed.
             self.stop.soon(str(error))
             self._report(now=True)
             return self._leave()
         self._report(now=True)
+        self._note_faults()
+        self._keep_old_results()
+        return self._finish() if self._count.tally.samples == self._plan.samples else self._leave()
+
+    async def work_on_part(self, rows: Iterable[Work], base_url: str | None, share: Share) -> None:
+        """Finish the samples of the part that are missing; others work on other parts.
+
+        Raises:
+            InputError: a model can't be built.
+            IncompleteError: the store failed.
+
+        """
+        known = self._read_stored()
+        missing = (work for work in rows if not self._count.is_done(work.number))
+        await self._run(missing, known, base_url, share)
+        self._report(now=True)
+        self._note_faults()
+
+    async def _run(
+        self,
+        work: Iterable[Work],
+        known: Known,
+        base_url: str | None,
+        share: Share | None = None,
+    ) -> None:
+        metadata = msgspec.json.decode(self.row.metadata)
+        async with open_session(
+            self._plan,
+            self._store,
+            self._batches,
+            base_url,
+            allow_version_drift=metadata.get(ALLOW_VERSION_DRIFT) is True,
+            budget=self._budget(metadata.get(MAX_COST), known),
+            share=share,
+        ) as session:
+            self._outages = session.outages
+            runner = Runner(
+                run_id=self.row.id,
+                procedure=self._procedure,
+                session=session,
+                store=self,
+                observer=self,
+                stop=self.stop,
+            )
+            await runner.run(work, known)
+
+    def _note_faults(self) -> None:
         if not self.stop.requested and self._faults:
             name, error = next(iter(self._faults.items()))
             more = f" and {len(self._faults) - 1} more" if len(self._faults) > 1 else ""
             what = f"an internal error in sample {name}{more}"
             self.stop.soon(f"{what} ({type(error).__name__}: {error})")
-        self._keep_old_results()
-        return self._finish() if self._count.tally.samples == self._plan.samples else self._leave()
+
+    def count_stored(self, numbers: range) -> None:
+        """Count samples that another process has finished and stored.
+
+        Raises:
+            IncompleteError: the store failed, or what it has can't be read.
+
+        """
+        try:
+            for number, repeat, _, result in self._store.results(self.row.id, numbers):
+                if number not in self._retry and not self._count.is_done(number):
+                    self._count.add(read_result(result), repeat, number)
+        except (msgspec.DecodeError, IndexError) as error:
+            raise damaged(self.row, error) from None
+
+    def report(self) -> None:
+        """Show how far the run is, unless it was shown a moment ago."""
+        self._report()
 
     def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
         """Store samples and exchanges; those of a sample that is done again when it is done."""
@@ -227,7 +296,7 @@ class Job:
     def _keep_old_results(self) -> None:
         """Count the old results of samples that couldn't be done again."""
         for number in self._held:
-            if not self._count.done[number]:
+            if not self._count.is_done(number):
                 result = read_result(self._retry[number])
                 self._count.add(result, number // self._plan.dataset.used, number)
                 self.not_retried += 1
@@ -241,10 +310,10 @@ class Job:
         """Note a sample that failed with an internal error."""
         self._faults[sample_id] = error
 
-    def _read_stored(self) -> Mapping[int, Sequence[ExchangeRow]]:
+    def _read_stored(self) -> Known:
         """Count the stored samples, and return the replies to unfinished ones by number."""
         try:
-            for number, repeat, _, result in self._store.results(self.row.id):
+            for number, repeat, _, result in self._store.results(self.row.id, self._part):
                 if number in self._retry:
                     self._retry[number] = result
                 else:
@@ -252,14 +321,12 @@ class Job:
         except (msgspec.DecodeError, IndexError) as error:
             raise damaged(self.row, error) from None
         self._before = self._count.tally.samples
-        rows = self._store.unfinished(self.row.id)
+        rows = self._store.unfinished(self.row.id, self._part)
         known = {number: tuple(each) for number, each in groupby(rows, lambda row: row.number)}
         retried = {number: self._store.exchanges_of(self.row.id, number) for number in self._retry}
         return known | retried
 
-    def _budget(
-        self, most: float | None, known: Mapping[int, Sequence[ExchangeRow]]
-    ) -> Budget | None:
+    def _budget(self, most: float | None, known: Known) -> Budget | None:
         """Return the budget of a run with a maximum cost, without what it has cost so far."""
         if most is None:
             return None
@@ -273,18 +340,28 @@ class Job:
             budget.add(read_request(row), read_outcome(row))
         return budget
 
-    def _remaining(self, dataset: "Dataset") -> Iterator[Work]:
+    def is_missing(self, number: int) -> bool:
+        """Return whether a sample has no result yet, old or new."""
+        return not self._count.is_done(number) and number not in self._retry
+
+    def remaining(self, dataset: "Dataset") -> Iterator[Work]:
+        """Yield the samples that aren't done.
+
+        Raises:
+            IncompleteError: the dataset has changed.
+
+        """
         from jurybox.datasets import Survey
 
-        plan, done = self._plan.dataset, self._count.done
+        plan, count = self._plan.dataset, self._count
         expected = Survey(rows=plan.rows, used=plan.used, sha256=plan.sha256, bytes=plan.bytes)
         for repeat in range(self._plan.repeats):
             base = repeat * plan.used
-            if all(done[base : base + plan.used]):
+            if count.are_done(range(base, base + plan.used)):
                 continue
             rows = dataset.rows(needs_response=self._plan.target is None, expected=expected)
             for index, (_, row) in enumerate(islice(rows, plan.used)):
-                if not done[base + index]:
+                if not count.is_done(base + index):
                     yield Work(number=base + index, repeat=repeat, row=row)
             # Reads past a limit too: the file's hash is checked at its end.
             deque(rows, maxlen=0)
@@ -297,8 +374,11 @@ class Job:
         self._batches.stop(self.stop.reason, at_once=at_once)
 
     def _show_progress(self) -> None:
-        if self._on_progress is None:
-            return
+        if self._on_progress is not None:
+            self._on_progress(self.progress())
+
+    def progress(self) -> Progress:
+        """Return how far the run is."""
         count, now = self._count, datetime.now(UTC)
         batches = (
             BatchProgress(
@@ -311,21 +391,22 @@ class Job:
             for each in self._batches.open()
             if each.row.batch_id
         )
-        uses = count.tally.uses()
-        self._on_progress(
-            Progress(
-                run_id=self.row.id,
-                planned=self._plan.samples,
-                done=count.tally.samples,
-                before=self._before,
-                elapsed_s=time.monotonic() - self._began,
-                unscored=count.unscored,
-                flagged=count.tally.queued,
-                failed=count.failed,
-                dollars=run_cost(uses, self._prices, batched=self._plan.batch)["dollars"],
-                batches=tuple(batches),
-                outages=tuple(self._outages()),
-            )
+        parts = self.elsewhere()
+        dollars = run_cost(count.tally.uses(), self._prices, batched=self._plan.batch)["dollars"]
+        costs = [dollars, *(part.dollars for part in parts)]
+        known = [each for each in costs if each is not None]
+        return Progress(
+            run_id=self.row.id,
+            planned=len(self._part),
+            done=count.tally.samples + sum(part.done for part in parts),
+            before=self._before,
+            elapsed_s=time.monotonic() - self._began,
+            unscored=count.unscored + sum(part.unscored for part in parts),
+            flagged=count.tally.queued + sum(part.flagged for part in parts),
+            failed=count.failed + sum(part.failed for part in parts),
+            dollars=sum(known) if len(known) == len(costs) else None,
+            batches=tuple(batches),
+            outages=(*self._outages(), *dict.fromkeys(o for part in parts for o in part.outages)),
         )
 
     def _finish(self) -> RunRow:

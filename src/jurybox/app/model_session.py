@@ -12,7 +12,7 @@ import msgspec
 from jurybox.app.ids import now_utc
 from jurybox.engine.caller import Callers, SampleState
 from jurybox.engine.driver import Call
-from jurybox.engine.limiter import Limits
+from jurybox.engine.limiter import Limits, Share
 from jurybox.engine.plan import Plan
 from jurybox.engine.ports import Model, Store
 from jurybox.engine.records import read_outcome, sealed
@@ -80,7 +80,7 @@ def plan_models(plan: Plan, settings: Settings, base_url: str | None) -> PlanMod
 
 
 @asynccontextmanager
-async def open_session(
+async def open_session(  # noqa: PLR0913 - a plan and what a run adds to it, by keyword
     plan: Plan,
     store: Store,
     batches: "JudgeBatches",
@@ -88,13 +88,17 @@ async def open_session(
     *,
     allow_version_drift: bool = False,
     budget: "Budget | None" = None,
+    share: Share | None = None,
 ) -> AsyncGenerator[ModelSession]:
-    """Build the models of a plan, and close them at the end."""
+    """Build the models of a plan, and close them at the end.
+
+    ``share`` limits this process where others ask the same endpoints.
+    """
     settings = read_settings()
     models = plan_models(plan, settings, base_url)
     judges: Mapping[str, Model] = batches.wrap(models.judges) if plan.batch else models.judges
     limits = read_limits(settings, concurrency=plan.concurrency)
-    callers = Callers(limits, on_failure=batches.on_change)
+    callers = Callers(limits, on_failure=batches.on_change, share=share)
 
     @cache
     def endpoint(role: Role, name: str) -> str:

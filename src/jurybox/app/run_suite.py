@@ -2,11 +2,12 @@
 
 import asyncio
 import os
+import sys
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import msgspec
 
@@ -23,6 +24,15 @@ from jurybox.app.metadata import (
 )
 from jurybox.app.model_session import close_batches
 from jurybox.app.prepare import Prepared, prepare, prepare_all
+from jurybox.app.shards import (
+    ShardedRun,
+    check_shardable,
+    forget_shards,
+    plan_dataset,
+    shared_calls,
+    take_over_shards,
+    worker_secrets,
+)
 from jurybox.app.stored_run import Run
 from jurybox.app.suite_choice import RunOptions
 from jurybox.app.telemetry import deliver_run
@@ -43,7 +53,6 @@ from jurybox.models.function import Function, function_names
 from jurybox.reporting.stored import plan_of
 from jurybox.reporting.view import RunView, finished_view
 from jurybox.scoring.evaluate_sample import Procedure
-from jurybox.suite.target_spec import HUB
 from jurybox.wiring import find_run, open_run_store, read_settings, takes_base_url
 
 if TYPE_CHECKING:
@@ -222,6 +231,16 @@ class Start(Protocol):
         ...
 
 
+class RunEngine(msgspec.Struct, frozen=True, kw_only=True):
+    """What works on a run: this process, or the workers of a Ray cluster at an address."""
+
+    name: Literal["local", "ray"] = "local"
+    address: str | None = None
+
+
+LOCAL: Final = RunEngine()
+
+
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """A run that was worked on; ``stopped`` says why it isn't finished."""
 
@@ -259,19 +278,26 @@ async def _start(
     prepared: Prepared,
     store: Store,
     *,
+    engine: RunEngine = LOCAL,
     on_progress: OnProgress | None = None,
     on_start: OnStart | None = None,
 ) -> RunResult:
     """Store the plan of a run, and work on it until it is finished or stopped."""
+    if engine.name == "ray" and prepared.identity.max_cost is not None:
+        hint = "leave it out, or use --engine local"
+        raise InputError("no worker knows what the others spend", hint, "--max-cost")
     row = new_run(prepared.plan, prepared.procedure, prepared.identity)
-    with store.claim(row.id):
+    with (
+        store.claim(row.id),
+        _spread(engine, store, prepared.plan, prepared.base_url) as spread,
+    ):
         store.create_run(row)
         if prepared.langfuse is not None:
             from jurybox.app.langfuse_delivery import order
 
             order(row.id, store, prepared.langfuse.queue)
         job = Job(store, row, prepared.plan, prepared.procedure, on_progress)
-        return await _work(job, store, prepared.dataset, prepared.base_url, on_start)
+        return await _work(job, store, prepared.dataset, prepared.base_url, on_start, spread)
 
 
 start_run = blocking("start_run", _start)
@@ -286,6 +312,7 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
     allow_version_drift: bool = False,
     retry_failed: bool = False,
     max_cost: float | None = None,
+    engine: RunEngine = LOCAL,
     on_progress: OnProgress | None = None,
     on_start: OnStart | None = None,
 ) -> RunResult:
@@ -310,6 +337,7 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
         current = store.run(row.id) or row
         if current.status == "finished" and not retry_failed:
             return RunResult(view=finished_view(current, store))
+        take_over_shards(store, row)
         failed = _failed_samples(store, row.id)
         if current.status == "finished" and not failed:
             hint = "`jurybox show` shows it"
@@ -319,11 +347,15 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
             plan = msgspec.structs.replace(plan, concurrency=concurrency)
         changed = {ALLOW_VERSION_DRIFT: True} if allow_version_drift else {}
         changed |= {} if max_cost is None else {MAX_COST: max_cost}
+        if engine.name == "ray" and (msgspec.json.decode(current.metadata) | changed).get(MAX_COST):
+            problem = "the run has a maximum cost, and no worker knows what the others spend"
+            raise InputError(problem, "use --engine local", "--engine")
         if changed:
             current = _with_metadata(current, **changed)
             store.update_run(current)
         job = Job(store, current, plan, plan.procedure(), on_progress, retry=failed)
-        return await _work(job, store, dataset, base_url, on_start)
+        with _spread(engine, store, plan, base_url) as spread:
+            return await _work(job, store, dataset, base_url, on_start, spread)
 
 
 resume_run = blocking("resume_run", _resume)
@@ -331,22 +363,8 @@ resume_run = blocking("resume_run", _resume)
 
 def _same_dataset(plan: Plan, store: Store, run_id: str) -> "Dataset":
     """Open the dataset of a run again; refuse it where it has changed."""
-    from jurybox.datasets import open_dataset
-
     recorded = plan.dataset.responses
-    pattern = plan.dataset.id if plan.dataset.files else ""
-    if pattern.startswith(HUB):
-        from jurybox.app.hub_dataset import PATTERN
-
-        pattern = PATTERN
-    dataset = open_dataset(
-        Path(plan.dataset.path),
-        None if recorded is None else Path(recorded),
-        pattern=pattern,
-        limit=plan.dataset.limit,
-        columns=plan.dataset.columns,
-        filters=plan.dataset.filters,
-    )
+    dataset = plan_dataset(plan)
     if dataset.recorded != plan.dataset.responses_sha256:
         problem = "the recorded responses have changed since the run began"
         raise InputError(problem, "restore the file, or start a new run", str(recorded))
@@ -391,6 +409,7 @@ def delete_run(row: RunRow, store: Store) -> None:
     with store.claim(row.id) as mine:
         if not mine:
             raise InputError("another process is working on the run", "stop it first", row.id)
+        forget_shards(store, row.id)
         store.delete_run(row.id)
 
 
@@ -402,12 +421,37 @@ def forget_batches(row: RunRow, store: Store) -> None:
         close_batches(store, row.id, "gone")
 
 
+@contextmanager
+def _spread(
+    engine: RunEngine, store: Store, plan: Plan, base_url: str | None
+) -> Generator[ShardedRun | None]:
+    """Connect to the cluster that an engine names, if it names one."""
+    if engine.name == "local":
+        yield None
+        return
+    from jurybox.integrations.ray_engine import RayCluster
+
+    check_shardable(plan, store)
+    secrets = worker_secrets(store, plan, base_url)
+    with redirect_stdout(sys.stderr):  # Ray prints there that it lost a node
+        cluster = RayCluster(engine.address, shared_calls(plan), secrets)
+        try:
+            yield ShardedRun(cluster, store, plan)
+        finally:
+            cluster.close()
+
+
 async def _work(
-    job: Job, store: Store, dataset: "Dataset", base_url: str | None, on_start: OnStart | None
+    job: Job,
+    store: Store,
+    dataset: "Dataset",
+    base_url: str | None,
+    on_start: OnStart | None,
+    spread: ShardedRun | None,
 ) -> RunResult:
     if on_start is not None:
         on_start(job)
-    row = await job.work(dataset, base_url)
+    row = await job.work(dataset, base_url, spread)
     if row.status == "finished":
         stopped = job.why_stopped if job.not_retried else None
         return RunResult(view=finished_view(row, store), stopped=stopped)

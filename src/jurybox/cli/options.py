@@ -8,10 +8,12 @@ from urllib.parse import urlsplit
 
 import click
 
+from jurybox.errors import InputError
 from jurybox.text_format import closest
 from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
+    from jurybox.app.run_suite import RunEngine
     from jurybox.engine.ports import Store
     from jurybox.engine.records import RunRow
 
@@ -73,6 +75,29 @@ cluster_option = click.option(
     metavar="FIELD",
     help="Treat samples with the same value of this field as dependent, such as: scenario.",
 )
+
+
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="What works on the run: this process, or the workers of a Ray cluster.",
+)
+address_option = click.option(
+    "--address",
+    metavar="HOST:PORT",
+    help="The Ray cluster; by default one is started on this machine for the run.",
+)
+
+
+def engine_of(name: str, address: str | None) -> "RunEngine":
+    """Return the engine that the two options name."""
+    from jurybox.app.run_suite import RunEngine
+
+    if name == "local" and address is not None:
+        raise InputError("the local engine has no address", "add --engine ray", "--address")
+    return RunEngine(name="ray" if name == "ray" else "local", address=address)
 
 
 class CommandGroup(click.Group):

@@ -6,7 +6,10 @@ from typing import Any
 import click
 
 from jurybox.cli.options import (
+    address_option,
     concurrency_option,
+    engine_of,
+    engine_option,
     json_option,
     opened_run,
     run_argument,
@@ -42,11 +45,15 @@ from jurybox.cli.options import (
     metavar="DOLLARS",
     help="What the whole run may cost, instead of what it was started with.",
 )
+@engine_option
+@address_option
 @store_option
 @json_option
 def command(
     run: str,
     forget: bool,
+    engine: str,
+    address: str | None,
     store_url: str | None,
     as_json: bool,
     **options: Any,  # noqa: ANN401 - those of `resume_run`
@@ -69,8 +76,9 @@ def command(
     from jurybox.app.run_suite import forget_batches, resume_run
     from jurybox.cli.run import run_and_print
 
+    chosen = engine_of(engine, address)
     with opened_run(run, store_url) as (store, row):
         if forget:
             forget_batches(row, store)
-        start = partial(resume_run, row, store, **options)
+        start = partial(resume_run, row, store, engine=chosen, **options)
         return run_and_print({"": start}, store, store_url, as_json=as_json)

@@ -9,8 +9,11 @@ import msgspec
 
 from jurybox.cli.options import (
     accept_option,
+    address_option,
     base_url_option,
     concurrency_option,
+    engine_of,
+    engine_option,
     json_option,
     opened,
     resume_line,
@@ -114,6 +117,8 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Count calls, tokens and cost; ask no model and store nothing.",
 )
+@engine_option
+@address_option
 @accept_option
 @store_option
 @json_option
@@ -125,6 +130,8 @@ def command(  # noqa: PLR0917 - click passes them by name
     max_cost: float | None,
     allow_version_drift: bool,
     dry_run: bool,
+    engine: str,
+    address: str | None,
     accept_unreviewed: bool,
     store_url: str | None,
     as_json: bool,
@@ -150,6 +157,7 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox run suite.yaml --max-cost 5 --name v2 --baseline v1
       jurybox run suite.yaml --judge openai/gpt-4.1-2025-04-14 --batch
       jurybox run suite.yaml --repeats 3 --store postgresql://db.example/runs --json
+      jurybox run suite.yaml --engine ray --address 10.0.0.5:6379
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.prepare import prepare_all
     from jurybox.app.run_suite import run_identity, start_run
@@ -163,6 +171,7 @@ def command(  # noqa: PLR0917 - click passes them by name
         max_cost=max_cost,
         allow_version_drift=allow_version_drift,
     )
+    chosen = engine_of(engine, address)
     targets = prepare_all(suite, RunOptions(**options, identity=identity))
     for warning in dict.fromkeys(each for one in targets for each in one.warnings):
         say(f"warning: {warning}")
@@ -171,7 +180,8 @@ def command(  # noqa: PLR0917 - click passes them by name
         return FINE
     with opened(store_url, create=True) as store:
         starts = {
-            each.identity.target_name or "": partial(start_run, each, store) for each in targets
+            each.identity.target_name or "": partial(start_run, each, store, engine=chosen)
+            for each in targets
         }
         return run_and_print(starts, store, store_url, as_json=as_json, accept=accept_unreviewed)
 

@@ -1,0 +1,496 @@
+"""A run on a cluster: its samples are cut into shards, and workers finish each as a run would.
+
+With PostgreSQL, workers store what they get where the run is stored. Else each shard has a file of
+its own next to the store's, which the driver checks row by row and takes over. A file that a killed
+driver left is taken over when the run is resumed, by whichever engine.
+"""
+
+import asyncio
+import heapq
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from jurybox import __version__
+from jurybox.app.job import Job, Known, Progress
+from jurybox.engine.plan import Plan, read_plan
+from jurybox.engine.ports import Store
+from jurybox.engine.records import (
+    ExchangeRow,
+    RunRow,
+    SampleRow,
+    exchange_seal,
+    hashes_of,
+    in_order,
+    record_hash,
+    seal_of,
+)
+from jurybox.engine.transcript import Work
+from jurybox.errors import IncompleteError, InputError, JuryboxError
+from jurybox.suite.target_spec import HUB
+from jurybox.wiring import model_variables, open_run_store, read_limits, read_settings
+
+if TYPE_CHECKING:
+    from jurybox.datasets import Dataset
+    from jurybox.integrations.ray_engine import RayCluster, StopOrder, WorkerLink
+
+_SERVER: Final = "postgresql:"
+# Small enough that all workers are busy to the end, large enough that starting one is no matter.
+_SHARDS_PER_WORKER: Final = 4
+_FEWEST, _MOST = 25, 10_000
+# Rows in one transaction.
+_BATCH: Final = 500
+# Seconds to wait for a worker that was lost to let go of its shard.
+_LONGEST_WAIT: Final = 60.0
+_PAUSE: Final = 0.1
+
+
+_Sample = tuple[int, SampleRow | None, Sequence[ExchangeRow]]
+"""The number of a sample, its row if it is finished, and its exchanges."""
+_number: Final[Callable[[ExchangeRow], int]] = attrgetter("number")
+
+
+class Shard(msgspec.Struct, frozen=True, kw_only=True):
+    """Some samples of a run, and all that a worker on another machine needs to finish them.
+
+    Where ``rows`` is None, the worker reads them itself: those of all ``numbers`` that aren't
+    ``done``. The ``file`` of the shard is None where workers write to the store itself.
+    """
+
+    number: int
+    run: RunRow
+    numbers: range
+    rows: tuple[Work, ...] | None
+    done: frozenset[int]
+    file: str | None
+    concurrency: int | None
+
+    @property
+    def claim(self) -> str:
+        """What the worker claims in the store, so that no two work on the shard."""
+        return _claim(self.run.id, self.number)
+
+
+class _Secrets(msgspec.Struct, frozen=True, kw_only=True):
+    """What workers need that is never stored: addresses with their passwords, and keys."""
+
+    version: str
+    store: str
+    base_url: str | None
+    variables: dict[str, str]
+
+
+def worker_secrets(store: Store, plan: Plan, base_url: str | None) -> bytes:
+    """Return what the workers of a run get apart from their shards."""
+    return msgspec.json.encode(
+        _Secrets(
+            version=__version__,
+            store=store.address,
+            base_url=base_url,
+            variables=model_variables(plan.model_specs()),
+        )
+    )
+
+
+def _claim(run_id: str, number: int) -> str:
+    return f"{run_id} shard {number}"
+
+
+def work_on_shard(shard: Shard, link: "WorkerLink") -> str:
+    """Finish a shard in a worker; return why it isn't finished, or nothing."""
+    return asyncio.run(_work_on(shard, link))
+
+
+async def _work_on(shard: Shard, link: "WorkerLink") -> str:
+    given = msgspec.json.decode(await link.secrets(), type=_Secrets)
+    if given.version != __version__:
+        return f"a node has jurybox {__version__}, and the driver {given.version}; install one"
+    os.environ.update(given.variables)
+    try:
+        with closing(open_run_store(shard.file or given.store)) as store:
+            deadline = time.monotonic() + _LONGEST_WAIT
+            while True:
+                with store.claim(shard.claim) as mine:
+                    if mine:
+                        return await _finish(shard, store, given.base_url, link)
+                if time.monotonic() > deadline:
+                    return f"another worker holds shard {shard.number}"
+                await asyncio.sleep(_PAUSE)
+    except JuryboxError as error:
+        return str(error)
+
+
+async def _finish(shard: Shard, store: Store, base_url: str | None, link: "WorkerLink") -> str:
+    plan = read_plan(shard.run.plan)
+    if shard.concurrency is not None:
+        plan = msgspec.structs.replace(plan, concurrency=shard.concurrency)
+    job = Job(store, shard.run, plan, plan.procedure(), part=shard.numbers)
+
+    def stop(order: "StopOrder") -> None:
+        (job.stop.at_once if order.at_once else job.stop.soon)(order.reason)
+
+    async with link.connected(lambda: msgspec.json.encode(job.progress()), stop):
+        await job.work_on_part(_rows(shard, plan), base_url, link.share)
+    return job.stop.reason
+
+
+def _rows(shard: Shard, plan: Plan) -> Iterator[Work]:
+    """Yield the rows of a shard, those of its slice of the dataset if it has none of its own."""
+    if shard.rows is not None:
+        yield from shard.rows
+        return
+    repeat = shard.numbers.start // plan.dataset.used
+    base = repeat * plan.dataset.used
+    wanted = range(shard.numbers.start - base, shard.numbers.stop - base)
+    rows = plan_dataset(plan).rows_between(wanted, needs_response=plan.target is None)
+    for number, row in zip(shard.numbers, rows, strict=True):
+        if number not in shard.done:
+            yield Work(number=number, repeat=repeat, row=row)
+
+
+def plan_dataset(plan: Plan) -> "Dataset":
+    """Open the dataset of a plan; whether it has changed is for the caller to see.
+
+    Raises:
+        InputError: it can't be read.
+
+    """
+    from jurybox.datasets import open_dataset
+
+    described = plan.dataset
+    pattern = described.id if described.files else ""
+    if pattern.startswith(HUB):
+        from jurybox.app.hub_dataset import PATTERN
+
+        pattern = PATTERN
+    return open_dataset(
+        Path(described.path),
+        None if described.responses is None else Path(described.responses),
+        pattern=pattern,
+        limit=described.limit,
+        columns=described.columns,
+        filters=described.filters,
+    )
+
+
+def check_hash(plan: Plan, link: "WorkerLink") -> str:
+    """Read the files of a dataset in a worker; return what is wrong if they have changed."""
+    del link
+    dataset = plan_dataset(plan)
+    try:
+        return (
+            ""
+            if dataset.sha256() == plan.dataset.sha256
+            else str(dataset.changed("its SHA-256 is another"))
+        )
+    except JuryboxError as error:
+        return str(error)
+
+
+class ShardedRun:
+    """Has a cluster finish the missing samples of a job."""
+
+    def __init__(self, cluster: "RayCluster", store: Store, plan: Plan) -> None:
+        """Take a cluster for a run that `check_shardable` has passed."""
+        self._cluster = cluster
+        self._store = store
+        self._plan = plan
+        self._folder = shard_folder(store)
+        self._reports: list[Progress] = []
+
+    async def __call__(self, job: Job, dataset: "Dataset", known: Known) -> None:
+        """Hand out shards until all are done or the job is stopped.
+
+        Raises:
+            IncompleteError: the store or a worker failed.
+
+        """
+        job.elsewhere = lambda: self._reports
+        tell = job.stop.on_request
+
+        def stop(at_once: bool) -> None:  # noqa: FBT001 - a callback
+            tell(at_once)
+            self._cluster.stop(job.stop.reason, at_once=at_once)
+
+        job.stop.on_request = stop
+        slices = dataset.slices()
+        shards = self._shards(job, self._pieces(job, dataset, slices))
+        try:
+            # Workers read their own slices; so one of them reads the files once for their hash.
+            check = slices and self._cluster.submit(check_hash, "hash", self._plan)
+            if slices and not self._plan.model_specs():
+                await self._map(job, shards, known)
+            else:
+                await self._hand_out(job, shards, known)
+            if check and not job.stop.requested and (changed := self._cluster.result(check)):
+                raise IncompleteError(changed)
+        finally:
+            self._reports = []
+            job.stop.on_request = tell
+
+    async def _hand_out(self, job: Job, shards: Iterator[Shard], known: Known) -> None:
+        """Have as many shards in progress as there are workers, and as many again ready."""
+        running: dict[Any, Shard] = {}
+        while True:
+            while len(running) < 2 * self._cluster.cpus and not job.stop.requested:
+                shard = await asyncio.to_thread(next, shards, None)
+                if shard is None:
+                    break
+                await asyncio.to_thread(self._prepare, shard, known)
+                running[self._cluster.submit(work_on_shard, str(shard.number), shard)] = shard
+            if not running:
+                return
+            for part in await self._cluster.wait([*running]):
+                await self._collect(job, running.pop(part), self._cluster.result(part))
+            await self._report(job, [str(shard.number) for shard in running.values()])
+
+    async def _map(self, job: Job, shards: Iterator[Shard], known: Known) -> None:
+        """Score shards by Ray Data, where no model is asked."""
+        prepared: dict[str, Shard] = {}
+        for shard in shards:
+            self._prepare(shard, known)
+            prepared[str(shard.number)] = shard
+        done = self._cluster.map(work_on_shard, prepared)
+        while True:
+            following = asyncio.create_task(asyncio.to_thread(next, done, None))
+            while not (await asyncio.wait([following], timeout=_PAUSE))[0]:
+                await self._report(job, [*prepared])
+            found = await following
+            if found is None:
+                return
+            name, reason = found
+            await self._collect(job, prepared.pop(name), reason)
+
+    async def _collect(self, job: Job, shard: Shard, reason: str) -> None:
+        """Take over what came of a shard."""
+        if self._folder is not None:
+            file = _file(self._folder, shard.run.id, shard.number)
+            await asyncio.to_thread(_take_over, self._store, shard.run, file)
+        job.count_stored(shard.numbers)
+        if reason and not job.stop.requested:
+            job.stop.soon(reason)
+
+    async def _report(self, job: Job, running: Sequence[str]) -> None:
+        said = await self._cluster.reports(running)
+        self._reports = [msgspec.json.decode(report, type=Progress) for report in said]
+        job.report()
+
+    def _size(self) -> int:
+        even = self._plan.samples // (_SHARDS_PER_WORKER * self._cluster.cpus)
+        return min(max(_FEWEST, even), _MOST)
+
+    def _pieces(
+        self, job: Job, dataset: "Dataset", slices: Sequence[range] | None
+    ) -> Iterator[tuple[range, tuple[Work, ...] | None]]:
+        """Yield the numbers of each shard, with their rows unless workers can read them."""
+        if slices is None:
+            missing = (work for work in job.remaining(dataset) if job.is_missing(work.number))
+            for rows in _cut(missing, self._size()):
+                yield range(rows[0].number, rows[-1].number + 1), rows
+            return
+        used = self._plan.dataset.used
+        for repeat in range(self._plan.repeats):
+            for piece in _aligned(slices, self._size(), used):
+                numbers = range(repeat * used + piece.start, repeat * used + piece.stop)
+                if any(map(job.is_missing, numbers)):
+                    yield numbers, None
+
+    def _shards(
+        self, job: Job, pieces: Iterable[tuple[range, tuple[Work, ...] | None]]
+    ) -> Iterator[Shard]:
+        folder = self._folder
+        for number, (numbers, rows) in enumerate(pieces):
+            yield Shard(
+                number=number,
+                run=job.row,
+                numbers=numbers,
+                rows=rows,
+                done=frozenset(each for each in numbers if not job.is_missing(each)),
+                file=None if folder is None else str(_file(folder, job.row.id, number)),
+                concurrency=self._plan.concurrency,
+            )
+
+    def _prepare(self, shard: Shard, known: Known) -> None:
+        """Make the file of a shard, with the replies that there are to its samples."""
+        if shard.file is None:
+            return
+        Path(shard.file).unlink(missing_ok=True)
+        replies = [row for number in shard.numbers for row in known.get(number, ())]
+        with closing(open_run_store(shard.file, create=True)) as store:
+            store.create_run(shard.run)
+            store.append([], replies)
+
+
+def check_shardable(plan: Plan, store: Store) -> None:
+    """Check that a run can be cut into shards.
+
+    Raises:
+        InputError: it needs what only one process can have.
+
+    """
+    where = "--engine ray"
+    if plan.batch:
+        raise InputError("a batch is sent by one process", "ask directly with --no-batch", where)
+    if plan.cache and shard_folder(store) is not None:
+        hint = "use a PostgreSQL store, or --no-cache"
+        raise InputError("workers can't look for replies of earlier runs in a file", hint, where)
+
+
+def shared_calls(plan: Plan) -> int:
+    """Return how many calls at once each endpoint may get from all workers together.
+
+    Raises:
+        InputError: a setting is wrong.
+
+    """
+    return read_limits(read_settings(), concurrency=plan.concurrency).concurrency
+
+
+def shard_folder(store: Store) -> Path | None:
+    """Return where the files of shards are; None where workers can write to the store itself."""
+    address = store.address
+    return None if address.startswith(_SERVER) else Path(f"{address}-shards")
+
+
+def _file(folder: Path, run_id: str, number: int) -> Path:
+    return folder / run_id / f"{number:06d}.db"
+
+
+def take_over_shards(store: Store, run: RunRow) -> None:
+    """Take over what a killed driver left in the files of its shards.
+
+    Raises:
+        IncompleteError: a file is damaged, or a worker still writes to it.
+
+    """
+    folder = shard_folder(store)
+    for file in sorted(folder.glob(f"{run.id}/*.db")) if folder is not None else ():
+        _take_over(store, run, file)
+
+
+def forget_shards(store: Store, run_id: str) -> None:
+    """Remove the files of a run's shards."""
+    folder = shard_folder(store)
+    if folder is not None:
+        shutil.rmtree(folder / run_id, ignore_errors=True)
+
+
+def _take_over(store: Store, run: RunRow, file: Path) -> None:
+    """Check every row of a shard's file, copy what the store lacks, and remove the file."""
+    try:
+        shard = open_run_store(str(file))
+    except InputError:
+        # Its driver was killed before there was anything in it.
+        file.unlink(missing_ok=True)
+        return
+    with closing(shard):
+        _await_release(shard, _claim(run.id, int(file.stem)), file)
+        held: list[_Sample] = []
+        for each in _checked(shard, run, file):
+            held.append(each)
+            if len(held) == _BATCH:
+                _add_missing(store, run, held)
+                held = []
+        _add_missing(store, run, held)
+    for each in file.parent.glob(f"{file.name}*"):
+        each.unlink()
+    with suppress(OSError):  # others of the run are there, or of another run
+        file.parent.rmdir()
+        file.parent.parent.rmdir()
+
+
+def _add_missing(store: Store, run: RunRow, found: Sequence[_Sample]) -> None:
+    """Store what isn't stored yet; a driver may have been killed after it did that."""
+    if not found:
+        return
+    span = range(found[0][0], found[-1][0] + 1)
+    finished = {number for number, *_ in store.results(run.id, span)}
+    known = {(row.number, row.position) for row in store.unfinished(run.id, span)}
+    found = [each for each in found if each[0] not in finished]
+    store.append(
+        [sample for _, sample, _ in found if sample is not None],
+        [
+            row
+            for _, _, exchanges in found
+            for row in exchanges
+            if (row.number, row.position) not in known
+        ],
+    )
+
+
+def _await_release(shard: Store, claim: str, file: Path) -> None:
+    deadline = time.monotonic() + _LONGEST_WAIT
+    while time.monotonic() < deadline:
+        with shard.claim(claim) as mine:
+            if mine:
+                return
+        time.sleep(_PAUSE)
+    raise IncompleteError(f"{file}: a worker still writes to it; stop it, then resume the run")
+
+
+def _checked(shard: Store, run: RunRow, file: Path) -> Iterator[_Sample]:
+    """Yield what a shard has of each sample, as it was when it was sealed.
+
+    Raises:
+        IncompleteError: a sample was changed.
+
+    """
+    asked = ((number, [*each]) for number, each in groupby(shard.exchanges(run.id), _number))
+    answered = ((sample.number, sample) for sample in shard.samples(run.id))
+    for number, parts in groupby(heapq.merge(asked, answered, key=itemgetter(0)), itemgetter(0)):
+        found = [part for _, part in parts]
+        exchanges = [row for part in found if isinstance(part, list) for row in part]
+        sample = next((part for part in found if isinstance(part, SampleRow)), None)
+        if sample is None:
+            # A reply that is damaged is asked for again.
+            exchanges = [row for row in exchanges if seal_of(row) == row.seal]
+        elif not _is_whole(sample, exchanges):
+            problem = f"{file}: sample {sample.sample_id} was changed or is damaged"
+            raise IncompleteError(f"{problem}; remove the file, then resume the run")
+        yield number, sample, exchanges
+
+
+def _is_whole(sample: SampleRow, exchanges: Sequence[ExchangeRow]) -> bool:
+    try:
+        asked = in_order(sample, exchanges)
+    except LookupError:
+        return False
+    hashes = {row.position: hashes_of(row) for row in exchanges}
+    record = record_hash(sample, [hashes[row.position] for row in asked])
+    return (
+        record == sample.record_sha256
+        and seal_of(sample) == sample.seal
+        and all(exchange_seal(row, hashes[row.position]) == row.seal for row in exchanges)
+    )
+
+
+def _aligned(slices: Iterable[range], size: int, used: int) -> Iterator[range]:
+    """Join neighboring slices until they have enough rows; split those that have too many."""
+    start = 0
+    for each in slices:
+        end = min(each.stop, used)
+        while end - start >= size:
+            piece = range(start, end if end - start <= 2 * size else start + size)
+            yield piece
+            start = piece.stop
+    if start < used:
+        yield range(start, used)
+
+
+def _cut(rows: Iterable[Work], size: int) -> Iterator[tuple[Work, ...]]:
+    held: list[Work] = []
+    for row in rows:
+        held.append(row)
+        if len(held) == size:
+            yield tuple(held)
+            held = []
+    if held:
+        yield tuple(held)

@@ -1,0 +1,319 @@
+"""Ray: parts of a run handed out to the workers of a cluster, within one budget per endpoint.
+
+What a part is, and how it is done, is the caller's. A `Coordinator`, which is an actor on the
+driver's node, leases calls and turns to the workers, collects how far they are, and stops them. A
+part whose worker is lost is given to another by Ray itself.
+"""
+
+import asyncio
+import importlib
+import logging
+import os
+import pickle
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from jurybox.engine.limiter import EndpointLimiter
+from jurybox.engine.shared_limits import SharedBudget
+from jurybox.errors import IncompleteError, InputError
+from jurybox.suite.model_spec import ModelSpec
+
+Ray = Any  # The library is an extra, and has no types for most of what it does.
+
+# Seconds between two renewals of a worker's share, which also say how far it is.
+_BEAT: Final = 0.2
+_POLL: Final = 0.1
+# How often Ray gives a part to another worker, each time after it lost one.
+_MOST_LOSSES: Final = 20
+
+
+class StopOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """A request to all workers to end, soon or at once."""
+
+    reason: str
+    at_once: bool
+
+
+def _library() -> Ray:
+    """Import Ray without its usage reports.
+
+    Raises:
+        InputError: the extra isn't installed.
+
+    """
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    try:
+        return importlib.import_module("ray")
+    except ImportError:
+        hint = "install it with: pip install 'jurybox[ray]'"
+        raise InputError("--engine ray needs Ray", hint) from None
+
+
+class Coordinator:
+    """What all workers of a run share; an actor, so that one call is handled after the other."""
+
+    def __init__(self, calls: int) -> None:
+        self._budget = SharedBudget(calls)
+        self._reports: dict[str, bytes] = {}
+        self._order: StopOrder | None = None
+        self._secrets = b""
+
+    async def keep(self, secrets: bytes) -> None:
+        """Keep what workers need and no store of objects, which may be on a disk, may have."""
+        self._secrets = secrets
+
+    async def secrets(self) -> bytes:
+        """Return what was kept."""
+        return self._secrets
+
+    async def beat(
+        self, holder: str, demands: Mapping[str, tuple[int, int]], report: bytes
+    ) -> tuple[dict[str, int], StopOrder | None]:
+        """Take a worker's report; return its calls at once by endpoint, and whether to stop."""
+        self._reports[holder] = report
+        return self._budget.renew(holder, demands, time.monotonic()), self._order
+
+    async def turns(
+        self, endpoint: str, spec: ModelSpec, tokens: Sequence[float], correction: float
+    ) -> tuple[list[float], float]:
+        """Return in how many seconds requests may start, and when to ask for more."""
+        now = time.monotonic()
+        return self._budget.turns(endpoint, spec, tokens, now, correction=correction)
+
+    async def leave(self, holder: str) -> None:
+        """Take back what a worker had."""
+        self._budget.release(holder)
+
+    async def stop(self, order: StopOrder) -> None:
+        """Stop all workers, present and future."""
+        self._order = order
+
+    async def reports(self, parts: Collection[str]) -> list[bytes]:
+        """Return what the workers on these parts said last; the others' reports are forgotten."""
+        self._reports = {name: said for name, said in self._reports.items() if name in parts}
+        return [*self._reports.values()]
+
+
+class _WorkerShare:
+    """This worker's share of an endpoint: turns are asked for several at a time."""
+
+    def __init__(self, coordinator: Ray, limiter: EndpointLimiter) -> None:
+        self.calls = 0
+        self.limiter = limiter
+        self.is_known = False
+        self._coordinator = coordinator
+        self._waiting: dict[str, deque[tuple[float, asyncio.Future[None]]]] = {}
+        self._corrections: dict[str, float] = {}
+        self._asking: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def demand(self) -> tuple[int, int]:
+        """How many calls at once it wants, and how many it has; at first, as many as it may."""
+        limiter = self.limiter
+        wanted = max(1, limiter.wanted) if self.is_known else limiter.concurrency.limit
+        return wanted, limiter.used
+
+    def grant(self, calls: int) -> None:
+        """Take what was granted."""
+        self.calls, self.is_known = calls, True
+        self.limiter.slots.wake()
+
+    async def turn(self, spec: ModelSpec, tokens: float) -> None:
+        """Wait until all workers together may send a request of about so many tokens."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(spec.model, deque()).append((tokens, turn))
+        asking = self._asking.get(spec.model)
+        if asking is None or asking.done():
+            self._asking[spec.model] = asyncio.create_task(self._ask(spec))
+        await turn
+
+    def correct(self, spec: ModelSpec, reserved: float, used: float) -> None:
+        """Replace the estimate of a request by what it used, when turns are asked for next."""
+        known = self._corrections.get(spec.model, 0.0)
+        self._corrections[spec.model] = known + used - reserved
+
+    async def _ask(self, spec: ModelSpec) -> None:
+        waiting, loop = self._waiting[spec.model], asyncio.get_running_loop()
+        while waiting:
+            tokens = [each for each, _ in waiting]
+            correction = self._corrections.pop(spec.model, 0.0)
+            starts, pause = await self._coordinator.turns.remote(
+                self.limiter.name, spec, tokens, correction
+            )
+            for start in starts:
+                _, turn = waiting.popleft()
+                loop.call_later(start, _resolve, turn)
+            await asyncio.sleep(pause)
+
+
+def _resolve(turn: asyncio.Future[None]) -> None:
+    if not turn.done():  # its sample may have been cancelled
+        turn.set_result(None)
+
+
+class WorkerLink:
+    """A worker's connection to its run: its shares, its reports, and the order to stop."""
+
+    def __init__(self, coordinator: Ray, holder: str) -> None:
+        self._coordinator = coordinator
+        self._holder = holder
+        self._shares: dict[str, _WorkerShare] = {}
+        self._changed = asyncio.Event()
+
+    def share(self, limiter: EndpointLimiter) -> _WorkerShare:
+        """Return this worker's share of an endpoint."""
+        share = self._shares[limiter.name] = _WorkerShare(self._coordinator, limiter)
+        self._changed.set()
+        return share
+
+    async def secrets(self) -> bytes:
+        """Return what the driver gave for all workers."""
+        return await self._coordinator.secrets.remote()
+
+    @asynccontextmanager
+    async def connected(
+        self, report: Callable[[], bytes], stop: Callable[[StopOrder], None]
+    ) -> AsyncGenerator[None]:
+        """Renew the shares, and report, until the block ends."""
+        beating = asyncio.create_task(self._beat(report, stop))
+        try:
+            yield
+        finally:
+            beating.cancel()
+            await self._coordinator.leave.remote(self._holder)
+
+    async def _beat(self, report: Callable[[], bytes], stop: Callable[[StopOrder], None]) -> None:
+        known: StopOrder | None = None
+        while True:
+            self._changed.clear()
+            demands = {name: share.demand for name, share in self._shares.items()}
+            granted, order = await self._coordinator.beat.remote(self._holder, demands, report())
+            for name, calls in granted.items():
+                self._shares[name].grant(calls)
+            if order is not None and order != known:
+                known = order
+                stop(order)
+            try:
+                async with asyncio.timeout(_BEAT):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+
+
+P = TypeVar("P")
+PartWork = Callable[[P, WorkerLink], str]
+"""Does a part in a worker and says what kept it from the end; a function of a module."""
+
+
+def _do_part(work: PartWork[P], coordinator: Ray, holder: str, part: P) -> str:
+    return work(part, WorkerLink(coordinator, holder))
+
+
+def _do_row(row: dict[str, Any], work: PartWork[Any], coordinator: Ray) -> dict[str, str]:
+    part = pickle.loads(row["part"])  # noqa: S301 - made by the driver
+    return {"name": row["name"], "reason": _do_part(work, coordinator, row["name"], part)}
+
+
+def _worker_failed(error: Exception) -> IncompleteError:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return IncompleteError(f"a worker of the cluster failed: {lines[-1]}")
+
+
+class RayCluster:
+    """A connection to Ray; without an address, to the cluster of this machine, or a new one."""
+
+    def __init__(self, address: str | None, calls: int, secrets: bytes) -> None:
+        """Connect, and allow each endpoint so many calls at once; workers get the secrets.
+
+        Raises:
+            InputError: Ray isn't installed.
+            IncompleteError: the cluster can't be reached.
+
+        """
+        self._ray = _library()
+        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+        own = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+        try:
+            self._ray.init(address=address or "local", **quiet, **({} if address else own))
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            where = address or "on this machine"
+            problem = f"no Ray cluster {where} ({reason}); check --address and `ray status`"
+            raise IncompleteError(problem) from None
+        self._coordinator = (
+            self._ray.remote(Coordinator)
+            .options(num_cpus=0, scheduling_strategy=self._here())
+            .remote(calls)
+        )
+        self._ray.get(self._coordinator.keep.remote(secrets))  # before any worker asks for them
+        self._do = self._ray.remote(_do_part).options(num_cpus=1, max_retries=_MOST_LOSSES)
+        self.cpus = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def _here(self) -> Ray:
+        # With the driver, so that the two are lost together.
+        strategies: Ray = importlib.import_module("ray.util.scheduling_strategies")
+        node = self._ray.get_runtime_context().get_node_id()
+        return strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+
+    def submit(self, work: PartWork[P], name: str, part: P) -> Ray:
+        """Have a part done by some worker, and by another where that one is lost."""
+        return self._do.remote(work, self._coordinator, name, part)
+
+    def map(self, work: PartWork[P], parts: Mapping[str, P]) -> Iterator[tuple[str, str]]:
+        """Have parts done by Ray Data; yield each one's name and what kept it from its end.
+
+        Raises:
+            IncompleteError: a bug ended one, or too many workers were lost.
+
+        """
+        data: Ray = importlib.import_module("ray.data")
+        data.DataContext.get_current().enable_progress_bars = False
+        named = data.from_items(
+            [{"name": name, "part": pickle.dumps(part)} for name, part in parts.items()],
+            override_num_blocks=len(parts),
+        )
+        done = named.map(
+            _do_row, fn_kwargs={"work": work, "coordinator": self._coordinator}, num_cpus=1
+        )
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        try:
+            for row in done.iter_rows():
+                yield row["name"], row["reason"]
+        except self._ray.exceptions.RayError as error:
+            raise _worker_failed(error) from None
+
+    async def wait(self, parts: Sequence[Ray]) -> list[Ray]:
+        """Return the parts that are done, after a moment at most."""
+        done, _ = await asyncio.to_thread(
+            self._ray.wait, [*parts], num_returns=len(parts), timeout=_POLL, fetch_local=False
+        )
+        return done
+
+    def result(self, part: Ray) -> str:
+        """Return what kept a part that is done from its end.
+
+        Raises:
+            IncompleteError: a bug ended it, or too many workers were lost.
+
+        """
+        try:
+            return self._ray.get(part)
+        except self._ray.exceptions.RayError as error:
+            raise _worker_failed(error) from None
+
+    async def reports(self, parts: Collection[str]) -> list[bytes]:
+        """Return what the workers on these parts said last."""
+        return await self._coordinator.reports.remote(parts)
+
+    def stop(self, reason: str, *, at_once: bool) -> None:
+        """Stop all workers."""
+        self._coordinator.stop.remote(StopOrder(reason=reason, at_once=at_once))
+
+    def close(self) -> None:
+        """Disconnect; a cluster that was started here ends."""
+        self._ray.shutdown()

@@ -1,0 +1,162 @@
+"""Runs on a real Ray cluster of several nodes, with nodes, drivers and databases killed (A13)."""
+
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from judge_server import JudgeServer, general_verdict
+from ray_cluster import RayNodes, ray_nodes
+from stores import postgres_server
+
+JURYBOX = str(Path(sys.executable).parent / "jurybox")
+SAMPLES, VOTES, CALLS = 120, 2, 12
+PER_SECOND = 40
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[RayNodes]:
+    with ray_nodes({**os.environ, "HOME": "/nonexistent"}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def judge() -> Iterator[JudgeServer]:
+    with JudgeServer(general_verdict, latency=0.2).running() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The digest of a local run; where the judge listens is no part of it."""
+    place = tmp_path_factory.mktemp("local")
+    with contextlib.chdir(place), JudgeServer(general_verdict).running() as judge:
+        write_suite(place, judge)
+        finish("run", "suite.yaml", "--store", "local.db")
+        return digest("local.db")
+
+
+def write_suite(place: Path, judge: JudgeServer) -> None:
+    rows = [
+        {"id": f"q{number}", "task": f"What is {number} + 1?", "response": f"It is {number + 1}."}
+        for number in range(SAMPLES)
+    ]
+    (place / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    model = (
+        f"{{model: openai/judge-2025-01-01, base_url: {judge.url},"
+        f" max_requests_per_minute: {PER_SECOND * 60}}}"
+    )
+    (place / "suite.yaml").write_text(
+        "suite: spread\nrubric: general\ndataset: rows.jsonl\n"
+        f"judge: {{models: [{model}], votes: {VOTES}}}\nconcurrency: {CALLS}\n"
+    )
+
+
+def start(*arguments: str) -> "subprocess.Popen[str]":
+    environment = {**os.environ, "OPENAI_API_KEY": "sk-test"}
+    return subprocess.Popen(
+        [JURYBOX, *arguments, "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def finish(*arguments: str) -> dict[str, object]:
+    process = start(*arguments)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode in {0, 1}, err
+    return json.loads(out)
+
+
+def digest(store: str) -> str:
+    found = subprocess.run(
+        [JURYBOX, "verify", "last", "--store", store],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    return found.stdout.split()[-1]
+
+
+def repeated(judge: JudgeServer) -> int:
+    return sum(count - 1 for count in judge.asked.values())
+
+
+def most_per_second(judge: JudgeServer) -> int:
+    times = sorted(judge.arrivals)
+    return max(sum(t <= each < t + 1 for each in times) for t in times)
+
+
+def test_a_node_and_then_the_driver_are_killed(
+    nodes: RayNodes, judge: JudgeServer, expected: str, tmp_path: Path
+) -> None:
+    write_suite(tmp_path, judge)
+    ray = ("--engine", "ray", "--address", nodes.address, "--store", "spread.db")
+    driver = start("run", "suite.yaml", *ray)
+    judge.wait_for(50)
+    nodes.kill_node()
+    nodes.add_node()
+    judge.wait_for(130)
+    driver.send_signal(signal.SIGKILL)
+    driver.communicate()
+    with sqlite3.connect("spread.db") as store:
+        assert store.execute("select status from runs").fetchall() == [("running",)]
+    store.close()
+    finish("resume", "last", *ray)
+    assert digest("spread.db") == expected
+    assert not Path("spread.db-shards").exists()
+    # Those in flight when the node died, and those when the driver did.
+    assert repeated(judge) <= 2 * CALLS
+    assert len(judge.asked) == judge.requests - repeated(judge)
+    assert most_per_second(judge) <= PER_SECOND
+    assert judge.most_at_once <= CALLS
+
+
+def test_ctrl_c_finishes_what_is_under_way(
+    nodes: RayNodes, judge: JudgeServer, expected: str, tmp_path: Path
+) -> None:
+    write_suite(tmp_path, judge)
+    ray = ("--engine", "ray", "--address", nodes.address, "--store", "spread.db")
+    driver = start("run", "suite.yaml", *ray)
+    judge.wait_for(40)
+    driver.send_signal(signal.SIGINT)
+    out, err = driver.communicate(timeout=60)
+    assert driver.returncode == 3, err
+    done = json.loads(out)["summary"]["samples"]
+    assert 0 < done < SAMPLES
+    asked = judge.requests
+    time.sleep(0.5)
+    assert judge.requests == asked
+    # The local engine takes it up where the cluster left it.
+    finish("resume", "last", "--store", "spread.db")
+    assert digest("spread.db") == expected
+    assert repeated(judge) == 0
+
+
+def test_postgresql_is_killed_and_comes_back(
+    nodes: RayNodes, judge: JudgeServer, expected: str, tmp_path: Path
+) -> None:
+    write_suite(tmp_path, judge)
+    with postgres_server() as postgres:
+        url = postgres.fresh_url()
+        ray = ("--engine", "ray", "--address", nodes.address, "--store", url)
+        driver = start("run", "suite.yaml", *ray)
+        judge.wait_for(60)
+        postgres.crash()
+        time.sleep(1)
+        postgres.start()
+        _, err = driver.communicate(timeout=120)
+        assert driver.returncode in {0, 1}, err
+        assert digest(url) == expected
+    assert repeated(judge) == 0
