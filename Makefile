@@ -67,6 +67,8 @@ bench: $(READY) ## Measure jurybox, and other tools side by side (takes about 25
 	@$(BIN)/python benchmarks/safety.py
 	@$(BIN)/python benchmarks/companion.py
 	@$(BIN)/python benchmarks/pages.py
+	@$(BIN)/python benchmarks/spread.py
+	@$(BIN)/python benchmarks/capacity.py
 	@$(BIN)/python benchmarks/side_by_side.py $(BENCH)
 
 bench-quick: $(READY) ## Measure jurybox alone, against a fake endpoint (takes a minute)

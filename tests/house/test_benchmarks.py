@@ -103,6 +103,21 @@ def test_every_reader_refuses_damaged_input_in_its_own_words() -> None:
     assert all(row.endswith(" 0 failures") for row in rows)
 
 
+@pytest.mark.benchmark
+def test_the_benchmark_of_a_cluster_prints_its_tables() -> None:
+    words = printed("spread", "--samples", "60", "--workers", "2", "--rows", "3000")
+    for line in ("taken over from a shard", "2 workers", "Ray adds", "3,000 rows by rules"):
+        assert line in words
+
+
+def test_the_simulation_keeps_within_the_calls_that_are_allowed() -> None:
+    words = printed("capacity", "--workers", "2", "--samples", "3000", "--shard", "500")
+    head, row = words.splitlines()
+    assert head.split()[0] == "workers"
+    # Two workers, 64 calls at once of 200 ms each: at most 320 per second.
+    assert 200 < float(row.split()[1].replace(",", "")) <= 320
+
+
 def printed(program: str, *options: str) -> str:
     command: Sequence[str | Path] = [sys.executable, BENCHMARKS / f"{program}.py", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
