@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -129,3 +130,28 @@ def test_a_sample_that_was_changed_stops_the_run(
 def test_a_run_is_deleted_with_its_shards(left: Left) -> None:
     assert left.jurybox("runs", "--delete", "last", "--yes").code == 0
     assert not left.file.exists()
+
+
+REFUSED = {
+    "--engine ray needs Ray; install it with: pip install 'jurybox[ray]'": ("--engine", "ray"),
+    "--address: the local engine has no address; add --engine ray": ("--address", "10.0.0.5:6379"),
+    "--max-cost: no worker knows what the others spend": ("--engine", "ray", "--max-cost", "5"),
+    "--engine ray: a batch is sent by one process": ("--engine", "ray", "--batch"),
+    "--engine ray: workers can't look for replies": ("--engine", "ray", "--cache"),
+}
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_what_a_cluster_cannot_do_is_refused_before_a_call(
+    monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    Path("rows.jsonl").write_text('{"task": "1 + 1?", "response": "2"}\n')
+    Path("suite.yaml").write_text(
+        "suite: small\nrubric: general\ndataset: rows.jsonl\n"
+        "judge: {models: [openai/gpt-4.1-2025-04-14]}\n"
+    )
+    done = call(monkeypatch, "run", "suite.yaml", *REFUSED[said], OPENAI_API_KEY="sk-test")
+    assert done.code == 2
+    assert said in done.err
