@@ -80,7 +80,7 @@ def print_size(
 ) -> None:
     """Print the table of one size."""
     best = best_pace(runs)
-    figures: dict[str, tuple[Callable[[Row], float], str]] = {
+    metrics: dict[str, tuple[Callable[[Row], float], str]] = {
         "CPU ms, all": (lambda row: row["cpu_seconds"] * 1000 / size, ",.2f"),
         "at full speed": (
             lambda row: row["cpu_seconds"] * best / row["pace"] * 1000 / size,
@@ -90,7 +90,7 @@ def print_size(
         "peak MB": (lambda row: row["peak_mb"], ",.0f"),
     }
     print(f"\n{size:,} samples: median (least - most), and how many times that of jurybox")
-    heads = "".join(f"{head:>26}{'ratio':>8}" for head in figures)
+    heads = "".join(f"{head:>26}{'ratio':>8}" for head in metrics)
     print(f"{'a sample':18}{'CPU ms more':>12}{'ratio':>8}{heads}")
     found = {name: [row for row in runs if of(row, name, size)] for name in names}
     whole = {n: [r for r in rows if r["judged"] == r["samples"]] for n, rows in found.items()}
@@ -111,11 +111,11 @@ def print_size(
             continue
         mine = further(name)
         cells = f"{NONE if mine is None else f'{mine:,.3f}':>12}{ratio(mine, ours):>8}"
-        for figure, form in figures.values():
-            values = [figure(row) for row in whole[name]]
+        for metric, form in metrics.values():
+            values = [metric(row) for row in whole[name]]
             middle = statistics.median(values)
             spread = f"({min(values):{form}} - {max(values):{form}})"
-            base = median(figure(row) for row in whole.get(OURS, ()))
+            base = median(metric(row) for row in whole.get(OURS, ()))
             cells += f"{f'{middle:{form}} {spread}':>26}{ratio(middle, base):>8}"
         print(f"{name:18}{cells}")
 

@@ -36,9 +36,9 @@ def _share(right: Sequence[bool]) -> str:
 
 
 def _wilson(hits: int, count: int, z: float = 1.96) -> tuple[float, float]:
-    centre = (hits + z * z / 2) / (count + z * z)
+    center = (hits + z * z / 2) / (count + z * z)
     spread = z * math.sqrt(hits * (count - hits) / count + z * z / 4) / (count + z * z)
-    return centre - spread, centre + spread
+    return center - spread, center + spread
 
 
 def cases(folder: Path, kind: str, limit: int | None) -> list[Case]:

@@ -252,16 +252,16 @@ def pages_of(count: int) -> dict[str, str]:
         "run": run,
         "progress": f"/api{run}/progress",
         "samples": f"{run}/samples",
-        "by a figure": f"{run}/samples?sort=figure:overall",
-        "worst first": f"{run}/samples?sort=figure:latency_e2e_ms&descending=true",
+        "by a metric": f"{run}/samples?sort=metric:overall",
+        "worst first": f"{run}/samples?sort=metric:latency_e2e_ms&descending=true",
         "by urgency": f"{run}/samples?sort=urgency&descending=true",
-        "filtered": f"{run}/samples?flag=split&scenario=scenario+3&figure=accuracy&low=2&high=4",
-        "flagged": f"{run}/samples?flag=low_confidence&sort=figure:tone",
+        "filtered": f"{run}/samples?flag=split&scenario=scenario+3&metric=accuracy&low=2&high=4",
+        "flagged": f"{run}/samples?flag=low_confidence&sort=metric:tone",
         "searched": f"{run}/samples?search=q{count - 1}",
         "last page": f"{run}/samples?page={last}",
-        "last, sorted": f"{run}/samples?page={last}&sort=figure:overall",
+        "last, sorted": f"{run}/samples?page={last}&sort=metric:overall",
         "sample": f"{run}/samples/{count // 2}",
-        "in a filter": f"{run}/samples/{count // 2}?sort=figure:overall&at={count // 2}",
+        "in a filter": f"{run}/samples/{count // 2}?sort=metric:overall&at={count // 2}",
     }
 
 

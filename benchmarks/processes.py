@@ -132,7 +132,7 @@ def pace() -> float:
     """Return the CPU milliseconds of some fixed work in Python, the median of a few.
 
     A core that other machines use too takes up to twice as long for everything, in CPU time as
-    well, for seconds or minutes. So figures of one moment are held against the best moment seen.
+    well, for seconds or minutes. So metrics of one moment are held against the best moment seen.
     """
 
     def work() -> float:
@@ -151,7 +151,7 @@ def best_pace(rows: Iterable[Row]) -> float:
 
 
 def machine() -> str:
-    """Describe the machine that figures belong to."""
+    """Describe the machine that metrics belong to."""
     cpu = platform.processor() or platform.machine()
     with contextlib.suppress(OSError, StopIteration):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

@@ -6,7 +6,7 @@ that a slow spell of the machine hits all alike. The drivers in peers/ say what 
 
 CPU time comes first, because a busy machine delays a process without making it work more. "A
 further sample" is what is left when the CPU time of a run of ten samples is taken away: what
-a long run costs, without the start. What these figures don't say: how good the verdicts are, and
+a long run costs, without the start. What these metrics don't say: how good the verdicts are, and
 how fast a real model answers, beside which most of this is small.
 """
 

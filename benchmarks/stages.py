@@ -74,9 +74,9 @@ def seconds_of_clients() -> float:
     """Return the CPU time of threads that an HTTP client started outside of Python."""
     ticks = 0
     for stat in Path("/proc/self/task").glob("*/stat"):
-        name, _, figures = stat.read_text().partition("(")[2].rpartition(")")
+        name, _, metrics = stat.read_text().partition("(")[2].rpartition(")")
         if name.startswith(CLIENT_THREADS):
-            ticks += sum(map(int, figures.split()[11:13]))
+            ticks += sum(map(int, metrics.split()[11:13]))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

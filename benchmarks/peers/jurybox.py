@@ -91,9 +91,9 @@ def judge(job: Job) -> Done:
         raise RuntimeError(f"{' '.join(command)} ended with {asked.returncode}")
     (job.folder / "samples.jsonl").unlink(missing_ok=job.again)
     told = json.loads(asked.stdout)
-    figures = told["summary"]
-    unscored = figures["unscored_rate"] or 0
-    scored = figures["samples"] - round(unscored * figures["samples"])
+    metrics = told["summary"]
+    unscored = metrics["unscored_rate"] or 0
+    scored = metrics["samples"] - round(unscored * metrics["samples"])
     return Done(judged=scored, calls_each=3 if job.variant == "votes3" else 1)
 
 

@@ -1,4 +1,4 @@
-"""``jurybox agree``: its figures, and what it refuses."""
+"""``jurybox agree``: its metrics, and what it refuses."""
 
 import json
 from collections.abc import Callable
@@ -47,11 +47,11 @@ def test_json_has_the_fields_that_are_promised(started: Jurybox) -> None:
         ["ben", "judge"],
     ]
     pair = found["pairs"][0]
-    figures = ["exact", "kappa", "kappa_linear", "kappa_quadratic"]
-    figures += ["spearman", "kendall", "pearson"]
-    assert list(pair)[:9] == ["raters", "n", *figures]
+    metrics = ["exact", "kappa", "kappa_linear", "kappa_quadratic"]
+    metrics += ["spearman", "kendall", "pearson"]
+    assert list(pair)[:9] == ["raters", "n", *metrics]
     assert (pair["n"], pair["exact"]) == (12, 7 / 12)
-    assert set(pair["interval"]) >= set(figures)
+    assert set(pair["interval"]) >= set(metrics)
     assert set(pair["interval"]["kappa"]) == {"low", "high", "level", "method"}
     assert found["pairs"][1]["n"] == 11
 
@@ -65,7 +65,7 @@ def test_people_get_a_sentence_and_tables(jurybox: Jurybox) -> None:
     assert "anna | ben" in done.out
 
 
-def test_every_criterion_has_its_own_figures(jurybox: Jurybox) -> None:
+def test_every_criterion_has_its_own_metrics(jurybox: Jurybox) -> None:
     rows = lines(
         *((i, rater, score, "tone") for rater in "ab" for i, score in enumerate([0, 1, 2])),
         *((i, rater, 0, "facts") for rater in "ab" for i in range(3)),

@@ -182,7 +182,7 @@ def test_an_interrupt_is_one_line_and_exit_code_3() -> None:
 @pytest.mark.parametrize(
     "arguments", [("rubric", "list"), ("rubric", "show", "general")], ids=" ".join
 )
-def test_without_colours_a_terminal_gets_plain_text(
+def test_without_colors_a_terminal_gets_plain_text(
     on_terminal: Callable, arguments: tuple[str, ...]
 ) -> None:
     shown = on_terminal(*arguments, NO_COLOR="1")

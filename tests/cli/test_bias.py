@@ -147,8 +147,8 @@ def runs(tmp_path: Path, jurybox: Callable, kept: Path) -> dict[str, str]:
     return {judge: run["run_id"] for judge, run in zip(RUNS, found, strict=True)}
 
 
-def _figures(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {figure["name"]: figure for bias in data["biases"] for figure in bias["figures"]}
+def _metrics(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {metric["name"]: metric for bias in data["biases"] for metric in bias["metrics"]}
 
 
 def test_a_judge_that_prefers_the_first_place_is_told_so(
@@ -159,32 +159,32 @@ def test_a_judge_that_prefers_the_first_place_is_told_so(
     assert "The response shown first wins 100% (86% to 100%) of the decided calls" in done.out
     assert "the judge favors the first place" in done.out
     assert "stays the same in 0% (0% to 18%) of the votes" in done.out
-    figures = _figures(started("bias", runs["first"], "--json").json)
-    assert figures["position.first_place_win_rate"]["n"] == 40
-    assert figures["position.flips.clear"]["value"] == 1
-    assert figures["position.swap_consistency"]["interval"]["level"] == 0.95
+    metrics = _metrics(started("bias", runs["first"], "--json").json)
+    assert metrics["position.first_place_win_rate"]["n"] == 40
+    assert metrics["position.flips.clear"]["value"] == 1
+    assert metrics["position.swap_consistency"]["interval"]["level"] == 0.95
 
 
 def test_e8_a_judge_that_sticks_to_its_winner_has_no_position_bias(
     jurybox: Callable, runs: dict[str, str]
 ) -> None:
-    figures = _figures(jurybox("bias", runs["fair"], "--json", "--level", "0.9").json)
-    assert figures["position.first_place_win_rate"]["value"] == 0.5
-    assert "no significant position bias" in figures["position.first_place_win_rate"]["sentence"]
-    assert figures["position.swap_consistency"]["value"] == 1
-    assert figures["position.swap_consistency"]["interval"]["level"] == 0.9
-    assert figures["verbosity.longer_win_excess"]["value"] == 0
-    assert figures["verbosity.correlation"]["reason"] == "the run scores no single responses"
+    metrics = _metrics(jurybox("bias", runs["fair"], "--json", "--level", "0.9").json)
+    assert metrics["position.first_place_win_rate"]["value"] == 0.5
+    assert "no significant position bias" in metrics["position.first_place_win_rate"]["sentence"]
+    assert metrics["position.swap_consistency"]["value"] == 1
+    assert metrics["position.swap_consistency"]["interval"]["level"] == 0.9
+    assert metrics["verbosity.longer_win_excess"]["value"] == 0
+    assert metrics["verbosity.correlation"]["reason"] == "the run scores no single responses"
 
 
 def test_a_judge_that_prefers_length_is_told_so_at_equal_quality(
     jurybox: Callable, runs: dict[str, str]
 ) -> None:
-    figures = _figures(jurybox("bias", runs["longer"], "--json").json)
+    metrics = _metrics(jurybox("bias", runs["longer"], "--json").json)
     for name in ("verbosity.correlation", "verbosity.correlation_given_gold"):
-        assert figures[name]["interval"]["low"] > 0.5
-        assert "longer responses" in figures[name]["sentence"]
-    assert figures["verbosity.slope_given_gold"]["interval"]["low"] > 0
+        assert metrics[name]["interval"]["low"] > 0.5
+        assert "longer responses" in metrics[name]["sentence"]
+    assert metrics["verbosity.slope_given_gold"]["interval"]["low"] > 0
 
 
 def test_gates_fail_where_a_metric_misses_them_or_isnt_known(
@@ -228,7 +228,7 @@ def test_labels_of_a_file_take_the_place_of_those_in_the_rows(
     labels = [{"id": row["id"], "gold_winner": "tie"} for row in _rows()["pairs"]]
     (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels))
     done = jurybox("bias", runs["fair"], "--gold", "labels.jsonl", "--json")
-    assert _figures(done.json)["verbosity.longer_win_excess"]["value"] != 0
+    assert _metrics(done.json)["verbosity.longer_win_excess"]["value"] != 0
     (tmp_path / "labels.jsonl").write_text('{"id": "other", "gold_winner": "A"}\n')
     refused = jurybox("bias", runs["fair"], "--gold", "labels.jsonl")
     assert refused.code == 2
@@ -243,13 +243,13 @@ def test_a_judge_that_obeys_injections_is_found_out_by_a_probe(
     assert done.code == 1, done.err
     assert "judging 6 samples again in 8 ways by python/judges:obeys: at least 48 calls" in done.err
     assert done.json["run_id"] == runs["obeys"]
-    figures = _figures(done.json)
+    metrics = _metrics(done.json)
     for kind in ("ignore_rubric", "fake_verdict", "flattery", "authority"):
-        assert figures[f"injection.{kind}.change"]["value"] > 0.2
-        assert figures[f"injection.{kind}.changed"]["value"] == 1
+        assert metrics[f"injection.{kind}.change"]["value"] > 0.2
+        assert metrics[f"injection.{kind}.changed"]["value"] == 1
     for kind in ("same", "criteria_order", "wording", "names"):
-        assert figures[f"stability.{kind}.changed"]["value"] == 0
-    assert figures["stability.swapped.change"]["reason"] == "the run compares no pairs"
+        assert metrics[f"stability.{kind}.changed"]["value"] == 0
+    assert metrics["stability.swapped.change"]["reason"] == "the run compares no pairs"
     made = [run["run_id"] for run in done.json["probe"]["runs"]]
     assert len(made) == 4
     assert all(jurybox("verify", run).code == 0 for run in made)
@@ -271,11 +271,11 @@ def test_pairs_are_probed_on_the_side_that_lost(jurybox: Callable, runs: dict[st
     done = jurybox("bias", runs["fair"], "--probe", "5", *obeys, "--json")
     assert "at least 90 calls" in done.err
     assert done.json["probe"]["baseline"] == "same"
-    figures = _figures(done.json)
-    assert figures["injection.flattery.change"]["value"] > 0
-    assert figures["stability.swapped.changed"]["value"] == 0
-    assert figures["stability.same.change"]["value"] is None
-    fair = _figures(jurybox("bias", runs["fair"], "--probe", "5", "--json").json)
+    metrics = _metrics(done.json)
+    assert metrics["injection.flattery.change"]["value"] > 0
+    assert metrics["stability.swapped.changed"]["value"] == 0
+    assert metrics["stability.same.change"]["value"] is None
+    fair = _metrics(jurybox("bias", runs["fair"], "--probe", "5", "--json").json)
     changed = {name: each["value"] for name, each in fair.items() if name.endswith(".changed")}
     assert set(changed.values()) == {0}
 
@@ -289,11 +289,11 @@ def test_a_probe_that_is_stopped_is_gone_on_with_by_the_same_command(
         assert done.code == 3
         assert "the same command continues the probe" in done.err
         assert done.json["probe"] is None
-        assert _figures(done.json)["position.swap_consistency"]["value"] == 1
+        assert _metrics(done.json)["position.swap_consistency"]["value"] == 1
         assert len(jurybox("runs", "--json").json["runs"]) == len(RUNS) + 1
 
 
-def test_judges_of_a_mixed_jury_that_favour_their_own_are_told_so(
+def test_judges_of_a_mixed_jury_that_favor_their_own_are_told_so(
     jurybox: Callable, tmp_path: Path
 ) -> None:
     _write(tmp_path)
@@ -311,10 +311,10 @@ def test_judges_of_a_mixed_jury_that_favour_their_own_are_told_so(
     judges = "judge:\n  models: [python/judges:one, python/judges:other]\n  votes: 2\n"
     (tmp_path / "ones.yaml").write_text((tmp_path / "ones.yaml").read_text() + judges)
     assert jurybox("run", "ones.yaml").code == 0
-    figures = _figures(jurybox("bias", "last", "--json").json)
-    found = figures["self_preference.score_difference"]
+    metrics = _metrics(jurybox("bias", "last", "--json").json)
+    found = metrics["self_preference.score_difference"]
     # Own responses get 5 of 5 and 4 of 5, others 3 and 3: half and a quarter of the scale more.
     assert found["value"] == pytest.approx(0.375)
     assert found["n"] == 32
     assert "the judge favors its own family" in found["sentence"]
-    assert figures["self_preference.score_difference_given_gold"]["value"] is not None
+    assert metrics["self_preference.score_difference_given_gold"]["value"] is not None

@@ -105,7 +105,7 @@ def test_the_json_form_has_everything(jurybox: Callable, runs: tuple[str, ...]) 
     assert [each["change"] for each in data["samples"]] == ["higher", "same"]
     assert data["samples"][0]["passed"] == [False, True]
     assert {each["field"] for each in data["fields"]} == {"evaluator_model_id"}
-    rate = next(each for each in data["figures"] if each["figure"] == "pass_rate")
+    rate = next(each for each in data["metrics"] if each["metric"] == "pass_rate")
     assert (rate["a"], rate["b"], rate["difference"]) == (0.5, 1.0, 0.5)
 
 
@@ -178,13 +178,13 @@ def test_a_regression_beyond_chance_is_named_and_can_fail_a_build(
     assert "gained at 95%: accuracy_score, overall, sample_score; no regression" in back.out
 
 
-def test_every_tested_figure_has_its_interval_and_what_could_have_been_found(
+def test_every_tested_metric_has_its_interval_and_what_could_have_been_found(
     jurybox: Callable, longer: tuple[str, str]
 ) -> None:
     data = jurybox("diff", *longer, "--json", "--level", "0.9", "--seed", "3").json
     assert data["regressions"] == ["accuracy_score", "overall", "sample_score"]
     accuracy = data["tested"][0]
-    assert (accuracy["figure"], accuracy["n"], accuracy["verdict"]) == (
+    assert (accuracy["metric"], accuracy["n"], accuracy["verdict"]) == (
         "accuracy_score",
         60,
         "lower",

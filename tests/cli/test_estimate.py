@@ -71,8 +71,8 @@ def test_the_json_form_has_everything(jurybox: Callable, run: Path) -> None:
         file.write('{"id": "elsewhere", "gold": {"accuracy_score": 1}}\n')
     done = jurybox("estimate", "last", "--gold", "gold.jsonl", "--level", "0.9", "--json")
     data = done.json
-    assert (data["samples"], data["labelled"], data["strangers"]) == (60, 20, 1)
-    assert [each["figure"] for each in data["estimates"]] == [
+    assert (data["samples"], data["labeled"], data["strangers"]) == (60, 20, 1)
+    assert [each["metric"] for each in data["estimates"]] == [
         "overall",
         "accuracy_score",
         "faithfulness_score",

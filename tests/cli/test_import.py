@@ -364,10 +364,10 @@ def test_imported_verdicts_of_both_orders_show_biases(jurybox: Callable) -> None
     done = jurybox("import", write("judgments.jsonl", said))
     assert "next: jurybox bias judgments/verdicts.jsonl\n" in done.out
     found = jurybox("bias", "judgments/verdicts.jsonl", "--json").json
-    figures = {each["name"]: each["value"] for bias in found["biases"] for each in bias["figures"]}
-    assert figures["position.swap_consistency"] == pytest.approx(1 / 3)
-    assert figures["position.first_place_win_rate"] == pytest.approx(5 / 6)
-    assert figures["self_preference.own_win_rate"] == pytest.approx(1)
+    metrics = {each["name"]: each["value"] for bias in found["biases"] for each in bias["metrics"]}
+    assert metrics["position.swap_consistency"] == pytest.approx(1 / 3)
+    assert metrics["position.first_place_win_rate"] == pytest.approx(5 / 6)
+    assert metrics["self_preference.own_win_rate"] == pytest.approx(1)
     assert (found["judges"], found["pairs"]) == (["gpt-4"], 30)
     gated = ("bias", "judgments/verdicts.jsonl", "--gate", "position.swap_consistency >= 0.9")
     assert jurybox(*gated).code == 1

@@ -65,7 +65,7 @@ def test_a_markdown_report_shows_first_what_needs_attention(
     assert (done.code, done.out, done.err) == (0, "", "wrote x.md: 2 samples\n")
     text = (tmp_path / "x.md").read_text()
     assert text.startswith("# talk\n")
-    assert text.index("`target_error`") < text.index("## Figures")
+    assert text.index("`target_error`") < text.index("## Metrics")
 
 
 def test_a_json_report_is_the_run_and_more(jurybox: Callable, tmp_path: Path) -> None:

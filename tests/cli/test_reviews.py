@@ -1,4 +1,4 @@
-"""From reviews to figures and gold: `show`, `report`, `estimate`, `bias`, `export`, `calibrate`."""
+"""From reviews to metrics and gold: `show`, `report`, `estimate`, `bias`, `export`, `calibrate`."""
 
 import json
 import subprocess
@@ -97,7 +97,7 @@ def test_show_and_the_reports_tell_how_the_judges_stand_with_people(call: Call) 
     people = call("show", "last", "--json").json["people"]
     assert (people["reviews"], people["reviewers"]) == (21, ["anna", "ben"])
     assert people["random"]["agreement"]["criteria"][0]["bias"]["value"] == 1
-    assert [each["figure"] for each in people["estimates"]] == ["overall", "clarity", "depth"]
+    assert [each["metric"] for each in people["estimates"]] == ["overall", "clarity", "depth"]
     assert people["lines"][0] in shown
     assert call("report", "last", "-o", "report.md").code == 0
     text = Path("report.md").read_text()
@@ -121,7 +121,7 @@ def test_a_name_cant_write_markdown_or_commands_of_a_terminal(call: Call) -> Non
 def test_estimate_takes_the_random_part_and_leaves_flagged_samples_out(call: Call) -> None:
     review("random", 12)
     random = call("estimate", "last", "--json")
-    assert random.json["labelled"] == 12
+    assert random.json["labeled"] == 12
     assert random.err == "labels are taken from reviews: 12 samples of the random part\n"
     truth = sum(worth(number) for number in range(30)) / 30
     clarity = random.json["estimates"][1]
@@ -132,7 +132,7 @@ def test_estimate_takes_the_random_part_and_leaves_flagged_samples_out(call: Cal
     # the random part has anyway.
     store = open_store(STORE)
     desk = ReviewDesk(store, store.runs()[0])
-    part = desk.random_part().labelled
+    part = desk.random_part().labeled
     store.close()
     review("flagged", len({3, 13, 23} - part))
     both = call("estimate", "last", "--json")
@@ -197,7 +197,7 @@ def test_a_file_of_gold_goes_before_reviews(call: Call) -> None:
     row = {"id": "s1", "gold": {"clarity": 1}}
     Path("labels.jsonl").write_text(json.dumps(row) + "\n")
     done = call("estimate", "last", "--gold", "labels.jsonl", "--json")
-    assert (done.json["labelled"], done.err) == (1, "")
+    assert (done.json["labeled"], done.err) == (1, "")
 
 
 @pytest.mark.usefixtures("judged")
@@ -213,7 +213,7 @@ def test_exported_gold_doesnt_get_round_the_random_part(call: Call) -> None:
     rows = [json.loads(line) for line in Path("both.jsonl").read_text().splitlines()]
     outside = sum(not row["metadata"]["random_part"] for row in rows)
     done = call("estimate", "last", "--gold", "both.jsonl", "--json")
-    assert done.json["labelled"] == own["labelled"] == len(rows) - outside
+    assert done.json["labeled"] == own["labeled"] == len(rows) - outside
     assert (f"left out: {outside} row" in done.err) == bool(outside)
 
 
@@ -231,7 +231,7 @@ def test_exported_gold_keeps_what_people_left_out_in_mind(call: Call) -> None:
     store.close()
     call("export", "last", "--gold", "-o", "gold.jsonl")
     done = call("estimate", "last", "--gold", "gold.jsonl", "--json")
-    assert [each["figure"] for each in done.json["estimates"]] == ["depth"]
+    assert [each["metric"] for each in done.json["estimates"]] == ["depth"]
     assert f"left out: clarity, since {without} of the 24 samples" in done.err
 
 
@@ -251,7 +251,7 @@ def test_gold_of_the_rows_counts_until_there_are_enough_reviews(
     assert "labels are taken from the run's rows" in after.err
     assert "9 more reviews from the random queue are needed" in after.err
     review("random", 9, newest=True)
-    assert call("estimate", "last", "--json").json["labelled"] == 10
+    assert call("estimate", "last", "--json").json["labeled"] == 10
 
 
 def test_rows_of_gold_never_share_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,8 +291,8 @@ def test_rows_of_gold_never_share_a_name(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_bias_is_measured_at_equal_quality_where_people_have_reviewed(call: Call) -> None:
     def known() -> set[str]:
         biases = call("bias", "last", "--json").json["biases"]
-        figures = [figure for bias in biases for figure in bias["figures"]]
-        return {figure["name"] for figure in figures if figure["n"]}
+        metrics = [metric for bias in biases for metric in bias["metrics"]]
+        return {metric["name"] for metric in metrics if metric["n"]}
 
     before = known()
     review("random", 30)
@@ -335,7 +335,7 @@ def test_reviews_are_exported_as_gold_that_calibrate_reads(call: Call) -> None:
         *("--judge", "python/kind_judges:kind", "--json"),
     )
     assert made.code == 0, made.err
-    clarity = made.json["figures"]["criteria"][0]
+    clarity = made.json["metrics"]["criteria"][0]
     assert (clarity["n"], clarity["bias"]["value"]) == (20, 1.0)
     assert clarity["ceiling"]["people"] == 2
 
@@ -356,7 +356,7 @@ def test_pairs_are_exported_with_their_winners(call: Call, monkeypatch: pytest.M
         *("calibrate", "--rubric", "answers.md", "--gold", "gold.jsonl", "--allow-unpinned"),
         *("--judge", "python/kind_judges:kind", "--json"),
     )
-    assert made.json["figures"]["criteria"][0]["exact"]["value"] == 1
+    assert made.json["metrics"]["criteria"][0]["exact"]["value"] == 1
 
 
 @pytest.mark.usefixtures("judged")

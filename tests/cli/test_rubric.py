@@ -243,7 +243,7 @@ def test_check_reads_a_file_that_has_no_ending(jurybox: Callable, tmp_path: Path
     assert jurybox("rubric", "check", "draft").out == "draft: ok, tone 1.0.0, 1 criterion\n"
 
 
-def test_check_without_colours_on_a_terminal_prints_plain_text(
+def test_check_without_colors_on_a_terminal_prints_plain_text(
     on_terminal: Callable, tmp_path: Path
 ) -> None:
     (tmp_path / "bad.md").write_text(BAD)

@@ -77,7 +77,7 @@ def write(tmp_path: Path) -> Write:
     return written
 
 
-def test_a_run_prints_the_verdict_then_why_and_all_figures_on_demand(
+def test_a_run_prints_the_verdict_then_why_and_all_metrics_on_demand(
     started: Callable, write: Write
 ) -> None:
     write()

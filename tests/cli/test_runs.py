@@ -52,7 +52,7 @@ def test_a_run_is_listed_with_what_matters_most(started: Callable, run_id: str) 
         "samples": 18,
         "planned": 18,
     }
-    assert (run["figure"], run["value"]) == ("aggregate_score", pytest.approx(5 / 6))
+    assert (run["metric"], run["value"]) == ("aggregate_score", pytest.approx(5 / 6))
     assert (run["gates_passed"], run["gates"], run["decision"]) == (2, 4, None)
     line = started("runs").out.splitlines()[1]
     assert re.match(
@@ -90,7 +90,7 @@ def test_a_damaged_run_does_not_hide_the_others(jurybox: Callable, run_id: str) 
     assert "`jurybox verify` says where" in done.err
 
 
-def test_a_run_is_shown_with_all_its_figures_by_name(jurybox: Callable, run_id: str) -> None:
+def test_a_run_is_shown_with_all_its_metrics_by_name(jurybox: Callable, run_id: str) -> None:
     done = jurybox("show", "last", "--all")
     assert (done.code, done.err) == (0, "")
     summary = jurybox("show", "last", "--json").json["summary"]

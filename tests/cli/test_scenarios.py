@@ -87,8 +87,8 @@ def test_two_versions_of_a_prompt_stand_side_by_side_by_scenario(jurybox: Callab
     data = json.loads(jurybox("diff", *runs, "--json").out)
     (talk,) = (each for each in data["scenarios"] if each["group"] == "small_talk")
     assert (talk["samples_a"], talk["samples_b"]) == (5, 5)
-    assert talk["figures"][0]["figure"] == "overall_quality_mean"
-    assert talk["figures"][0]["difference"] > 0
+    assert talk["metrics"][0]["metric"] == "overall_quality_mean"
+    assert talk["metrics"][0]["difference"] > 0
 
 
 @pytest.mark.parametrize(

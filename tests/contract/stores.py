@@ -232,7 +232,7 @@ def postgres_server() -> Generator[PostgresServer]:
         programs = _programs(place)
         identity = _identity(place)
         data = place / "data"
-        _initialise(programs, data, identity)
+        _initialize(programs, data, identity)
         command = [
             programs / "postgres",
             *("-D", data, "-k", place, "-h", "", "-F"),
@@ -250,7 +250,7 @@ def postgres_server() -> Generator[PostgresServer]:
                 server.process.wait()
 
 
-def _initialise(programs: Path, data: Path, identity: dict[str, Any]) -> None:
+def _initialize(programs: Path, data: Path, identity: dict[str, Any]) -> None:
     made = subprocess.run(
         [
             programs / "initdb",

@@ -174,7 +174,7 @@ def test_judges_are_held_against_people_on_pairs(pairs: ReviewDesk) -> None:
     found = pairs.standing()
     (winner,) = found.random.agreement.criteria
     assert (winner.criterion, winner.n, winner.exact.value) == ("winner", 12, 0.0)
-    assert [each.figure for each in found.estimates] == ["points_of_b"]
+    assert [each.metric for each in found.estimates] == ["points_of_b"]
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_the_random_part_corrects_the_judge(desk: ReviewDesk) -> None:
     by_people(desk, "random", 4)
     found = desk.standing()
     assert found.needed == 0
-    mean = {each.figure: each.mean for each in found.estimates}["clarity"]
+    mean = {each.metric: each.mean for each in found.estimates}["clarity"]
     truth = sum(worth(number) for number in range(30)) / 30
     assert mean.judge.value == pytest.approx(truth + 1)
     assert mean.corrected.interval.low < truth < mean.corrected.interval.high
@@ -283,7 +283,7 @@ def test_people_are_held_against_each_other(desk: ReviewDesk) -> None:
     assert any(line.startswith("people among themselves, clarity: ") for line in found.lines)
 
 
-def test_what_was_said_with_the_verdict_in_sight_counts_in_no_figure(desk: ReviewDesk) -> None:
+def test_what_was_said_with_the_verdict_in_sight_counts_in_no_metric(desk: ReviewDesk) -> None:
     by_people(ReviewDesk(desk.store, desk.run, blind=False, overlap=9), "random", 12)
     found = desk.standing()
     assert (found.reviews, found.open, found.random.samples, found.needed) == (12, 12, 0, 10)
@@ -303,7 +303,7 @@ def test_can_tell_nothing_is_no_label_of_the_random_part(desk: ReviewDesk) -> No
         case = desk.next("anna", kind="random")
         given = scores(4) if place < 2 else scores(None, None)
         desk.submit(case.number, "anna", given, shown=case.shown)
-    assert (desk.progress().labelled, desk.progress().needed, desk.progress().drawn) == (2, 8, 12)
+    assert (desk.progress().labeled, desk.progress().needed, desk.progress().drawn) == (2, 8, 12)
     assert any("that no reviewer could judge" in line for line in desk.standing().lines)
 
 
@@ -317,7 +317,7 @@ def test_a_criterion_that_many_drawn_samples_have_no_label_for_isnt_corrected(
         desk.submit(case.number, "anna", scores(said if said > 2 else None, 0.25), shown=case.shown)
     found = desk.standing()
     assert (found.needed, found.skipped, found.unsure) == (0, 0, 0)
-    made = {each.figure: each for each in found.estimates}
+    made = {each.metric: each for each in found.estimates}
     assert made["depth"].mean.corrected.value is not None
     assert made["depth"].missing == 0
     for name in ("clarity", "overall"):
@@ -339,7 +339,7 @@ def test_reviews_behind_samples_that_were_passed_over_say_what_to_go_back_to(
     (line,) = (line for line in desk.standing().lines if "wait to be counted" in line)
     assert line.startswith("22 reviewed samples wait to be counted: 3 samples before")
     by_people(desk, "random", 3)
-    assert (desk.progress().labelled, desk.progress().waiting) == (25, 0)
+    assert (desk.progress().labeled, desk.progress().waiting) == (25, 0)
 
 
 def test_a_slip_that_is_taken_back_before_the_verdict_is_shown_costs_no_label(
@@ -476,7 +476,7 @@ def test_what_cant_be_told_of_a_continuous_scale_isnt_said(desk: ReviewDesk) -> 
     assert not any("unknown share" in line for line in lines)
 
 
-def test_a_run_of_which_every_sample_has_a_label_tells_peoples_own_figure(
+def test_a_run_of_which_every_sample_has_a_label_tells_peoples_own_metric(
     desk: ReviewDesk,
 ) -> None:
     by_people(desk, "random", 30)
@@ -525,7 +525,7 @@ def test_repeats_of_a_sample_are_reviewed_one_by_one_and_are_no_independent_evid
     assert (desk.case(20, "anna").sample_id, desk.case(20, "anna").repeat) == ("s5", 1)
     by_people(desk, "random", 28)
     found = desk.standing()
-    clarity = {each.figure: each.mean for each in found.estimates}["clarity"]
+    clarity = {each.metric: each.mean for each in found.estimates}["clarity"]
     assert (clarity.human.n, clarity.corrected.n) == (28, 30)
     assert clarity.clusters is not None
     assert clarity.clusters <= 15
@@ -563,7 +563,7 @@ def test_thousands_of_reviews_are_all_counted(
     monkeypatch.setattr(desk.store, "reviews", lambda _: rows)
     part = large.random_part()
     assert (part.drawn, part.skipped) == (2300, 0)
-    assert large.progress("anna").labelled == 2300
+    assert large.progress("anna").labeled == 2300
 
 
 class _Early:

@@ -37,7 +37,7 @@ def json(value: object) -> str:
 
 def made(number: int, run_id: str = "run-1", **parts: Any) -> SampleRow:
     """Return a sample with a result, inputs and responses like those of a run."""
-    result = SampleResult(figures=parts.pop("figures", {}), **parts.pop("result", {}))
+    result = SampleResult(metrics=parts.pop("metrics", {}), **parts.pop("result", {}))
     inputs = {"id": f"s{number}", "task": "Why?", "metadata": {"secret": "hidden"}}
     inputs |= parts.pop("inputs", {})
     responses = {"response": {"text": parts.pop("text", "because")}, "response_b": None}
@@ -67,7 +67,7 @@ def anything(rng: random.Random, number: int) -> SampleRow:
     return made(
         number,
         sample_id=f"{pick(['a', 'B', 'c'])}{number}",
-        figures={name: pick(VALUES) for name in NAMES if rng.random() < 0.9},
+        metrics={name: pick(VALUES) for name in NAMES if rng.random() < 0.9},
         result={
             "safety_flag": rng.random() < 0.2,
             "stable": pick([None, True, False]),
@@ -92,8 +92,8 @@ def any_query(rng: random.Random) -> SampleQuery:
     def maybe(*options: Any) -> Any:
         return rng.choice([None, None, *options])
 
-    figure = maybe(*NAMES, "judge_score", "nobody's")
-    sort = rng.choice(["number", "urgency", "id", *(f"figure:{name}" for name in NAMES)])
+    metric = maybe(*NAMES, "judge_score", "nobody's")
+    sort = rng.choice(["number", "urgency", "id", *(f"metric:{name}" for name in NAMES)])
     return SampleQuery(
         search=maybe("yes", 'Y "', '"yes"', "CONTEXT", "\u00e9t\u00e9", "task", "%", "_b", "\0")
         or "",
@@ -101,9 +101,9 @@ def any_query(rng: random.Random) -> SampleQuery:
         scenario=maybe(*HOSTILE),
         demographic=maybe("young"),
         winner=maybe("A", "tie"),
-        figure=figure,
-        low=figure and maybe(-2.5, 0.0, -0.0, 1e-300),
-        high=figure and maybe(0.0, 1.0, 3.0),
+        metric=metric,
+        low=metric and maybe(-2.5, 0.0, -0.0, 1e-300),
+        high=metric and maybe(0.0, 1.0, 3.0),
         sort=sort,
         descending=rng.random() < 0.5,
         queued=rng.random() < 0.2,
@@ -116,7 +116,7 @@ def plainly(samples: list[SampleRow], query: SampleQuery) -> tuple[list[int], in
     """Answer a question the simple way."""
     kept = [row for row in samples if holds(row, facets_of(row), query)]
     kept.sort(key=lambda row: row.number)
-    figure = query.sort.removeprefix("figure:")
+    metric = query.sort.removeprefix("metric:")
     order: dict[str, Any] = {
         "number": lambda row: row.number,
         "urgency": lambda row: facets_of(row).urgency,
@@ -125,19 +125,19 @@ def plainly(samples: list[SampleRow], query: SampleQuery) -> tuple[list[int], in
     if query.sort in order:
         kept.sort(key=order[query.sort], reverse=query.descending)
     else:
-        having = [row for row in kept if figure in figures_of(row)]
-        having.sort(key=lambda row: figures_of(row)[figure], reverse=query.descending)
-        kept = having + [row for row in kept if figure not in figures_of(row)]
+        having = [row for row in kept if metric in metrics_of(row)]
+        having.sort(key=lambda row: metrics_of(row)[metric], reverse=query.descending)
+        kept = having + [row for row in kept if metric not in metrics_of(row)]
     page = kept[query.offset : query.offset + query.limit]
     return [row.number for row in page], len(kept)
 
 
-def figures_of(row: SampleRow) -> dict[str, float]:
-    return msgspec.json.decode(facets_of(row).figures)
+def metrics_of(row: SampleRow) -> dict[str, float]:
+    return msgspec.json.decode(facets_of(row).metrics)
 
 
 def holds(row: SampleRow, facets: Facets, query: SampleQuery) -> bool:
-    figures = figures_of(row)
+    metrics = metrics_of(row)
     result = msgspec.json.decode(row.result, type=SampleResult)
     inputs, responses = msgspec.json.decode(row.inputs), msgspec.json.decode(row.responses)
     texts = [row.sample_id, inputs["task"], inputs.get("context"), responses["response"]["text"]]
@@ -148,9 +148,9 @@ def holds(row: SampleRow, facets: Facets, query: SampleQuery) -> bool:
         and query.scenario in {None, result.scenario}
         and query.demographic in {None, result.demographic}
         and query.winner in {None, result.winner}
-        and (query.figure is None or query.figure in figures)
-        and (query.low is None or figures[str(query.figure)] >= query.low)
-        and (query.high is None or figures[str(query.figure)] <= query.high)
+        and (query.metric is None or query.metric in metrics)
+        and (query.low is None or metrics[str(query.metric)] >= query.low)
+        and (query.high is None or metrics[str(query.metric)] <= query.high)
         and (not query.queued or facets.urgency > 0)
     )
 
@@ -179,29 +179,29 @@ def test_what_is_found_are_the_facets_of_the_samples(store: Store) -> None:
     assert list(store.facets("run-1", range(3, 5))) == [facets_of(row) for row in samples[3:5]]
 
 
-@pytest.mark.parametrize("sort", ["number", "urgency", "id", "figure:tone", "figure:nobody's"])
+@pytest.mark.parametrize("sort", ["number", "urgency", "id", "metric:tone", "metric:nobody's"])
 @pytest.mark.parametrize("direction", ["up", "down"])
 @pytest.mark.parametrize("search", ["", "e"])
 def test_pages_have_each_sample_once_whatever_is_equal(
     store: Store, sort: str, direction: str, search: str
 ) -> None:
-    store.append([made(n, figures={"tone": n % 3 or None}) for n in range(100)], [])
+    store.append([made(n, metrics={"tone": n % 3 or None}) for n in range(100)], [])
     numbers: list[int] = []
     for offset in range(0, 112, 7):
         query = {"sort": sort, "descending": direction == "down", "search": search}
         numbers += found(store, **query, offset=offset, limit=7)
     assert sorted(numbers) == list(range(100))
-    if sort == "figure:tone":
+    if sort == "metric:tone":
         assert numbers[-34:] == list(range(0, 100, 3))
 
 
 def test_a_deep_page_goes_on_where_the_one_before_ended(store: Store) -> None:
     for start in range(0, 5200, 400):
         batch = range(start, start + 400)
-        store.append([made(n, figures={"tone": n * 7919 % 5200}) for n in batch], [])
+        store.append([made(n, metrics={"tone": n * 7919 % 5200}) for n in batch], [])
     expected = sorted(range(5200), key=lambda n: n * 7919 % 5200)
     for offset in (4990, 5000, 5001, 5190):
-        assert found(store, sort="figure:tone", offset=offset, limit=20) == expected[offset:][:20]
+        assert found(store, sort="metric:tone", offset=offset, limit=20) == expected[offset:][:20]
 
 
 TEXTS = {
@@ -253,18 +253,18 @@ def test_letters_of_all_scripts_are_found_without_regard_to_case(store: Store) -
 @pytest.mark.parametrize("text", ["\ud800", "\0"])
 def test_what_cant_be_stored_is_found_nowhere(store: Store, text: str) -> None:
     store.append([made(0)], [])
-    for query in ({"search": text}, {"scenario": text}, {"winner": text}, {"figure": text}):
+    for query in ({"search": text}, {"scenario": text}, {"winner": text}, {"metric": text}):
         assert found(store, **query) == []
     assert store.find_samples(text, SampleQuery()).total == 0
     assert store.find_sample("run-1", text) is None
-    assert found(store, sort=f"figure:{text}") == [0]
+    assert found(store, sort=f"metric:{text}") == [0]
 
 
 def test_a_sample_whose_texts_or_result_cant_be_read_is_still_found(store: Store) -> None:
     store.append([sample_row(0, inputs="[", responses="no", result="{")], [])
     assert found(store, search="s0") == [0]
     assert found(store, search="no") == []
-    assert found(store, sort="figure:tone") == [0]
+    assert found(store, sort="metric:tone") == [0]
 
 
 @pytest.mark.parametrize(
@@ -274,12 +274,12 @@ def test_a_sample_whose_texts_or_result_cant_be_read_is_still_found(store: Store
         {"limit": 1001},
         {"offset": -1},
         {"offset": 2**63},
-        {"sort": "figure:"},
+        {"sort": "metric:"},
         {"sort": "number; DROP TABLE facets"},
         {"flags": ("saftey",)},
         {"low": 1.0},
-        {"figure": "tone", "high": float("nan")},
-        {"figure": "tone", "low": float("-inf")},
+        {"metric": "tone", "high": float("nan")},
+        {"metric": "tone", "low": float("-inf")},
         {"search": "x" * 1001},
     ],
 )
@@ -353,10 +353,10 @@ def test_looking_through_many_texts_takes_no_memory(store: Store) -> None:
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_a_name_that_no_document_can_give_is_of_no_figure(store: Store, name: str) -> None:
-    store.append([made(0, figures={"tone": 1.0}), made(1, figures={"tone": 2.0})], [])
-    assert found(store, figure=name, low=0.0) == []
-    assert found(store, sort=f"figure:{name}") == [0, 1]
+def test_a_name_that_no_document_can_give_is_of_no_metric(store: Store, name: str) -> None:
+    store.append([made(0, metrics={"tone": 1.0}), made(1, metrics={"tone": 2.0})], [])
+    assert found(store, metric=name, low=0.0) == []
+    assert found(store, sort=f"metric:{name}") == [0, 1]
 
 
 def test_flags_are_counted_among_the_samples_that_are_asked_for(store: Store) -> None:

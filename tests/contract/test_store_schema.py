@@ -124,7 +124,7 @@ EXPECTED = {
             "sample_id": TEXT,
             "scenario": TEXT_OR_NONE,
             "demographic": TEXT_OR_NONE,
-            "figures": TEXT,
+            "metrics": TEXT,
         },
         key=("run_id", "number"),
         references={("run_id",): "runs"},

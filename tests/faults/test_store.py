@@ -166,7 +166,7 @@ def use(file: Path) -> None:
             for _ in read("run-1"):
                 pass
         store.runs()
-        store.find_samples("run-1", SampleQuery(sort="figure:tone", search="a"))
+        store.find_samples("run-1", SampleQuery(sort="metric:tone", search="a"))
         store.groups("run-1")
         store.find_exchange("key-7-1")
         store.sample("run-1", 7)

@@ -43,7 +43,7 @@ COLUMNS = {
     ),
     "exchanges": "run_id number position role key frame material outcome notes seal",
     "frames": "run_id sha256 text",
-    "facets": ("run_id number sample_id repeat flags urgency scenario demographic winner figures"),
+    "facets": ("run_id number sample_id repeat flags urgency scenario demographic winner metrics"),
     "reviews": (
         "id run_id number reviewer created_at action of record_sha256 verdict comment seal"
     ),
@@ -304,7 +304,7 @@ def test_a_score_that_was_changed_with_all_its_hashes_is_still_not_what_the_judg
     opened.close()
     assert sample is not None
     forged = json.loads(sample.result)
-    forged["figures"]["accuracy_score"] = 2
+    forged["metrics"]["accuracy_score"] = 2
     sample = msgspec.structs.replace(sample, result=records.ENCODER.encode(forged).decode())
     hashes = [records.hashes_of(each) for each in records.in_order(sample, asked)]
     sample = records.hashed_sample(sample, hashes)
@@ -318,7 +318,7 @@ def test_a_score_that_was_changed_with_all_its_hashes_is_still_not_what_the_judg
     found = verdict(store, run_id)
     assert isinstance(found, Difference)
     assert str(found) == (
-        "record 2, sample q2, repeat 0: result.figures.accuracy_score is `2`,"
+        "record 2, sample q2, repeat 0: result.metrics.accuracy_score is `2`,"
         " and the replies say `0`"
     )
 
@@ -357,9 +357,9 @@ def test_spreads_are_derived_again(store: Path, stored: tuple[str, bytes]) -> No
     run = find_run(opened, stored[0])
     opened.close()
     outcome = json.loads(run.outcome or "")
-    outcome["conclusion"]["spreads"]["figures"]["accuracy_score"]["mean"] = 0.75
+    outcome["conclusion"]["spreads"]["metrics"]["accuracy_score"]["mean"] = 0.75
     text = records.ENCODER.encode(outcome).decode()
     seal = records.sealed(msgspec.structs.replace(run, outcome=text)).seal
     edit(store, ("update runs set outcome = ?, seal = ?", (text, seal)))
-    said = "outcome.spreads.figures.accuracy_score.mean is `0.75`, and the replies say `0.5`"
+    said = "outcome.spreads.metrics.accuracy_score.mean is `0.75`, and the replies say `0.5`"
     assert said in str(verdict(store, stored[0]))

@@ -74,7 +74,7 @@ def test_the_quick_benchmark_prints_the_stages_of_a_sample() -> None:
 @pytest.mark.benchmark
 def test_the_benchmark_of_pages_prints_times_and_memory() -> None:
     words = printed("pages", "--samples", "120", "--repeats", "1", "--pages", "3")
-    for page in ("run", "samples", "by a figure", "filtered", "last page", "sample"):
+    for page in ("run", "samples", "by a metric", "filtered", "last page", "sample"):
         assert f"\n{page} " in words
     assert "after turning 3 pages" in words
 

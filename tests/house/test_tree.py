@@ -56,7 +56,7 @@ def test_no_registry_is_named(name: str) -> None:
         "# from registry.example.org",
     ],
 )
-def test_an_address_is_recognised(line: str) -> None:
+def test_an_address_is_recognized(line: str) -> None:
     assert ADDRESS.search(line)
 
 

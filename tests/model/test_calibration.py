@@ -78,8 +78,8 @@ def test_rounds_on_real_gold_keep_nothing_that_is_not_shown_to_help(
         assert each["kept"] == (each["select"] is not None and each["select"]["gain"]["clear"])
     kept = [each for each in tuning["rounds"] if each["kept"]]
     assert (tuning["written"] is not None) == bool(kept)
-    (figures,) = made["figures"]["criteria"]
-    assert figures["n"] + figures["unscored"] == tuning["parts"]["report"]
+    (metrics,) = made["metrics"]["criteria"]
+    assert metrics["n"] + metrics["unscored"] == tuning["parts"]["report"]
     store = open_run_store()
     for each in made["runs"]:
         assert audit(store, find_run(store, each["run_id"])).difference is None

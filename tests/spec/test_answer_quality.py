@@ -100,25 +100,25 @@ def concluded(results: Sequence[SampleResult] = RUN, repeats: int = 1) -> Conclu
 
 
 def test_a1_a_sample_has_all_the_fields_of_the_document() -> None:
-    figures = RUN[1].figures
-    assert figures["accuracy_score"] == 2
-    assert figures["faithfulness_score"] == 1
-    assert figures["latency_e2e_ms"] == 4000
-    assert figures["latency_model_ms"] is None
-    assert figures["input_tokens"] == 2000
-    assert figures["output_tokens"] == 500
-    assert figures["total_tokens"] == 2500
-    assert figures["token_efficiency_ratio"] == 0.25
+    metrics = RUN[1].metrics
+    assert metrics["accuracy_score"] == 2
+    assert metrics["faithfulness_score"] == 1
+    assert metrics["latency_e2e_ms"] == 4000
+    assert metrics["latency_model_ms"] is None
+    assert metrics["input_tokens"] == 2000
+    assert metrics["output_tokens"] == 500
+    assert metrics["total_tokens"] == 2500
+    assert metrics["token_efficiency_ratio"] == 0.25
     assert RUN[5].timed_out
 
 
 def test_a1_the_ratio_of_an_empty_prompt_divides_by_one() -> None:
     empty = result(recorded(e2e=1, tokens=(0, 7)), verdict(2, 2))
-    assert empty.figures["token_efficiency_ratio"] == 7
+    assert empty.metrics["token_efficiency_ratio"] == 7
 
 
 @pytest.mark.parametrize(
-    ("figure", "value"),
+    ("metric", "value"),
     [
         ("samples", 6),
         ("accuracy_mean", (2 + 2 + 1 + 0 + 0) / 5),
@@ -142,11 +142,11 @@ def test_a1_the_ratio_of_an_empty_prompt_divides_by_one() -> None:
         ("target_error_rate", 1 / 6),
     ],
 )
-def test_a1_a5_a8_every_aggregate_is_as_worked_out_by_hand(figure: str, value: float) -> None:
-    assert concluded().summary[figure] == pytest.approx(value, abs=1e-12)
+def test_a1_a5_a8_every_aggregate_is_as_worked_out_by_hand(metric: str, value: float) -> None:
+    assert concluded().summary[metric] == pytest.approx(value, abs=1e-12)
 
 
-def test_a8_every_figure_says_from_how_many_samples_it_comes() -> None:
+def test_a8_every_metric_says_from_how_many_samples_it_comes() -> None:
     counts = concluded().summary["n"]
     assert counts["latency_model_p95_ms"] == 2
     assert counts["latency_e2e_p95_ms"] == 6
@@ -201,7 +201,7 @@ def test_a3_a4_a_defect_is_asked_once_more_with_identical_inputs(reply: str) -> 
     response = recorded(e2e=1, tokens=(1, 1))
     outcome = drive_sync(evaluate_sample(PROCEDURE, row(response)), judge)
     assert judge.asked[0] == judge.asked[1]
-    assert outcome.result.figures["accuracy_score"] == 1
+    assert outcome.result.metrics["accuracy_score"] == 1
     assert outcome.result.evaluator_error is None
 
 
@@ -211,8 +211,8 @@ def test_a3_extra_keys_are_allowed() -> None:
 
 def test_a4_after_two_defects_both_scores_are_null_and_the_error_is_named() -> None:
     broken = RUN[4]
-    assert broken.figures["accuracy_score"] is None
-    assert broken.figures["faithfulness_score"] is None
+    assert broken.metrics["accuracy_score"] is None
+    assert broken.metrics["faithfulness_score"] is None
     assert broken.evaluator_error == "parse_error"
 
 
@@ -228,7 +228,7 @@ def test_a5_the_components_and_the_score_of_a_sample() -> None:
         "latency_norm": 0.75,
         "token_efficiency_norm": 0.8,
     }
-    assert [each.figures["sample_score"] for each in RUN] == [1, 0.7925, 0.625, 0.25, None, 0]
+    assert [each.metrics["sample_score"] for each in RUN] == [1, 0.7925, 0.625, 0.25, None, 0]
 
 
 def test_a5_a_sample_passes_only_if_every_rule_holds() -> None:
@@ -256,7 +256,7 @@ def test_a5_nobody_passes_by_not_being_measured() -> None:
     unmeasured = result(recorded(e2e=None, tokens=(1, 1)), verdict(2, 2))
     assert unmeasured.passed is False
     assert [rule.passed for rule in unmeasured.rules] == [True, True, None, True]
-    assert unmeasured.figures["sample_score"] is None
+    assert unmeasured.metrics["sample_score"] is None
     assert concluded([unmeasured]).summary["pass_rate"] == 0
 
 
@@ -284,7 +284,7 @@ def test_a5_a_gate_without_a_value_stays_shut() -> None:
 
 def test_a6_a_sample_without_scores_fails_and_is_left_out_of_means() -> None:
     assert RUN[4].passed is False
-    assert RUN[4].figures["sample_score"] is None
+    assert RUN[4].metrics["sample_score"] is None
     with_it, without = concluded(RUN), concluded([*RUN[:4], RUN[5]])
     for mean in ("accuracy_mean", "faithfulness_mean", "aggregate_score"):
         assert with_it.summary[mean] == without.summary[mean]
@@ -294,11 +294,11 @@ def test_a6_a_sample_without_scores_fails_and_is_left_out_of_means() -> None:
 def test_a7_a_target_that_timed_out_is_not_judged() -> None:
     late = RUN[5]
     assert late.judged is False
-    assert late.figures["accuracy_score"] == 0
-    assert late.figures["faithfulness_score"] is None
+    assert late.metrics["accuracy_score"] == 0
+    assert late.metrics["faithfulness_score"] is None
     assert set(late.components.values()) == {0.0}
-    assert late.figures["sample_score"] == 0
-    assert late.figures["latency_e2e_ms"] == 30000
+    assert late.metrics["sample_score"] == 0
+    assert late.metrics["latency_e2e_ms"] == 30000
     assert late.passed is False
     assert late.target_error == "timed out"
 
@@ -319,9 +319,9 @@ def test_a7_a_target_that_failed_counts_as_non_responsive(
     outcome = drive_sync(evaluate_sample(procedure, row(None)), judge)
     assert len(judge.asked) == 1
     assert outcome.result.timed_out is timed_out
-    assert outcome.result.figures["accuracy_score"] == 0
-    assert outcome.result.figures["latency_e2e_ms"] == 5012.5
-    assert outcome.result.figures["sample_score"] == 0
+    assert outcome.result.metrics["accuracy_score"] == 0
+    assert outcome.result.metrics["latency_e2e_ms"] == 5012.5
+    assert outcome.result.metrics["sample_score"] == 0
     assert failure.message in (outcome.result.target_error or "")
 
 
@@ -355,4 +355,4 @@ def test_a9_a_cached_latency_is_kept_and_never_counts_as_measured() -> None:
     outcome = drive_sync(evaluate_sample(procedure, row(None)), Judge(reply, verdict(2, 2)))
     timing = Timing(latency_e2e_ms=800, cached=True, attempts=1, latency_attempt_ms=800)
     assert outcome.response.timing == timing
-    assert outcome.result.figures["latency_e2e_ms"] is None
+    assert outcome.result.metrics["latency_e2e_ms"] is None

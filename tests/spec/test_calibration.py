@@ -160,15 +160,15 @@ def shown(capfd: pytest.CaptureFixture[str], *arguments: str) -> Data:
 def test_a_judge_is_held_against_people(calibrate: Calibrate) -> None:
     code, made = calibrate()
     assert code == 0
-    (figures,) = made["figures"]["criteria"]
-    assert (figures["criterion"], figures["n"], figures["unscored"]) == ("correctness", 60, 0)
-    assert figures["exact"]["value"] == 0
-    assert figures["bias"]["value"] == 2
-    assert figures["bias"]["sentence"].startswith("correctness: the judge scores 2 higher than")
-    assert figures["ceiling"]["kappa"] == 1
-    assert figures["confusion"]["counts"][0][2] == 20
-    assert figures["worst"][0]["judge_reasoning"] == "it reads well"
-    assert figures["worst"][0]["people_reasoning"].startswith("people say")
+    (metrics,) = made["metrics"]["criteria"]
+    assert (metrics["criterion"], metrics["n"], metrics["unscored"]) == ("correctness", 60, 0)
+    assert metrics["exact"]["value"] == 0
+    assert metrics["bias"]["value"] == 2
+    assert metrics["bias"]["sentence"].startswith("correctness: the judge scores 2 higher than")
+    assert metrics["ceiling"]["kappa"] == 1
+    assert metrics["confusion"]["counts"][0][2] == 20
+    assert metrics["worst"][0]["judge_reasoning"] == "it reads well"
+    assert metrics["worst"][0]["people_reasoning"].startswith("people say")
     assert asked() == 60
 
 
@@ -181,7 +181,7 @@ def test_the_loop_finds_a_fault_mends_it_and_writes_a_new_version(calibrate: Cal
     assert tuning["parts"] == {"tune": 24, "select": 18, "report": 18}
     assert tuning["before"]["loss"] == 0.5
     assert tuning["gain"]["clear"]
-    assert made["figures"]["loss"] == 0
+    assert made["metrics"]["loss"] == 0
     assert made["rubric_version"] == "1.1.0"
     assert tuning["written"] == "answers-1.1.0.md"
     new = Path("answers-1.1.0.md").read_text()
@@ -297,7 +297,7 @@ def test_a_calibration_of_one_method_vouches_for_no_other(
     calibrate: Calibrate, capfd: pytest.CaptureFixture[str]
 ) -> None:
     _, made = calibrate("fair")
-    assert made["figures"]["methods"] == ["rubric"]
+    assert made["metrics"]["methods"] == ["rubric"]
     (judge,) = made["judges"]
     path = suite(judge)
     assert shown(capfd, "run", path, "--allow-unpinned")["calibration"]["stale"] == []
@@ -307,7 +307,7 @@ def test_a_calibration_of_one_method_vouches_for_no_other(
     assert found["stale"] == ["the method of judging has changed (it was rubric)"]
     write_gold(Path("gold.jsonl"), [*ROWS[1:], rows[0]])
     _, made = calibrate("fair")
-    assert made["figures"]["methods"] == ["reference", "rubric"]
+    assert made["metrics"]["methods"] == ["reference", "rubric"]
     assert shown(capfd, "run", path, "--allow-unpinned")["calibration"]["stale"] == []
 
 
@@ -516,7 +516,7 @@ def test_two_of_the_same_at_once_do_not_pay_twice(calibrate: Calibrate) -> None:
     said = second.stderr.decode()
     assert "another process is working on the same calibration; wait for it" in said
     assert first.returncode == 0
-    assert json.loads(out)["figures"]["n"] == 60
+    assert json.loads(out)["metrics"]["n"] == 60
     assert asked() == 60
     assert len(list(Path(".jurybox/calibrations").iterdir())) == 1
     # Nothing is held any longer.
@@ -537,10 +537,10 @@ def test_pairs_are_held_against_people_too(calibrate: Calibrate) -> None:
     write_gold(Path("pairs.jsonl"), rows)
     code, made = calibrate("winner", gold="pairs.jsonl")
     assert code == 0
-    (figures,) = made["figures"]["criteria"]
-    assert (figures["criterion"], figures["n"]) == ("winner", 32)
-    assert figures["exact"]["value"] == 0.75
-    assert figures["confusion"]["labels"] == ["A", "B", "tie"]
+    (metrics,) = made["metrics"]["criteria"]
+    assert (metrics["criterion"], metrics["n"]) == ("winner", 32)
+    assert metrics["exact"]["value"] == 0.75
+    assert metrics["confusion"]["labels"] == ["A", "B", "tie"]
 
 
 def test_an_existing_file_is_never_written_over(calibrate: Calibrate) -> None:

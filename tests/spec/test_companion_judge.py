@@ -122,7 +122,7 @@ def test_c12_the_first_decision_that_holds(decision: str, tmp_path: Path) -> Non
     assert view.conclusion.decision_reasons
 
 
-def test_c15_the_share_of_fallbacks_is_a_figure_of_the_run(
+def test_c15_the_share_of_fallbacks_is_a_metric_of_the_run(
     judge: Callable[[str], str], tmp_path: Path
 ) -> None:
     (tmp_path / "rows.csv").write_text("task,response\nHi,Hello there\nHo,Hello you\n")

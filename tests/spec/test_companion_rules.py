@@ -477,7 +477,7 @@ def test_c9_line_breaks_are_excessive_from_the_third_on(response: str, breaks: i
     assert (5 in rules) == (breaks > 2)
 
 
-# ----------------------------------------------------------------------------- C10, C11 figures
+# ----------------------------------------------------------------------------- C10, C11 metrics
 
 
 def test_c10_no_score_carries_the_dust_of_binary_fractions() -> None:

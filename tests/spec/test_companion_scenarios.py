@@ -131,7 +131,7 @@ def concluded(**averages: float) -> Conclusion:
     tally = RunTally(RUBRIC, 1)
     for place, (scenario, average) in enumerate(averages.items()):
         scores = {each.id: average for each in RUBRIC.criteria} | {"overall_quality": average}
-        result = SampleResult(figures=scores, scenario=scenario, by_rules=True)
+        result = SampleResult(metrics=scores, scenario=scenario, by_rules=True)
         for number in range(3):
             tally.add(result, 0, 3 * place + number)
     return tally.conclude()

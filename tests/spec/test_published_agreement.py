@@ -1,4 +1,4 @@
-"""E14: figures that others published, from the ratings that they recorded.
+"""E14: metrics that others published, from the ratings that they recorded.
 
 The recordings stay outside the repository: they are looked for beside it, in ``shared/data``, or in
 the folder that JURYBOX_DATA names.
@@ -44,11 +44,11 @@ def test_pandalms_three_people_agree_as_published() -> None:
     kappas = [pair.agreement["kappa"] for pair in made.pairs]
     assert [round(each.value or 0, 4) for each in kappas] == [0.8520, 0.8789, 0.8617]
     assert round(made["fleiss_kappa"].value or 0, 4) == 0.8642
-    for figure in (*kappas, made["fleiss_kappa"]):
-        assert figure.value is not None
-        assert figure.interval is not None
-        assert figure.interval.low < figure.value < figure.interval.high
-        assert figure.interval.high - figure.interval.low < 0.08
+    for metric in (*kappas, made["fleiss_kappa"]):
+        assert metric.value is not None
+        assert metric.interval is not None
+        assert metric.interval.low < metric.value < metric.interval.high
+        assert metric.interval.high - metric.interval.low < 0.08
     majority = Counter(Counter(row["human"]).most_common(1)[0][0] for row in rows)
     assert [majority[k] for k in (0, 1, 2)] == [105, 422, 472]
 
@@ -72,10 +72,10 @@ def test_unieval_correlates_with_people_as_published(
     scale = Scale(low=0.0, high=top, continuous=True)
     made = agree(people, judge, scale)
     for name, published in (("pearson", pearson), ("spearman", spearman)):
-        figure = made[name]
-        assert round(figure.value or 0, 3) == published
-        assert figure.interval is not None
-        assert figure.interval.low < published < figure.interval.high
+        metric = made[name]
+        assert round(metric.value or 0, 3) == published
+        assert metric.interval is not None
+        assert metric.interval.low < published < metric.interval.high
 
 
 def test_an_unparsed_reply_counted_as_zero_changes_a_correlation() -> None:

@@ -56,7 +56,7 @@ def test_the_judge_alone_misses_the_human_rate() -> None:
 def test_the_corrected_interval_covers_the_human_rate_in_all_match_ups() -> None:
     """60 labels drawn at random, 200 times over, for each match-up and judge.
 
-    The human rate of all battles includes the labelled ones, so that it is covered a little more
+    The human rate of all battles includes the labeled ones, so that it is covered a little more
     often than the true one would be.
     """
     rng = np.random.default_rng(8)

@@ -96,7 +96,7 @@ def test_a_run_is_compared_with_its_baseline(jurybox: Jurybox) -> None:
     assert data["metadata"]["baseline"] == before
     assert data["baseline"]["run_id"] == before
     assert data["baseline"]["regressions"] == []
-    assert data["baseline"]["tested"][0]["figure"]
+    assert data["baseline"]["tested"][0]["metric"]
     missing = jurybox("run", "suite.yaml", "--baseline", "nothing")
     assert (missing.code, missing.out) == (2, "")
     assert "no such run" in missing.err

@@ -72,7 +72,7 @@ def test_each_target_has_a_run_and_they_are_compared(jurybox: Jurybox) -> None:
     assert [each["target"] for each in compared["differences"]] == ["long", "before"]
     first = compared["differences"][0]
     assert "accuracy_score" in first["regressions"]
-    assert {"figure", "p_adjusted"} <= first["tested"][0].keys()
+    assert {"metric", "p_adjusted"} <= first["tested"][0].keys()
     for name in ("try-short", "try-long", "try-before"):
         assert jurybox("verify", name).code == 0
     assert [jurybox("gate", name).code for name in ("try-short", "try-long")] == [0, 1]

@@ -127,7 +127,7 @@ def test_diff_compares_the_means_of_votes(jurybox: Jurybox) -> None:
     # By the majority 5 against 4, by the mean of the votes 4 against 4.
     one, other = run(jurybox, "split")["run_id"], run(jurybox, "steady")["run_id"]
     data = json.loads(jurybox("diff", one, other, "--json").out)
-    tone = next(each for each in data["tested"] if each["figure"] == "tone")
+    tone = next(each for each in data["tested"] if each["metric"] == "tone")
     assert (tone["mean_a"], tone["mean_b"], tone["difference"]) == (4.0, 4.0, 0.0)
     assert data["counts"]["same"] == 20
 
@@ -178,6 +178,6 @@ def test_the_votes_on_a_winner_are_reported_and_ranked(jurybox: Jurybox, tmp_pat
 def test_calibration_compares_the_means_of_votes(jurybox: Jurybox) -> None:
     judge = ("--judge", "python/judges:split", "--rubric", "tone.md", "--gold", "rows.jsonl")
     data = json.loads(jurybox("calibrate", *judge, "--json").out)
-    (tone,) = [each for each in data["figures"]["criteria"] if each["criterion"] == "tone"]
+    (tone,) = [each for each in data["metrics"]["criteria"] if each["criterion"] == "tone"]
     # People's mean is 3, that of the votes 4, the majority 5.
     assert tone["bias"]["value"] == pytest.approx(1.0)

@@ -208,8 +208,8 @@ class _Calibrator:
         write_rows(self._folder.path / "gold.jsonl", self._gold.rows)
         run_id, cases = self._judge(self._base, "gold", 0)
         chosen = Options(level=self._options.level, seed=self._options.seed)
-        figures = compare(cases, self._base, chosen)
-        return self._record(self._base, figures, run_id, None)
+        metrics = compare(cases, self._base, chosen)
+        return self._record(self._base, metrics, run_id, None)
 
     def _tune(self) -> Calibration:
         """Go through the rounds; write the rubric if a change was kept."""
@@ -246,7 +246,7 @@ class _Calibrator:
             rubric = tuned.winner
             self._write(rubric)
             tuning = msgspec.structs.replace(tuning, written=str(self._output))
-        return self._record(rubric, tuned.figures, tuned.report_run, tuning)
+        return self._record(rubric, tuned.metrics, tuned.report_run, tuning)
 
     def _judge(self, rubric: Rubric, part: str, number: int) -> tuple[str, tuple[GoldCase, ...]]:
         """Judge a part by a rubric; return the run and its samples."""
@@ -372,7 +372,7 @@ class _Calibrator:
             raise self._output_exists()
 
     def _record(
-        self, rubric: Rubric, figures: "Agreement", run_id: str, tuning: "Tuning | None"
+        self, rubric: Rubric, metrics: "Agreement", run_id: str, tuning: "Tuning | None"
     ) -> Calibration:
         setting = setting_of(self._views[run_id])
         if setting is None:
@@ -384,7 +384,7 @@ class _Calibrator:
             **msgspec.structs.asdict(setting),
             gold=self._gold.file,
             seed=self._options.seed,
-            figures=figures,
+            metrics=metrics,
             runs=tuple(self._runs),
             tuning=tuning,
         )

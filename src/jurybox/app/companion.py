@@ -41,7 +41,7 @@ def evaluate_helpfulness(user_input: str, response: str, context: object = None)
 def evaluate_emotional_intelligence(
     user_input: str, response: str, context: object = None
 ) -> float:
-    """Score how well a response recognises and answers emotions."""
+    """Score how well a response recognizes and answers emotions."""
     return _score("emotional_intelligence", user_input, response, context)
 
 

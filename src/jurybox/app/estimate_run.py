@@ -42,7 +42,7 @@ class RunCorrections(msgspec.Struct, frozen=True, kw_only=True):
 
     run_id: str
     samples: int
-    labelled: int
+    labeled: int
     strangers: int
     estimates: tuple[CorrectedMetric, ...]
     by_rules: bool = False
@@ -94,7 +94,7 @@ def estimate(
     return RunCorrections(
         run_id=run.id,
         samples=len(values.seen),
-        labelled=len(values.gold),
+        labeled=len(values.gold),
         strangers=len((labels.gold or labels.reviewed or {}).keys() - values.seen),
         estimates=tuple(
             _described(each, by_rules=by_rules)
@@ -145,7 +145,7 @@ class _SampleValues:
         self.seen.add(key)
         if self.clusters is not None:
             self.clusters.setdefault(key, cluster)
-        values = {name: result.figures.get(name) for name in self._scales}
+        values = {name: result.metrics.get(name) for name in self._scales}
         if result.winner is not None:
             values[POINTS_OF_B] = POINTS[result.winner]
         for name, value in values.items():
@@ -198,7 +198,7 @@ def _corrections(
         elif too_many_missing(missing, len(drawn)):
             mean, rate = _refused(mean, missing, len(drawn)), None
         yield CorrectedMetric(
-            figure=name,
+            metric=name,
             mean=mean,
             rate=rate,
             unscored=sum(key not in judge for key in people),

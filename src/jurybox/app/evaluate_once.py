@@ -255,7 +255,7 @@ def conclude_single(
     awaiting = tuple(each for each in report.review_reasons if each in rubric.require_review)
     decision = report.decision
     if awaiting and accept_unreviewed and decision == NEEDS_REVIEW:
-        accepted = decide(rubric.sample_decisions, report.result.figures)
+        accepted = decide(rubric.sample_decisions, report.result.metrics)
         decision = None if accepted is None else accepted.decide
     meanings = {each.decide: each.meaning for each in rubric.sample_decisions}
     return SingleConclusion(

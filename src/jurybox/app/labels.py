@@ -47,12 +47,12 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
     notes = [*_left_out(found, part)]
     if part.skipped:
         notes.insert(0, f"{_samples(part.skipped)} of the random part skipped by reviewers")
-    if part.needed and (not part.labelled or _of_rows(store, run)):
+    if part.needed and (not part.labeled or _of_rows(store, run)):
         hint = "review some from the random queue of `jurybox serve`, or give some with --gold"
         if part.waiting:
             hint = "review the samples that were skipped in the random queue"
         return RunLabels(notes=("labels are taken from the run's rows", *notes), hint=hint)
-    head = f"labels are taken from reviews: {_samples(len(part.labelled))} of the random part"
+    head = f"labels are taken from reviews: {_samples(len(part.labeled))} of the random part"
     return RunLabels(
         reviewed=labels_of(found.blind, part),
         drawn=part.reviewed | part.missed,

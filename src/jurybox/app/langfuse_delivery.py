@@ -274,8 +274,8 @@ class _StoredRun:
             if of == repeat:
                 with reading(self.row):
                     tally.add(read_result(result))
-        figures, _ = tally.figures()
-        return {name: value for name, value in figures.items() if value is not None}
+        metrics, _ = tally.metrics()
+        return {name: value for name, value in metrics.items() if value is not None}
 
 
 def _with(row: OutboxRow, state: str, error: str = "") -> OutboxRow:

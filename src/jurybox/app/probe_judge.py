@@ -318,25 +318,25 @@ def read_probe(
     before = {each.sample.id: each.before for each in probe.picked}
     if not probe.comparable:
         before = after.get(SAME.id, {})
-    figures: dict[str, list[BiasMetric]] = {group: [] for group in _GROUPS}
+    metrics: dict[str, list[BiasMetric]] = {group: [] for group in _GROUPS}
     for kind in KINDS:
         reason = probe.skipped.get(kind.id)
         if kind is SAME and not probe.comparable:
             reason = "the run's scores are of other judges or words; this is the baseline instead"
         if reason is not None:
-            names = (f"{kind.name}.{figure}" for figure in STABILITY_METRICS)
-            figures[kind.group] += [unmeasured(name, reason) for name in names]
+            names = (f"{kind.name}.{metric}" for metric in STABILITY_METRICS)
+            metrics[kind.group] += [unmeasured(name, reason) for name in names]
             continue
         given = after.get(kind.id, {})
         both = [name for name in given if name in before]
         alteration = Alteration(name=kind.name, what=kind.what, harmless=kind.group == "stability")
-        figures[kind.group] += changes(
+        metrics[kind.group] += changes(
             [before[name] for name in both],
             [given[name] for name in both],
             alteration,
             level=level,
         )
-    return tuple(Bias(bias=group, figures=tuple(figures[group])) for group in _GROUPS)
+    return tuple(Bias(bias=group, metrics=tuple(metrics[group])) for group in _GROUPS)
 
 
 def _after(

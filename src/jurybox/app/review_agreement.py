@@ -89,7 +89,7 @@ def labels_of(reviews: Sequence[Review], part: RandomPart) -> dict[int, Gold]:
     return {
         number: gold_of(each)
         for number, each in by_number(reviews).items()
-        if number in part.labelled
+        if number in part.labeled
     }
 
 

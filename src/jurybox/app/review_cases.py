@@ -45,8 +45,8 @@ def _judged(record: SampleRecord, rubric: Rubric) -> JudgedSample:
     """Return the verdict that the run's metrics are made of: the judges', or that of the rules."""
     result, criteria = record.result, () if record.report is None else record.report.criteria
     return JudgedSample(
-        scores={each.id: result.figures.get(each.id) for each in rubric.criteria},
-        overall=result.figures.get(rubric.overall_name),
+        scores={each.id: result.metrics.get(each.id) for each in rubric.criteria},
+        overall=result.metrics.get(rubric.overall_name),
         reasoning={each.id: each.reasoning for each in criteria if each.reasoning},
         winner=result.winner,
         preferences={each.id: each.preference for each in criteria if each.preference},

@@ -94,8 +94,8 @@ class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
         reviews: the number of active reviews.
         reviewers: who has reviewed.
         drawn: how many samples of the random part have been come to.
-        labelled: how many of these have a blind label.
-        needed: how many more the random part needs before figures are corrected by it.
+        labeled: how many of these have a blind label.
+        needed: how many more the random part needs before metrics are corrected by it.
         waiting: how many reviewed samples count for nothing yet, since ``passed`` samples before
             them in the random order have no blind review.
 
@@ -108,7 +108,7 @@ class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
     reviews: int
     reviewers: tuple[str, ...]
     drawn: int
-    labelled: int
+    labeled: int
     needed: int
     waiting: int = 0
     passed: int = 0
@@ -310,7 +310,7 @@ class ReviewDesk:
             reviews=len(found.every),
             reviewers=tuple(sorted({each.reviewer for each in found.every})),
             drawn=part.drawn,
-            labelled=len(part.labelled),
+            labeled=len(part.labeled),
             needed=part.needed,
             waiting=len(part.waiting),
             passed=part.passed,
@@ -329,7 +329,7 @@ class ReviewDesk:
             {each.number for each in blind},
             max(drawn, key=self.order.place, default=None),
             present=self._present(),
-            labelled={each.number for each in blind if each.verdict.is_label},
+            labeled={each.number for each in blind if each.verdict.is_label},
         )
 
     def standing(self) -> "ReviewAgreement | None":

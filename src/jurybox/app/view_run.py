@@ -170,7 +170,7 @@ def corrected_by_reviews(row: RunRow, view: RunView, store: Store) -> RunView:
     from jurybox.calibration.gold import gold_scales
 
     rubric, found = rubric_of(row), standing_of(view, store)
-    corrections = {} if found is None else {each.figure: each.mean for each in found.estimates}
+    corrections = {} if found is None else {each.metric: each.mean for each in found.estimates}
     scored = {f"{name}_mean": name for name in gold_scales(rubric)} | {WIN_RATE: POINTS_OF_B}
     values, notes = dict(view.summary), list[str]()
     gated = dict.fromkeys(gate.name for gate in rubric.gates)

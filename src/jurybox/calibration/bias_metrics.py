@@ -58,16 +58,16 @@ class Bias(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of bias and its metrics."""
 
     bias: str
-    figures: tuple[BiasMetric, ...]
+    metrics: tuple[BiasMetric, ...]
 
 
 def measure(seen: Observations, level: float = 0.95) -> tuple[Bias, ...]:
     """Return all metrics of the stored votes; those that aren't measurable give a reason."""
     return (
-        Bias(bias="position", figures=tuple(_position(seen, level))),
-        Bias(bias="verbosity", figures=tuple(_verbosity(seen, level))),
-        Bias(bias="self_preference", figures=tuple(_self_preference(seen, level))),
-        Bias(bias="formatting", figures=tuple(_formatting(seen, level))),
+        Bias(bias="position", metrics=tuple(_position(seen, level))),
+        Bias(bias="verbosity", metrics=tuple(_verbosity(seen, level))),
+        Bias(bias="self_preference", metrics=tuple(_self_preference(seen, level))),
+        Bias(bias="formatting", metrics=tuple(_formatting(seen, level))),
     )
 
 
@@ -221,7 +221,7 @@ def _of_kind(
 
 
 _GATE: Final = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*([^\w\s.].*)", re.DOTALL)
-_STAND_IN: Final = "figure"
+_STAND_IN: Final = "metric"
 _HOW: Final = "write a metric, an operator and a number, such as `position.swap_consistency >= 0.9`"
 _NOT_PROBED: Final = "no sample was judged again; `--probe N` does that"
 
@@ -271,9 +271,9 @@ class BiasReport(msgspec.Struct, frozen=True, kw_only=True):
         """Whether all gates pass."""
         return all(gate.passed for gate in self.gates)
 
-    def figures(self) -> dict[str, BiasMetric]:
+    def metrics(self) -> dict[str, BiasMetric]:
         """Return all metrics by name."""
-        return {figure.name: figure for bias in self.biases for figure in bias.figures}
+        return {metric.name: metric for bias in self.biases for metric in bias.metrics}
 
     def as_data(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
@@ -312,19 +312,19 @@ def check_gates(gates: Sequence[Comparison], criteria: Iterable[str], known: Ite
 
 def probe_names() -> tuple[str, ...]:
     """Return the names of all metrics that need a probe."""
-    return tuple(f"{kind.name}.{figure}" for kind in KINDS for figure in STABILITY_METRICS)
+    return tuple(f"{kind.name}.{metric}" for kind in KINDS for metric in STABILITY_METRICS)
 
 
 def check_bias_gates(
-    gates: Sequence[Comparison], figures: Mapping[str, BiasMetric]
+    gates: Sequence[Comparison], metrics: Mapping[str, BiasMetric]
 ) -> tuple[BiasGate, ...]:
     """Check metrics against gates; an unknown metric fails."""
     held: list[BiasGate] = []
     for gate in gates:
-        figure = figures.get(gate.name)
-        value = None if figure is None else figure.value
+        metric = metrics.get(gate.name)
+        value = None if metric is None else metric.value
         reason = None
         if value is None:
-            reason = _NOT_PROBED if figure is None else figure.reason
+            reason = _NOT_PROBED if metric is None else metric.reason
         held.append(BiasGate(gate=str(gate), value=value, passed=gate.passes(value), reason=reason))
     return tuple(held)

@@ -175,7 +175,7 @@ class Calibration(JudgeSetting, frozen=True, kw_only=True):
     rubric_id: str
     gold: GoldSource
     seed: int  # of the split and of the sign flips
-    figures: Agreement
+    metrics: Agreement
     runs: tuple[JudgedRun, ...]  # all that it rests on
     tuning: Tuning | None = None
 
@@ -225,8 +225,8 @@ def calibration_status(
         id=chosen.id,
         date=chosen.created_at[:10],
         rubric_version=chosen.rubric_version,
-        n=chosen.figures.n,
-        agreement={each.criterion: each.kappa.value for each in chosen.figures.criteria},
+        n=chosen.metrics.n,
+        agreement={each.criterion: each.kappa.value for each in chosen.metrics.criteria},
         stale=stale,
     )
 
@@ -244,8 +244,8 @@ def _changes(then: Calibration, now: JudgeSetting, methods: Collection[str]) -> 
         found.append(f"the judge's version has changed (it was {then.judge_version or 'unknown'})")
     if then.votes != now.votes:
         found.append(f"the number of votes has changed (it was {then.votes})")
-    if not set(methods) <= set(then.figures.methods):
-        was = ", ".join(then.figures.methods) or "unknown"
+    if not set(methods) <= set(then.metrics.methods):
+        was = ", ".join(then.metrics.methods) or "unknown"
         found.append(f"the method of judging has changed (it was {was})")
     return tuple(found)
 

@@ -24,7 +24,7 @@ from jurybox.statistics.estimates import Estimate
 from jurybox.statistics.paired_comparison import PairedComparison, compare_paired
 
 SIDE_SCALE: Final = Scale(low=0, high=len(SIDES) - 1)
-"""Sides as numbers, for figures that only ask whether two are the same."""
+"""Sides as numbers, for metrics that only ask whether two are the same."""
 
 _CONTINUOUS: Final = "on a continuous scale no two scores need be the same to the digit"
 _BANDS: Final = 10
@@ -316,10 +316,10 @@ def _pair_agreement(
 
 
 def _weighted_mean(
-    pairs: Iterable[PairAgreement], figure: Callable[[PairAgreement], float | None]
+    pairs: Iterable[PairAgreement], metric: Callable[[PairAgreement], float | None]
 ) -> float | None:
     """Return the mean over pairs by how many samples each shares; undefined ones are left out."""
-    known = [(value, pair.n) for pair in pairs if (value := figure(pair)) is not None]
+    known = [(value, pair.n) for pair in pairs if (value := metric(pair)) is not None]
     total = sum(n for _, n in known)
     return sum(value * n for value, n in known) / total if total else None
 

@@ -70,7 +70,7 @@ def prompt_of(wanted: ToPropose) -> str:
     parts = [
         _TASK,
         f"# The rubric\n\n{rubric_text(wanted.rubric)}",
-        f"# Where they differ\n\n{_figures_text(wanted.figures)}",
+        f"# Where they differ\n\n{_metrics_text(wanted.metrics)}",
         _samples_text(wanted.rubric, wanted.cases),
         *_earlier_text(wanted.earlier),
         f"# Your reply\n\nReply with one JSON object and nothing else, in this form:\n\n{_FORM}",
@@ -78,8 +78,8 @@ def prompt_of(wanted: ToPropose) -> str:
     return "\n\n".join(parts)
 
 
-def _figures_text(figures: Agreement) -> str:
-    lines = [f"- {each.bias.sentence}" for each in figures.criteria if each.bias is not None]
+def _metrics_text(metrics: Agreement) -> str:
+    lines = [f"- {each.bias.sentence}" for each in metrics.criteria if each.bias is not None]
     return "\n".join(lines or ["- they prefer different responses"])
 
 

@@ -53,7 +53,7 @@ _AUTHORITY: Final = (
 
 
 class ProbeKind(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of change: its name in figures and ids, and what it is, in words."""
+    """One kind of change: its name in metrics and ids, and what it is, in words."""
 
     id: str
     group: Literal["stability", "injection"]
@@ -63,7 +63,7 @@ class ProbeKind(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What its figures begin with."""
+        """What its metrics begin with."""
         return f"{self.group}.{self.id}"
 
 

@@ -54,7 +54,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 def propose(
     rubric: Rubric,
     cases: Sequence[GoldCase],
-    figures: Agreement,
+    metrics: Agreement,
     tried: frozenset[str],
     *,
     narrow: bool = False,
@@ -64,14 +64,14 @@ def propose(
     Judges that are asked narrow questions (``narrow``) see only the levels at the ends, so nothing
     else is proposed for them.
     """
-    found = _end_changes(rubric, cases) if narrow else _proposals(rubric, cases, figures)
+    found = _end_changes(rubric, cases) if narrow else _proposals(rubric, cases, metrics)
     return next((each for each in found if each.key not in tried), None)
 
 
-def _proposals(rubric: Rubric, cases: Sequence[GoldCase], figures: Agreement) -> Iterator[Proposal]:
+def _proposals(rubric: Rubric, cases: Sequence[GoldCase], metrics: Agreement) -> Iterator[Proposal]:
     """Yield changes of every kind in turn, so that a few rounds try more than one kind."""
     known = {each.id: each for each in rubric.criteria}
-    about = [(known[each.criterion], each) for each in figures.criteria if each.criterion in known]
+    about = [(known[each.criterion], each) for each in metrics.criteria if each.criterion in known]
     about.sort(key=lambda pair: (-_bias_share(pair[1]), pair[0].id))
     kinds = (
         list(_anchors(rubric, about)),
@@ -83,9 +83,9 @@ def _proposals(rubric: Rubric, cases: Sequence[GoldCase], figures: Agreement) ->
         yield from (each for each in turn if each is not None)
 
 
-def _bias_share(figure: CriterionAgreement) -> float:
+def _bias_share(metric: CriterionAgreement) -> float:
     """Return the bias as a share of the scale; 0 where it could be chance."""
-    bias, scale = figure.bias, figure.scale
+    bias, scale = metric.bias, metric.scale
     if bias is None or scale is None or bias.direction == "undecided" or bias.value is None:
         return 0.0
     return abs(bias.value) / (scale[1] - scale[0])
@@ -100,8 +100,8 @@ def _anchors(
     """
     off = [
         (criterion, bias)
-        for criterion, figure in about
-        if (bias := figure.bias) is not None and bias.direction != "undecided"
+        for criterion, metric in about
+        if (bias := metric.bias) is not None and bias.direction != "undecided"
     ]
     for direction in _WORDS:
         alike = [(criterion, bias) for criterion, bias in off if bias.direction == direction]

@@ -20,7 +20,7 @@ PARTS: Final[tuple[Part, ...]] = ("tune", "select", "report")
 FEWEST: Final = 30
 """With fewer rows, each part would be too small."""
 
-# Of ten neighbours four, three and three; dealt in turn, so that each part gets of every kind.
+# Of ten neighbors four, three and three; dealt in turn, so that each part gets of every kind.
 _DEAL: Final[tuple[Part, ...]] = (
     "tune", "select", "report", "tune", "select", "report", "tune", "select", "report", "tune",
 )  # fmt: skip

@@ -50,7 +50,7 @@ class ToPropose(msgspec.Struct, frozen=True, kw_only=True):
 
     rubric: Rubric
     cases: tuple[GoldCase, ...]
-    figures: Agreement
+    metrics: Agreement
     earlier: tuple[Round, ...]
     round: int
 
@@ -70,7 +70,7 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
     """The result: the new rubric if a change was kept, and its agreement on the report part."""
 
     winner: Rubric | None
-    figures: Agreement
+    metrics: Agreement
     tuning: Tuning
     report_run: str
 
@@ -114,10 +114,10 @@ def improve(base: Rubric, sizes: Mapping[Part, int], options: LoopOptions) -> Lo
     tried: set[str] = set()
     ended: str | None = None
     for number in range(1, options.rounds + 1):
-        figures = compare(best.tune, best.rubric, quick)
-        by, found = yield from _next_change(best, figures, rounds, frozenset(tried), options)
+        metrics = compare(best.tune, best.rubric, quick)
+        by, found = yield from _next_change(best, metrics, rounds, frozenset(tried), options)
         if found is None:
-            ended = _why_ended(figures, rounds)
+            ended = _why_ended(metrics, rounds)
             break
         if isinstance(found, Unusable):
             rounds.append(_unusable(number, by, found))
@@ -129,12 +129,12 @@ def improve(base: Rubric, sizes: Mapping[Part, int], options: LoopOptions) -> Lo
             best = candidate
             # A change that helped may be tried again; a refused one is not.
             tried.discard(found.key)
-    tuning, figures, run_id = yield from _report(base, best, tuple(rounds), options)
+    tuning, metrics, run_id = yield from _report(base, best, tuple(rounds), options)
     tuning = msgspec.structs.replace(
         tuning, parts={part: sizes[part] for part in PARTS}, ended=ended
     )
     winner = None if best.rubric is base else best.rubric
-    return Tuned(winner=winner, figures=figures, tuning=tuning, report_run=run_id)
+    return Tuned(winner=winner, metrics=metrics, tuning=tuning, report_run=run_id)
 
 
 def _judged(request: ToJudge) -> Generator[Request, Answer, JudgedPart]:
@@ -146,20 +146,20 @@ def _judged(request: ToJudge) -> Generator[Request, Answer, JudgedPart]:
 
 def _next_change(
     best: _Best,
-    figures: Agreement,
+    metrics: Agreement,
     rounds: Sequence[Round],
     tried: frozenset[str],
     options: LoopOptions,
 ) -> Generator[Request, Answer, tuple[Literal["rule", "model"], Proposal | Unusable | None]]:
     """Return the next change and its source; a model, if there is one, proposes every second."""
-    by_rule = propose(best.rubric, best.tune, figures, tried, narrow=options.narrow)
+    by_rule = propose(best.rubric, best.tune, metrics, tried, narrow=options.narrow)
     is_models = options.model and (len(rounds) % 2 == 1 or by_rule is None)
-    if not is_models or not figures.loss:
+    if not is_models or not metrics.loss:
         return "rule", by_rule
     answer = yield ToPropose(
         rubric=best.rubric,
         cases=best.tune,
-        figures=figures,
+        metrics=metrics,
         earlier=tuple(rounds),
         round=len(rounds) + 1,
     )
@@ -170,8 +170,8 @@ def _next_change(
     return "model", answer
 
 
-def _why_ended(figures: Agreement, rounds: Sequence[Round]) -> str:
-    if not figures.loss:
+def _why_ended(metrics: Agreement, rounds: Sequence[Round]) -> str:
+    if not metrics.loss:
         return "judge and people agree on every sample of the tune part: nothing to change"
     if rounds:
         return "no rule has another change to try"
@@ -218,8 +218,8 @@ def _round(
         level, seed = options.deciding, options.seed
         gain = gain_of(before, after.cases, rubric, level=level, seed=seed)
         quick = Options(level=options.level, seed=seed, worst=0)
-        figures = compare(after.cases, rubric, quick).criteria
-        return RoundResult(run_id=after.run_id, gain=gain, criteria=tuple(map(_brief, figures)))
+        metrics = compare(after.cases, rubric, quick).criteria
+        return RoundResult(run_id=after.run_id, gain=gain, criteria=tuple(map(_brief, metrics)))
 
     tune = yield from _judged(ToJudge(rubric=rubric, part="tune", round=number))
     made = msgspec.structs.replace(made, tune=trial(best.tune, tune))
@@ -336,5 +336,5 @@ def _report(
     number = max(each.number for each in rounds if each.kept)
     last = yield from _judged(ToJudge(rubric=best.rubric, part="report", round=number))
     gain = gain_of(first.cases, last.cases, best.rubric, level=options.level, seed=options.seed)
-    figures = compare(last.cases, best.rubric, whole)
-    return msgspec.structs.replace(tuning, gain=gain), figures, last.run_id
+    metrics = compare(last.cases, best.rubric, whole)
+    return msgspec.structs.replace(tuning, gain=gain), metrics, last.run_id

@@ -127,12 +127,12 @@ def command(  # noqa: PLR0917 - click passes them by name
             problem = "recorded verdicts have neither gold nor samples to judge again"
             raise InputError(problem, "leave out --gold and --probe", run)
         report = measure_verdicts(Path(run), say, level=level)
-        check_gates(wanted, (), report.figures())
+        check_gates(wanted, (), report.metrics())
         return _shown(report, wanted, as_json)
     with opened_run(run, store_url) as (store, row):
         criteria = [each.id for each in rubric_of(row).criteria]
         report = measure_bias(store, row, gold, say, level=level, seed=seed)
-        check_gates(wanted, criteria, report.figures())
+        check_gates(wanted, criteria, report.metrics())
         if probe is not None:
             options = ProbeOptions(
                 count=probe,
@@ -157,7 +157,7 @@ def _shown(report: BiasReport, wanted: tuple[Comparison, ...], as_json: bool) ->
 
     from jurybox.calibration.bias_metrics import check_bias_gates
 
-    report = msgspec.structs.replace(report, gates=check_bias_gates(wanted, report.figures()))
+    report = msgspec.structs.replace(report, gates=check_bias_gates(wanted, report.metrics()))
     if as_json:
         print_json(report.as_data())
     else:
@@ -260,19 +260,19 @@ def _print(report: BiasReport) -> None:
 def _print_bias(out: Console, bias: Bias) -> None:
     out.print()
     out.print(plain(_HEADINGS.get(bias.bias, bias.bias), style="bold"))
-    measured = [figure for figure in bias.figures if figure.value is not None]
-    for figure in measured:
-        if not _is_detail(figure):
-            out.print(plain(f"  {figure.sentence}"))
+    measured = [metric for metric in bias.metrics if metric.value is not None]
+    for metric in measured:
+        if not _is_detail(metric):
+            out.print(plain(f"  {metric.sentence}"))
     for reason, names in _unmeasured(bias).items():
         out.print(plain(f"  not measurable: {reason} ({', '.join(names)})", style="dim"))
     if measured:
         out.print(_metrics(measured))
 
 
-def _is_detail(figure: BiasMetric) -> bool:
+def _is_detail(metric: BiasMetric) -> bool:
     """Return whether the sentence of another metric covers this one."""
-    return figure.name.startswith(("stability.", "injection.")) and not figure.name.endswith(
+    return metric.name.startswith(("stability.", "injection.")) and not metric.name.endswith(
         ".change"
     )
 
@@ -280,19 +280,19 @@ def _is_detail(figure: BiasMetric) -> bool:
 def _unmeasured(bias: Bias) -> dict[str, list[str]]:
     """Return the metrics without a value, by reason."""
     reasons: dict[str, list[str]] = {}
-    for figure in bias.figures:
-        if figure.value is None:
-            name = figure.name.removeprefix(f"{bias.bias}.")
-            reasons.setdefault(figure.reason or "unknown", []).append(name)
+    for metric in bias.metrics:
+        if metric.value is None:
+            name = metric.name.removeprefix(f"{bias.bias}.")
+            reasons.setdefault(metric.reason or "unknown", []).append(name)
     return reasons
 
 
-def _metrics(figures: list[BiasMetric]) -> Table:
+def _metrics(metrics: list[BiasMetric]) -> Table:
     from jurybox.reporting.metric_text import shown
 
     headings = ("  metric", "value", "from", "to", "n", "samples")
     made = table(*headings, right=headings[1:])
-    for each in figures:
+    for each in metrics:
         ends = ("-", "-")
         if each.interval is not None:
             ends = (shown(each.interval.low), shown(each.interval.high))

@@ -182,9 +182,9 @@ def _print(made: Calibration) -> None:
     if made.tuning is not None:
         _print_rounds(out, made.tuning)
     _print_agreement(out, made)
-    for each in made.figures.criteria:
+    for each in made.metrics.criteria:
         _print_confusion(out, each)
-    _print_worst(out, made.figures)
+    _print_worst(out, made.metrics)
     out.print()
     runs = ", ".join(dict.fromkeys(each.run_id for each in made.runs))
     _line(out, f"runs  {runs}")
@@ -198,7 +198,7 @@ def _print_agreement(out: Console, made: Calibration) -> None:
     which = "" if made.tuning is None else " on the report part"
     names = ("n", "unscored", "exact", "kappa", "(interval)", "spearman", "error")
     agreed = table(f"judge with people{which}", *names, right=names)
-    for each in made.figures.criteria:
+    for each in made.metrics.criteria:
         add_row(
             agreed,
             each.criterion,
@@ -211,11 +211,11 @@ def _print_agreement(out: Console, made: Calibration) -> None:
             "" if each.error is None else f"{each.error:.2f}",
         )
     out.print(agreed)
-    if any(each.ceiling is not None for each in made.figures.criteria):
+    if any(each.ceiling is not None for each in made.metrics.criteria):
         out.print()
-        _print_ceiling(out, made.figures)
+        _print_ceiling(out, made.metrics)
     out.print()
-    for each in made.figures.criteria:
+    for each in made.metrics.criteria:
         if each.bias is not None:
             clear = each.bias.direction != "undecided"
             out.print(plain(each.bias.sentence, style="yellow" if clear else ""))
@@ -227,10 +227,10 @@ def _print_agreement(out: Console, made: Calibration) -> None:
                 out.print(plain(f"{each.criterion}: {note}"))
 
 
-def _print_ceiling(out: Console, figures: Agreement) -> None:
+def _print_ceiling(out: Console, metrics: Agreement) -> None:
     names = ("people", "n", "exact", "kappa", "alpha", "judge with one of them: kappa")
     made = table("people with each other", *names, right=names)
-    for each in figures.criteria:
+    for each in metrics.criteria:
         found = each.ceiling
         if found is not None:
             add_row(
@@ -258,8 +258,8 @@ def _print_confusion(out: Console, each: CriterionAgreement) -> None:
     out.print(made)
 
 
-def _print_worst(out: Console, figures: Agreement) -> None:
-    for each in figures.criteria:
+def _print_worst(out: Console, metrics: Agreement) -> None:
+    for each in metrics.criteria:
         for number, found in enumerate(each.worst):
             if not number:
                 out.print()
@@ -339,14 +339,14 @@ def _briefly(trial: RoundResult) -> str:
     return f"run {trial.run_id}: {'; '.join(parts)}"
 
 
-def _value(figure: Estimate) -> str:
-    return _number(figure.value)
+def _value(metric: Estimate) -> str:
+    return _number(metric.value)
 
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _ends(figure: Estimate) -> str:
-    found = figure.interval
+def _ends(metric: Estimate) -> str:
+    found = metric.interval
     return "" if found is None else f"{found.low:.2f} to {found.high:.2f}"

@@ -176,9 +176,9 @@ def print_side_by_side(compared: SideBySide) -> None:
         style = "bold red" if diff.regressions else "bold"
         out.print(plain(f"{title}  {diff.conclusion()}", style))
         for each in diff.tested:
-            if each.figure in {compared.headline, *diff.regressions}:
-                figure, a, b, apart, interval, p, n, *_ = _tested(each)
-                line = f"  {figure} {a} -> {b} ({apart}, {interval}; p {p}, n {n})"
+            if each.metric in {compared.headline, *diff.regressions}:
+                metric, a, b, apart, interval, p, n, *_ = _tested(each)
+                line = f"  {metric} {a} -> {b} ({apart}, {interval}; p {p}, n {n})"
                 out.print(plain(line))
 
 
@@ -242,7 +242,7 @@ def _tested(tested: MetricDifference) -> Iterator[str]:
 
     made = tested.comparison
     interval = made.interval
-    yield tested.figure
+    yield tested.metric
     yield from (shown(made.mean_a), shown(made.mean_b), signed(made.difference))
     yield "-" if interval is None else f"{signed(interval.low)} to {signed(interval.high)}"
     yield p_value(made.p_adjusted)
@@ -275,7 +275,7 @@ def _sample(change: SampleChange, headline: str | None) -> Iterator[str]:
     from jurybox.reporting.metric_text import shown, signed
 
     yield from (change.id, str(change.repeat), change.change)
-    whole = next((each for each in change.figures if each.figure == headline), None)
+    whole = next((each for each in change.metrics if each.metric == headline), None)
     if whole is None:
         yield from ("-", "-", "-")
     else:
@@ -288,9 +288,9 @@ def _metrics(diff: RunDiff) -> Table:
 
     headings = ("metric", "A", "n A", "B", "n B", "difference")
     made = table(*headings, right=headings[1:])
-    for each in diff.figures:
+    for each in diff.metrics:
         cells = (shown(each.a), shown(each.n_a), shown(each.b), shown(each.n_b))
-        add_row(made, each.figure, *cells, signed(each.difference))
+        add_row(made, each.metric, *cells, signed(each.difference))
     return made
 
 
@@ -321,8 +321,8 @@ def _print_groups(out: Console, what: str, groups: Sequence[GroupPair]) -> None:
     out.print(plain(f"A -> B by {what}", style="bold"))
     lines: list[Sequence[str | Text]] = [("metric", *(each.group for each in groups))]
     lines.append(("samples", *map(_group_samples, groups)))
-    figures = zip(*(each.figures for each in groups), strict=True)
-    lines += [(row[0].figure, *map(_cell, row)) for row in figures]
+    metrics = zip(*(each.metrics for each in groups), strict=True)
+    lines += [(row[0].metric, *map(_cell, row)) for row in metrics]
     if len(groups) > _MOST_ACROSS:
         lines = list(zip((what, *lines[0][1:]), *lines[1:3], strict=True))
     head = [str(cell) for cell in lines[0]]

@@ -89,7 +89,7 @@ def _cautions(found: "RunCorrections") -> Iterator[str]:
     for each in found.estimates:
         if each.unscored:
             samples = counted(each.unscored, "labeled sample")
-            yield f"{each.figure}: {samples} without a score by the {_scorer(found)}"
+            yield f"{each.metric}: {samples} without a score by the {_scorer(found)}"
 
 
 def _scorer(found: "RunCorrections") -> str:
@@ -98,13 +98,13 @@ def _scorer(found: "RunCorrections") -> str:
 
 def _print(found: "RunCorrections") -> None:
     out = wide_console()
-    head = f"run {found.run_id}  {found.samples:,} samples, {found.labelled:,} of them with labels"
+    head = f"run {found.run_id}  {found.samples:,} samples, {found.labeled:,} of them with labels"
     out.print(plain(head, style="bold"))
     out.print(_table(found))
     for each in found.estimates:
-        out.print(plain(f"{each.figure}  {each.mean.sentence}"))
+        out.print(plain(f"{each.metric}  {each.mean.sentence}"))
         if each.rate is not None:
-            out.print(plain(f"{each.figure}  {_rate(each.rate)}", style="dim"))
+            out.print(plain(f"{each.metric}  {_rate(each.rate)}", style="dim"))
 
 
 def _table(found: "RunCorrections") -> "Table":
@@ -117,18 +117,18 @@ def _table(found: "RunCorrections") -> "Table":
         mean = each.mean
         cells = (_ranged(mean.judge), _ranged(mean.human), str(mean.human.n))
         more = shown(mean.labels_to_halve)
-        add_row(made, each.figure, *cells, _ranged(mean.corrected), more)
+        add_row(made, each.metric, *cells, _ranged(mean.corrected), more)
     return made
 
 
-def _ranged(figure: "Estimate") -> str:
+def _ranged(metric: "Estimate") -> str:
     from jurybox.reporting.metric_text import shown
 
-    if figure.value is None:
+    if metric.value is None:
         return "-"
-    made = figure.interval
+    made = metric.interval
     ends = "" if made is None else f" ({shown(made.low)} to {shown(made.high)})"
-    return f"{shown(figure.value)}{ends}"
+    return f"{shown(metric.value)}{ends}"
 
 
 def _rate(rate: "CorrectedRate") -> str:
@@ -143,6 +143,6 @@ def _as_data(found: "RunCorrections", level: float) -> dict[str, Any]:
 
     data: dict[str, Any] = msgspec.to_builtins(found)
     estimates = [
-        {"figure": each.pop("figure"), **each.pop("mean"), **each} for each in data.pop("estimates")
+        {"metric": each.pop("metric"), **each.pop("mean"), **each} for each in data.pop("estimates")
     ]
     return {**data, "level": level, "estimates": estimates}

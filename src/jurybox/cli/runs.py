@@ -105,12 +105,12 @@ def _cells(each: "ListedRun") -> dict[str, str]:
         "tags": " ".join(each.tags),
         "status": each.status,
         "samples": "" if each.planned is None else f"{each.samples} of {each.planned}",
-        "metric": f"{each.figure} {metric_value(each.figure, each.value)}" if each.figure else "",
+        "metric": f"{each.metric} {metric_value(each.metric, each.value)}" if each.metric else "",
         "verdict": _verdict(each),
         "dataset": each.dataset or "",
         "target": each.target or "",
         "judge": each.judge or "",
-        "cost": "" if each.figure is None else dollars(each.dollars),
+        "cost": "" if each.metric is None else dollars(each.dollars),
         "started": each.created_at.partition(".")[0].replace("T", " "),
     }
 

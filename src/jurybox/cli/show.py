@@ -191,7 +191,7 @@ def _measures(result: SampleResult) -> Table:
     from jurybox.reporting.metric_text import shown
 
     made = table("score", "value", right=("value",))
-    scores = {**result.figures, **result.components, "judge_score": result.judge_score}
+    scores = {**result.metrics, **result.components, "judge_score": result.judge_score}
     for name, value in scores.items():
         if value is not None:
             add_row(made, name, shown(value))

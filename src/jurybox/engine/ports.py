@@ -90,7 +90,7 @@ MOST_GROUPS: Final = 200
 """The most scenarios, and the most demographics, that are listed."""
 LONGEST_SEARCH: Final = 1000
 _FARTHEST: Final = 2**62
-_FIGURE: Final = "figure:"
+_METRIC: Final = "metric:"
 _ORDERS: Final = ("number", "urgency", "id")
 
 
@@ -102,8 +102,8 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
             counts for nothing; where the text has only ASCII in it, that is so for A to Z.
         flags: names of `FLAGS`, all of which a sample has.
         any_flags: names of `FLAGS`, at least one of which a sample has.
-        figure: the name of a figure that a sample has, from ``low`` to ``high``, ends included.
-        sort: ``number``, ``urgency``, ``id`` or ``figure:NAME``. Samples without the figure come
+        metric: the name of a metric that a sample has, from ``low`` to ``high``, ends included.
+        sort: ``number``, ``urgency``, ``id`` or ``metric:NAME``. Samples without the metric come
             last in either direction, and of equals the one that comes first in the run.
         queued: only samples in the review queue.
 
@@ -115,7 +115,7 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str | None = None
     demographic: str | None = None
     winner: str | None = None
-    figure: str | None = None
+    metric: str | None = None
     low: float | None = None
     high: float | None = None
     sort: str = "number"
@@ -125,9 +125,9 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 50
 
     @property
-    def sort_figure(self) -> str | None:
-        """The name of the figure by which samples are sorted."""
-        return self.sort.removeprefix(_FIGURE) if self.sort.startswith(_FIGURE) else None
+    def sort_metric(self) -> str | None:
+        """The name of the metric by which samples are sorted."""
+        return self.sort.removeprefix(_METRIC) if self.sort.startswith(_METRIC) else None
 
     def check(self) -> None:
         """Validate the query.
@@ -140,8 +140,8 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(f"a page can't have {self.limit} samples", f"ask for 1 to {MOST}")
         if not 0 <= self.offset <= _FARTHEST:
             raise InputError(f"a page can't begin at {self.offset}", "begin at 0 or later")
-        if self.sort not in _ORDERS and not self.sort_figure:
-            hint = f"sort by {', '.join(_ORDERS)} or {_FIGURE}NAME"
+        if self.sort not in _ORDERS and not self.sort_metric:
+            hint = f"sort by {', '.join(_ORDERS)} or {_METRIC}NAME"
             raise InputError(f"samples can't be sorted by `{self.sort[:80]}`", hint)
         for name in (*self.flags, *self.any_flags):
             if name not in FLAGS:
@@ -153,8 +153,8 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
         for end in (self.low, self.high):
             if end is not None and not math.isfinite(end):
                 raise InputError(f"{end} is no end of a range", "give a number")
-        if self.figure is None and (self.low, self.high) != (None, None):
-            raise InputError("a range needs a figure", "name the figure")
+        if self.metric is None and (self.low, self.high) != (None, None):
+            raise InputError("a range needs a metric", "name the metric")
 
 
 class SamplePage(msgspec.Struct, frozen=True, kw_only=True):

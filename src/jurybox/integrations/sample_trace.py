@@ -88,7 +88,7 @@ def _call(row: ExchangeRow, begun: int) -> TracedCall:
 def _scores(result: SampleResult, report: EvaluationReport | None) -> list[TracedScore]:
     """Return what a sample was given; what has no value is left out, never 0."""
     reasons = {} if report is None else {each.id: each.reasoning for each in report.criteria}
-    values = {**result.figures, **result.components, JUDGE_SCORE: result.judge_score}
+    values = {**result.metrics, **result.components, JUDGE_SCORE: result.judge_score}
     scores = [
         TracedScore(name=name, value=value, comment=reasons.get(name, ""))
         for name, value in values.items()

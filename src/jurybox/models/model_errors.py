@@ -119,7 +119,7 @@ def redacted(text: str, secrets: Iterable[str]) -> str:
 
 def quoted(text: str, secrets: Iterable[str] = ()) -> str:
     """Return the beginning of an endpoint's words: one line, harmless to a terminal, no secret."""
-    # Hidden before it is cut: half a secret would no longer be recognised.
+    # Hidden before it is cut: half a secret would no longer be recognized.
     line = _CONTROL.sub(" ", redacted(text, secrets)).strip()
     return line if len(line) <= LONGEST_QUOTE else f"{line[:LONGEST_QUOTE]}..."
 
@@ -131,7 +131,7 @@ def read_refusal(body: bytes, content_type: str, secrets: Iterable[str]) -> Refu
     # Hidden at once, so that no secret gets into an exception.
     hidden = {name: redacted(getattr(found, name), secrets) for name in Refusal.__struct_fields__}
     if len(body) > LARGEST_REFUSAL and found.message == text:
-        # Half a secret isn't recognised; where one was cut in two, that half is at the very end.
+        # Half a secret isn't recognized; where one was cut in two, that half is at the very end.
         half = max((LONGEST_QUOTE, *map(len, secrets)))
         hidden["message"] = hidden["message"][:-half]
     return Refusal(**hidden)

@@ -54,7 +54,7 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     id: str
     repeat: int
-    figure: str
+    metric: str
     value: float | None
     passed: bool | None
     flags: tuple[str, ...]
@@ -66,7 +66,7 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def measured(self) -> str:
         """The value with its unit."""
-        unit = UNITS.get(self.figure)
+        unit = UNITS.get(self.metric)
         if self.value is None or unit is None:
             return "" if self.value is None else shown(self.value)
         return f"{shown(round(self.value, 1))} {unit}"
@@ -76,14 +76,14 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
         return {
             "id": self.id,
             "repeat": self.repeat,
-            "figure": self.figure,
+            "metric": self.metric,
             "value": self.value,
             "task": cut(self.task, _LONGEST_TASK),
             "reasoning": cut(self.reasoning, _LONGEST_REASONING),
         }
 
 
-def card(sample: SampleRow, figure: str = "") -> SampleCard:
+def card(sample: SampleRow, metric: str = "") -> SampleCard:
     """Return a sample's card, with the metric for which it is shown."""
     record = SampleRecord(sample)
     result, responses = record.result, record.responses
@@ -95,8 +95,8 @@ def card(sample: SampleRow, figure: str = "") -> SampleCard:
         number=sample.number,
         id=sample.sample_id,
         repeat=sample.repeat,
-        figure=figure,
-        value=result.figures.get(figure),
+        metric=metric,
+        value=result.metrics.get(metric),
         # Without a rule nothing passes or fails, not even what has no score.
         passed=result.passed if result.rules else None,
         flags=result.review_reasons,
@@ -112,10 +112,10 @@ def _answer(response: Response, label: str) -> CardResponse:
     return CardResponse(label=label, text=response.text, trouble=trouble)
 
 
-def numbered_card(store: Store, run: RunRow, number: int, figure: str = "") -> SampleCard:
+def numbered_card(store: Store, run: RunRow, number: int, metric: str = "") -> SampleCard:
     """Return the card of the sample with a number."""
     with reading(run):
-        return card(_numbered(store, run, number), figure)
+        return card(_numbered(store, run, number), metric)
 
 
 def _numbered(store: Store, run: RunRow, number: int) -> SampleRow:
@@ -126,12 +126,12 @@ def _numbered(store: Store, run: RunRow, number: int) -> SampleRow:
 
 
 def extremes(
-    store: Store, run: RunRow, figure: str, most: int, *, highest: bool = False
+    store: Store, run: RunRow, metric: str, most: int, *, highest: bool = False
 ) -> tuple[SampleCard, ...]:
     """Return the samples with the lowest values of a metric, or the highest; ties by number."""
-    query = SampleQuery(figure=figure, sort=f"figure:{figure}", descending=highest, limit=most)
+    query = SampleQuery(metric=metric, sort=f"metric:{metric}", descending=highest, limit=most)
     found = store.find_samples(run.id, query).rows
-    return tuple(numbered_card(store, run, row.number, figure) for row in found)
+    return tuple(numbered_card(store, run, row.number, metric) for row in found)
 
 
 def concerns_of(

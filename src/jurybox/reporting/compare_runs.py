@@ -154,7 +154,7 @@ def compare_runs(
         identical=None if None in digests else digests[0] == digests[1],
         headline=changes.headline,
         fields=tuple(_fields(*views)),
-        figures=tuple(_metrics(views, rubrics)),
+        metrics=tuple(_metrics(views, rubrics)),
         tested=changes.tests.tested(
             clustered=clusters.needed, level=options.level, seed=options.seed
         ),
@@ -237,7 +237,7 @@ class _Changes:
             repeat=left.key[1],
             change="changed",
             identical=left.sha256 == right.sha256,
-            figures=tuple(
+            metrics=tuple(
                 _pair(name, score_of(one, name), score_of(other, name)) for name in self._names
             ),
             **{name: (getattr(one, name), getattr(other, name)) for name in VERDICTS},
@@ -251,7 +251,7 @@ class _Changes:
 
 
 def _pair(name: str, a: float | None, b: float | None) -> MetricPair:
-    return MetricPair(figure=name, a=a, b=b, difference=difference(a, b))
+    return MetricPair(metric=name, a=a, b=b, difference=difference(a, b))
 
 
 def _names(rubric: Rubric) -> Iterator[str]:
@@ -265,11 +265,11 @@ def _names(rubric: Rubric) -> Iterator[str]:
 
 def _kind(change: SampleChange, headline: str | None) -> ChangeKind:
     """Return how a sample changed; latency is shown, and is no change of the verdict."""
-    moved = [each for each in change.figures if each.figure != LATENCY and _moved(each)]
+    moved = [each for each in change.metrics if each.metric != LATENCY and _moved(each)]
     if not moved and not change.flips():
         return "same"
     for each in moved:
-        if each.figure == headline and each.difference is not None:
+        if each.metric == headline and each.difference is not None:
             return "higher" if each.difference > 0 else "lower"
     return "changed"
 
@@ -283,11 +283,11 @@ def _moved(pair: MetricPair) -> bool:
 def _size(change: SampleChange, headline: str | None) -> tuple[float, ...]:
     """Return how large a change is: another verdict first, then the score, then its parts."""
     score = parts = 0.0
-    for each in change.figures:
-        if each.figure == LATENCY or each.difference is None:
+    for each in change.metrics:
+        if each.metric == LATENCY or each.difference is None:
             continue
         parts += abs(each.difference)
-        if each.figure == headline:
+        if each.metric == headline:
             score = abs(each.difference)
     return (len(change.flips()), score, parts)
 
@@ -322,7 +322,7 @@ def _metrics(views: tuple[RunView, RunView], rubrics: Rubrics) -> Iterator[RunMe
         one, other = left.get(name), right.get(name)
         a, b = None if one is None else one.value, None if other is None else other.value
         yield RunMetricPair(
-            figure=name,
+            metric=name,
             a=a,
             b=b,
             difference=difference(a, b),
@@ -353,5 +353,5 @@ def _groups(what: str, views: tuple[RunView, RunView], rubrics: Rubrics) -> Iter
             group=group,
             samples_a=a.get(SAMPLES),
             samples_b=b.get(SAMPLES),
-            figures=tuple(_pair(name, a.get(name), b.get(name)) for name in names),
+            metrics=tuple(_pair(name, a.get(name), b.get(name)) for name in names),
         )

@@ -106,7 +106,7 @@ _OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
 _PARTS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 # Default values aren't stored.
 _DEFAULTS: Final[ExportedRow] = msgspec.to_builtins(
-    msgspec.structs.asdict(SampleResult(figures={}))
+    msgspec.structs.asdict(SampleResult(metrics={}))
 )
 _REPORTED: Final = (
     "overall_by_votes",
@@ -168,7 +168,7 @@ class ExportShape:
         # Checked as a result, but its numbers stay as they are stored: 2 doesn't become 2.0.
         result = read_result(sample.result)
         values: ExportedRow = _DEFAULTS | _OBJECT.decode(sample.result)
-        metrics, components = values["figures"], values["components"]
+        metrics, components = values["metrics"], values["components"]
         values |= _inputs(sample) | _judged(sample, result)
         values["generation_params"] = self._sent(result)
         if not result.judged:

@@ -130,7 +130,7 @@ def _failure(result: SampleResult) -> Failed | None:
 
 
 def _seconds(result: SampleResult) -> float:
-    return (result.figures.get("latency_e2e_ms") or 0.0) / 1000
+    return (result.metrics.get("latency_e2e_ms") or 0.0) / 1000
 
 
 def _sample(suite: str, record: SampleRecord, *, several: bool) -> Iterator[str]:

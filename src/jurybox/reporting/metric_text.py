@@ -34,7 +34,7 @@ def metrics_of(summary: Mapping[str, Any], rubric: Rubric) -> tuple[RunMetric, .
     The key metric comes first, then those that the rubric defines, then the others.
     """
     counts: Mapping[str, int] = summary.get("n", {})
-    own = (figure.name for figure in rubric.metrics)
+    own = (metric.name for metric in rubric.metrics)
     usual = run_metrics(
         [criterion.id for criterion in rubric.criteria],
         overall=rubric.overall_name,

@@ -157,5 +157,5 @@ def sample_decision(rubric: Rubric, result: SampleResult, reviews: Sequence[Revi
     required = [each for each in rubric.require_review if each in result.review_reasons]
     if not all(_settled(reason, reviews) for reason in required):
         return NEEDS_REVIEW
-    decided = decide(rubric.sample_decisions, result.figures)
+    decided = decide(rubric.sample_decisions, result.metrics)
     return None if decided is None else decided.decide

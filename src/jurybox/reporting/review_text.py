@@ -33,24 +33,24 @@ class UnclearCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """The judges against people, people among themselves, and the run's figures corrected.
+    """The judges against people, people among themselves, and the run's metrics corrected.
 
-    All figures are of blind reviews.
+    All metrics are of blind reviews.
 
     Attributes:
         reviews: how many are active, with their ``reviewers`` and the number of ``samples``.
-        open: how many of them count in no figure: made with the judges' verdict in sight.
+        open: how many of them count in no metric: made with the judges' verdict in sight.
         random: on the random part, which represents the whole run.
         flagged: on the flagged samples, which represent only themselves.
         people: how far people agree with each other, by criterion, on whatever several reviewed.
         drawn: how many samples the random part has so far; ``skipped`` of them have no review.
-        needed: how many more of them are needed before figures are corrected.
+        needed: how many more of them are needed before metrics are corrected.
         unsure: how many of them no reviewer could judge.
         waiting: how many reviewed samples don't count yet, since too many before them in the order,
             ``passed``, have no blind review.
         by_rules: whether no judge was asked, so that it is the rubric's rules that people are held
             against.
-        estimates: the run's figures, corrected by the random part.
+        estimates: the run's metrics, corrected by the random part.
         unclear: what reviewers could not score, for the rubric's authors.
 
     """
@@ -99,7 +99,7 @@ def _untabled(found: ReviewAgreement) -> Iterator[str]:
     reviews, samples = counted(found.reviews, "review"), counted(found.samples, "sample")
     yield f"{reviews} of {samples} by {who}: {', '.join(found.reviewers)}"
     for each in found.estimates:
-        yield f"{each.figure}: {each.mean.sentence}"
+        yield f"{each.metric}: {each.mean.sentence}"
     if found.unclear:
         criteria = ", ".join(
             dict.fromkeys(name for each in found.unclear for name in each.criteria)
@@ -127,14 +127,14 @@ def _doubts(found: ReviewAgreement) -> Iterator[str]:
     if found.skipped:
         yield (
             f"{counted(found.skipped, 'sample')} of the random part skipped: were they skipped for"
-            " what they say, the figures are off"
+            " what they say, the metrics are off"
         )
     if found.unsure:
         samples = counted(found.unsure, "sample")
         yield f"{samples} of the random part that no reviewer could judge"
     if found.open:
         made = counted(found.open, "review")
-        yield f"{made} made with the judges' verdict in sight, which count in no figure"
+        yield f"{made} made with the judges' verdict in sight, which count in no metric"
 
 
 def waiting_line(waiting: int, passed: int) -> str:
@@ -170,18 +170,18 @@ def _count(n: int) -> str:
     return f"(n {n}, too few to rely on)" if n < FEWEST else f"(n {n})"
 
 
-def _ranged(figure: Estimate, *, with_method: bool = False) -> str:
-    """Return a figure with its interval, and how that was made where it isn't as one expects."""
-    if figure.value is None:
-        return "unknown" if figure.reason is None else f"unknown ({figure.reason})"
-    made = figure.interval
+def _ranged(metric: Estimate, *, with_method: bool = False) -> str:
+    """Return a metric with its interval, and how that was made where it isn't as one expects."""
+    if metric.value is None:
+        return "unknown" if metric.reason is None else f"unknown ({metric.reason})"
+    made = metric.interval
     if made is None:
-        return near(figure.value)
+        return near(metric.value)
     unusual = ("imagined", "clusters")
     method = (
         f", {made.method}" if with_method and any(word in made.method for word in unusual) else ""
     )
-    return f"{near(figure.value)} ({near(made.low)} to {near(made.high)}{method})"
+    return f"{near(metric.value)} ({near(made.low)} to {near(made.high)}{method})"
 
 
 def near(value: float) -> str:

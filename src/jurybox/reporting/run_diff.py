@@ -33,7 +33,7 @@ _WORDS: Final = {True: "yes", False: "no", None: "-"}
 class MetricPair(msgspec.Struct, frozen=True, kw_only=True):
     """A metric in both runs, and how much the second is above the first."""
 
-    figure: str
+    metric: str
     a: float | None
     b: float | None
     difference: float | None
@@ -52,7 +52,7 @@ class GroupPair(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     samples_a: int | None
     samples_b: int | None
-    figures: tuple[MetricPair, ...]
+    metrics: tuple[MetricPair, ...]
 
 
 class GatePair(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int
     change: ChangeKind
     identical: bool
-    figures: tuple[MetricPair, ...]
+    metrics: tuple[MetricPair, ...]
     passed: tuple[bool | None, bool | None]
     winner: tuple[str | None, str | None]
     stable: tuple[bool | None, bool | None]
@@ -91,10 +91,10 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
         """Yield what changed apart from the score as a whole."""
         for name, (a, b) in self.flips().items():
             yield f"{name} {word(a)} -> {word(b)}"
-        for each in self.figures:
-            if each.figure != headline and each.a != each.b:
+        for each in self.metrics:
+            if each.metric != headline and each.a != each.b:
                 apart = "" if each.difference is None else f" ({signed(each.difference)})"
-                yield f"{each.figure} {shown(each.a)} -> {shown(each.b)}{apart}"
+                yield f"{each.metric} {shown(each.a)} -> {shown(each.b)}{apart}"
 
 
 class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +147,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     identical: bool | None
     headline: str | None
     fields: tuple[FieldChange, ...]
-    figures: tuple[RunMetricPair, ...]
+    metrics: tuple[RunMetricPair, ...]
     tested: tuple[MetricDifference, ...]
     gates: tuple[GatePair, ...]
     counts: ChangeCounts
@@ -160,7 +160,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def regressions(self) -> tuple[str, ...]:
         """The metrics that went the wrong way from A to B, by more than chance."""
-        return tuple(each.figure for each in self.tested if each.regression)
+        return tuple(each.metric for each in self.tested if each.regression)
 
     def as_data(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
@@ -201,12 +201,12 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         found: dict[tuple[int, int], list[str]] = {}
         for each in self.tested:
             if each.only_in_a or each.only_in_b:
-                found.setdefault((each.only_in_a, each.only_in_b), []).append(each.figure)
+                found.setdefault((each.only_in_a, each.only_in_b), []).append(each.metric)
         return found
 
     def judges_line(self) -> str | None:
         """Return which run's judge people say is right more often; None without labels."""
-        found = next((each for each in self.tested if each.figure == RIGHT), None)
+        found = next((each for each in self.tested if each.metric == RIGHT), None)
         if found is None:
             return None
         made = found.comparison
@@ -224,7 +224,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         ]
         if self.regressions:
             return f"regression at {levels[0]}: {', '.join(self.regressions)}"
-        better = [each.figure for each in self.tested if each.gained]
+        better = [each.metric for each in self.tested if each.gained]
         if better:
             return f"gained at {levels[0]}: {', '.join(better)}; no regression"
         at = f" at {levels[0]}" if levels else ""

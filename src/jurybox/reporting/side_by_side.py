@@ -159,6 +159,6 @@ def _output(row: SampleRow, headline: str | None) -> TargetOutput:
     return TargetOutput(
         number=row.number,
         response=record.response or record.result.target_error or "",
-        score=None if headline is None else record.result.figures.get(headline),
+        score=None if headline is None else record.result.metrics.get(headline),
         passed=record.passed,
     )

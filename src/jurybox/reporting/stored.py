@@ -100,7 +100,7 @@ class SampleRecord:
     @property
     def scores(self) -> dict[str, float | None]:
         """The criteria's scores and all other values of the sample, by name."""
-        return self.result.figures
+        return self.result.metrics
 
     @property
     def passed(self) -> bool | None:

@@ -101,7 +101,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def win_interval(self) -> "Interval | None":
         """Where the win rate probably lies; None without pairs, or with a single one."""
-        spread = self.conclusion.spreads.figures.get(WIN)
+        spread = self.conclusion.spreads.metrics.get(WIN)
         if spread is None or spread.sd is None:
             return None
         from jurybox.statistics.intervals import bounded_mean
@@ -128,7 +128,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
             data["decision_reasons"] = list(conclusion.decision_reasons)
         if conclusion.quality_level is not None:
             data["quality_level"] = conclusion.quality_level
-        if WIN in conclusion.spreads.figures:
+        if WIN in conclusion.spreads.metrics:
             data["win_rate_interval"] = msgspec.to_builtins(self.win_interval)
         return data | {
             "review": conclusion.review | self.release.as_data(),
@@ -336,7 +336,7 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: str | None
     planned: int | None = None
     samples: int | None = None
-    figure: str | None = None
+    metric: str | None = None
     value: float | None = None
     gates_passed: int | None = None
     gates: int | None = None
@@ -390,11 +390,11 @@ def _unfinished(row: RunRow, store: Store) -> dict[str, Any]:
 
 def _finished(row: RunRow, plan: Plan, store: Store) -> dict[str, Any]:
     view = finished_view(row, store)
-    figure = _key_metric(plan.rubric.text, plan.rubric.origin)
+    metric = _key_metric(plan.rubric.text, plan.rubric.origin)
     return {
         "samples": view.summary["samples"],
-        "figure": figure,
-        "value": view.summary.get(figure),
+        "metric": metric,
+        "value": view.summary.get(metric),
         "gates_passed": sum(gate.passed for gate in view.gates) if view.gates else None,
         "gates": len(view.gates) or None,
         "decision": view.conclusion.decision,

@@ -175,7 +175,7 @@ class ActiveReviews(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         every: the newest review of each person and sample that isn't withdrawn.
         blind: the newest of those for which the judges' verdict was hidden: who changes their mind
-            after they have seen it has been led by it, and figures go by what they said before.
+            after they have seen it has been led by it, and metrics go by what they said before.
 
     """
 

@@ -70,7 +70,7 @@ class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         size: how many samples the run will have.
         reviewed: the numbers of those that were drawn and reviewed.
-        labelled: those of them with a label.
+        labeled: those of them with a label.
         missed: the numbers of those that were drawn and not reviewed.
         waiting: the numbers of reviewed samples that count for nothing yet, since too many before
             them in the order are missing; ``passed`` is how many.
@@ -79,7 +79,7 @@ class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
 
     size: int
     reviewed: frozenset[int] = frozenset()
-    labelled: frozenset[int] = frozenset()
+    labeled: frozenset[int] = frozenset()
     missed: frozenset[int] = frozenset()
     waiting: frozenset[int] = frozenset()
     passed: int = 0
@@ -97,12 +97,12 @@ class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def unsure(self) -> int:
         """How many of them were reviewed without a label."""
-        return len(self.reviewed) - len(self.labelled)
+        return len(self.reviewed) - len(self.labeled)
 
     @property
     def needed(self) -> int:
-        """How many more labels are needed before a figure is corrected."""
-        return max(0, min(FEWEST, self.size) - len(self.labelled))
+        """How many more labels are needed before a metric is corrected."""
+        return max(0, min(FEWEST, self.size) - len(self.labeled))
 
 
 def too_many_missing(missing: int, drawn: int) -> bool:
@@ -116,7 +116,7 @@ def random_part(
     last: int | None,
     *,
     present: Container[int],
-    labelled: Collection[int],
+    labeled: Collection[int],
 ) -> RandomPart:
     """Return the beginning of the order that people have been through.
 
@@ -124,7 +124,7 @@ def random_part(
     who reach a sample of the random order that they know already are not shown it twice. The part
     ends at the number ``last``, the furthest that was reviewed from the random queue, and earlier
     where else more than one in ten would be missing: what people leave out is no random choice.
-    ``labelled`` are the reviewed samples with a usable verdict. Only samples that are ``present``
+    ``labeled`` are the reviewed samples with a usable verdict. Only samples that are ``present``
     can be missed.
     """
     if last is None:
@@ -143,7 +143,7 @@ def random_part(
     return RandomPart(
         size=order.size,
         reviewed=part,
-        labelled=part.intersection(labelled),
+        labeled=part.intersection(labeled),
         missed=frozenset(missed[:counted_missed]),
         waiting=waiting,
         passed=len(missed) if waiting else 0,

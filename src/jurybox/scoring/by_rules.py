@@ -65,8 +65,8 @@ class SingleReport(EvaluationReport, frozen=True, kw_only=True):
         data |= {name: msgspec.to_builtins(getattr(self.result, name)) for name in _OF_SAMPLE}
         data["version_verified"] = all_verified(self.result.uses)
         # A criterion may be called like a part of the report, which it never replaces.
-        figures = {**self.result.figures, **self.result.components}
-        return data | {name: value for name, value in figures.items() if name not in data}
+        metrics = {**self.result.metrics, **self.result.components}
+        return data | {name: value for name, value in metrics.items() if name not in data}
 
 
 class RulesReport(SingleReport, frozen=True, kw_only=True):
@@ -149,7 +149,7 @@ def _unanswered(rubric: Rubric, sample: Sample, result: SampleResult) -> Evaluat
     criteria = [
         CriterionReport(
             id=each.id,
-            score=result.figures.get(each.id),
+            score=result.metrics.get(each.id),
             scale=each.scale.ends,
             weight=each.weight,
             reasoning=f"no response: {result.target_error}",
@@ -162,9 +162,9 @@ def _unanswered(rubric: Rubric, sample: Sample, result: SampleResult) -> Evaluat
         rubric=RubricName.of(rubric),
         method="rubric" if sample.reference is None else "reference",
         criteria=tuple(criteria),
-        total_score=result.figures.get(TOTAL_SCORE),
+        total_score=result.metrics.get(TOTAL_SCORE),
         max_score=sum(each.scale.high for each in rubric.criteria),
-        overall=result.figures.get(rubric.overall_name),
+        overall=result.metrics.get(rubric.overall_name),
         confidence="low",
         votes_independent=True,
         votes_valid=0,

@@ -1,4 +1,4 @@
-"""Why a run is decided as it is, in words: which figures, of which criteria, worst where (C12)."""
+"""Why a run is decided as it is, in words: which metrics, of which criteria, worst where (C12)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -8,8 +8,8 @@ from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import LOWEST_MEAN, LOWEST_SCENARIO
 from jurybox.rubric.rubric_model import Decision, Rubric
 
-Figures = Mapping[str, float | None]
-Groups = Mapping[str, Figures]
+Metrics = Mapping[str, float | None]
+Groups = Mapping[str, Metrics]
 
 _MEAN: Final = "_mean"
 _SHOWN: Final = 4
@@ -28,27 +28,27 @@ _HIGH: Final = (">", ">=")
 
 
 def decision_reasons(
-    rubric: Rubric, decision: Decision, figures: Figures, scenarios: Groups
+    rubric: Rubric, decision: Decision, metrics: Metrics, scenarios: Groups
 ) -> tuple[str, ...]:
     """Return what led to a decision; a decision for every other case has what it falls short of.
 
     Some criterion is always named: where no condition is about one, the weakest.
     """
-    telling = _Telling(rubric, figures, scenarios)
+    telling = _Telling(rubric, metrics, scenarios)
     rules = (*decision.when_any, *decision.when_all)
     if not rules:
         return tuple(dict.fromkeys((*telling.missed(decision), *telling.weakest())))
-    held = [rule for rule in rules if rule.passes(figures.get(rule.name))]
+    held = [rule for rule in rules if rule.passes(metrics.get(rule.name))]
     lines = (*telling.held(held), *(() if telling.names_criterion(held) else telling.weakest()))
     return tuple(dict.fromkeys(lines))
 
 
 class _Telling:
-    """Says what figures mean, with the scenario in which each is lowest."""
+    """Says what metrics mean, with the scenario in which each is lowest."""
 
-    def __init__(self, rubric: Rubric, figures: Figures, scenarios: Groups) -> None:
+    def __init__(self, rubric: Rubric, metrics: Metrics, scenarios: Groups) -> None:
         self._rubric = rubric
-        self._figures = figures
+        self._metrics = metrics
         self._scenarios = scenarios
         self._means = tuple(f"{criterion.id}{_MEAN}" for criterion in rubric.criteria)
         self._scores = {rubric.overall_name, *(criterion.id for criterion in rubric.criteria)}
@@ -58,15 +58,15 @@ class _Telling:
         return any(rule.name in (*self._means, LOWEST_MEAN) for rule in rules)
 
     def held(self, rules: Iterable[Comparison]) -> Iterator[str]:
-        """Yield what comparisons that hold say, all those of one figure in one line.
+        """Yield what comparisons that hold say, all those of one metric in one line.
 
         The lowest mean is named by its criteria.
         """
-        of_figure: dict[str, list[Comparison]] = {}
+        of_metric: dict[str, list[Comparison]] = {}
         for rule in rules:
             for name in self._about(rule):
-                of_figure.setdefault(name, []).append(rule)
-        for name, bounds in of_figure.items():
+                of_metric.setdefault(name, []).append(rule)
+        for name, bounds in of_metric.items():
             lowest = self._lowest_criterion() if name == LOWEST_MEAN else None
             if name == LOWEST_SCENARIO:
                 yield from self._every_scenario(bounds)
@@ -79,7 +79,7 @@ class _Telling:
     def _about(self, rule: Comparison) -> Sequence[str]:
         if rule.name != LOWEST_MEAN or rule.operator not in _LOW:
             return (rule.name,)
-        return [name for name in self._means if rule.passes(self._figures.get(name))]
+        return [name for name in self._means if rule.passes(self._metrics.get(name))]
 
     def missed(self, decision: Decision) -> Iterator[str]:
         """Yield what the decisions above one would have needed."""
@@ -87,7 +87,7 @@ class _Telling:
             if each == decision:
                 return
             for rule in each.when_all:
-                if rule.passes(self._figures.get(rule.name)):
+                if rule.passes(self._metrics.get(rule.name)):
                     continue
                 wanted = f"{each.decide} needs {_bounds([rule])}"
                 if rule.name == LOWEST_SCENARIO:
@@ -97,7 +97,7 @@ class _Telling:
 
     def _every_scenario(self, rules: Sequence[Comparison]) -> Iterator[str]:
         """Yield that every scenario is good enough, where there are several."""
-        value = self._figures.get(LOWEST_SCENARIO)
+        value = self._metrics.get(LOWEST_SCENARIO)
         if len(self._scenarios) > 1 and value is not None:
             shown = _shown(value, [rule.number for rule in rules])
             there = self._where(f"{self._rubric.overall_name}{_MEAN}", "lowest")
@@ -106,10 +106,10 @@ class _Telling:
     def _failing_scenarios(self, rule: Comparison, wanted: str) -> Iterator[str]:
         """Yield the scenarios whose average is not good enough, each with its weakest criterion."""
         name = f"{self._rubric.overall_name}{_MEAN}"
-        for scenario, figures in self._scenarios.items():
-            value = figures.get(name)
+        for scenario, metrics in self._scenarios.items():
+            value = metrics.get(name)
             if not rule.passes(value):
-                weakest = _lowest_of(self._means, figures)
+                weakest = _lowest_of(self._means, metrics)
                 criterion = "" if weakest is None else f", weakest in {weakest.removesuffix(_MEAN)}"
                 shown = _shown(value, [rule.number])
                 yield f"scenario {scenario} averages {shown}{criterion}, and {wanted} in every one"
@@ -121,10 +121,10 @@ class _Telling:
             yield f"the weakest criterion: {self._line(lowest, '', [])}"
 
     def _lowest_criterion(self) -> str | None:
-        return _lowest_of(self._means, self._figures)
+        return _lowest_of(self._means, self._metrics)
 
     def _line(self, name: str, tail: str, rules: Sequence[Comparison]) -> str:
-        value = self._figures.get(name)
+        value = self._metrics.get(name)
         of_scores = name.removesuffix(_MEAN) in self._scores
         subject = name.removesuffix(_MEAN) if of_scores else name
         verb = "averages" if of_scores else "is"
@@ -137,8 +137,8 @@ class _Telling:
         """Name the scenarios with the lowest mean, or say that it is the same in all of them."""
         known = {
             scenario: round(value, _COMPARED)
-            for scenario, figures in self._scenarios.items()
-            if (value := figures.get(name)) is not None
+            for scenario, metrics in self._scenarios.items()
+            if (value := metrics.get(name)) is not None
         }
         if not known:
             return ""
@@ -151,8 +151,8 @@ class _Telling:
         return f"; {word} in {_few(there)} ({_shown(lowest, [])})"
 
 
-def _lowest_of(names: Iterable[str], figures: Figures) -> str | None:
-    known = {name: value for name in names if (value := figures.get(name)) is not None}
+def _lowest_of(names: Iterable[str], metrics: Metrics) -> str | None:
+    known = {name: value for name in names if (value := metrics.get(name)) is not None}
     return min(known, key=lambda name: known[name], default=None)
 
 

@@ -35,7 +35,7 @@ class Procedure(msgspec.Struct, frozen=True, kw_only=True):
     """How every sample of a run is treated.
 
     ``target`` is None where the dataset brings the responses, ``judges`` are none where the
-    rubric's own rules and checks are all the judgement there is. ``price`` is the target's, for
+    rubric's own rules and checks are all the judgment there is. ``price`` is the target's, for
     checks of what a response cost. ``overlays`` are for the rows of a demographic (C13).
     """
 

@@ -45,7 +45,7 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
         flags: the sum of its bits of `FLAGS`.
         urgency: how soon it should be reviewed: the higher the sooner, 0 is not at all.
         scenario: as much of it as `label` keeps; the demographic likewise.
-        figures: JSON, the figures that the sample has by name, and the ``judge_score``.
+        metrics: JSON, the metrics that the sample has by name, and the ``judge_score``.
 
     """
 
@@ -58,7 +58,7 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     scenario: str | None
     demographic: str | None
     winner: str | None
-    figures: str
+    metrics: str
 
 
 class StoredResult(Protocol):
@@ -78,7 +78,7 @@ class StoredResult(Protocol):
 
 _RESULT: Final = msgspec.json.Decoder(SampleResult)
 _ENCODE: Final = msgspec.json.Encoder(order="deterministic").encode
-_NOTHING: Final = SampleResult(figures={})
+_NOTHING: Final = SampleResult(metrics={})
 
 
 def facets_of(row: StoredResult) -> Facets:
@@ -88,8 +88,8 @@ def facets_of(row: StoredResult) -> Facets:
     except msgspec.DecodeError:
         result = _NOTHING  # an audit finds it, and the sample itself must not get lost
     flags, urgency = _flags(result)
-    figures = {**result.figures, JUDGE_SCORE: result.judge_score}
-    known = {name: value for name, value in figures.items() if value is not None}
+    metrics = {**result.metrics, JUDGE_SCORE: result.judge_score}
+    known = {name: value for name, value in metrics.items() if value is not None}
     return Facets(
         run_id=row.run_id,
         number=row.number,
@@ -100,7 +100,7 @@ def facets_of(row: StoredResult) -> Facets:
         scenario=label(result.scenario),
         demographic=label(result.demographic),
         winner=result.winner,
-        figures=_ENCODE(known).decode(),
+        metrics=_ENCODE(known).decode(),
     )
 
 

@@ -55,7 +55,7 @@ def measures(response: Response) -> Measures:
     }
 
 
-Figures = Mapping[str, float | None]
+Metrics = Mapping[str, float | None]
 
 
 class RuleOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,13 +70,13 @@ class RuleOutcome(msgspec.Struct, frozen=True, kw_only=True):
     passed: bool | None
 
 
-def check_rules(rules: Sequence[Comparison], figures: Figures) -> tuple[RuleOutcome, ...]:
-    """Hold every rule against the figures."""
+def check_rules(rules: Sequence[Comparison], metrics: Metrics) -> tuple[RuleOutcome, ...]:
+    """Hold every rule against the metrics."""
     return tuple(
         RuleOutcome(
             rule=_written(rule),
-            value=figures.get(rule.name),
-            passed=_holds(rule, figures),
+            value=metrics.get(rule.name),
+            passed=_holds(rule, metrics),
         )
         for rule in rules
     )
@@ -88,16 +88,16 @@ def _written(rule: Comparison) -> str:
     return str(rule)
 
 
-def _holds(rule: Comparison, figures: Figures) -> bool | None:
-    value = figures.get(rule.name)
+def _holds(rule: Comparison, metrics: Metrics) -> bool | None:
+    value = metrics.get(rule.name)
     return None if value is None and rule.name in MEASURES else rule.passes(value)
 
 
-def decide(decisions: Sequence[Decision], figures: Figures) -> Decision | None:
+def decide(decisions: Sequence[Decision], metrics: Metrics) -> Decision | None:
     """Return the first decision whose conditions are met; the last has none."""
     for decision in decisions:
-        some = any(rule.passes(figures.get(rule.name)) for rule in decision.when_any)
-        every = all(rule.passes(figures.get(rule.name)) for rule in decision.when_all)
+        some = any(rule.passes(metrics.get(rule.name)) for rule in decision.when_any)
+        every = all(rule.passes(metrics.get(rule.name)) for rule in decision.when_all)
         if some if decision.when_any else every:
             return decision
     return None
@@ -159,14 +159,14 @@ class ModelUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The outcome of one sample in one repeat.
 
-    ``figures`` are the values that rules may name. Where the rubric's own rules score the response,
+    ``metrics`` are the values that rules may name. Where the rubric's own rules score the response,
     the judge's score is next to them as ``judge_score`` and is never mixed in (C15).
     ``lost_causes`` counts why votes are missing. ``vote_means`` has, where there are several votes,
     the mean of each score that judges gave.
     ``passed`` is None where the rubric has no pass rules.
     """
 
-    figures: dict[str, float | None]
+    metrics: dict[str, float | None]
     components: dict[str, float | None] = {}
     rules: tuple[RuleOutcome, ...] = ()
     passed: bool | None = None
@@ -215,28 +215,28 @@ def conclude(
     """Return what follows from a sample's responses, the jury's report and the rubric's rules."""
     failure = sample.failure
     answered = failure is None
-    figures, judge_score = _figures(rubric, report, automated, answered=answered)
-    figures |= measures(sample.response)
+    metrics, judge_score = _metrics(rubric, report, automated, answered=answered)
+    metrics |= measures(sample.response)
     components = {
-        part.name: _component(rubric, part, figures) if answered else 0.0
+        part.name: _component(rubric, part, metrics) if answered else 0.0
         for part in rubric.components
     }
     if components:
-        figures[SAMPLE_SCORE] = _sample_score(rubric, components)
+        metrics[SAMPLE_SCORE] = _sample_score(rubric, components)
     error = _evaluator_error(report)
     one = sample.response_b is None
-    rules = check_rules(rubric.pass_rules, figures) if one else ()
+    rules = check_rules(rubric.pass_rules, metrics) if one else ()
     # Where the rubric's own rules give the scores, a judge that gave none takes nothing away.
     by_rules = automated is not None and "judge" not in rubric.sources
     scored = answered and (error is None or by_rules)
-    decision = decide(rubric.sample_decisions, figures) if one and scored else None
+    decision = decide(rubric.sample_decisions, metrics) if one and scored else None
     decided = None if decision is None else decision.decide
-    reasons = _review_reasons(report, figures.get(rubric.overall_name), by_rules=by_rules)
+    reasons = _review_reasons(report, metrics.get(rubric.overall_name), by_rules=by_rules)
     waits = any(reason in rubric.require_review for reason in reasons)
     if waits and releases(rubric.sample_decisions, decided):
         decided = NEEDS_REVIEW
     result = SampleResult(
-        figures=figures,
+        metrics=metrics,
         components=components,
         rules=rules,
         passed=_passed(rules, scored=scored, one=one),
@@ -305,30 +305,30 @@ def demographic_of(row: Row) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
 
 
-def _figures(
+def _metrics(
     rubric: Rubric,
     report: EvaluationReport | None,
     automated: AutomatedReport | None,
     *,
     answered: bool,
 ) -> tuple[dict[str, float | None], float | None]:
-    """Return the scores among the figures, and the judge's score where rules give the scores."""
-    figures: dict[str, float | None] = {each.id: None for each in rubric.criteria}
-    figures[rubric.overall_name] = figures[TOTAL_SCORE] = None
+    """Return the scores among the metrics, and the judge's score where rules give the scores."""
+    metrics: dict[str, float | None] = {each.id: None for each in rubric.criteria}
+    metrics[rubric.overall_name] = metrics[TOTAL_SCORE] = None
     judge_score = None
     if not answered:
-        figures |= _without_response(rubric)
+        metrics |= _without_response(rubric)
     elif automated is not None and "judge" not in rubric.sources:
         scores = automated.scores
-        figures |= scores
-        figures[rubric.overall_name] = automated.overall
+        metrics |= scores
+        metrics[rubric.overall_name] = automated.overall
         if automated.overall is not None:
-            figures[TOTAL_SCORE] = round(sum(scores.values()), _DECIMALS)
+            metrics[TOTAL_SCORE] = round(sum(scores.values()), _DECIMALS)
         judge_score = None if report is None else whole_score(report)
     elif report is not None:
-        figures |= {criterion.id: criterion.score for criterion in report.criteria}
-        figures[rubric.overall_name], figures[TOTAL_SCORE] = report.overall, report.total_score
-    return figures, judge_score
+        metrics |= {criterion.id: criterion.score for criterion in report.criteria}
+        metrics[rubric.overall_name], metrics[TOTAL_SCORE] = report.overall, report.total_score
+    return metrics, judge_score
 
 
 def _without_response(rubric: Rubric) -> dict[str, float | None]:
@@ -341,10 +341,10 @@ def _without_response(rubric: Rubric) -> dict[str, float | None]:
 
 
 def _component(
-    rubric: Rubric, part: Component, figures: Mapping[str, float | None]
+    rubric: Rubric, part: Component, metrics: Mapping[str, float | None]
 ) -> float | None:
     """Return a part of the sample's score, from 0 to 1."""
-    value = figures.get(part.of)
+    value = metrics.get(part.of)
     if value is None:
         return None
     if part.full_until is not None:

@@ -1,4 +1,4 @@
-"""How the figures of a run are spread: what a chart of it needs, without reading a sample again.
+"""How the metrics of a run are spread: what a chart of it needs, without reading a sample again.
 
 Bins are laid before the first value comes, so one pass is enough, and memory grows with the bins,
 not with the samples.
@@ -30,8 +30,8 @@ _EDGES: Final = (0.0, *(float(f"{step}e{power}") for power in range(-3, 13) for 
 _MEASURE_BINS: Final = ScoreBins(ends=tuple(pairwise(_EDGES)), starts=_EDGES[:-1])
 
 
-class FigureSpread(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure over the samples of a run.
+class MetricSpread(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric over the samples of a run.
 
     Attributes:
         n: how many samples have it, in all repeats.
@@ -59,18 +59,18 @@ class FigureSpread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunSpreads(msgspec.Struct, frozen=True, kw_only=True):
-    """The spreads of a run's figures by name, and how sure its verdicts are.
+    """The spreads of a run's metrics by name, and how sure its verdicts are.
 
     Attributes:
-        figures: the criteria, the overall score, ``sample_score`` and ``judge_score`` where there
-            are any, latency and tokens; a figure that no sample has is left out.
+        metrics: the criteria, the overall score, ``sample_score`` and ``judge_score`` where there
+            are any, latency and tokens; a metric that no sample has is left out.
         confidence: how many samples with a valid vote are of low, moderate and high confidence.
         stable: how many pairs have the same winner in both orders, or not: ``unstable``.
         votes: how many were ``requested``, ``valid``, ``skipped`` and ``lost``.
 
     """
 
-    figures: dict[str, FigureSpread]
+    metrics: dict[str, MetricSpread]
     confidence: dict[str, int]
     stable: dict[str, int]
     votes: dict[str, int]
@@ -85,23 +85,23 @@ class SpreadTally:
         }
         if rubric.components:
             scales[SAMPLE_SCORE] = UNIT_SCALE
-        self._figures = {name: _Figure(scale.bins(_EQUAL_BINS)) for name, scale in scales.items()}
-        self._figures |= {name: _Figure(_MEASURE_BINS, trimmed=True) for name in MEASURED}
+        self._metrics = {name: _Metric(scale.bins(_EQUAL_BINS)) for name, scale in scales.items()}
+        self._metrics |= {name: _Metric(_MEASURE_BINS, trimmed=True) for name in MEASURED}
         # What a judge says of the whole is its only criterion, or the overall score.
         whole = rubric.criteria[0].scale if len(rubric.criteria) == 1 else UNIT_SCALE
-        self._judge = _Figure(whole.bins(_EQUAL_BINS))
-        self._wins = _Figure(UNIT_SCALE.bins(_EQUAL_BINS))
+        self._judge = _Metric(whole.bins(_EQUAL_BINS))
+        self._wins = _Metric(UNIT_SCALE.bins(_EQUAL_BINS))
         self._confidence: dict[str, int] = dict.fromkeys(CONFIDENCES, 0)
         self._stable = {"stable": 0, "unstable": 0}
         self._samples = self._requested = self._valid = self._skipped = 0
 
     def add(self, result: SampleResult, repeat: int) -> None:
         """Add a sample of a repeat."""
-        for name, figure in self._figures.items():
-            value = result.figures.get(name)
+        for name, metric in self._metrics.items():
+            value = result.metrics.get(name)
             if value is not None:
-                figure.add(value)
-                figure.repeats[repeat] += 1
+                metric.add(value)
+                metric.repeats[repeat] += 1
         if result.judge_score is not None:
             self._judge.add(result.judge_score)
             self._judge.repeats[repeat] += 1
@@ -117,15 +117,15 @@ class SpreadTally:
         self._skipped += result.votes_skipped
         self._samples += 1
         if self._samples % CHUNK == 0:
-            for figure in (*self._figures.values(), self._judge, self._wins):
-                figure.add_up()
+            for metric in (*self._metrics.values(), self._judge, self._wins):
+                metric.add_up()
 
     def describe(self) -> RunSpreads:
         """Return the spreads of the samples so far."""
-        figures = {**self._figures, JUDGE_SCORE: self._judge, WIN: self._wins}
-        reported = {name: each.describe() for name, each in figures.items()}
+        metrics = {**self._metrics, JUDGE_SCORE: self._judge, WIN: self._wins}
+        reported = {name: each.describe() for name, each in metrics.items()}
         return RunSpreads(
-            figures={name: each for name, each in reported.items() if each is not None},
+            metrics={name: each for name, each in reported.items() if each is not None},
             confidence=dict(self._confidence),
             stable=dict(self._stable),
             votes={
@@ -137,8 +137,8 @@ class SpreadTally:
         )
 
 
-class _Figure(MetricColumn):
-    """One figure as its values come in; ``trimmed`` leaves out empty bins at both ends."""
+class _Metric(MetricColumn):
+    """One metric as its values come in; ``trimmed`` leaves out empty bins at both ends."""
 
     def __init__(self, bins: ScoreBins, *, trimmed: bool = False) -> None:
         super().__init__()
@@ -153,14 +153,14 @@ class _Figure(MetricColumn):
         self._counts.update(map(self._bins.place, self._fresh))
         super().add_up()
 
-    def describe(self) -> FigureSpread | None:
+    def describe(self) -> MetricSpread | None:
         """Return the spread; None without a value."""
         mean = self.statistic("mean")
         if mean is None:
             return None
         independent = max(self.repeats.values())
         variance = self.variance() if independent > 1 else None
-        return FigureSpread(
+        return MetricSpread(
             n=self.count,
             mean=mean,
             sd=None if variance is None else math.sqrt(variance * independent / (independent - 1)),

@@ -26,7 +26,7 @@ from jurybox.scoring.sample_result import (
     is_verified,
 )
 from jurybox.scoring.spread import RunSpreads, SpreadTally
-from jurybox.scoring.tally import CHUNK, Figures, MetricTally
+from jurybox.scoring.tally import CHUNK, Metrics, MetricTally
 
 _LATENCY: Final = "latency_e2e_p95_ms"
 # A column with another value in every row is no scenario, and memory has to end somewhere.
@@ -44,7 +44,7 @@ class GateOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure over the repeats of a run: its mean and sample standard deviation (A12)."""
+    """A metric over the repeats of a run: its mean and sample standard deviation (A12)."""
 
     mean: float | None
     sd: float | None
@@ -129,14 +129,14 @@ class _Groups:
             self._tallies[label] = MetricTally(self._rubric)
         self._tallies[label].add(result)
 
-    def figures(self) -> dict[str, Figures]:
-        """Return the figures of every group, by its label."""
-        return {label: tally.figures()[0] for label, tally in sorted(self._tallies.items())}
+    def metrics(self) -> dict[str, Metrics]:
+        """Return the metrics of every group, by its label."""
+        return {label: tally.metrics()[0] for label, tally in sorted(self._tallies.items())}
 
-    def lowest(self, whole: Figures) -> Figures:
+    def lowest(self, whole: Metrics) -> Metrics:
         """Return the lowest mean overall score of a group; the run's own where it has none."""
         name = f"{self._rubric.overall_name}_mean"
-        means = [each.get(name) for each in self.figures().values()] or [whole.get(name)]
+        means = [each.get(name) for each in self.metrics().values()] or [whole.get(name)]
         known = [mean for mean in means if mean is not None]
         # A group without a mean, or one that isn't counted, could be lower than all others.
         complete = len(known) == len(means) and not self._uncounted
@@ -144,7 +144,7 @@ class _Groups:
 
     def extras(self) -> dict[str, Any]:
         """Return what a summary tells of the groups."""
-        extras: dict[str, Any] = {self._name: self.figures()} if self._tallies else {}
+        extras: dict[str, Any] = {self._name: self.metrics()} if self._tallies else {}
         if self._uncounted:
             extras[f"samples_of_further_{self._name}"] = self._uncounted
         return extras
@@ -263,14 +263,14 @@ class RunTally:
 
     def conclude(self) -> Conclusion:
         """Return what follows from the samples so far."""
-        figures, counts = self._whole.figures()
-        figures |= self._scenarios.lowest(figures)
-        gates = check_gates(self._rubric.gates, figures)
-        decision = decide(self._rubric.decisions, figures) if self._decidable(figures) else None
+        metrics, counts = self._whole.metrics()
+        metrics |= self._scenarios.lowest(metrics)
+        gates = check_gates(self._rubric.gates, metrics)
+        decision = decide(self._rubric.decisions, metrics) if self._decidable(metrics) else None
         reported = self._models_reported()
         return Conclusion(
             summary={
-                **figures,
+                **metrics,
                 "n": counts,
                 "unscored_votes": self._lost_votes,
                 **self._extras(),
@@ -278,14 +278,14 @@ class RunTally:
             gates=gates,
             release_ready=all(gate.passed for gate in gates) if gates else None,
             decision=None if decision is None else decision.decide,
-            decision_reasons=self._why(decision, figures),
+            decision_reasons=self._why(decision, metrics),
             review={"queued": self.queued, "reasons": dict(sorted(self._reasons.items()))},
             uses=self.uses(),
             reported=reported,
             versions_changed=any(len(each) > 1 for each in self._reported.values()),
             methods=tuple(sorted(self._methods)),
             votes_independent=None if not self._judged else not self._dependent,
-            quality_level=self._quality_level(figures),
+            quality_level=self._quality_level(metrics),
             attention=self._notice.describe(),
             spreads=self._spread.describe(),
         )
@@ -306,21 +306,21 @@ class RunTally:
             )
         return {name: reported for name, reported in found.items() if reported}
 
-    def _quality_level(self, figures: Figures) -> str | None:
-        overall = figures.get(f"{self._rubric.overall_name}_mean")
+    def _quality_level(self, metrics: Metrics) -> str | None:
+        overall = metrics.get(f"{self._rubric.overall_name}_mean")
         band = None if overall is None else self._rubric.band(overall)
         return None if band is None else band.label
 
-    def _why(self, decision: Decision | None, figures: Figures) -> tuple[str, ...]:
+    def _why(self, decision: Decision | None, metrics: Metrics) -> tuple[str, ...]:
         if decision is None:
             return ()
-        return decision_reasons(self._rubric, decision, figures, self._scenarios.figures())
+        return decision_reasons(self._rubric, decision, metrics, self._scenarios.metrics())
 
-    def _decidable(self, figures: Mapping[str, float | None]) -> bool:
+    def _decidable(self, metrics: Mapping[str, float | None]) -> bool:
         """Whether all that decisions are about is known; else the last one would stand for it."""
         decisions = self._rubric.decisions
         rules = (rule for each in decisions for rule in (*each.when_any, *each.when_all))
-        return bool(self.samples) and all(figures.get(rule.name) is not None for rule in rules)
+        return bool(self.samples) and all(metrics.get(rule.name) is not None for rule in rules)
 
     def _extras(self) -> dict[str, Any]:
         """Return the parts of a summary that not every run has."""
@@ -342,13 +342,13 @@ class RunTally:
         return extras | self._scenarios.extras() | self._demographics.extras()
 
     def _spreads(self) -> dict[str, Any]:
-        each = [tally.figures()[0] for tally in self._repeats]
+        each = [tally.metrics()[0] for tally in self._repeats]
         overall = f"{self._rubric.overall_name}_mean"
         names = dict.fromkeys(
             (AGGREGATE_SCORE, _LATENCY, overall, *(gate.name for gate in self._rubric.gates))
         )
         spreads = {
-            name: spread([figures[name] for figures in each]).as_data()
+            name: spread([metrics[name] for metrics in each]).as_data()
             for name in names
             if name in each[0]
         }
@@ -378,14 +378,14 @@ def _added(uses: Sequence[ModelUse]) -> ModelUse:
 
 
 def check_gates(
-    gates: Sequence[Comparison], figures: Mapping[str, float | None]
+    gates: Sequence[Comparison], metrics: Mapping[str, float | None]
 ) -> tuple[GateOutcome, ...]:
-    """Hold every gate against the run's figures; a figure that isn't there opens no gate."""
+    """Hold every gate against the run's metrics; a metric that isn't there opens no gate."""
     return tuple(
         GateOutcome(
             gate=str(gate),
-            value=figures.get(gate.name),
-            passed=gate.passes(figures.get(gate.name)),
+            value=metrics.get(gate.name),
+            passed=gate.passes(metrics.get(gate.name)),
         )
         for gate in gates
     )
@@ -394,7 +394,7 @@ def check_gates(
 def spread(values: Sequence[float | None]) -> Spread:
     """Return mean and sample standard deviation, ``sqrt(sum((x - mean)**2) / (n - 1))``.
 
-    A repeat without the figure makes both unknown: the mean of the rest would be of other runs.
+    A repeat without the metric makes both unknown: the mean of the rest would be of other runs.
     """
     known = [value for value in values if value is not None]
     whole = len(known) == len(values) and bool(known)

@@ -1,8 +1,8 @@
 """Adds up a run, one sample at a time.
 
-Sums are exact and percentiles are taken from all values, so a run's figures don't depend on the
+Sums are exact and percentiles are taken from all values, so a run's metrics don't depend on the
 order in which its samples finished, to the last digit, and ``verify`` finds the same again. Memory
-grows by eight bytes per sample for each figure that has a percentile, and for nothing else.
+grows by eight bytes per sample for each metric that has a percentile, and for nothing else.
 """
 
 import math
@@ -32,12 +32,12 @@ CHUNK: Final = 1024
 """The number of samples after which their values are added up."""
 _LARGEST: Final = 1e140  # the square of a larger number may be none
 
-Figures = dict[str, float | None]
+Metrics = dict[str, float | None]
 Counts = dict[str, int]
 
 
 class MetricColumn:
-    """One figure of the samples: how many have it, and what statistics need of it.
+    """One metric of the samples: how many have it, and what statistics need of it.
 
     Values are only taken in by ``add``; ``add_up`` is for their owner to call now and then, so that
     memory doesn't grow with them.
@@ -110,7 +110,7 @@ def _exact_parts(numbers: list[float]) -> list[float]:
 
 
 class MetricTally:
-    """The figures of a run, or of a part of it, as its samples come in."""
+    """The metrics of a run, or of a part of it, as its samples come in."""
 
     def __init__(self, rubric: Rubric) -> None:
         self._rubric = rubric
@@ -118,7 +118,7 @@ class MetricTally:
         overall = rubric.overall_name
         self._means = {name: rubric.mean_of(name) for name in self._criteria}
         self._means[overall] = f"{overall}_mean"
-        formulas = [figure.formula for figure in rubric.metrics]
+        formulas = [metric.formula for metric in rubric.metrics]
         statistics = [each for each in formulas if isinstance(each, Statistic)]
         kept = {each.of for each in statistics if AGGREGATES[each.by].needs_all}
         named = dict.fromkeys(
@@ -142,11 +142,11 @@ class MetricTally:
         """Add a sample."""
         self.samples += 1
         for name, column in self._columns.items():
-            value = result.figures.get(name)
+            value = result.metrics.get(name)
             if value is not None:
                 column.add(value)
         for where in self._held:
-            value = result.figures.get(where.name)
+            value = result.metrics.get(where.name)
             if value is not None:
                 self._reported[where] += 1
                 self._held[where] += where.passes(value)
@@ -161,40 +161,40 @@ class MetricTally:
             for column in (*self._columns.values(), self._judge, self._wins):
                 column.add_up()
 
-    def figures(self) -> tuple[Figures, Counts]:
-        """Return every figure of the run by name, and from how many samples it comes."""
-        figures: Figures = {SAMPLES: self.samples}
+    def metrics(self) -> tuple[Metrics, Counts]:
+        """Return every metric of the run by name, and from how many samples it comes."""
+        metrics: Metrics = {SAMPLES: self.samples}
         counts: Counts = {}
-        self._add_rates(figures, counts)
+        self._add_rates(metrics, counts)
         for name, mean in self._means.items():
-            figures[mean] = self._columns[name].statistic("mean")
+            metrics[mean] = self._columns[name].statistic("mean")
             counts[mean] = self._columns[name].count
         if self._judge.count:
-            figures[f"{JUDGE_SCORE}_mean"] = self._judge.statistic("mean")
+            metrics[f"{JUDGE_SCORE}_mean"] = self._judge.statistic("mean")
             counts[f"{JUDGE_SCORE}_mean"] = self._judge.count
         if self._wins.count:
-            figures[WIN_RATE] = self._wins.statistic("mean")
+            metrics[WIN_RATE] = self._wins.statistic("mean")
             counts[WIN_RATE] = self._wins.count
-        known = [figures[self._means[name]] for name in self._criteria]
-        figures[LOWEST_MEAN] = min((each for each in known if each is not None), default=None)
+        known = [metrics[self._means[name]] for name in self._criteria]
+        metrics[LOWEST_MEAN] = min((each for each in known if each is not None), default=None)
         if self._rubric.components:
             column = self._columns[SAMPLE_SCORE]
-            figures[AGGREGATE_SCORE] = column.statistic("mean")
+            metrics[AGGREGATE_SCORE] = column.statistic("mean")
             counts[AGGREGATE_SCORE] = column.count
-        for figure in self._rubric.metrics:
-            figures[figure.name], counts[figure.name] = self._value(figure.formula)
-        return figures, counts
+        for metric in self._rubric.metrics:
+            metrics[metric.name], counts[metric.name] = self._value(metric.formula)
+        return metrics, counts
 
-    def _add_rates(self, figures: Figures, counts: Counts) -> None:
+    def _add_rates(self, metrics: Metrics, counts: Counts) -> None:
         for name, count in self._flags.items():
-            figures[name] = count / self.samples if self.samples else None
+            metrics[name] = count / self.samples if self.samples else None
             counts[name] = self.samples
         if not self._rubric.pass_rules:
-            figures["pass_rate"], counts["pass_rate"] = None, 0
+            metrics["pass_rate"], counts["pass_rate"] = None, 0
         # Of the samples that a judge replied to: the others have no reply to be read (C15).
         fallen = self._flags["judge_fallback_rate"]
         reported = self._judged if self._rubric.protocol.fallback_score is not None else 0
-        figures["judge_fallback_rate"] = fallen / reported if reported else None
+        metrics["judge_fallback_rate"] = fallen / reported if reported else None
         counts["judge_fallback_rate"] = reported
 
     def _value(self, formula: Formula) -> tuple[float | None, int]:
@@ -215,7 +215,7 @@ def _flags_of(result: SampleResult, overall: str) -> Iterator[str]:  # noqa: C90
     """Yield the rates that count a sample."""
     if result.passed is True:
         yield "pass_rate"
-    unmeasured = result.by_rules and result.figures.get(overall, 0) is None
+    unmeasured = result.by_rules and result.metrics.get(overall, 0) is None
     if unmeasured or (result.judged and not result.votes_valid and not result.by_rules):
         yield "unscored_rate"
     if result.evaluator_error is not None:

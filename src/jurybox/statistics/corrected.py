@@ -59,7 +59,7 @@ class CorrectedMetric(msgspec.Struct, frozen=True, kw_only=True):
     often the judge is right on either.
     """
 
-    figure: str
+    metric: str
     mean: CorrectedMean
     rate: CorrectedRate | None = None
     unscored: int = 0

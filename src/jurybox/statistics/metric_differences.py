@@ -51,7 +51,7 @@ def score_of(result: SampleResult, name: str) -> float | None:
     """Return a score of a sample by its name: the mean of several votes, not the majority (E9)."""
     if name in result.vote_means:
         return result.vote_means[name]
-    return result.judge_score if name == JUDGE_SCORE else result.figures.get(name)
+    return result.judge_score if name == JUDGE_SCORE else result.metrics.get(name)
 
 
 def _points_of_b(result: SampleResult) -> float | None:
@@ -110,7 +110,7 @@ class SampleClusters:
 class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
     """A tested metric of two runs; ``only_in_a`` samples have it in A alone."""
 
-    figure: str
+    metric: str
     wanted: Wanted
     only_in_a: int
     only_in_b: int
@@ -193,7 +193,7 @@ class DifferenceTests:
         )
         return tuple(
             MetricDifference(
-                figure=name,
+                metric=name,
                 # Which of two responses ought to win is unknown here.
                 wanted="neither" if name == POINTS_OF_B else _YES_OR_NO.get(name, "higher"),
                 only_in_a=self._pairs[name].only_in_a,

@@ -52,7 +52,7 @@ class Database(Protocol):
         address: what opens it again, also from another folder.
         patience: the seconds to wait for a lock.
         text_type: how its columns are declared whose texts are compared byte by byte.
-        figure: what it takes for the number of a sample's figure, by its name; NULL without one.
+        metric: what it takes for the number of a sample's metric, by its name; NULL without one.
         like: its operator that compares a text with a pattern, and knows no case of ASCII letters.
 
     """
@@ -61,7 +61,7 @@ class Database(Protocol):
     address: str
     patience: float
     text_type: str
-    figure: str
+    metric: str
     like: str
 
     def lend(self) -> AbstractContextManager[DatabaseSession]:

@@ -105,7 +105,7 @@ class PostgresDatabase:
     """A PostgreSQL database; the tables are in the schema that its search path begins with."""
 
     text_type = 'TEXT COLLATE "C"'  # one order of ids and hashes, wherever the server stands
-    figure = "CAST(CAST(figures AS json) ->> ? AS double precision)"
+    metric = "CAST(CAST(metrics AS json) ->> ? AS double precision)"
     like = "ILIKE"
 
     def __init__(self, url: str, *, patience: float) -> None:

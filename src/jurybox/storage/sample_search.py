@@ -133,7 +133,7 @@ class Finder:
     def __init__(
         self, database: Database, reader: PagedReader, run_id: str, query: SampleQuery
     ) -> None:
-        self._figure, self._like = database.figure, database.like
+        self._metric, self._like = database.metric, database.like
         self._reader = reader
         self._run_id = run_id
         self._query = query
@@ -247,11 +247,11 @@ class Finder:
             if wanted is not None:
                 parts.append(f"{name} = ?")
                 values.append(label(wanted))
-        if query.figure is not None:
-            name = _stored(query.figure)
+        if query.metric is not None:
+            name = _stored(query.metric)
             low = -_LARGEST if query.low is None else query.low
             high = _LARGEST if query.high is None else query.high
-            parts.append(f"{self._figure} BETWEEN ? AND ?")
+            parts.append(f"{self._metric} BETWEEN ? AND ?")
             values += [name, low, high]
         if query.queued:
             parts.append("urgency > 0")
@@ -259,11 +259,11 @@ class Finder:
 
     def _in_order(self) -> tuple[str, Values]:
         query = self._query
-        name, values = query.sort_figure, self._values
+        name, values = query.sort_metric, self._values
         direction = "DESC" if query.descending else "ASC"
         if name is not None:
-            # Samples without the figure come last, either way.
-            by = f"{self._figure} {direction} NULLS LAST, number"
+            # Samples without the metric come last, either way.
+            by = f"{self._metric} {direction} NULLS LAST, number"
             values = (*values, _stored(name))
         elif query.sort == "number":
             by = f"number {direction}"
@@ -273,9 +273,9 @@ class Finder:
         return f"SELECT number FROM {FACETS} WHERE {self._where} ORDER BY {by}", values
 
 
-def _stored(figure: str) -> str:
-    """Return a figure's name; where no document can give it, a name that no figure has.
+def _stored(metric: str) -> str:
+    """Return a metric's name; where no document can give it, a name that no metric has.
 
     A name with a quote in it would have no safe way into a JSON path.
     """
-    return figure if NAME.fullmatch(figure) else ""
+    return metric if NAME.fullmatch(metric) else ""

@@ -180,7 +180,7 @@ _TABLES: Final = (
         sample_id {text} NOT NULL,
         scenario {text},
         demographic {text},
-        figures {text} NOT NULL,
+        metrics {text} NOT NULL,
         PRIMARY KEY (run_id, number)
     )
     """,

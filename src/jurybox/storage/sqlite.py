@@ -119,7 +119,7 @@ class SqliteDatabase:
     """An SQLite file."""
 
     text_type = "TEXT"
-    figure = """json_extract(figures, '$."' || ? || '"')"""
+    metric = """json_extract(metrics, '$."' || ? || '"')"""
     like = "LIKE"
 
     def __init__(self, path: str, *, create: bool, patience: float) -> None:

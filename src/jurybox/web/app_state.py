@@ -60,11 +60,11 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 PATIENCE: Final = 0.15
-"""The seconds that a page of a run waits for figures that all its samples have to be read for."""
+"""The seconds that a page of a run waits for metrics that all its samples have to be read for."""
 
 
 class StatusPending:
-    """The figures are being worked out."""
+    """The metrics are being worked out."""
 
 
 def _settle(made: "Future[Any]", make: Callable[[], object]) -> None:

@@ -41,19 +41,19 @@ class SampleFilter(BaseModel):
     scenario: _Name | None = Field(None, description="The scenario of the samples.")
     demographic: _Name | None = Field(None, description="Whom the samples speak for.")
     winner: Literal["A", "B", "tie"] | None = Field(None, description="The better response.")
-    figure: _Name | None = Field(
+    metric: _Name | None = Field(
         None, description="What `low` and `high` are about; the overall score if not given."
     )
-    low: _End | None = Field(None, description="The figure's lowest value.")
-    high: _End | None = Field(None, description="The figure's highest value.")
+    low: _End | None = Field(None, description="The metric's lowest value.")
+    high: _End | None = Field(None, description="The metric's highest value.")
     sort: str = Field(
         "number",
-        pattern=r"^(number|urgency|id|figure:[^\x00]{1,200})$",
-        description="By what the samples are sorted: `number`, `urgency`, `id` or `figure:NAME`.",
+        pattern=r"^(number|urgency|id|metric:[^\x00]{1,200})$",
+        description="By what the samples are sorted: `number`, `urgency`, `id` or `metric:NAME`.",
     )
     descending: bool = Field(
         default=False,
-        description="Whether the highest come first; samples without the figure are always last.",
+        description="Whether the highest come first; samples without the metric are always last.",
     )
     queued: bool = Field(default=False, description="Only samples that a person should review.")
 
@@ -69,13 +69,13 @@ class SampleFilter(BaseModel):
         return self.model_copy(update=changes)
 
     def query(self, overall: str, **part: int) -> SampleQuery:
-        """Return the question to the store; a range without a figure is of the overall score."""
+        """Return the question to the store; a range without a metric is of the overall score."""
         values: dict[str, Any] = self.model_dump(include=set(SampleFilter.model_fields)) | part
         flags = tuple(values.pop("flag"))
-        if self.figure is None and (self.low, self.high) != (None, None):
-            values["figure"] = overall
+        if self.metric is None and (self.low, self.high) != (None, None):
+            values["metric"] = overall
         if self.sort == _WORST:
-            values["sort"] = f"figure:{overall}"
+            values["sort"] = f"metric:{overall}"
         return SampleQuery(**values, flags=flags)
 
 
@@ -89,7 +89,7 @@ class ListFilter(SampleFilter, extra="forbid"):
 class PageFilter(SampleFilter):
     """What a page of samples was asked for; ``at`` is a sample's place among them."""
 
-    sort: str = Field(_WORST, pattern=rf"^({_WORST}|number|urgency|id|figure:[^\x00]{{1,200}})$")
+    sort: str = Field(_WORST, pattern=rf"^({_WORST}|number|urgency|id|metric:[^\x00]{{1,200}})$")
     page: int = Field(1, ge=1, le=10_000_000)
     at: int | None = Field(None, ge=0, le=_MAX_OFFSET)
 

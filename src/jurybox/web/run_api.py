@@ -20,7 +20,7 @@ from jurybox.web.lookup import ANY_TEXT, PlaceOf, TheRecord, TheRun, known_run
 from jurybox.web.pages.rubrics_page import History, rubric_history
 from jurybox.web.template_engine import csrf_of, json_response
 
-_FIGURES: Final = msgspec.json.Decoder(dict[str, float])
+_METRICS: Final = msgspec.json.Decoder(dict[str, float])
 _COMPONENTS: Final[dict[str, Any]] = {}
 Json = dict[str, Any]
 
@@ -104,7 +104,7 @@ class ComparisonData(msgspec.Struct, frozen=True, kw_only=True):
     a: Json
     b: Json
     identical: bool | None
-    figures: list[Json]
+    metrics: list[Json]
     tested: list[Json]
     counts: Json
     samples: list[Json]
@@ -121,7 +121,7 @@ class FoundSample(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str | None
     demographic: str | None
     winner: str | None
-    figures: dict[str, float]
+    metrics: dict[str, float]
 
 
 class FoundSamples(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,7 +178,7 @@ def runs(asked: Annotated[RunsAsked, Query()], place: PlaceOf) -> Response:
 
 @router.get("/runs/{run}", responses=answers(RunData))
 def run(run: TheRun, place: PlaceOf) -> Response:
-    """Return a run with its figures, gates and decision, as `jurybox show --json` prints it."""
+    """Return a run with its metrics, gates and decision, as `jurybox show --json` prints it."""
     view = place.live.view(run)
     people = place.standing(run)
     data = {
@@ -258,5 +258,5 @@ def _found(row: Facets) -> FoundSample:
         scenario=row.scenario,
         demographic=row.demographic,
         winner=row.winner,
-        figures=_FIGURES.decode(row.figures),
+        metrics=_METRICS.decode(row.metrics),
     )

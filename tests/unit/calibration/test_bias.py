@@ -1,4 +1,4 @@
-"""From observations to figures: which of them can be told, and why the others can't."""
+"""From observations to metrics: which of them can be told, and why the others can't."""
 
 from jurybox.calibration.bias_metrics import Bias, measure
 from jurybox.calibration.observations import (
@@ -11,8 +11,8 @@ from jurybox.judging.formats.reply_format import Side
 from jurybox.statistics.bias_estimates import BiasMetric
 
 
-def _figures(biases: tuple[Bias, ...]) -> dict[str, BiasMetric]:
-    return {figure.name: figure for bias in biases for figure in bias.figures}
+def _metrics(biases: tuple[Bias, ...]) -> dict[str, BiasMetric]:
+    return {metric.name: metric for bias in biases for metric in bias.metrics}
 
 
 def _vote(at: int, winner: Side, **changes: object) -> ObservedVote:
@@ -30,33 +30,33 @@ def _vote(at: int, winner: Side, **changes: object) -> ObservedVote:
 
 
 def test_a_run_without_anything_tells_nothing_and_says_so() -> None:
-    figures = _figures(measure(Observations(criteria=("right",))))
-    assert {figure.value for figure in figures.values()} == {None}
-    assert all(figure.reason for figure in figures.values())
-    assert figures["position.flips.right"].reason == "the run compares no pairs"
-    assert figures["verbosity.correlation"].reason == "the run scores no single responses"
+    metrics = _metrics(measure(Observations(criteria=("right",))))
+    assert {metric.value for metric in metrics.values()} == {None}
+    assert all(metric.reason for metric in metrics.values())
+    assert metrics["position.flips.right"].reason == "the run compares no pairs"
+    assert metrics["verbosity.correlation"].reason == "the run scores no single responses"
 
 
-def test_names_of_figures_are_unique_and_the_same_whatever_is_seen() -> None:
+def test_names_of_metrics_are_unique_and_the_same_whatever_is_seen() -> None:
     scored = [ScoredResponse(sample=f"s{i}", score=i % 5 / 4, words=i, marks=0) for i in range(20)]
     empty, full = (
         Observations(criteria=("right",)),
         Observations(criteria=("right",), scored=scored, voted=[_vote(i, "A") for i in range(20)]),
     )
-    names = [figure.name for bias in measure(empty) for figure in bias.figures]
+    names = [metric.name for bias in measure(empty) for metric in bias.metrics]
     assert len(names) == len(set(names))
-    assert names == [figure.name for bias in measure(full) for figure in bias.figures]
+    assert names == [metric.name for bias in measure(full) for metric in bias.metrics]
 
 
 def test_pairs_tell_of_length_and_family_beside_people() -> None:
     makers = ("gpt", "claude")
     voted = [_vote(i, "A" if i % 4 else "B", makers=makers, gold="tie") for i in range(40)]
-    figures = _figures(measure(Observations(voted=voted)))
-    assert figures["self_preference.own_win_rate"].value == 0.75
-    assert figures["self_preference.own_win_excess"].value == 0.25
-    assert figures["verbosity.longer_win_rate"].value == 0.25
-    assert figures["verbosity.longer_win_excess"].value == -0.25
-    assert figures["position.swap_consistency"].value == 1
+    metrics = _metrics(measure(Observations(voted=voted)))
+    assert metrics["self_preference.own_win_rate"].value == 0.75
+    assert metrics["self_preference.own_win_excess"].value == 0.25
+    assert metrics["verbosity.longer_win_rate"].value == 0.25
+    assert metrics["verbosity.longer_win_excess"].value == -0.25
+    assert metrics["position.swap_consistency"].value == 1
 
 
 def test_one_family_cant_be_preferred_to_itself() -> None:
@@ -65,13 +65,13 @@ def test_one_family_cant_be_preferred_to_itself() -> None:
         GradedResponse(sample=f"s{i}", score=i % 5 / 4, judge="gpt", maker="gpt") for i in range(20)
     ]
     scored = [ScoredResponse(sample=f"s{i}", score=i % 5 / 4, words=i, marks=0) for i in range(20)]
-    figures = _figures(measure(Observations(voted=voted, graded=graded, scored=scored)))
+    metrics = _metrics(measure(Observations(voted=voted, graded=graded, scored=scored)))
     for name in ("self_preference.score_difference", "self_preference.own_win_rate"):
-        assert figures[name].reason == "all responses come from one family (`gpt`)"
+        assert metrics[name].reason == "all responses come from one family (`gpt`)"
 
 
 def test_responses_of_unknown_makers_tell_nothing_of_families() -> None:
-    figures = _figures(measure(Observations(voted=[_vote(i, "A") for i in range(20)])))
+    metrics = _metrics(measure(Observations(voted=[_vote(i, "A") for i in range(20)])))
     assert "which models made the responses" in (
-        figures["self_preference.own_win_rate"].reason or ""
+        metrics["self_preference.own_win_rate"].reason or ""
     )

@@ -1,4 +1,4 @@
-"""Gates on figures of bias."""
+"""Gates on metrics of bias."""
 
 import pytest
 
@@ -8,12 +8,12 @@ from jurybox.statistics.bias_estimates import BiasMetric, unmeasured
 
 CONSISTENCY = BiasMetric(name="position.swap_consistency", value=0.9, n=20, samples=20)
 UNKNOWN = unmeasured("verbosity.correlation", "the run scores no single responses")
-FIGURES = {figure.name: figure for figure in (CONSISTENCY, UNKNOWN)}
+METRICS = {metric.name: metric for metric in (CONSISTENCY, UNKNOWN)}
 
 
-def test_a_figure_that_cant_be_told_fails_and_says_why() -> None:
+def test_a_metric_that_cant_be_told_fails_and_says_why() -> None:
     gates = read_gates(["verbosity.correlation <= 0.5", "injection.flattery.change <= 0.1"])
-    told, probed = check_bias_gates(gates, FIGURES)
+    told, probed = check_bias_gates(gates, METRICS)
     assert (told.passed, told.value) == (False, None)
     assert told.reason == "the run scores no single responses"
     assert not probed.passed
@@ -33,4 +33,4 @@ def test_a_figure_that_cant_be_told_fails_and_says_why() -> None:
 def test_what_is_no_gate_is_refused_with_how_to_mend_it(text: str, said: str) -> None:
     with pytest.raises(InputError, match=said) as refused:
         read_gates([text])
-    assert "figure >=" not in str(refused.value)
+    assert "metric >=" not in str(refused.value)

@@ -29,7 +29,7 @@ def wanted(of: Rubric = RUBRIC) -> ToPropose:
     return ToPropose(
         rubric=of,
         cases=made,
-        figures=compare(made, of, Options()),
+        metrics=compare(made, of, Options()),
         earlier=(),
         round=1,
     )

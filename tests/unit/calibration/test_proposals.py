@@ -109,10 +109,10 @@ def test_what_was_tried_is_not_proposed_again() -> None:
 
 
 def for_narrow(made: Sequence[GoldCase], start: Rubric = RUBRIC) -> list[Proposal]:
-    figures = compare(made, start, Options())
+    metrics = compare(made, start, Options())
     found: list[Proposal] = []
     while (
-        each := propose(start, made, figures, frozenset(one.key for one in found), narrow=True)
+        each := propose(start, made, metrics, frozenset(one.key for one in found), narrow=True)
     ) is not None:
         found.append(each)
     return found

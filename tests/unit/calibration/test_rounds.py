@@ -88,7 +88,7 @@ def test_a_fault_that_words_can_mend_is_found_and_mended() -> None:
     assert tuned.tuning.gain is not None
     assert tuned.tuning.gain.clear
     assert (tuned.tuning.gain.before, tuned.tuning.gain.after) == (0.5, 0.0)
-    assert tuned.figures.loss == 0
+    assert tuned.metrics.loss == 0
     assert tuned.tuning.before.loss == 0.5
     assert tuned.tuning.ended is not None
     assert "nothing to change" in tuned.tuning.ended
@@ -153,7 +153,7 @@ def test_changes_add_up_in_one_version() -> None:
     assert sum(each.kept for each in tuned.tuning.rounds) == 2
     assert tuned.winner is not None
     assert tuned.winner.version == "1.1.0"
-    assert tuned.figures.loss == 0
+    assert tuned.metrics.loss == 0
 
 
 def test_every_second_round_is_a_models_where_there_is_one() -> None:
@@ -175,7 +175,7 @@ def test_an_unusable_proposal_is_recorded_and_dropped() -> None:
     assert last.reason == "the proposal can't be used: no JSON"
 
 
-def test_every_round_is_recorded_with_its_runs_and_figures() -> None:
+def test_every_round_is_recorded_with_its_runs_and_metrics() -> None:
     (first,) = Played(lenient).tuned.tuning.rounds
     assert first.hypothesis
     assert first.tune is not None
@@ -183,5 +183,5 @@ def test_every_round_is_recorded_with_its_runs_and_figures() -> None:
     assert (first.tune.run_id, first.select.run_id) == ("run 3", "run 4")
     assert first.select.gain.interval is not None
     assert first.select.gain.interval.level == pytest.approx(1 - 0.05 / 3)
-    (figures,) = first.select.criteria
-    assert (figures.criterion, figures.kappa, figures.bias) == ("correctness", 1, 0)
+    (metrics,) = first.select.criteria
+    assert (metrics.criterion, metrics.kappa, metrics.bias) == ("correctness", 1, 0)

@@ -25,7 +25,7 @@ SETTING = JudgeSetting(
 
 def record(**changes: object) -> Calibration:
     half = Estimate(value=0.724, n=120)
-    figures = CriterionAgreement(
+    metrics = CriterionAgreement(
         criterion="correctness", scale=(1, 5), n=120, unscored=0, exact=half, kappa=half
     )
     made = Calibration(
@@ -35,7 +35,7 @@ def record(**changes: object) -> Calibration:
         **msgspec.structs.asdict(SETTING),
         gold=GoldSource(name="gold.jsonl", sha256="cc", rows=120, used=120),
         seed=0,
-        figures=Agreement(n=120, loss=0.1, criteria=(figures,), methods=("rubric",)),
+        metrics=Agreement(n=120, loss=0.1, criteria=(metrics,), methods=("rubric",)),
         runs=(),
     )
     return msgspec.structs.replace(made, **changes)
@@ -56,11 +56,11 @@ def record(**changes: object) -> Calibration:
         ((), ("rubric",), ("the method of judging has changed (it was unknown)",)),
     ],
 )
-def test_figures_vouch_for_no_other_method(
+def test_metrics_vouch_for_no_other_method(
     known: tuple[str, ...], judged: tuple[str, ...], stale: tuple[str, ...]
 ) -> None:
     then = record()
-    then = record(figures=msgspec.structs.replace(then.figures, methods=known))
+    then = record(metrics=msgspec.structs.replace(then.metrics, methods=known))
     found = calibration_status([then], SETTING, judged)
     assert found is not None
     assert found.stale == stale

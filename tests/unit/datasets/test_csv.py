@@ -232,7 +232,7 @@ def test_tabs_separate_the_cells_of_a_tsv() -> None:
     assert "save the file with tabs instead" in only_finding("task;topic\na;b\n", "rows.tsv")
 
 
-def test_an_empty_cell_does_not_make_its_neighbour_a_slip() -> None:
+def test_an_empty_cell_does_not_make_its_neighbor_a_slip() -> None:
     text = table(["task", "context", "contexts"], ["x", "", "y"])
     assert warnings(text, CSV) == []
 

@@ -39,7 +39,7 @@ TEXTS = st.sampled_from(
         "Kill yourself.",
     ]
 )
-CONCERNS = st.lists(st.sampled_from(["None.", "It names a neighbour.", "Kill yourself."]))
+CONCERNS = st.lists(st.sampled_from(["None.", "It names a neighbor.", "Kill yourself."]))
 VOTES = st.lists(st.tuples(TEXTS, TEXTS, CONCERNS), min_size=1, max_size=4)
 
 

@@ -98,7 +98,7 @@ def test_the_worst_and_the_slowest_come_in_order_and_ties_in_that_of_the_run(
     assert [each.value for each in attention.worst] == [0.55, 0.775, 0.775]
     assert [each.id for each in attention.slowest] == ["q1", "q5", "q4"]
     assert [each.value for each in attention.slowest] == [40.0, 40.0, 30.0]
-    assert attention.worst[0].figure == "sample_score"
+    assert attention.worst[0].metric == "sample_score"
     assert attention.worst[0].task == "Task q1"
     # One rationale for both criteria is told once.
     assert attention.worst[0].reasoning == "accuracy_score 0, faithfulness_score 2: Because."
@@ -157,7 +157,7 @@ def test_without_measures_the_worst_are_those_with_the_lowest_overall_score(
     rows = [row("good", "good", ms=None), row("bad", "bad", tokens=None)]
     made = make_run(rows, lambda prompt: scored(0 if "bad" in prompt else 2))
     worst = gathered(made).worst
-    assert [(each.id, each.figure, each.value) for each in worst] == [
+    assert [(each.id, each.metric, each.value) for each in worst] == [
         ("bad", "overall", 0.5),
         ("good", "overall", 1.0),
     ]

@@ -78,11 +78,11 @@ def test_changed_samples_come_first_and_the_largest_before_all(
     lower = diff.samples[1]
     assert lower.passed == (True, False)
     assert lower.evaluator_error == (None, None)
-    figures = {each.figure: (each.a, each.b, each.difference) for each in lower.figures}
-    assert figures["accuracy_score"] == (2, 0, -2)
-    assert figures["overall"] == (1.0, 0.5, -0.5)
-    assert figures["sample_score"] == (1.0, 0.55, -0.45)
-    assert figures["latency_e2e_ms"] == (1000.0, 1000.0, 0.0)
+    metrics = {each.metric: (each.a, each.b, each.difference) for each in lower.metrics}
+    assert metrics["accuracy_score"] == (2, 0, -2)
+    assert metrics["overall"] == (1.0, 0.5, -0.5)
+    assert metrics["sample_score"] == (1.0, 0.55, -0.45)
+    assert metrics["latency_e2e_ms"] == (1000.0, 1000.0, 0.0)
     assert diff.samples[0].evaluator_error == (None, "parse_error")
 
 
@@ -113,7 +113,7 @@ def test_time_alone_is_no_change_of_the_verdict(make_run: Callable, row: Callabl
     other = make_run([row("a", ms=2000.0)], lambda _: scored(2), run_id="y")
     diff = compared(one, other, same=True)
     assert (diff.counts.same, diff.counts.identical_records) == (1, 0)
-    latency = next(each for each in diff.samples[0].figures if each.figure == "latency_e2e_ms")
+    latency = next(each for each in diff.samples[0].metrics if each.metric == "latency_e2e_ms")
     assert latency.difference == 1000.0
 
 
@@ -126,17 +126,17 @@ def test_what_only_one_run_has_is_counted_and_named(make_run: Callable, row: Cal
     assert len(diff.only_in_a) == 2
 
 
-def test_figures_and_gates_stand_side_by_side_with_their_n(
+def test_metrics_and_gates_stand_side_by_side_with_their_n(
     make_run: Callable, row: Callable
 ) -> None:
     rows = [row(name, f"[{name}]") for name in "ab"]
     one = make_run(rows, by_text(a=2, b=2), run_id="x")
     other = make_run(rows, by_text(a=0, b="no"), run_id="y")
     diff = compared(one, other)
-    figures = {each.figure: each for each in diff.figures}
-    rate = figures["pass_rate"]
+    metrics = {each.metric: each for each in diff.metrics}
+    rate = metrics["pass_rate"]
     assert (rate.a, rate.b, rate.difference, rate.n_a, rate.n_b) == (1.0, 0.0, -1.0, 2, 2)
-    mean = figures["aggregate_score"]
+    mean = metrics["aggregate_score"]
     assert (mean.a, mean.b, mean.n_a, mean.n_b) == (1.0, 0.55, 2, 1)
     gates = {each.gate: (each.a.passed, each.b.passed) for each in diff.gates}
     assert gates["pass_rate >= 0.85"] == (True, False)
@@ -201,7 +201,7 @@ class _Lists:
                 responses="",
                 report=None,
                 automated=None,
-                result='{"figures":{}}',
+                result='{"metrics":{}}',
                 notes="",
                 record_sha256=run_id,
             )

@@ -1,4 +1,4 @@
-"""A judge's figures, corrected by people's labels (E14)."""
+"""A judge's metrics, corrected by people's labels (E14)."""
 
 import json
 import re
@@ -54,7 +54,7 @@ def asked(made: object, **question: object) -> RunCorrections:
 
 def found(made: object, **question: object) -> dict[str, CorrectedMetric]:
     estimates = asked(made, **question).estimates
-    return {each.figure: each for each in estimates}
+    return {each.metric: each for each in estimates}
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def run(make_run: Callable, row: Callable) -> object:
     return make_run(rows, generous)
 
 
-def labelled(*numbers: int) -> dict[str, Gold]:
+def labeled(*numbers: int) -> dict[str, Gold]:
     return {
         f"s{number}": Gold(scores={"accuracy_score": {"1": people(number)}}) for number in numbers
     }
@@ -75,7 +75,7 @@ def test_the_corrected_interval_covers_what_people_would_say_and_the_judges_does
     run: object,
 ) -> None:
     truth = sum(people(number) for number in range(100)) / 100
-    mean = found(run, gold=labelled(*range(0, 100, 3)))["accuracy_score"].mean
+    mean = found(run, gold=labeled(*range(0, 100, 3)))["accuracy_score"].mean
     assert mean.judge.value == pytest.approx(1.8)
     assert mean.judge.interval.low > truth
     assert mean.corrected.interval.low < truth < mean.corrected.interval.high
@@ -95,7 +95,7 @@ def test_a_run_whose_own_rows_carry_labels_needs_no_file(make_run: Callable, row
     assert (mean.human.n, mean.corrected.n) == (20, 60)
 
 
-def test_the_overall_figure_follows_where_people_gave_all_criteria(run: object) -> None:
+def test_the_overall_metric_follows_where_people_gave_all_criteria(run: object) -> None:
     whole = {
         f"s{number}": Gold(
             scores={
@@ -106,17 +106,17 @@ def test_the_overall_figure_follows_where_people_gave_all_criteria(run: object) 
         for number in range(12)
     }
     assert found(run, gold=whole)["overall"].mean.human.value == pytest.approx(0.625)
-    assert "overall" not in found(run, gold=labelled(*range(12)))
+    assert "overall" not in found(run, gold=labeled(*range(12)))
 
 
 def test_repeats_of_a_sample_are_one(make_run: Callable, row: Callable) -> None:
     made = make_run([row(f"s{number}") for number in range(30)], generous, repeats=3)
-    mean = found(made, gold=labelled(*range(15)))["accuracy_score"].mean
+    mean = found(made, gold=labeled(*range(15)))["accuracy_score"].mean
     assert (mean.judge.n, mean.human.n) == (30, 15)
 
 
 def test_samples_of_one_conversation_are_not_independent(run: object) -> None:
-    gold = labelled(*range(0, 100, 2))
+    gold = labeled(*range(0, 100, 2))
     alone = found(run, gold=gold)["accuracy_score"].mean.corrected.interval
     clustered = found(run, gold=gold, cluster="talk")["accuracy_score"].mean.corrected.interval
     assert clustered.method.endswith("clustered")
@@ -153,48 +153,48 @@ def test_two_responses_are_corrected_by_who_wins(make_run: Callable, row: Callab
 
 
 def test_few_labels_correct_nothing_and_say_why(run: object) -> None:
-    mean = found(run, gold=labelled(1, 2, 3))["accuracy_score"].mean
+    mean = found(run, gold=labeled(1, 2, 3))["accuracy_score"].mean
     assert mean.corrected.value is None
     assert "3 labels are too few" in mean.sentence
 
 
 def test_labels_of_other_samples_are_counted(run: object) -> None:
-    gold = {**labelled(*range(20)), "stranger": Gold(scores={"accuracy_score": {"1": 1}})}
+    gold = {**labeled(*range(20)), "stranger": Gold(scores={"accuracy_score": {"1": 1}})}
     assert estimate(run.store, run.row, RunLabels(gold=gold)).strangers == 1
 
 
-def test_labels_without_a_figure_of_the_judge_are_counted(
+def test_labels_without_a_metric_of_the_judge_are_counted(
     make_run: Callable, row: Callable
 ) -> None:
     rows = [row(f"s{number}") for number in range(30)]
     made = make_run(rows, lambda prompt: "no" if "Task s3" in prompt else generous(prompt))
-    told = found(made, gold=labelled(*range(15)))["accuracy_score"]
+    told = found(made, gold=labeled(*range(15)))["accuracy_score"]
     assert (told.unscored, told.mean.human.n) == (1, 14)
 
 
-def test_where_every_sample_has_a_label_it_is_people_s_own_figure_of_all_of_them(
+def test_where_every_sample_has_a_label_it_is_people_s_own_metric_of_all_of_them(
     make_run: Callable, row: Callable
 ) -> None:
     rows = [row(f"s{number}") for number in range(30)]
     made = make_run(rows, lambda prompt: "no" if "Task s3" in prompt else generous(prompt))
-    told = found(made, gold=labelled(*range(30)))["accuracy_score"]
+    told = found(made, gold=labeled(*range(30)))["accuracy_score"]
     own = sum(people(number) for number in range(30)) / 30
     assert (told.mean.human.n, told.mean.human.value) == (30, pytest.approx(own))
     assert told.mean.corrected.value is None
     assert f"every sample has a label: people's own value needs no correction, {own:g}" in (
         told.mean.sentence
     )
-    without = found(made, gold=labelled(*(n for n in range(30) if n != 3)))["accuracy_score"]
+    without = found(made, gold=labeled(*(n for n in range(30) if n != 3)))["accuracy_score"]
     assert "every sample with a value of the judge has a label" in without.mean.sentence
 
 
 def test_no_interval_goes_beyond_the_scale(run: object) -> None:
-    mean = found(run, gold=labelled(1, 2))["accuracy_score"].mean
+    mean = found(run, gold=labeled(1, 2))["accuracy_score"].mean
     assert 0 <= mean.human.interval.low < 0.1
     assert 1.9 < mean.human.interval.high <= 2
 
 
-def test_a_figure_that_more_than_one_in_ten_drawn_samples_lack_isnt_corrected(run: object) -> None:
+def test_a_metric_that_more_than_one_in_ten_drawn_samples_lack_isnt_corrected(run: object) -> None:
     reviewed = {
         number: Gold(scores={"accuracy_score": {"anna": people(number)}}) for number in range(27)
     }
@@ -212,7 +212,7 @@ def test_a_figure_that_more_than_one_in_ten_drawn_samples_lack_isnt_corrected(ru
     [
         ({"gold": {}}, "no sample of the run has a label; check that the ids"),
         ({}, "no sample of the run has a label; give some with --gold"),
-        ({"gold": labelled(1), "cluster": "chat"}, "no sample has a field `chat`"),
+        ({"gold": labeled(1), "cluster": "chat"}, "no sample has a field `chat`"),
     ],
 )
 def test_what_cannot_be_corrected_is_refused(

@@ -48,11 +48,11 @@ def rows_of(text: str, heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
 
 
-def test_what_needs_attention_comes_before_every_figure(make_run: Callable, row: Callable) -> None:
+def test_what_needs_attention_comes_before_every_metric(make_run: Callable, row: Callable) -> None:
     rows = [row("good", "good"), row("mute", "mute"), row("late", "", late=True)]
     text = report(make_run(rows, lambda prompt: "no" if "mute" in prompt else GOOD))
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
-    assert headings[:4] == ["Needs attention", "Decision", "Gates", "Figures"]
+    assert headings[:4] == ["Needs attention", "Decision", "Gates", "Metrics"]
     first = text.split("## Decision")[0]
     assert "- 1 vote is missing" in first
     assert "- gate `aggregate_score >= 0.8` fails: the value is 0.5" in first
@@ -77,13 +77,13 @@ def test_gates_have_values_margins_and_counts(make_run: Callable, row: Callable)
     assert gates["`latency_e2e_p95_ms <= 10000`"] == ["11500", "-1500", "2", "**no**"]
 
 
-def test_every_figure_has_its_n_beside_it(make_run: Callable, row: Callable) -> None:
+def test_every_metric_has_its_n_beside_it(make_run: Callable, row: Callable) -> None:
     rows = [row("a"), row("b", "mute")]
     text = report(make_run(rows, lambda prompt: "no" if "mute" in prompt else GOOD))
-    figures = {cells[0]: cells[1:] for cells in rows_of(text, "Figures")}
-    assert figures["`aggregate_score`"] == ["1", "1"]
-    assert figures["`evaluator_error_rate`"] == ["0.5", "2"]
-    assert figures["`latency_model_p95_ms`"] == ["-", "0"]
+    metrics = {cells[0]: cells[1:] for cells in rows_of(text, "Metrics")}
+    assert metrics["`aggregate_score`"] == ["1", "1"]
+    assert metrics["`evaluator_error_rate`"] == ["0.5", "2"]
+    assert metrics["`latency_model_p95_ms`"] == ["-", "0"]
     assert "why judges gave no scores: 1 x parse\\_error" in text
 
 

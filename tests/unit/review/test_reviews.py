@@ -57,7 +57,7 @@ def test_nobody_withdraws_what_another_said() -> None:
     assert ids(standing([row, other])) == ["1"]
 
 
-def test_figures_go_by_what_was_said_before_the_judges_verdict_was_seen() -> None:
+def test_metrics_go_by_what_was_said_before_the_judges_verdict_was_seen() -> None:
     seen = '{"scores":{"clarity":5},"blind":false}'
     rows = [Entry(id="1"), Entry(id="2", verdict=seen), Entry(id="3", number=1, verdict=seen)]
     assert ids(standing(rows)) == ["2", "3"]

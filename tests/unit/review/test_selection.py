@@ -49,14 +49,14 @@ def test_samples_that_are_added_leave_the_others_in_their_order() -> None:
 def part(order: RandomOrder, places: set[int], last: int | None) -> RandomPart:
     numbers = {order.number(place) for place in places}
     ends = None if last is None else order.number(last)
-    return random_part(order, numbers, ends, present=range(order.size), labelled=numbers)
+    return random_part(order, numbers, ends, present=range(order.size), labeled=numbers)
 
 
 def test_the_random_part_ends_where_people_have_come_to() -> None:
     order = RandomOrder("run", 100)
     found = part(order, {0, 1, 2, 3, 50, 60}, 3)
     assert found.drawn == 4
-    assert found.labelled == {order.number(place) for place in range(4)}
+    assert found.labeled == {order.number(place) for place in range(4)}
     assert (found.skipped, found.needed) == (0, FEWEST - 4)
     assert part(order, {0, 1, 2}, None) == RandomPart(size=100)
 
@@ -68,14 +68,14 @@ def test_a_small_run_needs_no_more_labels_than_it_has_samples() -> None:
 
 def test_few_may_be_skipped_and_are_counted() -> None:
     found = part(RandomOrder("run", 100), set(range(20)) - {5}, 19)
-    assert (found.drawn, len(found.labelled), found.skipped) == (20, 19, 1)
+    assert (found.drawn, len(found.labeled), found.skipped) == (20, 19, 1)
 
 
 def test_who_claims_to_have_come_further_doesnt_make_flagged_samples_random() -> None:
     order = RandomOrder("run", 1000)
     flagged = set(range(0, 1000, 7))
     found = part(order, flagged | {1, 2, 3}, 994)
-    assert found.labelled == {order.number(place) for place in range(4)}
+    assert found.labeled == {order.number(place) for place in range(4)}
 
 
 def test_what_waits_behind_too_many_that_were_passed_over_is_told() -> None:
@@ -89,9 +89,9 @@ def test_what_waits_behind_too_many_that_were_passed_over_is_told() -> None:
 def test_a_sample_of_which_nobody_can_tell_anything_is_drawn_and_has_no_label() -> None:
     order = RandomOrder("run", 100)
     numbers = [order.number(place) for place in range(12)]
-    found = random_part(order, numbers, numbers[-1], present=range(100), labelled=numbers[:2])
+    found = random_part(order, numbers, numbers[-1], present=range(100), labeled=numbers[:2])
     assert (found.drawn, found.skipped, found.unsure) == (12, 0, 10)
-    assert (found.labelled, found.needed) == (frozenset(numbers[:2]), FEWEST - 2)
+    assert (found.labeled, found.needed) == (frozenset(numbers[:2]), FEWEST - 2)
 
 
 def test_the_missed_are_named() -> None:
@@ -103,7 +103,7 @@ def test_samples_that_arent_there_yet_are_not_missed() -> None:
     order = RandomOrder("run", 100)
     here = {order.number(place) for place in range(0, 100, 2)}
     reviewed = {order.number(place) for place in range(0, 20, 2)}
-    found = random_part(order, reviewed, order.number(18), present=here, labelled=reviewed)
+    found = random_part(order, reviewed, order.number(18), present=here, labeled=reviewed)
     assert (found.drawn, found.skipped) == (10, 0)
 
 

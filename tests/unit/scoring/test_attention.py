@@ -5,18 +5,18 @@ import random
 from jurybox.scoring.review_reasons import FIRST, KINDS, Noted, Notice
 from jurybox.scoring.sample_result import RuleOutcome, SampleResult
 
-FINE = SampleResult(figures={}, judged=True, votes_valid=1, confidence="high")
+FINE = SampleResult(metrics={}, judged=True, votes_valid=1, confidence="high")
 BROKEN = RuleOutcome(rule="tone >= 5", value=1.0, passed=False)
 OF_EACH_KIND = {
-    "safety": SampleResult(figures={}, safety_flag=True),
-    "forged_prompt": SampleResult(figures={}, review_reasons=("forged_prompt",)),
-    "unstable": SampleResult(figures={}, stable=False),
-    "low_confidence": SampleResult(figures={}, confidence="low", votes_valid=3),
-    "unscored": SampleResult(figures={}, judged=True, evaluator_error="parse_error", passed=False),
-    "judge_disagrees": SampleResult(figures={}, review_reasons=("judge_disagrees",)),
-    "target_error": SampleResult(figures={}, target_error="timeout: too late", passed=False),
-    "judge_fallback": SampleResult(figures={}, judge_fallback=True),
-    "failed": SampleResult(figures={}, passed=False, rules=(BROKEN,)),
+    "safety": SampleResult(metrics={}, safety_flag=True),
+    "forged_prompt": SampleResult(metrics={}, review_reasons=("forged_prompt",)),
+    "unstable": SampleResult(metrics={}, stable=False),
+    "low_confidence": SampleResult(metrics={}, confidence="low", votes_valid=3),
+    "unscored": SampleResult(metrics={}, judged=True, evaluator_error="parse_error", passed=False),
+    "judge_disagrees": SampleResult(metrics={}, review_reasons=("judge_disagrees",)),
+    "target_error": SampleResult(metrics={}, target_error="timeout: too late", passed=False),
+    "judge_fallback": SampleResult(metrics={}, judge_fallback=True),
+    "failed": SampleResult(metrics={}, passed=False, rules=(BROKEN,)),
 }
 
 
@@ -46,7 +46,7 @@ def test_all_are_counted_and_the_first_of_the_run_are_noted_in_any_order() -> No
 
 
 def test_a_sample_may_be_of_several_kinds_and_none_need_be_named() -> None:
-    both = SampleResult(figures={}, safety_flag=True, stable=False)
+    both = SampleResult(metrics={}, safety_flag=True, stable=False)
     assert noticed((4, both), (2, both), most=0) == (
         Noted(kind="safety", count=2, first=()),
         Noted(kind="unstable", count=2, first=()),

@@ -26,14 +26,14 @@ RUBRIC = parse_rubric(TEXT)
 def reasons(
     overall: float, care: float, trust: float, **scenarios: tuple[float, float, float]
 ) -> tuple[str | None, tuple[str, ...]]:
-    figures = _figures(overall, care, trust)
-    decision = decide(RUBRIC.decisions, figures)
+    metrics = _metrics(overall, care, trust)
+    decision = decide(RUBRIC.decisions, metrics)
     assert decision is not None
-    groups = {name: _figures(*values) for name, values in scenarios.items()}
-    return decision.decide, decision_reasons(RUBRIC, decision, figures, groups)
+    groups = {name: _metrics(*values) for name, values in scenarios.items()}
+    return decision.decide, decision_reasons(RUBRIC, decision, metrics, groups)
 
 
-def _figures(overall: float, care: float, trust: float) -> dict[str, float | None]:
+def _metrics(overall: float, care: float, trust: float) -> dict[str, float | None]:
     means = {"overall_mean": overall, "care_mean": care, "trust_mean": trust}
     return means | {"lowest_criterion_mean": min(care, trust)}
 
@@ -110,14 +110,14 @@ def test_every_decision_names_a_criterion_and_a_scenario(overall: float, decided
 
 def test_two_bounds_of_one_criterion_are_one_line() -> None:
     both = parse_rubric(TEXT.replace('_mean < 0.5"]', '_mean < 0.5", "trust_mean < 0.7"]'))
-    figures = _figures(0.7, 0.8, 0.46)
-    decision = decide(both.decisions, figures)
+    metrics = _metrics(0.7, 0.8, 0.46)
+    decision = decide(both.decisions, metrics)
     assert decision is not None
-    assert decision_reasons(both, decision, figures, {}) == (
+    assert decision_reasons(both, decision, metrics, {}) == (
         "trust averages 0.46, below 0.5 and 0.7",
     )
-    figures = _figures(0.7, 0.8, 0.69)
-    assert decision_reasons(both, decision, figures, {}) == ("trust averages 0.69, below 0.7",)
+    metrics = _metrics(0.7, 0.8, 0.69)
+    assert decision_reasons(both, decision, metrics, {}) == ("trust averages 0.69, below 0.7",)
 
 
 def test_bounds_stand_in_the_order_of_the_document() -> None:
@@ -126,10 +126,10 @@ def test_bounds_stand_in_the_order_of_the_document() -> None:
         '["overall_mean >= 0.7", "lowest_criterion_mean >= 0.5", "overall_mean != 1"]',
     )
     rubric = parse_rubric(text)
-    figures = _figures(0.8, 0.6, 0.9)
-    decision = decide(rubric.decisions, figures)
+    metrics = _metrics(0.8, 0.6, 0.9)
+    decision = decide(rubric.decisions, metrics)
     assert decision is not None
-    assert decision_reasons(rubric, decision, figures, {}) == (
+    assert decision_reasons(rubric, decision, metrics, {}) == (
         "overall averages 0.8, at least 0.7 and other than 1",
         "care averages 0.6, and no criterion averages less: at least 0.5",
     )

@@ -14,8 +14,8 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int = 1
 
 
-def facets(figures: dict[str, float | None] | None = None, **more: object) -> Facets:
-    result = SampleResult(figures=figures or {}, **more)  # type: ignore[arg-type]
+def facets(metrics: dict[str, float | None] | None = None, **more: object) -> Facets:
+    result = SampleResult(metrics=metrics or {}, **more)  # type: ignore[arg-type]
     return facets_of(Stored(result=msgspec.json.encode(result).decode()))
 
 
@@ -54,9 +54,9 @@ def test_flags_and_urgency(result: dict[str, object], flags: tuple[str, ...], ur
     assert (flag_names(found.flags), found.urgency) == (flags, urgency)
 
 
-def test_figures_are_those_that_are_known_and_the_judges_score() -> None:
+def test_metrics_are_those_that_are_known_and_the_judges_score() -> None:
     found = facets({"tone": 4, "depth": None}, judge_score=0.5)
-    assert msgspec.json.decode(found.figures) == {"tone": 4, "judge_score": 0.5}
+    assert msgspec.json.decode(found.metrics) == {"tone": 4, "judge_score": 0.5}
 
 
 def test_a_label_can_be_stored_and_is_short() -> None:
@@ -65,7 +65,7 @@ def test_a_label_can_be_stored_and_is_short() -> None:
     assert label("x" * 1000) == "x" * 300
 
 
-@pytest.mark.parametrize("result", ["", "{", "[]", '{"figures": {"tone": "4"}}', "null"])
+@pytest.mark.parametrize("result", ["", "{", "[]", '{"metrics": {"tone": "4"}}', "null"])
 def test_a_result_that_cant_be_read_has_nothing_to_be_found_by(result: str) -> None:
     found = facets_of(Stored(result=result))
-    assert (found.sample_id, found.flags, found.figures) == ("s3", 0, "{}")
+    assert (found.sample_id, found.flags, found.metrics) == ("s3", 0, "{}")

@@ -1,4 +1,4 @@
-"""The figures of a run by scenario and by demographic (C13), and the judge's fallbacks (C15)."""
+"""The metrics of a run by scenario and by demographic (C13), and the judge's fallbacks (C15)."""
 
 from jurybox.rubric import parse_rubric
 from jurybox.sample import Response, Row
@@ -28,18 +28,18 @@ def summary(*results: SampleResult) -> dict[str, object]:
 def scored(
     care: float, scenario: str | None = None, demographic: str | None = None
 ) -> SampleResult:
-    return SampleResult(figures={"care": care}, scenario=scenario, demographic=demographic)
+    return SampleResult(metrics={"care": care}, scenario=scenario, demographic=demographic)
 
 
 def test_samples_are_added_up_by_scenario_and_by_demographic() -> None:
-    figures = summary(
+    metrics = summary(
         scored(0.2, "basic"), scored(0.4, "age", "younger"), scored(0.8, "age", "older")
     )
-    assert {name: each["care_mean"] for name, each in figures["scenarios"].items()} == {
+    assert {name: each["care_mean"] for name, each in metrics["scenarios"].items()} == {
         "age": 0.6000000000000001,
         "basic": 0.2,
     }
-    assert {name: each["samples"] for name, each in figures["demographics"].items()} == {
+    assert {name: each["samples"] for name, each in metrics["demographics"].items()} == {
         "older": 1,
         "younger": 1,
     }
@@ -61,12 +61,12 @@ def test_the_demographic_is_what_the_metadata_says() -> None:
 
 def test_fallbacks_are_a_share_of_the_samples_that_were_judged_c15() -> None:
     judged = [
-        SampleResult(figures={}, judged=True, votes_valid=1, judge_fallback=fell)
+        SampleResult(metrics={}, judged=True, votes_valid=1, judge_fallback=fell)
         for fell in (True, False, False, False)
     ]
-    figures = summary(*judged, SampleResult(figures={}, target_error="timed out"))
-    assert figures["judge_fallback_rate"] == 0.25
-    assert figures["n"]["judge_fallback_rate"] == 4
+    metrics = summary(*judged, SampleResult(metrics={}, target_error="timed out"))
+    assert metrics["judge_fallback_rate"] == 0.25
+    assert metrics["n"]["judge_fallback_rate"] == 4
 
 
 def test_without_a_judge_there_is_no_share_of_fallbacks() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.scoring.sample_result import SampleResult
-from jurybox.scoring.spread import FigureSpread, RunSpreads, SpreadTally
+from jurybox.scoring.spread import MetricSpread, RunSpreads, SpreadTally
 from jurybox.scoring.summary import RunTally
 
 RUBRIC = Rubric(
@@ -26,8 +26,8 @@ RUBRIC = Rubric(
 finite = st.floats(min_value=-1e9, max_value=1e9)
 
 
-def scored(**figures: float | None) -> SampleResult:
-    return SampleResult(figures=dict(figures))
+def scored(**metrics: float | None) -> SampleResult:
+    return SampleResult(metrics=dict(metrics))
 
 
 def spread_of(*results: SampleResult, repeats: int = 1) -> RunSpreads:
@@ -37,11 +37,11 @@ def spread_of(*results: SampleResult, repeats: int = 1) -> RunSpreads:
     return tally.describe()
 
 
-def one(name: str, *values: float, repeats: int = 1) -> FigureSpread:
-    return spread_of(*(scored(**{name: value}) for value in values), repeats=repeats).figures[name]
+def one(name: str, *values: float, repeats: int = 1) -> MetricSpread:
+    return spread_of(*(scored(**{name: value}) for value in values), repeats=repeats).metrics[name]
 
 
-def used(spread: FigureSpread) -> list[tuple[float, float, int]]:
+def used(spread: MetricSpread) -> list[tuple[float, float, int]]:
     return [each for each in spread.bins if each[2]]
 
 
@@ -123,12 +123,12 @@ def test_which_repeat_comes_first_changes_nothing() -> None:
             tally.add(scored(tone=value), repeat)
         told.append(tally.describe())
     assert told[0] == told[1]
-    assert told[0].figures["tone"].independent == 3
+    assert told[0].metrics["tone"].independent == 3
 
 
 def test_one_value_has_no_deviation_and_none_has_no_spread() -> None:
     assert one("tone", 4).sd is None
-    assert spread_of(scored(tone=None)).figures == {}
+    assert spread_of(scored(tone=None)).metrics == {}
 
 
 def test_a_value_whose_square_is_no_number_takes_only_the_deviation_away() -> None:
@@ -141,7 +141,7 @@ def test_spreads_dont_depend_on_the_order_of_the_samples(
     values: list[float], rng: random.Random
 ) -> None:
     results = [
-        SampleResult(figures={"tone": value, "latency_e2e_ms": value}, judge_score=value)
+        SampleResult(metrics={"tone": value, "latency_e2e_ms": value}, judge_score=value)
         for value in values
     ]
     before = spread_of(*results)
@@ -151,7 +151,7 @@ def test_spreads_dont_depend_on_the_order_of_the_samples(
 
 def test_confidence_stability_and_votes_are_counted() -> None:
     def judged(**more: object) -> SampleResult:
-        return SampleResult(figures={}, **more)  # type: ignore[arg-type]
+        return SampleResult(metrics={}, **more)  # type: ignore[arg-type]
 
     told = spread_of(
         judged(confidence="high", votes_valid=3, votes_requested=3),
@@ -169,8 +169,8 @@ def test_a_conclusion_has_the_spreads_and_their_means_are_the_summarys() -> None
         tally.add(scored(tone=number % 5 + 1, overall=number / 2499), 0, number)
     conclusion = tally.conclude()
     assert conclusion.spreads is not None
-    assert conclusion.spreads.figures.keys() == {"tone", "overall"}
-    for name, spread in conclusion.spreads.figures.items():
+    assert conclusion.spreads.metrics.keys() == {"tone", "overall"}
+    for name, spread in conclusion.spreads.metrics.items():
         assert spread.mean == conclusion.summary[f"{name}_mean"]
 
 

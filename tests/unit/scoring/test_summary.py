@@ -23,7 +23,7 @@ decisions:
 
 
 def scored(tone: float | None, **more: object) -> SampleResult:
-    return SampleResult(figures={"tone": tone}, **more)  # type: ignore[arg-type]
+    return SampleResult(metrics={"tone": tone}, **more)  # type: ignore[arg-type]
 
 
 def tallied(*results: SampleResult) -> RunTally:
@@ -49,7 +49,7 @@ def test_a_decision_says_which_conditions_led_to_it() -> None:
     )
 
 
-def test_nothing_is_decided_on_figures_that_arent_there_c12() -> None:
+def test_nothing_is_decided_on_metrics_that_arent_there_c12() -> None:
     conclusion = tallied(scored(None), scored(None)).conclude()
     assert conclusion.summary["tone_mean"] is None
     assert conclusion.decision is None
@@ -77,10 +77,10 @@ def test_what_is_queued_for_review_is_counted_by_reason() -> None:
     assert conclusion.review == {"queued": 2, "reasons": {"low_confidence": 1, "unstable": 2}}
 
 
-def test_scenarios_have_figures_of_their_own() -> None:
+def test_scenarios_have_metrics_of_their_own() -> None:
     scenarios = tallied(scored(2, scenario="a"), scored(4, scenario="a"), scored(9, scenario="b"))
     found = scenarios.conclude().summary["scenarios"]
-    assert {name: figures["tone_mean"] for name, figures in found.items()} == {"a": 3, "b": 9}
+    assert {name: metrics["tone_mean"] for name, metrics in found.items()} == {"a": 3, "b": 9}
 
 
 def test_a_column_that_is_no_scenario_doesnt_take_all_memory() -> None:
@@ -126,7 +126,7 @@ def test_a_version_that_changes_is_noticed() -> None:
     assert [each.version for each in conclusion.reported["m"]] == ["v1", "v2"]
 
 
-def test_a_repeat_without_the_figure_leaves_mean_and_deviation_unknown() -> None:
+def test_a_repeat_without_the_metric_leaves_mean_and_deviation_unknown() -> None:
     assert spread([1.0, None]).mean is None
     assert spread([1.0]).sd is None
     assert spread([1.0, 3.0]).sd == pytest.approx(2**0.5)

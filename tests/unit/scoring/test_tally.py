@@ -11,7 +11,7 @@ from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.tally import MetricColumn, MetricTally
 
 RUBRIC = parse_rubric("""---
-id: figures
+id: metrics
 version: 1.0.0
 scale: 0-10
 metrics:
@@ -22,7 +22,7 @@ metrics:
   full: share of tone == 10
   per_full: tone per tone == 10
 ---
-# Figures
+# Metrics
 ## Criteria
 ### Tone
 """)
@@ -30,14 +30,14 @@ finite = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_
 
 
 def scored(tone: float | None, **more: object) -> SampleResult:
-    return SampleResult(figures={"tone": tone}, **more)  # type: ignore[arg-type]
+    return SampleResult(metrics={"tone": tone}, **more)  # type: ignore[arg-type]
 
 
 def tallied(*results: SampleResult) -> dict[str, float | None]:
     tally = MetricTally(RUBRIC)
     for result in results:
         tally.add(result)
-    return tally.figures()[0]
+    return tally.metrics()[0]
 
 
 @given(st.lists(finite))
@@ -49,7 +49,7 @@ def test_a_sum_is_the_exact_one_rounded_once(values: list[float]) -> None:
 
 
 @given(st.lists(finite), st.randoms(use_true_random=False))
-def test_figures_dont_depend_on_the_order_of_the_samples(values: list[float], rng: object) -> None:
+def test_metrics_dont_depend_on_the_order_of_the_samples(values: list[float], rng: object) -> None:
     shuffled = list(values)
     rng.shuffle(shuffled)  # type: ignore[attr-defined]
     assert tallied(*map(scored, values)) == tallied(*map(scored, shuffled))
@@ -73,23 +73,23 @@ def test_a_sum_over_many_folds_is_exact_too() -> None:
     assert column.count == 4000
 
 
-def test_every_kind_of_figure() -> None:
-    figures = tallied(scored(10), scored(4), scored(None), scored(10), scored(0))
-    assert figures["tone_mean"] == 6
-    assert figures["tone_low"] == 0
-    assert figures["tone_high"] == 10
-    assert figures["tone_sum"] == 24
-    assert figures["tone_p90"] == 10
-    assert figures["full"] == 0.5
-    assert figures["per_full"] == 12
-    assert figures["samples"] == 5
-    assert figures["lowest_criterion_mean"] == 6
+def test_every_kind_of_metric() -> None:
+    metrics = tallied(scored(10), scored(4), scored(None), scored(10), scored(0))
+    assert metrics["tone_mean"] == 6
+    assert metrics["tone_low"] == 0
+    assert metrics["tone_high"] == 10
+    assert metrics["tone_sum"] == 24
+    assert metrics["tone_p90"] == 10
+    assert metrics["full"] == 0.5
+    assert metrics["per_full"] == 12
+    assert metrics["samples"] == 5
+    assert metrics["lowest_criterion_mean"] == 6
 
 
-def test_a_run_without_values_has_no_figures_rather_than_zeros() -> None:
-    for figures in (tallied(), tallied(scored(None))):
+def test_a_run_without_values_has_no_metrics_rather_than_zeros() -> None:
+    for metrics in (tallied(), tallied(scored(None))):
         for name in ("tone_mean", "tone_low", "tone_sum", "tone_p90", "full", "per_full"):
-            assert figures[name] is None
+            assert metrics[name] is None
     assert tallied()["review_rate"] is None
 
 
@@ -99,7 +99,7 @@ def test_who_divides_by_nobody_divides_by_one() -> None:
 
 def test_every_rate_that_rules_may_name_is_there() -> None:
     for rubric in (RUBRIC, load_rubric("companion"), load_rubric("answer-quality")):
-        assert set(RATES) <= set(MetricTally(rubric).figures()[0])
+        assert set(RATES) <= set(MetricTally(rubric).metrics()[0])
 
 
 @pytest.mark.parametrize(

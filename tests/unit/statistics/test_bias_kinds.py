@@ -26,8 +26,8 @@ FAIR = QUALITY + NOISE
 VERBOSE = QUALITY + 0.002 * (WORDS - WORDS.mean()) + NOISE
 
 
-def _holds(figure: BiasMetric, value: float) -> bool:
-    return figure.interval is not None and figure.interval.low <= value <= figure.interval.high
+def _holds(metric: BiasMetric, value: float) -> bool:
+    return metric.interval is not None and metric.interval.low <= value <= metric.interval.high
 
 
 def test_better_responses_that_are_longer_make_no_verbosity_bias_at_equal_quality() -> None:

@@ -76,7 +76,7 @@ def test_ties_are_left_out_of_the_win_rate_and_agree_with_each_other() -> None:
     assert swap_consistency(straight, swapped, range(30)).value == 0.5
 
 
-def test_too_few_samples_give_no_figure_and_a_reason() -> None:
+def test_too_few_samples_give_no_metric_and_a_reason() -> None:
     found = first_place_win_rate(["A"] * 30, ["B"] * 30, [i % 3 for i in range(30)])
     assert found.value is None
     assert found.interval is None
@@ -111,7 +111,7 @@ def test_naming_the_responses_the_other_way_round_changes_nothing(
 
 
 @given(drawn=votes)
-def test_the_figure_lies_in_its_interval_and_the_interval_between_0_and_1(
+def test_the_metric_lies_in_its_interval_and_the_interval_between_0_and_1(
     drawn: list[tuple[str, str, int]],
 ) -> None:
     found = first_place_win_rate(*_apart(drawn))

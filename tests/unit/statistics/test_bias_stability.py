@@ -47,7 +47,7 @@ def test_a_judge_that_isnt_moved_is_told_so_with_what_that_is_worth() -> None:
     )
 
 
-def test_no_samples_give_no_figures() -> None:
+def test_no_samples_give_no_metrics() -> None:
     assert {each.value for each in changes([], [], FLATTERY)} == {None}
 
 

@@ -132,7 +132,7 @@ def test_copies_in_clusters_add_no_knowledge() -> None:
 
 
 @given(st.integers(0, 1000), st.floats(-5, 5), st.floats(0.1, 10))
-def test_another_unit_changes_the_figures_and_nothing_else(
+def test_another_unit_changes_the_metrics_and_nothing_else(
     seed: int, shift: float, factor: float
 ) -> None:
     data = scored(np.random.default_rng(seed), 20, 60)

@@ -1,6 +1,6 @@
 """Simulated: 95% intervals cover the true value as often as the documentation says.
 
-The data are those of benchmarks/coverage.py, which prints the figures for 2,000 data sets each.
+The data are those of benchmarks/coverage.py, which prints the metrics for 2,000 data sets each.
 """
 
 import importlib.util

@@ -13,7 +13,7 @@ from jurybox.wiring import load_rubric
 
 
 def result(clarity: float | None = None, tone: float | None = None, **more: object) -> SampleResult:
-    return SampleResult(figures={"clarity": clarity, "tone": tone}, judged=True, **more)
+    return SampleResult(metrics={"clarity": clarity, "tone": tone}, judged=True, **more)
 
 
 def differences(
@@ -23,10 +23,10 @@ def differences(
     for place, (one, other) in enumerate(pairs):
         testing.add(one, other, place if clusters is None else clusters[place])
     found = testing.tested(clustered=clusters is not None)
-    return {each.figure: each for each in found}
+    return {each.metric: each for each in found}
 
 
-def test_a_figure_that_falls_on_most_samples_is_a_regression() -> None:
+def test_a_metric_that_falls_on_most_samples_is_a_regression() -> None:
     pairs = [(result(4, 3), result(3 if place % 3 else 4, 3)) for place in range(60)]
     found = differences(pairs)
     assert found["clarity"].regression
@@ -36,7 +36,7 @@ def test_a_figure_that_falls_on_most_samples_is_a_regression() -> None:
     assert found["tone"].comparison.verdict == "undecided"
 
 
-def test_a_figure_that_rises_is_no_regression_unless_less_is_wanted() -> None:
+def test_a_metric_that_rises_is_no_regression_unless_less_is_wanted() -> None:
     pairs = [(result(3), result(4, safety_flag=place % 2 == 0)) for place in range(60)]
     found = differences(pairs)
     assert found["clarity"].comparison.verdict == "higher"
@@ -58,7 +58,7 @@ def test_who_wins_two_responses_is_tested_and_is_no_regression_either_way() -> N
     assert not points.regression
 
 
-def test_samples_with_a_figure_on_one_side_are_counted_and_not_compared() -> None:
+def test_samples_with_a_metric_on_one_side_are_counted_and_not_compared() -> None:
     pairs = [(result(4), result(4)), (result(4), result(None)), (result(None), result(2))]
     found = differences(pairs)["clarity"]
     assert (found.comparison.n, found.only_in_a, found.only_in_b) == (1, 1, 1)
@@ -83,7 +83,7 @@ def test_more_criteria_make_each_harder_to_pass() -> None:
 
 
 def test_two_runs_of_one_system_are_told_apart_no_more_often_than_the_level_says() -> None:
-    """The whole comparison keeps its level, with three figures that hang together."""
+    """The whole comparison keeps its level, with three metrics that hang together."""
     rng = np.random.default_rng(7)
     alarms = 0
     for _ in range(250):

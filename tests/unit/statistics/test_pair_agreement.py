@@ -58,7 +58,7 @@ def test_correlations_are_those_of_scipy(seed: int, kind: str) -> None:
 
 
 def test_a_weighted_kappa_needs_the_whole_scale_not_just_the_scores_seen() -> None:
-    # Nobody gave a 2 or a 3; as places among the scores seen, 1 and 4 would be neighbours.
+    # Nobody gave a 2 or a 3; as places among the scores seen, 1 and 4 would be neighbors.
     a = [1, 1, 4, 4, 5, 5, 5, 1]
     b = [1, 4, 4, 5, 5, 5, 4, 1]
     seen = cohen_kappa_score(a, b, weights="quadratic")

@@ -116,21 +116,21 @@ def test_two_raters_have_the_ac_of_their_pair() -> None:
 def test_the_order_of_raters_and_items_changes_nothing(raters: list[int], items: list[int]) -> None:
     table = holed(1)
     one, other = panel(table), panel(table[items][:, raters])
-    for name, figure in one.estimates.items():
-        assert figure.value == pytest.approx(other[name].value, abs=1e-12)
+    for name, metric in one.estimates.items():
+        assert metric.value == pytest.approx(other[name].value, abs=1e-12)
 
 
-def test_missing_ratings_are_noted_and_figures_have_intervals() -> None:
+def test_missing_ratings_are_noted_and_metrics_have_intervals() -> None:
     made = agree_all(ratings(holed(2)), FIVE)
     assert any("different numbers of ratings" in note for note in made.notes)
     for name in (each.name for each in PANEL_STATISTICS if each.group != "icc"):
-        figure = made[name]
-        assert figure.value is not None
-        assert figure.interval is not None
-        assert figure.interval.low < figure.value < figure.interval.high
+        metric = made[name]
+        assert metric.value is not None
+        assert metric.interval is not None
+        assert metric.interval.low < metric.value < metric.interval.high
 
 
-def test_one_rater_gives_reasons_and_no_figures() -> None:
+def test_one_rater_gives_reasons_and_no_metrics() -> None:
     made = panel(np.array([[1.0], [2.0]]))
     assert made.pairs == ()
     assert made["alpha_nominal"].value is None
@@ -183,7 +183,7 @@ def test_many_draws_at_once_give_what_each_gives_alone(*, continuous: bool) -> N
 
 
 def test_items_with_one_rating_count_for_chance_as_gwet_has_it_and_the_notes_say_so() -> None:
-    # The same ratings as in K. L. Gwet's package irrCAC (cac.raw4raters), with its figures.
+    # The same ratings as in K. L. Gwet's package irrCAC (cac.raw4raters), with its metrics.
     observers = [
         [1, 2, 3, 3, 2, 1, 4, 1, 2, X, X, X],
         [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, X, 3],
@@ -228,7 +228,7 @@ def test_fewer_than_ten_items_with_two_ratings_get_no_interval() -> None:
     table[:, :2] = np.random.default_rng(0).integers(1, 6, (9, 2))
     made = agree_all(ratings(np.concatenate([table, alone])), FIVE)
     for name in ("alpha_nominal", "alpha_ratio", "fleiss_kappa", "ac2"):
-        figure = made[name]
-        assert figure.value is not None
-        assert figure.interval is None
-        assert figure.reason == "9 items are too few for an interval, which takes 10"
+        metric = made[name]
+        assert metric.value is not None
+        assert metric.interval is None
+        assert metric.reason == "9 items are too few for an interval, which takes 10"

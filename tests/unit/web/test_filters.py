@@ -18,7 +18,7 @@ from jurybox.web.filters import ListFilter, PageFilter
         {"limit": "1.5"},
         {"offset": "-1"},
         {"flag": ["split", "nonsense"]},
-        {"sort": "figure:"},
+        {"sort": "metric:"},
         {"search": "x\x00"},
         {"sceanrio": "x"},
     ],
@@ -35,7 +35,7 @@ def test_a_filter_can_be_written_into_an_address_again() -> None:
     assert asked.address(search=None, flag=None, low=None, page=2) == "?page=2"
     assert asked.address(at=0, low=0.0, flag=[]) == "?search=a%26b%3Dc&low=0.0&at=0"
     query = asked.query("overall", offset=10, limit=5)
-    assert (query.figure, query.low, query.flags, query.offset) == (
+    assert (query.metric, query.low, query.flags, query.offset) == (
         "overall",
         0.5,
         ("split", "failed"),

@@ -278,7 +278,7 @@ def test_no_telemetry_leaves_even_where_the_environment_asks_for_it(
 
     for name in ("trace.get_tracer", "metrics.get_meter", "_logs.get_logger"):
         monkeypatch.setattr(f"opentelemetry.{name}_provider", Provider)
-    monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
+    monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONMETRIC", "true")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     assert open_pages().get(path).status_code in {200, 400}
     assert used == []

@@ -66,14 +66,14 @@ class Looked(HTMLParser):
         super().__init__()
         self.found: list[str] = []
         self.headings = 0
-        self.labelled: set[str] = set()
+        self.labeled: set[str] = set()
         self.inputs: list[dict[str, str | None]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         self.headings += tag == "h1"
         if tag == "label" and given.get("for"):
-            self.labelled.add(given["for"] or "")
+            self.labeled.add(given["for"] or "")
         if tag in {"script", "iframe", "object", "embed", "base", "style", "img", "frame"} and (
             tag != "script" or given.get("src") not in OURS
         ):

@@ -110,11 +110,11 @@ def test_samples_are_found_sorted_and_paged_by_the_address(pages: PagesClient) -
     assert ids("search=ANSWER+5") == ["s5"]
     assert ids("scenario=odd") == ["s3", "s1", "s5"]
     assert ids("flag=failed") == ["s3"]
-    assert ids("figure=accuracy&high=3") == ["s3"]
-    assert ids("sort=figure:latency_e2e_ms&descending=true")[:2] == ["s6", "s5"]
+    assert ids("metric=accuracy&high=3") == ["s3"]
+    assert ids("sort=metric:latency_e2e_ms&descending=true")[:2] == ["s6", "s5"]
     assert ids("winner=A") == []
     assert ids("page=2") == []
-    assert ids("search=&scenario=&figure=&low=&high=&winner=") == worst_first
+    assert ids("search=&scenario=&metric=&low=&high=&winner=") == worst_first
 
 
 @pytest.mark.usefixtures("made")
@@ -146,7 +146,7 @@ def test_a_sample_begins_with_its_outcome(pages: PagesClient) -> None:
 
 
 @pytest.mark.usefixtures("made")
-def test_a_sample_has_neighbours_among_those_that_were_asked_for(pages: PagesClient) -> None:
+def test_a_sample_has_neighbors_among_those_that_were_asked_for(pages: PagesClient) -> None:
     page = pages.get("/runs/run-a/samples/3?scenario=odd&sort=number&at=1").text
     assert 'rel="prev" href="/runs/run-a/samples/1?scenario=odd&amp;sort=number&amp;at=0"' in page
     assert 'rel="next" href="/runs/run-a/samples/5?scenario=odd&amp;sort=number&amp;at=2"' in page
@@ -275,14 +275,14 @@ def test_two_responses_that_differ_are_never_shown_as_if_they_were_the_same(
     assert marked is None or marked in page
 
 
-def test_damaged_figures_are_told_as_other_damage_is(
+def test_damaged_metrics_are_told_as_other_damage_is(
     made: Made, pages: PagesClient, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = made.store.find_samples
 
     def damaged(run_id: str, query: SampleQuery) -> SamplePage:
         page = find(run_id, query)
-        rows = tuple(msgspec.structs.replace(row, figures="{") for row in page.rows)
+        rows = tuple(msgspec.structs.replace(row, metrics="{") for row in page.rows)
         return msgspec.structs.replace(page, rows=rows)
 
     monkeypatch.setattr(made.store, "find_samples", damaged)

@@ -48,7 +48,7 @@ class Reviewed:
 
 
 class Slow:
-    """A desk whose figures take as long as a test likes."""
+    """A desk whose metrics take as long as a test likes."""
 
     go = Event()
     asked = 0

@@ -19,7 +19,7 @@ from jurybox.rubric.metrics import (
 )
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE, WIN
-from jurybox.scoring.spread import MEASURED, Bin, FigureSpread
+from jurybox.scoring.spread import MEASURED, Bin, MetricSpread
 from jurybox.scoring.summary import Conclusion
 from jurybox.statistics.distributions import t_quantile
 from jurybox.statistics.estimates import Interval
@@ -47,12 +47,12 @@ WHOLE: Final = Axis(low=0.0, high=1.0, bounded=True)
 
 
 def axis_of(name: str, rubric: Rubric, *values: float | None) -> Axis:
-    """Return the axis of a run's figure: its scale, a share's, or one that has room for values."""
+    """Return the axis of a run's metric: its scale, a share's, or one that has room for values."""
     known = [value for value in values if value is not None]
     axis = _declared(name, rubric)
     if axis is None:
         return Axis(low=min(0.0, *known, 0.0), high=above(max(0.0, *known, 0.0)), bounded=False)
-    # A gate may ask for what its figure can never be.
+    # A gate may ask for what its metric can never be.
     low, high = min(axis.low, *known, axis.low), max(axis.high, *known, axis.high)
     return Axis(low=low, high=high, bounded=axis.bounded)
 
@@ -62,7 +62,7 @@ def _declared(name: str, rubric: Rubric) -> Axis | None:
     if isinstance(formula, Share):
         return WHOLE
     if isinstance(formula, Statistic):
-        return None if formula.by == "sum" else of_sample_figure(formula.of, rubric)
+        return None if formula.by == "sum" else of_sample_metric(formula.of, rubric)
     if formula is not None:
         return None
     if name in (*RATES, WIN_RATE, AGGREGATE_SCORE, LOWEST_SCENARIO):
@@ -71,11 +71,11 @@ def _declared(name: str, rubric: Rubric) -> Axis | None:
         scales = [criterion.scale for criterion in rubric.criteria]
         low = min(scale.low for scale in scales)
         return Axis(low=low, high=max(scale.high for scale in scales), bounded=True)
-    return of_sample_figure(name.removesuffix("_mean"), rubric) if name.endswith("_mean") else None
+    return of_sample_metric(name.removesuffix("_mean"), rubric) if name.endswith("_mean") else None
 
 
-def of_sample_figure(name: str, rubric: Rubric) -> Axis | None:
-    """Return the axis of a figure that samples have; None where it has no scale."""
+def of_sample_metric(name: str, rubric: Rubric) -> Axis | None:
+    """Return the axis of a metric that samples have; None where it has no scale."""
     if name in (rubric.overall_name, "sample_score"):
         return WHOLE
     criterion = rubric.criterion(name)
@@ -106,13 +106,13 @@ _TWO: Final = 2
 
 
 class PlottedMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure of a run.
+    """One metric of a run.
 
     Attributes:
-        name: the figure's, as rules and gates call it.
+        name: the metric's, as rules and gates call it.
         value: None where no sample has what it is made of.
         n: how many samples it comes from; None for what is a count itself.
-        interval: where the true figure probably lies.
+        interval: where the true metric probably lies.
         reason: why there is no interval.
         axis: the ends between which it is drawn.
 
@@ -127,18 +127,18 @@ class PlottedMetric(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunMetrics:
-    """Tells what is known of a run's figures, by their names."""
+    """Tells what is known of a run's metrics, by their names."""
 
     def __init__(self, conclusion: Conclusion, rubric: Rubric) -> None:
         self._summary = conclusion.summary
-        self.spreads = conclusion.spreads.figures
+        self.spreads = conclusion.spreads.metrics
         self._rubric = rubric
         self._counts: dict[str, int] = self._summary.get("n", {})
         self._repeats: int = self._summary.get("repeats", {}).get("n", 1)
-        self._formulas = {figure.name: figure.formula for figure in rubric.metrics}
+        self._formulas = {metric.name: metric.formula for metric in rubric.metrics}
 
     def of(self, name: str) -> PlottedMetric:
-        """Return what is known of one figure."""
+        """Return what is known of one metric."""
         value: float | None = self._summary.get(name)
         n = self._counts.get(name)
         axis = axis_of(name, self._rubric, value)
@@ -169,7 +169,7 @@ class RunMetrics:
         return mean_interval(spread, axis)
 
     def _source(self, name: str) -> str | None:
-        """Return the figure of the samples that a figure of the run is the mean of."""
+        """Return the metric of the samples that a metric of the run is the mean of."""
         formula = self._formulas.get(name)
         if formula is not None:
             return formula.of if isinstance(formula, Statistic) and formula.by == "mean" else None
@@ -178,7 +178,7 @@ class RunMetrics:
         return name.removesuffix(_MEAN) if name.endswith(_MEAN) else None
 
 
-def mean_interval(spread: FigureSpread, axis: Axis) -> tuple[Interval | None, str | None]:
+def mean_interval(spread: MetricSpread, axis: Axis) -> tuple[Interval | None, str | None]:
     """Return the interval of a mean on its scale, else Student's; or why there is none."""
     n, sd = spread.independent, spread.sd
     if n < _TWO:
@@ -206,7 +206,7 @@ _PARTS: Final = (2, 5, 10, 20, 50, 100)
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure of the run that is drawn into a distribution, such as its 95th percentile."""
+    """A metric of the run that is drawn into a distribution, such as its 95th percentile."""
 
     name: str
     label: str
@@ -215,7 +215,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure over the samples of a run."""
+    """One metric over the samples of a run."""
 
     name: str
     label: str
@@ -269,7 +269,7 @@ def _marks(name: str, rubric: Rubric, metrics: RunMetrics) -> tuple[Mark, ...]:
 
 
 def _few(bins: tuple[Bin, ...]) -> tuple[Bin, ...]:
-    """Put neighbours together until a chart has room for all."""
+    """Put neighbors together until a chart has room for all."""
     if len(bins) <= MOST_BINS:
         return bins
     step = next((part for part in _PARTS if len(bins) <= part * MOST_BINS), len(bins))

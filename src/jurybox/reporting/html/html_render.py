@@ -192,7 +192,7 @@ _NEVER: Final = (
     " `jurybox calibrate` measures it."
 )
 _REVIEWED: Final = (
-    "Never calibrated on samples that people labelled beforehand; what their reviews of this run"
+    "Never calibrated on samples that people labeled beforehand; what their reviews of this run"
     " say of its judges is below."
 )
 

@@ -112,7 +112,7 @@ class FailureCause(msgspec.Struct, frozen=True, kw_only=True):
     query: str
 
 
-class CriterionFigure(msgspec.Struct, frozen=True, kw_only=True):
+class CriterionMetric(msgspec.Struct, frozen=True, kw_only=True):
     """The mean of a criterion, or of the whole."""
 
     id: str
@@ -144,8 +144,8 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     headlines: tuple[PlottedMetric, ...]
     failures: tuple[FailureCause, ...]
     gates: tuple[Gauge, ...]
-    criteria: tuple[CriterionFigure, ...]
-    figures: tuple[PlottedMetric, ...]
+    criteria: tuple[CriterionMetric, ...]
+    metrics: tuple[PlottedMetric, ...]
     scores: tuple[Distribution, ...]
     groupings: tuple[Grouping, ...]
     jury: Jury | None
@@ -221,10 +221,10 @@ def run_page(
         ),
         gates=gates,
         criteria=criteria,
-        figures=tuple(
-            estimates.of(figure.name)
-            for figure in metrics_of(summary, rubric)
-            if figure.name not in reported
+        metrics=tuple(
+            estimates.of(metric.name)
+            for metric in metrics_of(summary, rubric)
+            if metric.name not in reported
         ),
         scores=score_distributions(rubric, estimates),
         groupings=groupings(summary, rubric),
@@ -264,7 +264,7 @@ def _failed_by(cause: str) -> str:
         "<=": f"&low={show_number(round(rule.number + _NEAREST, 6))}",
         "<": f"&low={show_number(rule.number)}",
     }.get(rule.operator)
-    return "flag=failed" if end is None else f"flag=failed&figure={rule.name}{end}"
+    return "flag=failed" if end is None else f"flag=failed&metric={rule.name}{end}"
 
 
 def _outcome(view: RunView, rubric: Rubric, gates: Sequence[Gauge]) -> tuple[str, str, str]:
@@ -308,11 +308,11 @@ def _verdict(view: RunView, rubric: Rubric, gates: Sequence[Gauge]) -> Verdict:
     )
 
 
-def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionFigure, ...]:
+def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, ...]:
     """Return the means of the whole and of all criteria, where any sample has a score."""
     whole = f"{rubric.overall_name}_mean"
     rows = [
-        CriterionFigure(
+        CriterionMetric(
             id=rubric.overall_name,
             label="Overall, by the criteria's weights",
             scale="0.0-1.0",
@@ -333,7 +333,7 @@ def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionFigure, .
         known = mean.value is not None and each.scale.continuous
         band = each.band(mean.value or 0.0) if known else None
         rows.append(
-            CriterionFigure(
+            CriterionMetric(
                 id=each.id,
                 label=each.name,
                 scale=str(each.scale),

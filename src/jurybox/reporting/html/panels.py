@@ -48,7 +48,7 @@ class Grouping(msgspec.Struct, frozen=True, kw_only=True):
     """A run by one of its samples' labels: metrics with their axes, and the groups' values."""
 
     name: str
-    figures: dict[str, Axis]
+    metrics: dict[str, Axis]
     groups: dict[str, dict[str, Any]]
     left_out: int = 0
     further: int = 0
@@ -65,7 +65,7 @@ def _grouping(name: str, summary: Mapping[str, Any], rubric: Rubric) -> Grouping
     shown = dict(list(groups.items())[:MOST])
     return Grouping(
         name=name,
-        figures={
+        metrics={
             each: axis_of(each, rubric, *(known.get(each) for known in shown.values()))
             for each in _columns(groups, rubric)
         },
@@ -76,7 +76,7 @@ def _grouping(name: str, summary: Mapping[str, Any], rubric: Rubric) -> Grouping
 
 
 def _columns(groups: Mapping[str, Mapping[str, Any]], rubric: Rubric) -> tuple[str, ...]:
-    """Return the figures that any group has, the one that says most first."""
+    """Return the metrics that any group has, the one that says most first."""
     means = (rubric.mean_of(criterion.id) for criterion in rubric.criteria)
     overall = f"{rubric.overall_name}_mean"
     wanted = dict.fromkeys((key_metric(rubric), "pass_rate", overall, *means))

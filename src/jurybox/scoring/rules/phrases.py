@@ -177,7 +177,7 @@ class _Letters(dict[str, bool]):
 
 
 IS_LETTER: Final = _Letters()
-"""Whether a character makes one word with its neighbours, for all characters ever looked at."""
+"""Whether a character makes one word with its neighbors, for all characters ever looked at."""
 
 
 class PhraseGroup(NamedTuple):

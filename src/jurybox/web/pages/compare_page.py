@@ -89,7 +89,7 @@ def _side(place: AppState, run: str, change: SampleChange) -> tuple[str | None, 
 
 def _apart(change: SampleChange) -> float:
     """Return by how much a sample changed, worse ones first; 0 where that has no number."""
-    apart = [each.difference for each in change.figures if each.difference is not None]
+    apart = [each.difference for each in change.metrics if each.difference is not None]
     return apart[0] if apart else 0.0
 
 
@@ -99,7 +99,7 @@ def _plotted(tested: MetricDifference) -> PlottedMetric:
     ends = () if made.interval is None else (made.interval.low, made.interval.high)
     far = max((abs(each) for each in (made.difference or 0.0, *ends)), default=0.0) or 1.0
     return PlottedMetric(
-        name=tested.figure,
+        name=tested.metric,
         value=made.difference,
         n=made.n,
         interval=made.interval,

@@ -64,10 +64,10 @@ def runs_page(
 
 def _line(row: RunRow, place: AppState) -> RunLine:
     run = listed_run(row, place.store)
-    if run.figure is None:
+    if run.metric is None:
         return RunLine(run=run, metric=None, elapsed_s=None)
     view = place.live.view(row)
-    metric = RunMetrics(view.conclusion, rubric_of(row)).of(run.figure)
+    metric = RunMetrics(view.conclusion, rubric_of(row)).of(run.metric)
     return RunLine(run=run, metric=metric, elapsed_s=view.elapsed_s)
 
 

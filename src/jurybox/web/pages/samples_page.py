@@ -25,7 +25,7 @@ _MOST_COLUMNS: Final = 8
 _LATENCY: Final = "latency_e2e_ms"
 _LONGEST: Final = 140
 _BEFORE: Final = 30
-_FIGURES: Final = msgspec.json.Decoder(dict[str, float])
+_METRICS: Final = msgspec.json.Decoder(dict[str, float])
 _MEANINGS: Final = {name: kind.meaning for name, kind in KINDS.items()} | {
     "needs_review": "a person should look at it",
     "passed": "every pass rule passes",
@@ -41,7 +41,7 @@ class SampleLine(msgspec.Struct, frozen=True, kw_only=True):
     response: str
     reasoning: str
     flags: tuple[str, ...]
-    figures: dict[str, float]
+    metrics: dict[str, float]
     address: str
 
 
@@ -103,7 +103,7 @@ def _line(store: Store, row: Facets, wanted: str, address: str) -> SampleLine:
         response=response,
         reasoning=why,
         flags=flag_names(row.flags),
-        figures=_FIGURES.decode(row.figures),
+        metrics=_METRICS.decode(row.metrics),
         address=address,
     )
 
@@ -117,15 +117,15 @@ def _excerpt(text: str, wanted: str) -> str:
 
 
 def _columns(rubric: Rubric, rows: list[SampleLine]) -> list[str]:
-    """Return the figures that are worth a column: the scores, and how long it took."""
+    """Return the metrics that are worth a column: the scores, and how long it took."""
     scores = [SAMPLE_SCORE] if rubric.components else []
     scores += [rubric.overall_name, *(each.id for each in rubric.criteria)]
-    there = {name for row in rows for name in row.figures}
+    there = {name for row in rows for name in row.metrics}
     kept = [name for name in scores if name in there or not rows][:_MOST_COLUMNS]
     return [*kept, *([_LATENCY] if _LATENCY in there else [])]
 
 
 def _names(rubric: Rubric, columns: list[str]) -> list[str]:
-    """Return the figures by which samples can be filtered."""
+    """Return the metrics by which samples can be filtered."""
     scores = (rubric.overall_name, *(each.id for each in rubric.criteria))
     return list(dict.fromkeys((*scores, *columns, "judge_score", "total_tokens")))

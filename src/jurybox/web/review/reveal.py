@@ -141,7 +141,7 @@ def _notes(revealed: Revealed, *, pair: bool) -> Iterator[str]:
 def tallied(desk: ReviewDesk, reviewer: str) -> tuple[RecentAgreement, ...]:
     """Return how often a reviewer and the judges said the same in the last blind reviews.
 
-    It is cheap, and no figure: those have a page of their own, with their intervals.
+    It is cheap, and no metric: those have a page of their own, with their intervals.
     """
     mine = [each for each in desk.reviews(blind=True) if each.reviewer == reviewer][-_LATELY:]
     reported = [(each.verdict, desk.stored(each.number).judged) for each in mine]

@@ -65,7 +65,7 @@ def take_pace(visit: TheVisit) -> Response:
 
 
 def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
-    """Show the judges against people, people among themselves, and what that makes of figures."""
+    """Show the judges against people, people among themselves, and what that makes of metrics."""
     data = {
         "title": f"Agreement {desk.run.id}",
         "run": desk.run,

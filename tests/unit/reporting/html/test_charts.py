@@ -95,7 +95,7 @@ def test_a_chart_can_be_read_aloud(drawn: str) -> None:
 
 
 @pytest.mark.parametrize("drawn", EVERY, ids=range(len(EVERY)))
-def test_colours_come_from_the_style_sheet(drawn: str) -> None:
+def test_colors_come_from_the_style_sheet(drawn: str) -> None:
     for each in read(drawn).iter():
         assert {"style", "fill", "stroke"}.isdisjoint(each.keys())
 

@@ -1,4 +1,4 @@
-"""A run's page as plain data: every figure with its n, and an interval or why there is none."""
+"""A run's page as plain data: every metric with its n, and an interval or why there is none."""
 
 from collections.abc import Callable
 from statistics import fmean, stdev
@@ -9,15 +9,15 @@ from scipy import stats
 from jurybox.reporting.attention import extremes
 from jurybox.reporting.html.histograms import WHOLE, Axis, mean_interval
 from jurybox.reporting.html.panels import independence
-from jurybox.scoring.spread import FigureSpread
+from jurybox.scoring.spread import MetricSpread
 from jurybox.statistics.intervals import mean_of, wilson
 
 FREE = Axis(low=0.0, high=1.0, bounded=False)
 
 
-def spread(values: list[float]) -> FigureSpread:
+def spread(values: list[float]) -> MetricSpread:
     n, sd = len(values), stdev(values) if len(values) > 1 else None
-    return FigureSpread(n=n, mean=fmean(values), sd=sd, independent=n, bins=())
+    return MetricSpread(n=n, mean=fmean(values), sd=sd, independent=n, bins=())
 
 
 def test_a_mean_without_a_scale_has_students_interval() -> None:
@@ -48,9 +48,9 @@ def test_without_a_spread_there_is_a_reason_in_place_of_an_interval(
     assert reason.startswith(why)
 
 
-def test_every_figure_has_its_n_and_an_interval_or_a_reason(made: Callable, page: Callable) -> None:
+def test_every_metric_has_its_n_and_an_interval_or_a_reason(made: Callable, page: Callable) -> None:
     shown = page(made("judged"))
-    every = [*shown.figures, *(row.mean for row in shown.criteria)]
+    every = [*shown.metrics, *(row.mean for row in shown.criteria)]
     assert {
         each.name for each in every if (each.interval is None) == (each.reason is None)
     } == set()
@@ -71,7 +71,7 @@ def test_every_figure_has_its_n_and_an_interval_or_a_reason(made: Callable, page
 def test_repeats_of_a_sample_count_once_in_intervals(made: Callable, page: Callable) -> None:
     shown = page(made("repeated"))
     assert (shown.repeated, shown.samples) == (3, 12)
-    known = {each.name: each for each in shown.figures}
+    known = {each.name: each for each in shown.metrics}
     assert known["pass_rate"].n == 12
     assert known["pass_rate"].interval == wilson(1, 4)
     accuracy = next(row.mean for row in shown.criteria if row.id == "accuracy_score")
@@ -150,13 +150,13 @@ def test_a_wide_spread_is_drawn_in_few_bins(
     )
 
 
-def test_groups_have_the_figures_of_their_samples(made: Callable, page: Callable) -> None:
+def test_groups_have_the_metrics_of_their_samples(made: Callable, page: Callable) -> None:
     scenario, demographic = page(made("judged")).groupings
     assert {label: known["samples"] for label, known in scenario.groups.items()} == {
         "one": 2,
         "two": 2,
     }
-    assert "accuracy_mean" in scenario.figures
+    assert "accuracy_mean" in scenario.metrics
     assert [known["accuracy_mean"] for known in scenario.groups.values()] == [2.0, 0.0]
     assert list(demographic.groups) == ["old"]
 

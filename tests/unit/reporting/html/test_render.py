@@ -192,7 +192,7 @@ CARD = SampleCard(
     number=3,
     id="id",
     repeat=1,
-    figure="overall",
+    metric="overall",
     value=0.5,
     passed=False,
     flags=("safety",),
@@ -350,7 +350,7 @@ def test_reviews_so_far_are_told(made: Callable, report: Callable) -> None:
     assert "1 review of 1 sample by 1 person: &lt;b&gt;Ann&lt;/b&gt;" in text
 
 
-def test_figures_of_the_run_are_on_the_page(made: Callable, report: Callable) -> None:
+def test_metrics_of_the_run_are_on_the_page(made: Callable, report: Callable) -> None:
     text = report(made("judged"))
     said = " ".join("".join(outline(text).said).split())
     for each in ("run-a", "4 of 4 samples", "pass_rate >= 0.85", "-0.6", "Wrong.", "Task poor"):
@@ -461,7 +461,7 @@ def test_without_a_rule_to_pass_nothing_fails(
     assert ">fails<" not in cards.partition('id="all-samples"')[0]
 
 
-def test_narrow_pages_break_long_names_rather_than_hide_figures() -> None:
+def test_narrow_pages_break_long_names_rather_than_hide_metrics() -> None:
     from jurybox.reporting.html.html_render import style_sheet
 
     usual, narrow = style_sheet().split("@media (max-width: 620px)")

@@ -108,7 +108,7 @@ def test_a_numeric_signal_is_never_just_present() -> None:
     ]
 
 
-def test_a_slip_of_a_signals_name_is_recognised() -> None:
+def test_a_slip_of_a_signals_name_is_recognized() -> None:
     assert findings('{content_word: ">= 5"}') == [
         "there is no condition `content_word`; did you mean `content_words`? [unknown-key]"
     ]
