@@ -68,7 +68,7 @@ class DocumentError(InputError):
 
 
 class SeveralErrors(InputError):  # noqa: N818 - it is several of them
-    """Several things can't be used, each with its own error."""
+    """Several input errors, raised together."""
 
     def __init__(self, errors: Sequence[InputError]) -> None:
         """Gather the errors of a run's parts."""

@@ -261,7 +261,7 @@ def _seconds(text: str, variable: str) -> float:
         seconds = 0
     if not 0 < seconds <= _LONGEST_TIMEOUT:
         problem = f"`{text}` isn't a number of seconds above 0"
-        raise InputError(problem, f"give one up to {_LONGEST_TIMEOUT:,}", variable)
+        raise InputError(problem, f"set a number up to {_LONGEST_TIMEOUT:,}", variable)
     return seconds
 
 

@@ -283,7 +283,7 @@ def _default_judge(rubric: "Rubric", *, pair: bool) -> str:
 
 
 def missing_rules(rubric: "Rubric") -> str | None:
-    """Return why the rubric's rules and checks can't score by themselves; None where they can."""
+    """Return why a judge is needed; None if rules and checks score every weighted criterion."""
     counting = [each for each in rubric.criteria if each.weight]
     names = [each.id for each in counting if each.source == "judge"]
     if not names:

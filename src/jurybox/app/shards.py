@@ -338,7 +338,7 @@ def check_shardable(plan: Plan, store: Store) -> None:
     """
     where = "--engine ray"
     if plan.batch:
-        raise InputError("a batch is sent by one process", "ask directly with --no-batch", where)
+        raise InputError("batches need a single process", "ask directly with --no-batch", where)
     if plan.cache and shard_folder(store) is not None:
         hint = "use a PostgreSQL store, or --no-cache"
         raise InputError("workers can't look for replies of earlier runs in a file", hint, where)

@@ -114,7 +114,7 @@ def _item(record: Record) -> str | float | None:
     item = _field(record, "id") if item is None else item
     if isinstance(item, dict | list):
         problem = "`item` is neither a text nor a number"
-        raise FieldError("wrong-type", problem, "write the id of what was answered")
+        raise FieldError("wrong-type", problem, "write the id of the sample")
     return cast("str | float | None", item)
 
 

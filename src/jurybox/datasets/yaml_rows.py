@@ -12,7 +12,7 @@ from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml, 
 
 
 def read_yaml_rows(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
-    """Yield every mapping with the line that it begins on; the file is read whole."""
+    """Yield each mapping with its first line number; loads the entire file into memory."""
     data = b"\n".join(line for _, line in source.lines(context.findings))
     text = decode(data, context.findings)
     node = None if text is None else read_yaml(text, Place(1), context.findings)

@@ -41,7 +41,7 @@ def parse_name(text: str) -> str:
     """Read the name of a metric, a lexicon or a decision.
 
     Raises:
-        Unreadable: it can't be one.
+        Unreadable: the value isn't a valid name.
 
     """
     if NAME.fullmatch(text) is None:

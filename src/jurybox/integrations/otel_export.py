@@ -38,10 +38,10 @@ Attributes = dict[str, str | float | int | bool | Sequence[str]]
 
 
 class RunExporter:
-    """Exports the samples of one run; ``signals`` are those of `SIGNALS` that are wanted."""
+    """Exports the samples of one run; ``signals`` selects from `SIGNALS`."""
 
     def __init__(self, run_id: str, suite: str, signals: Sequence[str]) -> None:
-        # A service name that the user has set counts.
+        # A service name set by the user takes precedence.
         resource = Resource.create()
         if str(resource.attributes["service.name"]).startswith("unknown_service"):
             resource = resource.merge(Resource({"service.name": _SCOPE}))

@@ -25,7 +25,7 @@ from jurybox.rubric.scenarios import scenario_texts
 from jurybox.sample import Sample, Turn
 
 Way = Literal["verdict", "evidence"]
-"""How a judge is asked: for a whole verdict, or narrow questions whose answers code scores."""
+"""How a judge is asked: for a verdict, or narrow questions whose answers are scored by code."""
 
 WORDINGS: Final = 3
 """In how many ways each question for evidence can be put; more votes repeat them."""
@@ -34,7 +34,7 @@ _EMBEDDED: Final = "local/"
 
 
 def way_of(judge: str, wanted: Way | None) -> Way:
-    """Return how a judge is asked: as it is wanted, or else the embedded ones by evidence.
+    """Return how a judge is asked: as requested; by default, embedded judges by evidence.
 
     Small models can't reason and then score; they can answer narrow questions.
     """
@@ -42,7 +42,7 @@ def way_of(judge: str, wanted: Way | None) -> Way:
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What a judge is asked; ``frame`` is what questions about other samples share with it."""
+    """A question for a judge; ``frame`` is the text it shares with questions on other samples."""
 
     text: str
     schema: str | None = None
@@ -50,7 +50,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Seat(msgspec.Struct, frozen=True, kw_only=True):
-    """One vote: its number, its judge, how that is asked and with which parameters."""
+    """One vote: its number, its judge, how the judge is asked, and the generation parameters."""
 
     vote: int
     judge: str
@@ -58,7 +58,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     way: Way = "verdict"
 
     def request(self, question: Question) -> ModelRequest:
-        """Return the question as this seat is asked it."""
+        """Return the request that puts a question to this seat's judge."""
         return ModelRequest(
             model=self.judge,
             messages=(Turn(role="user", content=question.text),),
@@ -76,7 +76,7 @@ def equal_votes(judges: Sequence[str], votes: int) -> int:
 
 
 def raised_votes(before: int, votes: int, judges: Sequence[str]) -> str:
-    """Say that there are more votes than were asked for."""
+    """Return a warning that there are more votes than requested."""
     each = votes // len(set(judges))
     return f"votes raised from {before} to {votes}: each of {len(set(judges))} judges gives {each}"
 
@@ -116,13 +116,13 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
     judges: tuple[str, ...]
     overrides: dict[str, float]
     asks_for_verdicts: bool
-    """Whether any judge is one to ask for a whole verdict, be there a vote for it or not."""
+    """Whether any judge would be asked for a verdict, even if it has no vote."""
 
     @classmethod
     def of(
         cls, rubric: Rubric, judges: Sequence[str], votes: int, wanted: Way | None = None
     ) -> "Panel":
-        """Deal the votes out, and say what follows from that."""
+        """Assign the votes to the judges, with any warnings."""
         dealt = seats(rubric, judges, votes, wanted)
         warm = {seat.generation.temperature for seat in dealt} - {rubric.generation.temperature}
         return cls(
@@ -134,14 +134,14 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def any_verdict(judges: Sequence[str], wanted: Way | None) -> bool:
-    """Tell whether any of the judges is one to ask for a whole verdict."""
+    """Return whether any judge would be asked for a verdict rather than for evidence."""
     return any(way_of(judge, wanted) == "verdict" for judge in judges)
 
 
 def independent(replies: Sequence[tuple[Seat, ModelReply]]) -> bool:
-    """Tell whether the votes can differ by anything but their number.
+    """Return whether the votes can differ in anything but their number.
 
-    What counts is what was really sent: a model may take no seed or no temperature, and at
+    Only parameters actually sent count: a model may accept no seed or temperature, and at
     temperature 0 a seed changes nothing. Questions for evidence differ in their words.
     """
     several = False
@@ -175,7 +175,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def asked(self) -> Rubric:
-        """What judges are asked about."""
+        """The material that judges are asked about."""
         return self.rubric.asked()
 
     @cached_property
@@ -210,7 +210,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def scored(self) -> tuple[Criterion, ...]:
-        """What a reply gives scores for: the criteria, or the response as a whole."""
+        """The names a reply gives scores for: the criteria, or the response overall."""
         return self.format.scored(self.asked)
 
     @cached_property
@@ -225,7 +225,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def rubric_name(self) -> RubricName:
-        """Which rubric it is, as a report says it."""
+        """The rubric's identification in reports."""
         return RubricName.of(self.rubric)
 
     def seats(self, judges: Sequence[str], votes: int) -> tuple[Seat, ...]:
@@ -244,7 +244,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return cache(dealt)
 
     def asks_for_verdicts(self, judges: Sequence[str]) -> bool:
-        """Tell whether any of the judges is asked for a whole verdict."""
+        """Return whether any judge is asked for a verdict rather than for evidence."""
         return any_verdict(judges, self.way)
 
     def check(self, sample: Sample) -> None:
@@ -276,7 +276,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 )
 
     def score_question(self, sample: Sample, response: str) -> Question:
-        """Return the question to score one response, against the reference where there is one."""
+        """Return the question to score one response, with the reference if the sample has one."""
         reference = sample.reference
         if self.rubric.template is not None:
             return self._filled(self.score_form, sample, {"response": response})

@@ -163,4 +163,4 @@ def _read_prices(file: str | PathLike[str]) -> Prices:
         problem = f"can't be read ({error.strerror})"
         raise InputError(problem, "check the path", str(file)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"that is no table of prices ({error})", hint, str(file)) from None
+        raise InputError(f"not a valid price table ({error})", hint, str(file)) from None

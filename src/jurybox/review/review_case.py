@@ -11,20 +11,20 @@ from jurybox.sample import Response, Turn
 
 
 class ReviewCase(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample as a blind reviewer may see it: no verdict, no score, no word of the judges.
+    """A sample as a blind reviewer sees it: no verdict, no score, no text from the judges.
 
-    The row's metadata are left out too, since they may name models or hold labels.
+    The row's metadata is left out too, since it may name models or contain labels.
 
     Attributes:
-        number: the sample's, as are ``sample_id`` and ``repeat``.
-        scenario_text: the focus and key criteria of its scenario, where the rubric has them.
-        responses: one, or two in the ``order`` that was drawn for this reviewer.
-        criteria: what is asked for; for two responses the winner, and by criterion if they like.
-        queue: where it came from.
-        blind: whether what the judges say is still unknown to this reviewer.
-        reasons: why it is queued; empty before a blind review, since they reveal the verdict.
-        mine: what this reviewer has said of it before, in the order that is shown.
-        comment: what they added then.
+        number: the number of the sample in the run.
+        scenario_text: the focus and key criteria of its scenario, if the rubric has them.
+        responses: one, or two in the ``order`` drawn at random for this reviewer.
+        criteria: the criteria to score; for two responses, a winner per criterion is optional.
+        queue: the review queue that the sample is in.
+        blind: whether this reviewer hasn't seen the judges' verdicts yet.
+        reasons: why it is queued; empty before a blind review, since reasons reveal the verdict.
+        mine: this reviewer's earlier scores, in the order in which responses are shown.
+        comment: the comment of that earlier review.
 
     """
 

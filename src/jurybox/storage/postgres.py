@@ -189,7 +189,7 @@ class PostgresDatabase:
                         session.rows(_RELEASE, what)
 
     def trouble(self, error: Exception) -> Trouble | None:
-        """Tell errors of PostgreSQL by their states."""
+        """Classify a PostgreSQL error by its SQLSTATE."""
         if not isinstance(error, psycopg.Error):
             return None
         kind = _kind(error)

@@ -385,7 +385,7 @@ def _check_review(session: DatabaseSession, row: ReviewRow) -> None:
     place = (row.of, row.run_id, row.number)
     if row.of is not None and not session.rows(statements.REVIEW_TO_WITHDRAW, place):
         raise InputError(
-            f"there is no review `{row.of}` of sample number {row.number}",
-            "withdraw one that there is",
+            f"sample number {row.number} has no review `{row.of}`",
+            "withdraw an existing review",
             where,
         )

@@ -80,14 +80,14 @@ class SampleFilter(BaseModel):
 
 
 class ListFilter(SampleFilter, extra="forbid"):
-    """What a program asks for."""
+    """The query parameters of an API request for samples."""
 
     offset: int = Field(0, ge=0, le=_MAX_OFFSET, description="How many are left out at first.")
     limit: Limit = 50
 
 
 class PageFilter(SampleFilter):
-    """What a page of samples was asked for; ``at`` is a sample's place among them."""
+    """The query parameters of a page of samples; ``at`` is a sample's position in the list."""
 
     sort: str = Field(_WORST, pattern=rf"^({_WORST}|number|urgency|id|metric:[^\x00]{{1,200}})$")
     page: int = Field(1, ge=1, le=10_000_000)

@@ -124,7 +124,7 @@ def test_your_own_table_comes_first() -> None:
 )
 def test_a_table_that_is_none_is_refused(text: str) -> None:
     Path("prices.json").write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(InputError, match=r"^prices\.json: that is no table of prices"):
+    with pytest.raises(InputError, match=r"^prices\.json: not a valid price table"):
         load_prices("prices.json")
 
 

@@ -1,7 +1,6 @@
-"""A run's page as plain data, from the run's own row: no sample is read for it.
+"""The page of a run as plain data, built from the run's row without reading samples.
 
-What takes samples, the worst of them and their reasoning, comes in as extras, where the caller has
-looked for it.
+The caller passes in content that needs samples, such as the worst ones and their reasoning.
 """
 
 from collections.abc import Sequence
