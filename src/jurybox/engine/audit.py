@@ -54,7 +54,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """What an audit found; without a difference all is as it should be.
+    """The result of an audit; the run is intact if there is no difference.
 
     ``complete`` is False where the run isn't finished, so that only its records could be checked.
     ``digest`` is that of the records as they are, where there are no others.

@@ -31,7 +31,7 @@ _OUTAGE_HINTS: Final[Mapping[FailureKind, str]] = {
     "unreachable": "is the server running, and is the address right?",
     "unreadable": "is this the address of a chat endpoint?",
 }
-# Shows whether an endpoint answers at all, where one request fails again and again.
+# A short request that shows whether an endpoint answers at all when one request keeps failing.
 _SHORT: Final = (Turn(role="user", content="Reply with the word: ok"),)
 # A model that has answered before is given up after this many refusals in a row.
 _REFUSALS: Final = 5
@@ -42,7 +42,7 @@ _MINUTE: Final = 60
 
 
 class SystemClock:
-    """Time as it passes."""
+    """The real clock."""
 
     now = staticmethod(time.monotonic)
 
@@ -52,7 +52,7 @@ class SystemClock:
 
 
 class SampleState(Protocol):
-    """How far the sample is that a request belongs to.
+    """The progress of the sample that a request belongs to.
 
     Attributes:
         started: whether it has sent a request; its further requests go first.
@@ -130,7 +130,7 @@ class Caller:
         if not over and attempts % most:
             return None
         answers = over and endpoint.left() > 0 and endpoint.answered_since(first)
-        # It may be no outage: only this request fails, and no other is made meanwhile.
+        # This may not be an outage: perhaps only this request fails, and no other is in flight.
         fatal = not answers and not await self._answers_another(request, error)
         if not (over if fatal else attempts >= most or asks_too_much):
             return None
@@ -151,7 +151,7 @@ class Caller:
         return failure
 
     async def _answers_another(self, request: ModelRequest, error: ModelError) -> bool:
-        """Return whether the model answers a short request, where it could be reached at all."""
+        """Return whether the model could be reached and answers a short request."""
         no_connection = error.kind == "unreachable" and error.fatal
         patience = self._endpoint.limits.patience
         if patience is None or no_connection or error.kind == "rate-limit":
@@ -231,7 +231,7 @@ class Caller:
             async with limit:
                 return await self._model.complete(request)
         except TimeoutError:
-            # Any other is a bug of the model.
+            # Any other exception is a bug in the model.
             if not limit.expired():
                 raise
             what = f"timed out after {seconds:g} s"

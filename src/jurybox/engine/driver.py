@@ -1,7 +1,7 @@
-"""Running a flow against models: the only place where judging waits for anybody.
+"""Runs a flow against models: the only place where judging waits for a reply.
 
 A flow yields batches of requests; the driver answers each batch, in order, until the flow returns.
-Whatever stops the driver, the flow is closed and nothing goes on in the background.
+Whatever stops the driver, the flow is closed and no task continues in the background.
 """
 
 import asyncio
@@ -17,10 +17,10 @@ OnExchange = Callable[[ModelRequest, Outcome], None]
 
 
 async def drive(flow: Flow[T], call: Call, *, on_exchange: OnExchange | None = None) -> T:
-    """Run ``flow`` to its end, each of its batches side by side.
+    """Run ``flow`` to its end; the requests of each batch run concurrently.
 
     ``call`` is called for every request of a batch, in the flow's order, before anything of the
-    batch is awaited: who hands out places or numbers can do it there.
+    batch is awaited: a caller that assigns positions or numbers can do it there.
 
     ``on_exchange`` sees every outcome as soon as it is there, in the order of arrival: what was
     paid for is recorded even where another request of the batch breaks everything off. The first
@@ -31,8 +31,8 @@ async def drive(flow: Flow[T], call: Call, *, on_exchange: OnExchange | None = N
         while not isinstance(step, _Done):
             await asyncio.sleep(0)  # samples take turns, see `Runner`
             if len(step) == 1:
-                # Most batches are of one request, and all that several need would cost more
-                # than the rest.
+                # Most batches have one request; the bookkeeping for several would cost more
+                # than the request itself.
                 (request,) = step
                 outcome = await call(request)
                 if on_exchange is not None:
@@ -70,7 +70,7 @@ def drive_sync(
 
 
 class _Done(Generic[T]):
-    """What a flow returned; a class of its own, because a flow may return a tuple."""
+    """The value a flow returned; a separate class, because a flow may return a tuple."""
 
     def __init__(self, value: T) -> None:
         self.value = value
@@ -79,7 +79,7 @@ class _Done(Generic[T]):
 def _next(
     flow: Flow[T], outcomes: tuple[Outcome, ...] | None
 ) -> "tuple[ModelRequest, ...] | _Done[T]":
-    # Only the step itself stands in the `try`: a StopIteration from anywhere else is a fault.
+    # Only the step itself is in the `try`: a StopIteration from anywhere else is a bug.
     try:
         return next(flow) if outcomes is None else flow.send(outcomes)
     except StopIteration as done:
@@ -125,7 +125,7 @@ async def _answer(
 
 
 def _drop(outcome: Awaitable[Outcome]) -> None:
-    """Cancel what is still pending; what has finished stays as it is."""
+    """Cancel pending tasks; leave finished tasks unchanged."""
     if isinstance(outcome, Coroutine):
         outcome.close()
     elif isinstance(outcome, asyncio.Future):

@@ -73,7 +73,7 @@ _TOLERATED: Final = 0.1
 
 
 class Concurrency:
-    """How many calls at once: as many as finish more calls per second than fewer would.
+    """Adapts the number of simultaneous calls; raises it while that raises throughput.
 
     Until the first sign of overload the limit doubles every round, then it grows by a quarter. A
     round with many failed calls halves it. Whether up or down, a step that finishes fewer calls
@@ -111,7 +111,7 @@ class Concurrency:
         else:
             self._succeeded += success
             self._failed += not success
-            # A limit that isn't used up says nothing about whether more would help.
+            # A limit that isn't used up doesn't show whether a higher one would help.
             self._busy = self._busy and busy
             if self._is_round_over():
                 self._end_round(now - self._round_start)
@@ -126,7 +126,7 @@ class Concurrency:
         return self._succeeded + self._failed >= size
 
     def _end_round(self, elapsed: float) -> None:
-        # A clock may not have moved at all; then the round was as fast as can be.
+        # The clock may not have advanced; then the round counts as infinitely fast.
         rate = self._succeeded / elapsed if elapsed > 0 else math.inf
         share = self._failed / (self._succeeded + self._failed)
         before, self._before = self._before, None
@@ -204,7 +204,7 @@ class ResizableSemaphore:
             raise
 
     def release(self) -> None:
-        """Release a slot; a reply that came through it counts as unwritten before it is taken."""
+        """Release a slot; its reply is counted as unwritten before another task takes the slot."""
         self.in_use -= 1
         asyncio.get_running_loop().call_soon(self.wake)
 
@@ -267,7 +267,7 @@ class MinuteQuota:
 
 
 class EndpointShare(Protocol):
-    """What this process may ask of an endpoint that others of the same run ask too.
+    """This process's share of an endpoint that several processes of a run use.
 
     Attributes:
         calls: how many calls at once.
@@ -277,7 +277,7 @@ class EndpointShare(Protocol):
     calls: int
 
     async def turn(self, spec: ModelSpec, tokens: float) -> None:
-        """Wait until all processes together may send a request of about so many tokens."""
+        """Wait until the limit shared by all processes allows a request of about N tokens."""
         ...
 
     def correct(self, spec: ModelSpec, reserved: float, used: float) -> None:
@@ -290,7 +290,7 @@ Share = Callable[["EndpointLimiter"], EndpointShare]
 
 
 class EndpointLimiter:
-    """What the models at one address share: slots, and whether it answers at all.
+    """State shared by the models at one address: slots, and whether the endpoint answers.
 
     Attributes:
         down: the failure after which the endpoint is no longer asked.
@@ -337,11 +337,11 @@ class EndpointLimiter:
 
     @property
     def answered(self) -> bool:
-        """Whether it has ever answered."""
+        """Whether the endpoint has ever answered."""
         return self._last_success > -math.inf
 
     def answered_since(self, then: float) -> bool:
-        """Return whether a request has succeeded since."""
+        """Return whether a request has succeeded since then."""
         return self._last_success > then
 
     def succeeded(self, now: float) -> None:
@@ -364,7 +364,7 @@ class EndpointLimiter:
         return self._outage[0] + self.limits.patience - self.clock.now()
 
     async def wait(self, error: ModelError, retries: int) -> None:
-        """Wait before the next attempt: as long as was asked for, but not beyond all patience.
+        """Wait before the next attempt: as long as the endpoint asks, but not longer than patience.
 
         In an outage, at most as long as it has lasted: so waits double until it ends, and no
         request sleeps for long when it has ended.
@@ -375,7 +375,7 @@ class EndpointLimiter:
         await self.clock.sleep(max(0.0, min(wait, self.left())))
 
     def describe_outage(self) -> str | None:
-        """Return since when and why it doesn't answer; None where it does."""
+        """Return since when and why the endpoint doesn't answer; None if it answers."""
         if self._outage is None:
             return None
         began, error = self._outage

@@ -33,7 +33,7 @@ Metadata = dict[str, Any]
 
 
 _SHOWN: Final = ("task", "context", "messages")
-"""What a system under test may be shown: with the reference it would be marking its own work."""
+"""The fields that a system under test may see; the reference would give the answer away."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     columns: dict[str, str] = {}
 
     def request(self, row: Row) -> ModelRequest:
-        """Return what is asked for one row: the earlier turns, then the task.
+        """Return the messages sent for one row: the earlier turns, then the task.
 
         A prompt that shows the turns itself is sent alone.
         """
@@ -136,7 +136,7 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TargetPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The system under test, with the words it is asked in; ``endpoint`` where it has its own.
+    """The system under test with its prompt; ``endpoint`` if it has one of its own.
 
     ``columns`` are the fields that its prompt shows by the names of their columns.
     """
@@ -204,7 +204,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return {name: own.get(name) or ModelSpec(model=name) for name in self.judges}
 
     def model_specs(self) -> list[ModelSpec]:
-        """Return every judge, and the target where it is a model."""
+        """Return every judge, and the target if it is a model."""
         specs = [*self.judge_specs().values()]
         if self.target is not None and not self.target.command:
             specs.append(self.target.endpoint or ModelSpec(model=self.target.model))
@@ -236,7 +236,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=16)
 def extended_rubric(overlay: DocumentPlan, base: DocumentPlan) -> Rubric:
-    """Return what an overlay makes of a document that extends no other.
+    """Return the document that results from applying an overlay to one that extends no other.
 
     Raises:
         RubricError: the two don't fit together.
@@ -261,7 +261,7 @@ def _target(plan: TargetPlan) -> Target:
 
 
 def plan_text(plan: Plan) -> str:
-    """Return the plan as it is stored."""
+    """Return the plan in its stored form."""
     return ENCODER.encode(plan).decode()
 
 
@@ -271,10 +271,10 @@ def read_plan(text: str) -> Plan:
 
 
 def evaluator_prompt_hash(judging: Judging) -> str:
-    """Return the SHA-256 of the words in which judges are asked (A11).
+    """Return the SHA-256 of the judges' prompts (A11).
 
-    Of the rubric's own prompt where it has one; else of the prompts that are made from the rubric,
-    with the names of the parts where a sample's own would stand.
+    Hashes the rubric's own prompt if it has one; else the prompts made from the rubric, with the
+    names of the parts in place of a sample's texts.
     """
     if judging.rubric.template is not None:
         return hashlib.sha256(judging.rubric.template.text.encode()).hexdigest()
@@ -323,7 +323,7 @@ def planned_metadata(plan: Plan, procedure: Procedure) -> Metadata:
         "allow_unpinned": plan.allow_unpinned,
         **plan.dataset.recorded(),
         **({"filter": list(plan.dataset.filters)} if plan.dataset.filters else {}),
-        # Only where it is so: a run from before there were batches says nothing of them.
+        # Written only if true: runs stored before batches existed don't have this field.
         **({"batch": True} if plan.batch else {}),
     }
 

@@ -1,4 +1,4 @@
-"""What the engine needs from outside: a model, a clock, a store."""
+"""The interfaces that the engine needs: a model, a clock, a store."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ class ModelError(Exception):
     Attributes:
         kind: what went wrong, as a failure would say it.
         retry: whether the same request may succeed later.
-        retry_after: how many seconds the endpoint asked to wait, where it said so.
+        retry_after: how many seconds the endpoint asked to wait, if it did.
         fatal: whether every other request to this model would fare the same; trouble that may
             pass counts as such only while the endpoint has never answered.
 
@@ -55,7 +55,7 @@ class Model(Protocol):
 
     @property
     def endpoint(self) -> str:
-        """What shares one limit: the address for a remote model, the name for a local one."""
+        """The key of a shared limit: the address for a remote model, the name for a local one."""
         ...
 
     async def complete(self, request: ModelRequest) -> ModelReply:
@@ -227,7 +227,7 @@ class Store(Sink, Protocol):
         ...
 
     def claim(self, run_id: str) -> AbstractContextManager[bool]:
-        """Hold a run, so that no other process works on it; False where another one does.
+        """Lock a run so that no other process works on it; False if another process does.
 
         A process that dies lets go of it.
         """
@@ -339,7 +339,7 @@ class Store(Sink, Protocol):
         """Store a person's verdict on a sample, or the withdrawal of one.
 
         Raises:
-            InputError: there is no such sample, or no such review of it to be withdrawn.
+            InputError: the sample, or the review to withdraw, doesn't exist.
 
         """
         ...
@@ -349,7 +349,7 @@ class Store(Sink, Protocol):
     ) -> bool:
         """Give a reviewer a sample instead of the one before, unless ``most`` others have it.
 
-        Those have it who were given it ``since`` then, or have reviewed it.
+        Counts reviewers who were given the sample at or after ``since``, or have reviewed it.
         """
         ...
 
@@ -362,7 +362,7 @@ class Store(Sink, Protocol):
         ...
 
     def put_out(self, rows: Sequence[OutboxRow]) -> None:
-        """Put rows into the outbox; one that is there stays as it is unless its version changed."""
+        """Put rows into the outbox; an existing row is replaced only if its version changed."""
         ...
 
     def update_outbox(self, rows: Sequence[OutboxRow]) -> None:

@@ -32,7 +32,7 @@ ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 _MOST_FRAMES: Final = 64
 
-# Every value is packed with its kind and its length, so that no text can pass for two.
+# Every value is packed with its kind and its length, so that one text can't equal two.
 _PACK: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -46,7 +46,7 @@ frame_hash: Final = lru_cache(_MOST_FRAMES)(text_hash)
 
 
 def request_hash(frame: str, material: str) -> str:
-    """Return the hash of a request's whole text: the material between the lines of its frame."""
+    """Return the hash of a request's full text: the material between the lines of its frame."""
     begun, end = _opened(frame)
     digest = begun.copy()
     digest.update(encoded(material) + end)
@@ -65,19 +65,19 @@ def _opened(frame: str) -> tuple[Any, bytes]:
 
 
 def columns_hash(tag: str, columns: Sequence[str | int | None]) -> str:
-    """Return the hash of columns; ``tag`` tells what they are of."""
+    """Return the hash of columns; ``tag`` names the kind of row."""
     try:
         packed = _PACK((tag, *columns))
     except (UnicodeEncodeError, OverflowError):
-        # Half a character, or a number that no row of ours has: no kind may pass for another then.
+        # A lone surrogate, or a number that no row of ours has: kinds must still stay distinct.
         bare = (encoded(each) if isinstance(each, str) else (str(each),) for each in columns)
         packed = _PACK((tag, *bare))
     return hashlib.sha256(packed).hexdigest()
 
 
 def encoded(text: str) -> bytes:
-    """Return the bytes that a hash is of."""
-    # A damaged store may hold what isn't text; that has to be reported, not to raise here.
+    """Return the bytes to hash."""
+    # A damaged store may contain values that aren't text; verify reports them, so don't raise.
     return str(text).encode("utf-8", "surrogatepass")
 
 
@@ -122,7 +122,7 @@ class SampleRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """One request and what came of it; ``key`` tells equal requests.
+    """One request and its outcome; equal requests have the same ``key``.
 
     ``number`` is the sample's; ``position`` counts its exchanges as they arrived, since a run may
     be stopped and resumed in between. The order of the requests is in the sample's notes.
@@ -143,13 +143,13 @@ class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     @property
     def request(self) -> str:
-        """The whole request, as JSON."""
+        """The full request, as JSON."""
         begin, _, end = self.frame.partition("\n")
         return f"{begin}{self.material}{end}"
 
 
 class BatchRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """Requests that a provider was given together, to be answered later.
+    """Requests sent to a provider as one batch, to be answered later.
 
     It is stored before it is submitted, so that nothing that was paid for is forgotten.
 
@@ -176,7 +176,7 @@ class BatchRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class CalibrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """How far judges agree with people under a rubric; ``record`` is all of it, as JSON."""
+    """A calibration: how far judges agree with people; ``record`` has it in full, as JSON."""
 
     id: str
     rubric_id: str
@@ -186,7 +186,7 @@ class CalibrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True)
 
 
 class OutboxRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """Something of a run that another system is to be sent, kept until that system has it.
+    """A part of a run to deliver to another system, kept until it is delivered.
 
     Attributes:
         number: the sample's; below 0, the repeat's, counted down from -1.
@@ -214,7 +214,7 @@ R = TypeVar("R", bound=AnyRow)
 
 
 class Framed(NamedTuple):
-    """A request as it is stored, in two parts.
+    """A stored request, in two parts.
 
     ``frame`` has two lines, how the request's JSON begins and how it ends; ``material`` stands
     between them. Where nothing is known to be shared, the frame is empty.
@@ -225,7 +225,7 @@ class Framed(NamedTuple):
 
 
 def framed(request: ModelRequest) -> Framed:
-    """Return a request as it is stored."""
+    """Return a request in its stored form."""
     frame = request.frame
     if frame is None:
         return Framed("", ENCODER.encode(request).decode())
@@ -252,7 +252,7 @@ def _in_json(text: str) -> str:
 
 
 class ExchangeHashes(NamedTuple):
-    """What stands for an exchange in its sample's record."""
+    """The columns that represent an exchange in its sample's record."""
 
     role: str
     request: str
@@ -260,7 +260,7 @@ class ExchangeHashes(NamedTuple):
 
 
 def hashes_of(row: ExchangeRow) -> ExchangeHashes:
-    """Return what stands for an exchange in other hashes."""
+    """Return the value that represents an exchange in other hashes."""
     return ExchangeHashes(row.role, request_hash(row.frame, row.material), text_hash(row.outcome))
 
 
@@ -308,7 +308,7 @@ def in_order(row: SampleRow, exchanges: Sequence[ExchangeRow]) -> list[ExchangeR
     """Return a sample's exchanges in the order in which they were asked.
 
     Raises:
-        LookupError: one is missing, or there is one that the sample doesn't know of.
+        LookupError: an exchange is missing, or the sample doesn't list it.
 
     """
     notes = _NOTES.decode(row.notes)
@@ -344,7 +344,7 @@ _NOTES: Final = msgspec.json.Decoder(_Notes)
 
 
 def request_key(request_sha256: str, endpoint: str, repeat: int) -> str:
-    """Return what tells equal requests: the hash of the text, where to, in which repeat."""
+    """Return the key of a request, from the hash of its text, its endpoint and the repeat."""
     return columns_hash(_KEY, (request_sha256, endpoint, repeat))
 
 
@@ -357,7 +357,7 @@ def run_digest(hashes: Iterable[str]) -> str:
 
 
 class StoredOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What is stored of a finished run next to its samples.
+    """The outcome of a finished run, stored next to its samples.
 
     ``accepted`` says that samples were accepted without the reviews that they need.
     """

@@ -1,4 +1,4 @@
-"""Stored replies in the place of models."""
+"""Stored replies in place of models."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,16 +22,16 @@ from jurybox.scoring.sample_result import Role, model_uses
 
 
 class DifferentError(Exception):
-    """What is stored isn't what follows from the replies."""
+    """The stored result doesn't follow from the stored replies."""
 
 
 def role_of(row: ExchangeRow) -> Role:
-    """Return who was asked."""
+    """Return the role of the model that was asked."""
     return "target" if row.role == "target" else "judge"
 
 
 class Exactly:
-    """Gives back what was answered, and insists that exactly the same is asked."""
+    """Returns stored replies; raises if a request differs from the stored one."""
 
     def __init__(self, exchanges: Iterable[ExchangeRow]) -> None:
         self._left = deque(exchanges)
@@ -53,7 +53,7 @@ class Exactly:
         return read_outcome(row)
 
     def finish(self) -> None:
-        """See that nothing is left over.
+        """Check that every stored reply was used.
 
         Raises:
             DifferentError: there are replies to questions that the rubric doesn't ask.
@@ -64,11 +64,10 @@ class Exactly:
 
 
 class ByThread:
-    """Gives the replies to the questions that take their place under another rubric.
+    """Answers the questions of another rubric with the stored replies.
 
-    The prompts differ, so requests are matched by who was asked for which vote, and in which order;
-    a re-ask belongs to the question that it repeats. A narrow question is another one as soon as
-    its words differ, so its answer is given to the very same question only.
+    The prompts differ, so requests are matched by model, vote and order; a re-ask belongs to the
+    question that it repeats. An evidence question is matched by its exact text only.
     """
 
     def __init__(self, exchanges: Iterable[ExchangeRow]) -> None:
@@ -98,7 +97,7 @@ class ByThread:
 
 
 def _is_narrow(request: ModelRequest) -> bool:
-    """Tell whether it is one of many questions for evidence, whose prompts share a beginning."""
+    """Return whether a request is an evidence question (their prompts share a beginning)."""
     return bool(request.shared)
 
 
@@ -107,7 +106,7 @@ def _thread(request: ModelRequest) -> tuple[str, int, str]:
 
 
 class StoredResponses(msgspec.Struct, frozen=True, kw_only=True):
-    """The responses of a sample as they are stored."""
+    """The stored responses of a sample."""
 
     response: Response
     response_b: Response | None = None
@@ -127,7 +126,7 @@ class StoredRows(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What a person calls the record."""
+        """The record's name in messages."""
         if self.sample is None:
             return f"record {self.number}"
         return f"record {self.number}, sample {self.sample.sample_id}, repeat {self.sample.repeat}"

@@ -1,4 +1,4 @@
-"""A batch: rows in, records out, within bounds of memory, until all is done or a user stops it.
+"""Runs all samples within bounded memory until they are finished or a user stops the run.
 
 The runner has no policy of its own: a procedure says what happens to a sample, callers keep the
 limits of endpoints, the writer those of the store. It adds that a bounded number of samples is in
@@ -34,19 +34,19 @@ class RunObserver(Protocol):
         ...
 
     def sample_error(self, sample_id: str, error: Exception) -> None:
-        """Note a sample that a bug kept from being finished."""
+        """Note a sample that couldn't be finished because of a bug."""
         ...
 
 
 class Stop:
-    """A request to end a run: soon, and then at once."""
+    """A request to end a run: first after the samples in flight, then immediately."""
 
     def __init__(self) -> None:
         self.requested = False
         self.reason = ""
         self._samples: dict[asyncio.Task[None], Transcript] = {}
         self.on_request: Callable[[bool], None] = lambda _at_once: None
-        """Is called with whether the run has to end at once."""
+        """Called when a stop is requested, with whether the run must end immediately."""
 
     @property
     def in_flight(self) -> int:
@@ -183,7 +183,7 @@ class Writer:
 
 
 class Runner:
-    """Runs one run.
+    """Executes one run.
 
     Samples take turns: at five points of its way a sample lets the others come to the same point
     (``asyncio.sleep(0)``), because a step whose code and data were used a moment ago is faster.
@@ -299,7 +299,7 @@ class Runner:
 
 
 def sample_row(run_id: str, work: Work, outcome: SampleOutcome, notes: str) -> SampleRow:
-    """Return a sample as it is stored, but for its hashes."""
+    """Return the stored form of a sample, without its hashes."""
     inputs = msgspec.structs.replace(work.row, response=None, response_b=None)
     responses = {"response": outcome.response, "response_b": work.row.response_b}
     return SampleRow(

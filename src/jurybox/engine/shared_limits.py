@@ -1,4 +1,4 @@
-"""The load on endpoints that several processes of one run ask: who may have how much of it.
+"""Divides the limits of endpoints among the processes of one run.
 
 Rules without I/O: a cluster keeps one `SharedBudget` where all of its workers can ask it.
 """
@@ -33,7 +33,7 @@ class CallLeases:
         self._leases: dict[str, _Lease] = {}
 
     def renew(self, holder: str, *, wanted: int, used: int, now: float) -> int:
-        """Return how many calls a holder may have now, who has ``used`` at this moment."""
+        """Return how many calls a holder may have now; it has ``used`` of them in flight."""
         for name in [n for n, each in self._leases.items() if now - each.renewed > _LOST]:
             del self._leases[name]
         lease = self._leases.setdefault(holder, _Lease(wanted=0, calls=0, renewed=now))
@@ -41,7 +41,7 @@ class CallLeases:
         others = sum(each.calls for name, each in self._leases.items() if name != holder)
         fair = _fair({name: each.wanted for name, each in self._leases.items()}, self._most)
         granted = max(0, min(fair[holder], self._most - others))
-        # What is in use can't be taken back; it is missing until it is done.
+        # Calls in flight can't be taken back; they become available when they end.
         lease.calls = max(granted, used)
         return granted
 
@@ -51,7 +51,7 @@ class CallLeases:
 
 
 def _fair(wanted: Mapping[str, int], most: int) -> dict[str, int]:
-    """Divide by max-min fairness: who gets less than it wants has as much as any other."""
+    """Divide by max-min fairness: a holder that gets less than it wants has the largest share."""
     shares: dict[str, int] = {}
     left = most
     for place, name in enumerate(sorted(wanted, key=lambda each: (wanted[each], each))):
@@ -65,7 +65,7 @@ class SharedBudget:
     """All endpoints of a run: leases of calls at once, and turns within quotas per minute."""
 
     def __init__(self, calls: int) -> None:
-        """Allow each endpoint so many calls at once."""
+        """Set the maximum number of simultaneous calls of each endpoint."""
         self._calls = calls
         self._leases: dict[str, CallLeases] = {}
         self._quotas: dict[str, MinuteQuota] = {}
@@ -73,7 +73,7 @@ class SharedBudget:
     def renew(
         self, holder: str, demands: Mapping[str, tuple[int, int]], now: float
     ) -> dict[str, int]:
-        """Return a holder's calls at once by endpoint; it says for each what it wants and uses."""
+        """Return a holder's allowed calls by endpoint, from what it wants and uses of each."""
         granted: dict[str, int] = {}
         for endpoint, (wanted, used) in demands.items():
             leases = self._leases.setdefault(endpoint, CallLeases(self._calls))
