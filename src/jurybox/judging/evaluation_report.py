@@ -32,7 +32,7 @@ class RubricName(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CriterionReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the jury says on one criterion: a score, or a preference for a pair; None: unscored.
+    """The jury's result for one criterion: a score, or a preference for a pair; None if unscored.
 
     Comparisons use ``vote_mean``, the mean of the valid votes, instead of the majority (E9).
     """

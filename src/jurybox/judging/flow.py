@@ -19,13 +19,13 @@ FailureKind = Literal["timeout", "unreachable", "rate-limit", "refused", "unread
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """What all prompts of one kind share: the text before the material and the text after it."""
+    """The text that prompts of one kind share: before the material and after it."""
 
     before: str
     after: str
 
     def around(self, material: str) -> str:
-        """Return the whole prompt."""
+        """Return the full prompt."""
         return f"{self.before}{material}{self.after}"
 
 
@@ -74,7 +74,7 @@ def _is_around(frame: Frame, messages: tuple[Turn, ...]) -> bool:
 
 
 class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model answered, word for word, and what is known of how.
+    """A model's reply, word for word, with its timing and usage.
 
     ``sent`` are the parameters that really went out: some models take no temperature or no seed.
     ``refused`` are those that the endpoint wouldn't take. ``latency_ms`` is from the first of
@@ -119,7 +119,7 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReportedModel(msgspec.Struct, frozen=True, array_like=True, order=True):
-    """Which model and which build of it a provider says that it used; empty where it doesn't."""
+    """The model and build that the provider reports; empty if it reports none."""
 
     model: str = ""
     fingerprint: str = ""
@@ -154,13 +154,13 @@ Flow = Generator[tuple[ModelRequest, ...], tuple[Outcome, ...], T]
 
 
 class Defect(msgspec.Struct, frozen=True):
-    """What is wrong with a reply, said so that the model can correct it."""
+    """A defect of a reply, worded so that the model can correct it."""
 
     problem: str
 
 
 class Answer(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
-    """A reply that could be read: ``value`` is what the last of ``replies`` says."""
+    """A valid reply: ``value`` is parsed from the last of ``replies``."""
 
     value: T
     replies: tuple[ModelReply, ...]
@@ -230,7 +230,7 @@ def together(*flows: Flow[Any]) -> Flow[tuple[Any, ...]]:
                 mine, outcomes = outcomes[: len(batch)], outcomes[len(batch) :]
                 _step(waiting, results, index, flows[index], mine)
     finally:
-        # A conversation that is stopped half-way stops as a whole.
+        # Closing a conversation closes all flows in it.
         for flow in flows:
             flow.close()
     return tuple(results)

@@ -1,6 +1,6 @@
 """The jury: which questions are asked about a sample, and how many votes are taken.
 
-What more than half of *all* votes agree on is final, whatever the rest would say. With
+A result that more than half of *all* votes agree on is final, whatever the others are. With
 ``stop_when_decided`` a jury asks in rounds: at first for as many votes as could decide, then for as
 many as are still needed. Without it all votes are asked for at once.
 """
@@ -40,12 +40,12 @@ def run_until_decided(flows: Sequence[Flow[B]], needed: VotesNeeded[B]) -> Flow[
 
 
 def all_at_once(given: Sequence[object], votes: int) -> int:
-    """Need every vote, whatever the others say."""
+    """Need every vote, whatever the other votes are."""
     return votes - len(given)
 
 
 def votes_needed_for_scores(criteria: Sequence[str]) -> VotesNeeded[Answer[Scores] | Unscored]:
-    """Return what counts the votes needed until every criterion has its score."""
+    """Return a function that counts the votes needed until every criterion has its score."""
 
     def needed(given: Sequence[Answer[Scores] | Unscored], votes: int) -> int:
         scores = [each.value.scores for each in given if isinstance(each, Answer)]
@@ -56,7 +56,7 @@ def votes_needed_for_scores(criteria: Sequence[str]) -> VotesNeeded[Answer[Score
 
 
 def votes_needed_for_pair(criteria: Sequence[str]) -> VotesNeeded[PairVote | Unscored]:
-    """Return what counts the votes needed until the winner and every preference are decided."""
+    """Return a function counting the votes needed to decide the winner and every preference."""
 
     def needed(given: Sequence[PairVote | Unscored], votes: int) -> int:
         valid = [each for each in given if isinstance(each, PairVote)]
@@ -105,7 +105,7 @@ def jury(
 def _vote(
     judging: Judging, sample: Sample, response: str, panel: Panel
 ) -> Flow[tuple[Ballot, ...]]:
-    # The long question is written once for all who are asked for a verdict.
+    # The long prompt is built once for all judges that are asked for a verdict.
     question = judging.score_question(sample, response) if panel.asks_for_verdicts else None
     flows = [_ballot(judging, sample, response, seat, question) for seat in panel.seats]
     needed = all_at_once
@@ -136,7 +136,7 @@ def _pair_vote(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | 
 
 
 def _votes_needed(judging: Judging) -> VotesNeeded[PairVote | Unscored]:
-    # By `on_unstable: review` a single unstable vote takes the winner away, so all have a say.
+    # With `on_unstable: review` one unstable vote voids the winner, so every vote is needed.
     if not judging.stop_when_decided or judging.rubric.protocol.on_unstable == "review":
         return all_at_once
     return votes_needed_for_pair([criterion.id for criterion in judging.asked.criteria])

@@ -9,7 +9,7 @@ from jurybox.sample import Sample
 
 
 class PairVote(msgspec.Struct, frozen=True, kw_only=True):
-    """One vote on a pair: what both orders agree on; where they differ, a tie."""
+    """One vote on a pair: the result both orders agree on, or a tie if they differ."""
 
     winner: Side
     stable: bool
@@ -39,7 +39,7 @@ def _reconcile(
     straight: Answer[Preference] | Unscored, swapped: Answer[Preference] | Unscored
 ) -> PairVote | Unscored:
     replies = (*straight.replies, *swapped.replies)
-    # Half a pair is no vote: it would count the order's bias as an opinion.
+    # One order alone is not a vote: it would count position bias as a preference.
     if isinstance(straight, Unscored):
         reason = f"A before B: {straight.reason}"
         return Unscored(reason=reason, cause=straight.cause, replies=replies)

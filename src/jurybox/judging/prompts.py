@@ -1,4 +1,4 @@
-"""The prompts of a judge: the whole rubric, the material, and the form of the reply.
+"""The prompts of a judge: the full rubric, the material, and the format of the reply.
 
 Pure functions of what they are given. The rubric comes first and the material last, so that many
 samples share one long beginning, which providers cache. Text that people or models wrote is put
@@ -39,13 +39,13 @@ _NO_INSTRUCTION = (
 
 
 def rubric_frame(rubric: Rubric, checklist: Rubric, form: ReplyForm[Any]) -> Frame:
-    """Return what surrounds the material to score by the rubric alone."""
+    """Return the text around the material for scoring by the rubric alone."""
     how = "Score the response on every criterion: choose the level whose description fits."
     return _frame(rubric, checklist, how, form)
 
 
 def reference_frame(rubric: Rubric, checklist: Rubric, form: ReplyForm[Any]) -> Frame:
-    """Return what surrounds the material to score against a reference answer."""
+    """Return the text around the material for scoring against a reference answer."""
     how = (
         "Score the response on every criterion: choose the level whose description fits. The"
         " reference answer is the ground truth: hold the response against it. Other words with the"
@@ -55,7 +55,7 @@ def reference_frame(rubric: Rubric, checklist: Rubric, form: ReplyForm[Any]) -> 
 
 
 def pair_frame(rubric: Rubric, checklist: Rubric, form: ReplyForm[Any]) -> Frame:
-    """Return what surrounds the material to compare two responses."""
+    """Return the text around the material for comparing two responses."""
     how = (
         "Compare the two responses on every criterion, then as a whole. Which one is shown first"
         ' means nothing. Say "tie" where no reader would notice a difference that matters.'
@@ -195,7 +195,7 @@ def bias_checklist_prompt(checklist: Rubric | None = None) -> str:
 
 
 def rubric_text(rubric: Rubric) -> str:
-    """Return all that the rubric says to a judge: definitions, levels, indicators, guidance."""
+    """Return the rubric's text for judges: definitions, levels, indicators, guidance."""
     parts = [f"# Rubric: {rubric.title}", rubric.description, "## Criteria"]
     parts += [_criterion_text(criterion) for criterion in rubric.criteria]
     parts += [f"## {section.title}\n\n{section.text}" for section in rubric.sections]
@@ -227,7 +227,7 @@ def _indicators_text(indicators: Indicators) -> str:
 
 
 def material(*, task: str, context: str | None, messages: Sequence[Turn], **texts: str) -> str:
-    """Return what is judged, each text between marks that can't occur in it."""
+    """Return the material to judge, each text between delimiters that can't occur in it."""
     # Each turn between marks of its own: a turn could hold text that looks like the next one.
     shown = {
         f"EARLIER TURN {number} ({turn.role})": turn.content

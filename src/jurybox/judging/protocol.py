@@ -210,7 +210,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def scored(self) -> tuple[Criterion, ...]:
-        """The names a reply gives scores for: the criteria, or the response overall."""
+        """The criteria that a reply gives scores for, or a single one for the overall score."""
         return self.format.scored(self.asked)
 
     @cached_property

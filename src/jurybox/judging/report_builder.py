@@ -33,7 +33,7 @@ from jurybox.judging.safety import (
 from jurybox.rubric.rubric_model import Criterion, ReviewReason, weighted_mean
 from jurybox.sample import Sample, added_usage
 
-# A report with more findings says nothing more.
+# More findings than this wouldn't add information to a report.
 _MOST = 100
 
 Ballot = Answer[Scores] | Unscored
@@ -118,7 +118,7 @@ def report_on_pair(
 
 
 def _capped(confidence: Confidence, stable: Sequence[bool]) -> Confidence:
-    """A vote whose two orders disagree is no agreement, though it counts as a tie."""
+    """A vote whose two orders disagree counts as a tie, but not as agreement."""
     unstable = sum(not each for each in stable)
     if 2 * unstable > len(stable):
         return "low"
@@ -179,7 +179,7 @@ def _compared(criterion: Criterion, votes: Sequence[PairVote], requested: int) -
         vote.first.preferences[criterion.id] == vote.second.preferences.get(criterion.id)
         for vote in votes
     ]
-    # A tie may be what no single vote says; then the first vote's reasoning has to do.
+    # A tie may match no single vote; then the first vote's reasoning is used.
     agreeing = [vote for vote in votes if vote.preferences[criterion.id] == side] or votes
     reasoning = agreeing[0].first.remarks.reasoning.get(criterion.id, "")
     return CriterionReport(
@@ -238,7 +238,7 @@ def _report(
         for seat, ballot in zip(panel.seats, cast, strict=False)
     ]
     unscored = [sum([isinstance(each, Unscored) for each in cast]) for cast in ballots]
-    # Of two responses, the one with fewer votes says how far the report can be trusted.
+    # Of two responses, the one with fewer votes determines the confidence of the report.
     valid = min([len(cast) - lost for cast, lost in zip(ballots, unscored, strict=True)])
     replies = [reply for each in outcomes for reply in each.replies]
     findings, response_findings = _safety(judging, sample, outcomes, replies)
@@ -297,7 +297,7 @@ def _sent_overrides(panel: Panel, replies: Sequence[ModelReply]) -> dict[str, fl
 
 
 def reported_models(replies: Iterable[ModelReply]) -> tuple[ReportedModel, ...]:
-    """Return the models and builds that the providers say they used (A10), each once."""
+    """Return the models and builds that the providers report (A10), without duplicates."""
     found = (ReportedModel(each.model or "", each.fingerprint or "") for each in replies)
     return tuple(dict.fromkeys(found))
 
@@ -312,9 +312,9 @@ _Findings = tuple[SafetyFinding, ...]
 def _safety(
     judging: Judging, sample: Sample, outcomes: Sequence[_Outcome], replies: Sequence[ModelReply]
 ) -> tuple[_Findings, _Findings]:
-    """Return what is dangerous in the judges' words, and what is in the responses."""
+    """Return the dangers in the judges' texts, and those in the responses."""
     responses = [each.text for each in (sample.response, sample.response_b) if each is not None]
-    # Each text once: the same words may stand for every item of a checklist.
+    # Each text is scanned once: every item of a checklist may have the same text.
     said = dict.fromkeys([text for reply in replies for text in spoken(reply.text)])
     quiet = harmless([*responses, *said])
     return (
@@ -337,7 +337,7 @@ def _response_findings(
 
 
 def _said_findings(outcomes: Iterable[_Outcome], *, quiet: bool) -> Iterator[SafetyFinding]:
-    """Yield what the judges' words say, each thing once; an invalid reply counts too."""
+    """Yield the findings in the judges' texts without duplicates, invalid replies included."""
     seen: set[tuple[str, str]] = set()
     for outcome in outcomes:
         found: list[SafetyFinding] = []
@@ -371,7 +371,7 @@ def _review_reasons(
 
 
 def _checklist(judging: Judging, outcomes: Sequence[_Outcome]) -> dict[str, str]:
-    """Return what the judges wrote for each item, each remark once, in the order of the votes."""
+    """Return the judges' remarks on each item, without duplicates, in the order of the votes."""
     completions = [remarks.bias_checklist for each in outcomes for remarks in each.remarks]
     completed: dict[str, str] = {}
     for item in judging.items:
@@ -401,7 +401,7 @@ def count_sides(votes: Sequence[Side], requested: int) -> tuple[Side | None, Con
 
 
 def _majority(votes: Sequence[V], requested: int) -> tuple[V | None, Confidence]:
-    """Return what more than half of the votes say, and how sure that is.
+    """Return the majority result of the votes, and its confidence.
 
     All of several agree: high; a jury that lost votes can't be sure what they would have said.
     """

@@ -66,7 +66,7 @@ def examine(
     reasoning = {name: each.findings for name, each in evidence.items()}
     shares = [evidence[each.id].share for each in criteria]
     if judging.scored != criteria:
-        # One score for the response as a whole: its criteria by their weights.
+        # One overall score for the response: the weighted mean of its criteria.
         (whole,) = judging.scored
         reasoning = {whole.id: "\n".join(f"{name}: {text}" for name, text in reasoning.items())}
         shares = [weighted_mean(criteria, shares)]
@@ -127,7 +127,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
         return (logit(self.with_a_first) + logit(self.with_b_first)) / 2
 
     def describe(self) -> str:
-        """Return what was found, and how far the order alone moved it."""
+        """Return the evidence found, and how far the order alone shifted it."""
         return (
             "Asked which is better, the model names the first answer with probability"
             f" {self.with_a_first:.2f} when A is first and {self.with_b_first:.2f} when B is;"
@@ -176,7 +176,7 @@ def _comparison(sample: Sample, first: str, second: str, seat: Seat) -> Probe:
 def _by_evidence(
     judging: Judging, both: Sequence[Mapping[str, Evidence]], compared: Compared, seat: Seat
 ) -> Preference:
-    """Return what follows from each side's own evidence."""
+    """Return the preference that follows from each response's own evidence."""
     criteria = judging.asked.criteria
     a, b = both
     leads = {name: each.strength - b[name].strength for name, each in a.items()}
@@ -197,7 +197,7 @@ def _by_evidence(
 
 
 def _by_comparison(compared: Compared, alone: Preference) -> Preference:
-    """Return what follows from the comparison; it is made of the responses as a whole."""
+    """Return the preference that follows from comparing the responses overall."""
     return Preference(
         winner=_side(compared.lead, _LEAST_COMPARISON),
         preferences=alone.preferences,

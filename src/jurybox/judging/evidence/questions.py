@@ -61,8 +61,8 @@ def probabilities(reply: ModelReply, words: tuple[str, ...]) -> Mapping[str, flo
 class Probe(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """A question about some material, with one of two words for an answer.
 
-    ``role`` is who the model shall be. Each of ``parts``, the material, ends where other questions
-    may continue differently: what they share is read once.
+    ``role`` is the role given to the model. Each of ``parts``, the material, ends where other
+    questions may continue differently: a shared beginning is read once.
     """
 
     role: str
@@ -71,7 +71,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, order=True):
     words: tuple[str, str] = YES_OR_NO
 
     def request(self, seat: Seat) -> ModelRequest:
-        """Return the question as it is asked; the answer is the first word."""
+        """Return the request for the question; the answer is the first word of the reply."""
         first, second = self.words
         text = f"{''.join(self.parts)}\n{self.question} Reply {first} or {second}."
         ends = accumulate(len(part) for part in self.parts)
@@ -97,7 +97,7 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def inquire(seat: Seat, probes: Iterable[Probe]) -> Flow[Readings | Unscored]:
-    """Ask each question once; without every answer there is no vote.
+    """Ask each distinct question; the vote is lost unless all are answered.
 
     A question that the model doesn't answer isn't asked again: it reads the same words with the
     same result.

@@ -12,7 +12,7 @@ from jurybox.sample import Sample
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found for one criterion of one response.
+    """The evidence for one criterion of one response.
 
     ``findings`` quote what was asked and how probable a yes was. ``share`` is how far up the scale
     they put the response, from 0 to 1; ``strength``, in log-odds, is what two responses are
@@ -87,7 +87,7 @@ _ONE_WORD_REPLIES: Final = frozenset({"yes", "no", "a", "b"})
 
 
 def inquiry_for(criterion: Criterion, sample: Sample, response: str, vote: int) -> Inquiry:
-    """Return what is asked for one criterion.
+    """Return the evidence questions for one criterion.
 
     Without a reference, the context takes its place, and the other way round; with neither, a
     reference's place is taken by what the model knows, a context's by the levels.
@@ -107,7 +107,7 @@ def _given(text: str | None) -> str | None:
 
 
 def by_text(sample: Sample, source: str, text: str, response: str, vote: int) -> Inquiry:
-    """Ask whether what the response says is true according to the reference or the context."""
+    """Ask whether the response is true according to the reference or the context."""
     parts = (f"Text: {text}\n{question_part(sample)}", _student_part(response))
     asked = Probe(role=_TEACHER, parts=parts, question=_worded(_IS_TRUE, vote))
 
@@ -204,13 +204,13 @@ def without_forgery(response: str) -> str:
 
 
 def question_part(sample: Sample) -> str:
-    """Return the task, after what was said before it."""
+    """Return the earlier turns and the task."""
     turns = "".join(f"{turn.role.capitalize()}: {turn.content}\n" for turn in sample.messages)
     earlier = f"Earlier in the conversation:\n{turns}" if turns else ""
     return f"{earlier}Question: {sample.task}\n"
 
 
 def material_part(sample: Sample) -> str:
-    """Return the context, where there is one, and the task."""
+    """Return the context, if any, and the task."""
     context = f"Context: {sample.context}\n" if sample.context else ""
     return context + question_part(sample)

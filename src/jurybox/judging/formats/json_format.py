@@ -120,7 +120,7 @@ def _instructions(rubric: Rubric, checklist: Rubric, verdict: Iterable[str]) -> 
 
 # Reading
 
-# The judge's own verdict may be the one that is no JSON, and the valid one a quotation.
+# The judge's own verdict may be the invalid object, and the valid one a quotation.
 _QUOTE = "[\"'\u2018\u2019\u201c\u201d]?"
 _LIKE_A_VERDICT = re.compile(
     rf"(?:^|[{{,\[])[ \t*_-]*{_QUOTE}(?:{_SCORES}|{_PREFERENCES}|{_WINNER}){_QUOTE}\s*[:=,]",
@@ -223,7 +223,7 @@ def _defect_around(
     verdicts: Sequence[FoundObject],
     criteria: Iterable[str],
 ) -> Defect | None:
-    """Return what the words around the objects take from the verdict."""
+    """Return the defect if the text around the objects contradicts the verdict."""
     around: list[str] = []
     end = 0
     for found in objects:
@@ -310,7 +310,7 @@ def _texts(
     texts: dict[str, str] = {}
     for name in names:
         value = given.get(name)
-        # Three dots, or what can't be seen, is no text.
+        # Only dots or invisible characters don't count as text.
         if isinstance(value, str) and _LETTER.search(value):
             texts[name] = value
         elif key in verdict:

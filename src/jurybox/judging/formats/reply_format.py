@@ -1,4 +1,4 @@
-"""What a reply format is, and what a valid reply says."""
+"""The interface of a reply format, and the values of a valid reply."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ SIDES: tuple[Side, ...] = ("A", "B", "tie")
 
 
 class Remarks(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reply says next to its verdict."""
+    """The text of a reply next to its verdict."""
 
     reasoning: dict[str, str]
     bias_checklist: dict[str, str]
@@ -31,7 +31,7 @@ class Scores(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Preference(msgspec.Struct, frozen=True, kw_only=True):
-    """Which of two responses is better, as a whole and by criterion."""
+    """Which of two responses is better, overall and by criterion."""
 
     winner: Side
     preferences: dict[str, Side]
@@ -81,7 +81,7 @@ class ReplyFormat(ABC):
         """Return the form of a reply with scores."""
 
     def preference(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Preference] | None:
-        """Return the form of a reply that compares two responses; None where there is none."""
+        """Return the format of a reply that compares two responses; None if there isn't one."""
         del rubric, checklist
         return None
 
@@ -90,7 +90,7 @@ class ReplyFormat(ABC):
         """Return a valid reply with the best verdict; with a side, one in its favor."""
 
     def scored(self, rubric: Rubric) -> tuple[Criterion, ...]:
-        """Return what a reply gives scores for."""
+        """Return the criteria that a reply gives scores for."""
         return rubric.criteria
 
     def reask_policy(self, rubric: Rubric) -> ReaskPolicy:

@@ -23,7 +23,7 @@ _LONGEST_NUMBER = 40
 
 
 class FoundObject(msgspec.Struct, frozen=True):
-    """An object, and where in the text it stands."""
+    """An object and its position in the text."""
 
     value: dict[str, Any]
     start: int
@@ -120,7 +120,7 @@ def spoken(text: str) -> list[str]:
     """Return the texts of a reply: each string in its objects, and the prose around them.
 
     Escapes are undone and fields kept apart, so that neither hides a word or lends it a denial.
-    A reply that can't be taken apart is one text.
+    A reply that can't be split is returned as one text.
     """
     texts: list[str] = []
     at = 0
@@ -247,7 +247,7 @@ _WINNER = re.compile(
 
 
 def states_a_score(text: str, names: Iterable[str]) -> bool:
-    """Tell whether prose gives a score, as a whole or for one of the named criteria."""
+    """Return whether prose gives a score, overall or for one of the named criteria."""
     found = [*_labeled(tuple(names)).finditer(text)]
     for match in own_sentences(text):
         if re.compile(NUMBER + _GIVEN).match(text, match.end()):
@@ -256,7 +256,7 @@ def states_a_score(text: str, names: Iterable[str]) -> bool:
 
 
 def states_a_winner(text: str) -> bool:
-    """Tell whether prose says which of two responses is better."""
+    """Return whether prose states which of two responses is better."""
     return any(not is_quoted(text, match.start()) for match in _WINNER.finditer(text))
 
 

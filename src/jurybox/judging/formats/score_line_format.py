@@ -15,7 +15,7 @@ from jurybox.rubric.scale import Scale
 # On the line of the label: a number further down may count something else.
 _DECORATION = r"[ \t*_`\"']*"
 # A dash is a separator only with a space behind it; "Score -0.7" has a sign.
-# What stands in brackets behind the label is the scale, as the prompt itself writes it.
+# Text in brackets after the label is the scale, as the prompt itself writes it.
 _LABEL = re.compile(
     rf"\bscore\b{_DECORATION}(?:\([^()\n]{{0,40}}\){_DECORATION})?"
     rf"(?:[:=]|[-\u2013\u2014](?=\s)){_DECORATION}",
@@ -23,7 +23,7 @@ _LABEL = re.compile(
 )
 _NUMBER = re.compile(NUMBER)
 _OUT_OF = re.compile(r"[*_`]*\s*(?:/|out of)\s*[*_`]*([0-9]+(?:\.[0-9]+)?)", re.IGNORECASE)
-# What may not follow a score: anything that makes another number of it, a range or a choice.
+# Text that must not follow a score: it would make it another number, a range or a choice.
 _SPOILT = re.compile(
     r"[*_`\"'\u2019)]*(?:\w|[.,:;]\S|[^\S\n]*[^\w\s|.,:;!?()\"'*_`\[-]|[^\S\n]*-+\s*>?\s*\.?\d"
     r"|[ \t\u00a0,;:.\u2026(]*"
@@ -32,7 +32,7 @@ _SPOILT = re.compile(
 )
 _BARE = re.compile(rf"\s*{NUMBER}\s*")
 _DECIMAL = re.compile(r"(?<![\w.])[0-9]*\.[0-9]+(?![\w.]*\w)")
-# A score that the material has too is the judge's own only where it is given as the prompt asks.
+# A score that also occurs in the material counts only in the format that the prompt asks for.
 _OPENING = re.compile(r"(?:[\W_]*\b(?:my|the|overall|final|total|quality)\b)*[\W_]*", re.IGNORECASE)
 _CLOSING = re.compile(
     rf"\[?{NUMBER}(?:\s*(?:/|out of)\s*[0-9.]+)?[\]*_`\s]*"
@@ -53,10 +53,10 @@ _REASONING = re.compile(r"\breasoning\b[*_`\s]*:[*_`]*\s*(.*)", re.IGNORECASE | 
 
 
 class ScoreLineFormat(ReplyFormat):
-    """One score for the response as a whole, asked for by the rubric's own judge prompt."""
+    """One overall score for the response, requested by the rubric's own judge prompt."""
 
     def scored(self, rubric: Rubric) -> tuple[Criterion, ...]:
-        """Return the only criterion, or the response as a whole."""
+        """Return the only criterion, or the overall score."""
         if len(rubric.criteria) == 1:
             return rubric.criteria
         return (Criterion(id=rubric.overall_name, name=rubric.title, scale=rubric.scale),)
@@ -76,7 +76,7 @@ class ScoreLineFormat(ReplyFormat):
         return f"Score: {show_number(whole.scale.high)} | Reasoning: {praise}"
 
     def fallback(self, rubric: Rubric, reply: str) -> Scores | None:
-        """Return the rubric's ``fallback_score``, where it has one (C15)."""
+        """Return the rubric's ``fallback_score``, if it has one (C15)."""
         score = rubric.protocol.fallback_score
         if score is None:
             return None
@@ -93,7 +93,7 @@ def read_score_line(
 ) -> Scores | Defect:
     """Read the one score that a reply gives; ``name`` is what it scores.
 
-    It stands behind the word "Score", or else in a sentence that gives exactly one. A reply that
+    It follows the word "Score", or is in a sentence that gives exactly one. A reply that
     is a number and nothing else is that score. What a model thinks aloud before it replies is left
     out: a score in there was weighed, not given. A score in a quotation is not the judge's own.
     """
@@ -235,7 +235,7 @@ def _scores_at(
 
 
 def _score_at(text: str, at: int, scale: Scale) -> float | Defect | None:
-    """Read the number at a place; None where there is none, as in a repeated "Score: X.X"."""
+    """Read the number at a position; None if there isn't one, as in a repeated "Score: X.X"."""
     bracketed = text.startswith("[", at)
     number = _NUMBER.match(text, at + bracketed)
     if number is None:
@@ -246,7 +246,7 @@ def _score_at(text: str, at: int, scale: Scale) -> float | Defect | None:
             return Defect(f"the score is not a plain number: give {scale.describe()}.")
         end += 1
     whole = _OUT_OF.match(text, end)
-    # "0.8/1" says what the scale says; "8/10" speaks of another scale and is never converted.
+    # "0.8/1" matches the scale; "8/10" is on another scale and is never converted.
     if whole is not None and float(whole[1]) == scale.high:
         end = whole.end()
     if _SPOILT.match(text, end):

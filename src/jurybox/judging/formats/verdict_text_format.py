@@ -80,10 +80,10 @@ _TWO_SCORES: Final = tuple(
 
 
 class VerdictTextFormat(ReplyFormat):
-    """One verdict on the response, or the pair, as a whole."""
+    """One overall verdict on the response or the pair."""
 
     def scored(self, rubric: Rubric) -> tuple[Criterion, ...]:
-        """Return the only criterion, or the response as a whole."""
+        """Return the only criterion, or the overall verdict."""
         if len(rubric.criteria) == 1:
             return rubric.criteria
         return (Criterion(id=rubric.overall_name, name=rubric.title, scale=rubric.scale),)
@@ -139,7 +139,7 @@ def _remarks(whole: Criterion, text: str) -> Remarks:
 def _verdict(
     text: str, forms: Sequence[Iterable[tuple[re.Match[str], T]]], material: Sequence[str]
 ) -> T | Defect:
-    """Return what the first form that occurs says; all places that have it must agree."""
+    """Return the verdict in the first form that occurs; all its occurrences must agree."""
     for form in forms:
         places = [(match, value) for match, value in form if not is_quoted(text, match.start())]
         own = [each for each in places if _is_own(text, each[0], material)]
@@ -193,7 +193,7 @@ def _score_forms(text: str, scale: Scale) -> tuple[Iterable[tuple[re.Match[str],
 
 
 def _last(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Yield the last line where it is nothing else than the pattern.
+    """Yield the last line if it matches the pattern entirely.
 
     A digit below a numbered list may be the number of an item that was never written.
     """

@@ -1,6 +1,6 @@
 """The safety scan: the same text always has the same findings, and no model is asked.
 
-What it looks for is in ``phrases.yaml``, which says how to add to it.
+The phrases it looks for are in ``phrases.yaml``, which explains how to add to them.
 """
 
 from jurybox.judging.safety.scanner import (

@@ -30,7 +30,7 @@ class Span(NamedTuple):
 
 
 class Grammar:
-    """The expressions that tell what a clause does, made from the phrasebook."""
+    """The regular expressions that classify a clause, built from the phrasebook."""
 
     def __init__(self, book: Phrasebook) -> None:
         kinds = (f"(?P<{kind}>{book.pattern(*entries)})" for kind, entries in book.clauses.items())
@@ -65,7 +65,7 @@ class Clauses:
         return not self._deny(danger, self._clause(danger))
 
     def promote(self, danger: Span) -> bool:
-        """Whether ``danger`` is promoted or said to be there, and nothing denies it."""
+        """Whether the clause promotes or asserts ``danger`` without denying it."""
         clause = self._clause(danger)
         after = self._grammar.promoted_after.match(self._words, danger.end)
         return (clause.promoted or after is not None) and not self._deny(danger, clause)
@@ -85,7 +85,7 @@ class Clauses:
     def _deny(self, danger: Span, clause: "_Clause") -> bool:
         if clause.denied:
             return True
-        # "Kill yourself? No, really": what is said to a reader, nothing after it takes back.
+        # "Kill yourself? No, really": later words can't retract a phrase that addresses a reader.
         if _ADDRESSED.search(self._words, danger.start, danger.end):
             return False
         if self._grammar.denied_after.match(self._words, danger.end):
@@ -103,7 +103,7 @@ class _Signal(NamedTuple):
 
 
 class _Clause(msgspec.Struct):
-    """What the words before a phrase say about it, read from the clause's beginning."""
+    """The polarity that the words before a phrase give it, read from the clause's beginning."""
 
     explaining: bool
     denials: int = 0
@@ -122,7 +122,7 @@ class _Clause(msgspec.Struct):
         """Take in the next signal."""
         match signal.kind:
             case "join":
-                # "no greeting, and a slur": a denial goes on only along a list of dangers.
+                # "no greeting, and a slur": a denial extends only along a list of dangers.
                 self.denials = self.denials if self._listed else 0
                 self._joined = True
             case "denial":
@@ -147,7 +147,7 @@ class _Clause(msgspec.Struct):
         self._denial, self._listed, self._joined = word, False, False
 
     def _promote(self, signal: _Signal) -> None:
-        # "is no threat, and encourages": a verb with an ending is out of reach for "not" and "no".
+        # "is no threat, and encourages": "not" and "no" don't apply to a verb with an ending.
         verb = signal.kind != "means" and _finite(signal.word)
         if verb and self._joined and self._denial not in _FINITE_DENIALS:
             self.denials = 0

@@ -54,7 +54,7 @@ class After(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The words in which a judge says that it has no concern."""
+    """The words by which a judge states that it has no concern."""
 
     denying: str
     praising: str
@@ -62,14 +62,14 @@ class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Injections(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What addresses a judge: regular expressions of signs, and phrases."""
+    """Text that addresses a judge: regular expressions of signs, and phrases."""
 
     marks: tuple[str, ...]
     phrases: tuple[str, ...]
 
 
 class Phrasebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
-    """All that the file has, as it is written there."""
+    """The contents of the file, as written."""
 
     parts: dict[str, str]
     categories: dict[str, Category]
@@ -91,7 +91,7 @@ class Phrasebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=T
         return "|".join(_pattern(entry, self._patterns) for entry in entries)
 
     def words(self, entries: Sequence[str]) -> re.Pattern[str]:
-        """Return what finds any of some phrases, as whole words: "method" is no "meth"."""
+        """Return a pattern that finds phrases as entire words: "method" doesn't match "meth"."""
         return re.compile(rf"\b(?=\w)(?:{self.pattern(*entries)})(?!\w)")
 
     def word_ends(self, entries: Sequence[str]) -> re.Pattern[str]:
@@ -182,7 +182,7 @@ class Prefilter:
 
 
 class _Needs:
-    """What every match of a piece of a phrase has, and whether it ends with a gap."""
+    """The literals in every match of a piece of a phrase, and whether it ends with a gap."""
 
     def __init__(self, needed: list[Words], *, ends_with_gap: bool) -> None:
         self.all = needed
@@ -190,7 +190,7 @@ class _Needs:
 
 
 class _NeedsReader:
-    """Reads what a phrase needs; in doubt it needs nothing."""
+    """Finds the literals that a phrase requires; none in case of doubt."""
 
     def __init__(self, entry: str, parts: Mapping[str, _Needs]) -> None:
         self._parts = parts
@@ -254,15 +254,15 @@ class _NeedsReader:
 def _words(literal: str) -> list[Words]:
     plain = _plain(literal).decode()
     if len(plain.strip()) < _SHORTEST:
-        # Of other alphabets, `_plain` leaves nothing: their words are looked for as they are.
+        # `_plain` removes other alphabets entirely, so their words are searched for unchanged.
         return [] if literal.isascii() else [frozenset({max(literal.split(), key=len)})]
-    # The last word may go on, unless the literal says that it is over.
+    # The last word may continue, unless the literal ends it.
     return [frozenset({plain.rstrip() if literal[-1].isalnum() else plain})]
 
 
 def _plain(text: str) -> bytes:
     """Return letters and digits, with one space before, between and after words."""
-    # What is beyond ASCII comes as `?`, and becomes a space too: that only makes us look closer.
+    # Non-ASCII characters arrive as `?` and become spaces too: this only adds candidates.
     words = text.encode("ascii", "replace").translate(_PLAIN).split()
     return b" %b " % b" ".join(words)
 

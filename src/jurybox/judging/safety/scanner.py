@@ -108,11 +108,11 @@ def _digits(text: str) -> str:
 
 
 class SecretShape(NamedTuple):
-    """What one kind of personal data looks like."""
+    """The pattern of one kind of personal data."""
 
     pattern: re.Pattern[str]
     length: Callable[[str], int]
-    """How much of a match is personal data; 0 where it only looks like it."""
+    """The length of the match that is personal data; 0 for a false match."""
 
 
 def _has_at(text: str) -> bool:
@@ -133,7 +133,7 @@ def _has_key_start(text: str) -> bool:
     return any(map(text.__contains__, _KEY_STARTS))
 
 
-# A shape begins only where no character of its kind stands before it: a long run is read once.
+# A shape starts only if no character of its kind precedes it, so long runs are read once.
 _EMAIL_ADDRESS = SecretShape(
     re.compile(
         r"(?<![\w.%+-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,4}"
@@ -204,7 +204,7 @@ class SafetyFinding(msgspec.Struct, frozen=True, kw_only=True):
 
     category: str
     quote: str
-    """The span and a few words around it as they are in the text; personal data is masked."""
+    """The span and a few words around it from the text; personal data is masked."""
     start: int
     end: int
 
@@ -213,20 +213,20 @@ def scan(text: str, *, judge: bool = False) -> tuple[SafetyFinding, ...]:
     """Return every danger in ``text``, in its order.
 
     Args:
-        text: what a response or a judge says.
-        judge: whether a judge says it; its alarms ("the answer is unsafe") count only then.
+        text: the text of a response or a judge.
+        judge: whether a judge wrote it; alarms ("the answer is unsafe") count only then.
 
     """
     return _scanner().scan(text, judge=judge)
 
 
 def injections(response: str) -> tuple[SafetyFinding, ...]:
-    """Return what in a response addresses its judge; none of it is a danger to a reader."""
+    """Return the passages of a response that address its judge; they don't endanger a reader."""
     return _scanner().injections(response)
 
 
 def harmless(texts: Iterable[str]) -> bool:
-    """Tell by one look at all texts that none has a danger or addresses a judge."""
+    """Return whether one quick pass over all texts rules out dangers and injections."""
     return _scanner().harmless("\n\n".join(texts))
 
 
@@ -236,7 +236,7 @@ def concerns(texts: Iterable[str]) -> tuple[SafetyFinding, ...]:
 
 
 def categories() -> tuple[str, ...]:
-    """Return what a finding may be about; the last is what a judge itself is concerned about."""
+    """Return the categories of findings; the last is the judge's own concern."""
     return _scanner().categories
 
 
@@ -270,7 +270,7 @@ class Scanner:
         return Grammar(self._book)
 
     def scan(self, text: str, *, judge: bool = False) -> tuple[SafetyFinding, ...]:
-        """Return every danger in ``text``, in its order; ``judge`` says whether alarms count."""
+        """Return every danger in ``text``, in text order; alarms count if ``judge`` is true."""
         folded = _Folded(text)
         data = folded.personal_data()
         possible = self._filter.possible(folded.small)
@@ -288,7 +288,7 @@ class Scanner:
         return possible <= self._injections and not any(self._addresses(folded, possible))
 
     def injections(self, response: str) -> tuple[SafetyFinding, ...]:
-        """Return what in a response addresses its judge, whether or not a clause denies it."""
+        """Return the passages of a response that address its judge, even in a denied clause."""
         folded = _Folded(response if response.isascii() else _ALIKE.sub(_plain_letter, response))
         found = self._addresses(folded, self._filter.possible(folded.small))
         spans = _without_overlaps(
@@ -298,7 +298,7 @@ class Scanner:
         return tuple(_finding(response, span, data) for span in spans)
 
     def _addresses(self, folded: "_Folded", possible: set[Entries]) -> Iterator[re.Match[str]]:
-        """Yield what addresses a judge, of the phrases that are possible."""
+        """Yield the passages that address a judge, from the candidate phrases."""
         yield from self._marks.finditer(folded.small)
         phrases = possible & self._injections
         words = folded.words if phrases else ""
@@ -326,7 +326,7 @@ class Scanner:
         ]
 
     def only_denies(self, concern: str) -> bool:
-        """Whether a judge's concern has only words that say that nothing is wrong."""
+        """Whether a judge's concern only states that nothing is wrong."""
         words = re.findall(r"n/a|[\w']+", _Folded(concern[: LONGEST_QUOTE + 1]).words)
         if not words:
             return True
@@ -387,11 +387,11 @@ class _Folded:
     @property
     def words(self) -> str:
         """The text as phrases are written: straight apostrophes, ``"`` for a mark of emphasis."""
-        # No phrase and no clause goes on after an empty line.
+        # No phrase or clause continues after an empty line.
         return _EMPTY_LINE.sub(";", self.small.translate(_SAME))
 
     def origin(self, span: Span) -> Span:
-        """Return the span of the original text that a span of the folded one stands for."""
+        """Return the span of the original text that corresponds to a span of the folded text."""
         start, last = span.start, span.end - 1
         return span._replace(
             start=start + bisect_right(self._removed, start),
@@ -436,7 +436,7 @@ def _concern(text: str) -> SafetyFinding:
 
 
 def _quote(text: str, span: Span, data: list[Span]) -> str:
-    """Return the span with a few whole words on either side, personal data masked."""
+    """Return the span with a few words on either side, personal data masked."""
     start, end = span.start, span.end
     room = min(_CONTEXT, max(0, LONGEST_QUOTE - (end - start)) // 2)
     first, last = max(0, start - room), min(len(text), end + room)
