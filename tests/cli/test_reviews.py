@@ -1,6 +1,7 @@
 """From reviews to metrics and gold: `show`, `report`, `estimate`, `bias`, `export`, `calibrate`."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -139,6 +140,18 @@ def test_estimate_takes_the_random_part_and_leaves_flagged_samples_out(call: Cal
     assert both.json["estimates"] == random.json["estimates"]
     left = len({3, 13, 23} - part)
     assert (f"left out: {left} reviewed sample" in both.err) == bool(left)
+
+
+@pytest.mark.usefixtures("judged")
+def test_the_report_shows_the_corrected_metric_next_to_the_raw_one(call: Call) -> None:
+    call("report", "last", "-o", "before.html")
+    assert "corrected by" not in Path("before.html").read_text()
+    review("random", 12)
+    call("report", "last", "-o", "after.html")
+    overall = call("estimate", "last", "--json").json["estimates"][0]["corrected"]["value"]
+    found = re.search(r"corrected by 12 reviews: (\S+) \(", Path("after.html").read_text())
+    assert found is not None
+    assert float(found[1]) == pytest.approx(overall, abs=0.001)
 
 
 def gates(done: Done) -> dict[str, Any]:

@@ -172,6 +172,19 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         people = self.extras.people
         return people.flagged.samples if isinstance(people, ReviewAgreement) else 0
 
+    def corrected(self, metric: PlottedMetric) -> str:
+        """Return a metric as corrected by the run's reviews; empty where they correct nothing."""
+        people, name = self.extras.people, metric.name
+        for each in people.estimates if isinstance(people, ReviewAgreement) else ():
+            made = each.mean.corrected
+            if f"{each.metric}_mean" == name and made.value is not None and made.interval:
+                low, high = (
+                    metric_value(name, end) for end in (made.interval.low, made.interval.high)
+                )
+                labels = f"{each.mean.human.n:,} reviews"
+                return f"corrected by {labels}: {metric_value(name, made.value)} ({low} to {high})"
+        return ""
+
     @property
     def calm(self) -> bool:
         """Whether nothing is flagged; what the rubric decides may still be anything."""
