@@ -14,12 +14,12 @@ _ALIKE = 0.65
 _SELECTORS = ("\U000e0100", "\U000e01ef")
 
 
-def closest(name: str, known: Iterable[str]) -> str | None:
+def closest(name: str, known: Iterable[str], alike: float = _ALIKE) -> str | None:
     """Return the known name that ``name`` most likely misspells."""
     if len(name) > _LONGEST:
         return None
     folded = {each.casefold(): each for each in known}
-    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=_ALIKE)
+    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=alike)
     return folded[close[0]] if close else None
 
 

@@ -55,6 +55,7 @@ rows:
     ("lines", "said"),
     [
         ("rows: [{task: x}]\ndataset: a.jsonl", "both `rows` and a `dataset`; keep one of them"),
+        ("rows: []\ndataset: a.jsonl", "both `rows` and a `dataset`; keep one of them"),
         ("rows: 5", "`rows` is `5`; give a list of rows"),
         ("rows: []", "the suite has no `dataset`"),
         ("rows: [5]", "a row is `5`; write `task: ...` and so on"),

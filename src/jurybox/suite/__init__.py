@@ -185,7 +185,7 @@ def _count_rows(node: Pairs, findings: Findings) -> int:
         hint = "give a list of rows, each with `task: ...`"
         findings.add(rows.place, "wrong-type", f"`rows` is {kind_of(rows)}", hint)
         return 0
-    if rows.items and node_at(node, "dataset") is not None:
+    if node_at(node, "dataset") is not None:
         problem = "the suite has both `rows` and a `dataset`"
         findings.add(key_place(node, "rows"), "two-datasets", problem, "keep one of them")
     return len(rows.items)

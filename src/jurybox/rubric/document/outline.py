@@ -21,6 +21,8 @@ JUDGE_PROMPT: Final = "Judge prompt"
 # The ranks of headings: #, ## and ###.
 _TITLE, _PART, _CRITERION = 1, 2, 3
 _STRUCTURAL = (CRITERIA, LEXICONS, JUDGE_PROMPT)
+# One letter missing, too many or swapped; `Old judge prompt` is like `Judge prompt` by 0.88.
+_SLIP = 0.9
 
 
 class DocumentPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +129,7 @@ def _check_missing(
         if meant is not None:
             hint = f"is `## {meant}` meant to be it?"
         findings.add(place, "no-criteria", f"there is no section `## {CRITERIA}`", hint)
-    elif meant is not None and _stem(meant) == _stem(name):
+    elif meant is not None and closest(_stem(name), [_stem(meant)], alike=_SLIP):
         problem = f"the section `## {meant}` is only text"
         findings.add(place, "unknown-section", problem, f"call it `## {name}` to have it read")
 
