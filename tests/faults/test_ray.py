@@ -98,6 +98,18 @@ def most_per_second(judge: JudgeServer) -> int:
     return max(sum(t <= each < t + 1 for each in times) for t in times)
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999"])
+def test_a_cluster_that_is_not_there_is_said_at_once(
+    judge: JudgeServer, tmp_path: Path, address: str
+) -> None:
+    write_suite(tmp_path, judge)
+    process = start("run", "suite.yaml", "--engine", "ray", "--address", address)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 3
+    assert f"no Ray cluster {address} (" in err
+    assert err.endswith("); check --address and `ray status`\n")
+
+
 def test_a_node_and_then_the_driver_are_killed(
     nodes: RayNodes, judge: JudgeServer, expected: str, tmp_path: Path
 ) -> None:

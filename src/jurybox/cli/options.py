@@ -97,6 +97,8 @@ def engine_of(name: str, address: str | None) -> "RunEngine":
 
     if name == "local" and address is not None:
         raise InputError("the local engine has no address", "add --engine ray", "--address")
+    if address == "":
+        raise InputError("it is empty", "give HOST:PORT, or leave it out", "--address")
     return RunEngine(name="ray" if name == "ray" else "local", address=address)
 
 

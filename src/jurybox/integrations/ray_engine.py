@@ -10,6 +10,7 @@ import importlib
 import logging
 import os
 import pickle
+import socket
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
@@ -28,6 +29,8 @@ Ray = Any  # The library is an extra, and has no types for most of what it does.
 # Seconds between two renewals of a worker's share, which also say how far it is.
 _BEAT: Final = 0.2
 _POLL: Final = 0.1
+# Seconds in which a cluster that is there takes a connection.
+_PATIENCE: Final = 10.0
 # How often Ray gives a part to another worker, each time after it lost one.
 _MOST_LOSSES: Final = 20
 
@@ -224,6 +227,13 @@ def _worker_failed(error: Exception) -> IncompleteError:
     return IncompleteError(f"a worker of the cluster failed: {lines[-1]}")
 
 
+def _knock(address: str) -> None:
+    """Find out whether anything listens at an address: Ray itself tries for minutes."""
+    host, _, port = address.rpartition(":")
+    if port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
+
+
 class RayCluster:
     """A connection to Ray; without an address, to the cluster of this machine, or a new one."""
 
@@ -239,8 +249,9 @@ class RayCluster:
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
         own = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         try:
+            _knock(address or "")
             self._ray.init(address=address or "local", **quiet, **({} if address else own))
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except (OSError, OverflowError, RuntimeError, ValueError) as error:
             reason = str(error).strip().partition("\n")[0]
             where = address or "on this machine"
             problem = f"no Ray cluster {where} ({reason}); check --address and `ray status`"
