@@ -55,6 +55,9 @@ def jurybox(server: JudgeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     rows = [{"id": f"q{n}", "task": f"Task {n}", "response": "So"} for n in range(4)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "judges.py").write_text(JUDGES)
+    (tmp_path / "plain.md").write_text(
+        "---\nid: plain\nversion: 1.0.0\nextends: general\npass: []\n---\n# Plain\n"
+    )
     (tmp_path / "suite.yaml").write_text(
         "suite: s\nrubric: general\ndataset: rows.jsonl\n"
         "judge: {models: [openai/judge@1], votes: 3}\n"
@@ -93,6 +96,12 @@ def test_failed_samples_are_counted_per_pass_rule(jurybox: Jurybox) -> None:
     assert failed["correctness >= 3"] == 1
     shown = " ".join(jurybox("show", "last").out.split())
     assert "failed 3 of 4 samples 2 no valid vote 1 correctness >= 3" in shown
+
+
+def test_without_pass_rules_only_samples_without_scores_have_failed(jurybox: Jurybox) -> None:
+    jurybox("run", "suite.yaml", "--rubric", "plain.md")
+    shown = " ".join(jurybox("show", "last").out.split())
+    assert "failed 2 of 4 samples 2 no valid vote" in shown
 
 
 def test_an_exception_of_a_function_is_named_with_its_text(jurybox: Jurybox) -> None:

@@ -174,7 +174,11 @@ def print_why(out: "Console", view: RunView, most: int | None = None) -> None:
     failures = failures_of(view.summary)
     if failures:
         samples: int = view.summary[SAMPLES]
-        failed = samples - round(samples * (view.summary["pass_rate"] or 0))
+        passed: float | None = view.summary["pass_rate"]
+        # Without pass rules a sample has one reason to fail at most: that something is missing.
+        failed = (
+            sum(n for _, n in failures) if passed is None else samples - round(samples * passed)
+        )
         out.print(plain(f"failed  {failed} of {counted(samples, 'sample')}", style="bold"))
         lines = [plain(f"  {n}  {cut(why, 2 * out.width - 10)}") for why, n in failures]
         _print_some(out, lines, most)
