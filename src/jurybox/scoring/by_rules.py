@@ -25,9 +25,9 @@ _OF_SAMPLE: Final = (
     "needs_review",
     "review_reasons",
 )
-"""What a sample of a run has and a report hasn't."""
+"""The fields that a sample of a run has and a report doesn't."""
 _TRACES: Final = ("band", "base", "trace", "checks")
-"""What is reported of a criterion that rules or checks score."""
+"""The reported fields of a criterion scored by rules or checks."""
 _BESIDE: Final = (
     "confidence",
     "votes_valid",
@@ -40,7 +40,7 @@ _BESIDE: Final = (
     "usage",
     "judges",
 )
-"""What is reported of the judge next to its score."""
+"""The reported fields of the judge next to its score."""
 
 
 class SingleReport(EvaluationReport, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class SingleReport(EvaluationReport, frozen=True, kw_only=True):
 
     @property
     def decision(self) -> str | None:
-        """What the rubric decides on the sample."""
+        """The rubric's decision on the sample."""
         return self.result.decision
 
     def as_data(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class RulesReport(SingleReport, frozen=True, kw_only=True):
 
     @property
     def judge_score(self) -> float | None:
-        """What the judges give the response as a whole."""
+        """The judges' overall score of the response."""
         return None if self.judge is None else whole_score(self.judge)
 
     def as_data(self) -> dict[str, Any]:

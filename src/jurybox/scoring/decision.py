@@ -1,4 +1,4 @@
-"""Why a run is decided as it is, in words: which metrics, of which criteria, worst where (C12)."""
+"""Explains a run's decision: the metrics and criteria behind it, and the worst scenarios (C12)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -30,21 +30,24 @@ _HIGH: Final = (">", ">=")
 def decision_reasons(
     rubric: Rubric, decision: Decision, metrics: Metrics, scenarios: Groups
 ) -> tuple[str, ...]:
-    """Return what led to a decision; a decision for every other case has what it falls short of.
+    """Return the reasons for a decision; for the default decision, the conditions not met.
 
     Some criterion is always named: where no condition is about one, the weakest.
     """
-    telling = _Telling(rubric, metrics, scenarios)
+    explainer = _Explainer(rubric, metrics, scenarios)
     rules = (*decision.when_any, *decision.when_all)
     if not rules:
-        return tuple(dict.fromkeys((*telling.missed(decision), *telling.weakest())))
+        return tuple(dict.fromkeys((*explainer.missed(decision), *explainer.weakest())))
     held = [rule for rule in rules if rule.passes(metrics.get(rule.name))]
-    lines = (*telling.held(held), *(() if telling.names_criterion(held) else telling.weakest()))
+    lines = (
+        *explainer.held(held),
+        *(() if explainer.names_criterion(held) else explainer.weakest()),
+    )
     return tuple(dict.fromkeys(lines))
 
 
-class _Telling:
-    """Says what metrics mean, with the scenario in which each is lowest."""
+class _Explainer:
+    """Describes metrics in words, each with the scenario in which it is lowest."""
 
     def __init__(self, rubric: Rubric, metrics: Metrics, scenarios: Groups) -> None:
         self._rubric = rubric
@@ -58,7 +61,7 @@ class _Telling:
         return any(rule.name in (*self._means, LOWEST_MEAN) for rule in rules)
 
     def held(self, rules: Iterable[Comparison]) -> Iterator[str]:
-        """Yield what comparisons that hold say, all those of one metric in one line.
+        """Yield the comparisons that are true, one line per metric.
 
         The lowest mean is named by its criteria.
         """
@@ -82,7 +85,7 @@ class _Telling:
         return [name for name in self._means if rule.passes(self._metrics.get(name))]
 
     def missed(self, decision: Decision) -> Iterator[str]:
-        """Yield what the decisions above one would have needed."""
+        """Yield the unmet conditions of the better decisions."""
         for each in self._rubric.decisions:
             if each == decision:
                 return
@@ -96,7 +99,7 @@ class _Telling:
                     yield self._line(rule.name, f", and {wanted}", [rule])
 
     def _every_scenario(self, rules: Sequence[Comparison]) -> Iterator[str]:
-        """Yield that every scenario is good enough, where there are several."""
+        """Yield a line if there are several scenarios and all are good enough."""
         value = self._metrics.get(LOWEST_SCENARIO)
         if len(self._scenarios) > 1 and value is not None:
             shown = _shown(value, [rule.number for rule in rules])
@@ -134,7 +137,7 @@ class _Telling:
         return f"{subject} {verb} {shown}{tail}{self._where(name, word) if of_scores else ''}"
 
     def _where(self, name: str, word: str) -> str:
-        """Name the scenarios with the lowest mean, or say that it is the same in all of them."""
+        """Name the scenarios with the lowest mean, or state that all have the same mean."""
         known = {
             scenario: round(value, _COMPARED)
             for scenario, metrics in self._scenarios.items()

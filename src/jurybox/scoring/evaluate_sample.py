@@ -27,7 +27,7 @@ class TargetRequests(Protocol):
     """The system under test as a run sees it: which request a row becomes."""
 
     def request(self, row: Row) -> ModelRequest:
-        """Return what the system under test is asked."""
+        """Return the request to the system under test."""
         ...
 
 
@@ -49,7 +49,7 @@ class Procedure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What one sample led to: its response, the reports on it, and the result of both."""
+    """The outcome of one sample: its response, the reports on it, and its result."""
 
     response: Response
     report: EvaluationReport | None

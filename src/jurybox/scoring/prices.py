@@ -1,4 +1,4 @@
-"""What tokens cost. An unknown price is unknown, never 0."""
+"""The prices of tokens. An unknown price is None, never 0."""
 
 import re
 from collections.abc import Mapping

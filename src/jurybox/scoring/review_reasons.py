@@ -47,7 +47,7 @@ class Notice:
                     del first[self._most :]
 
     def describe(self) -> tuple[Noted, ...]:
-        """Return what was found, the gravest first."""
+        """Return the reasons found, most serious first."""
         return tuple(
             Noted(kind=name, count=count, first=tuple(self._first[name]))
             for name, count in self._counts.items()

@@ -1,4 +1,4 @@
-"""What a sample is found, filtered and sorted by: a narrow row beside the whole one.
+"""The index entry of a sample, by which it is found, filtered and sorted.
 
 It follows from the sample's result alone. A search for samples reads this of each of them, and
 the long texts only of those that are shown.
@@ -39,7 +39,7 @@ _LONGEST: Final = 300
 
 
 class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """What one sample is found by.
+    """The index entry of one sample.
 
     Attributes:
         flags: the sum of its bits of `FLAGS`.
@@ -82,7 +82,7 @@ _NOTHING: Final = SampleResult(metrics={})
 
 
 def facets_of(row: StoredResult) -> Facets:
-    """Return what a stored sample is found by; little where its result can't be read."""
+    """Return the index entry of a stored sample; nearly empty if its result is unreadable."""
     try:
         result = _RESULT.decode(row.result)
     except msgspec.DecodeError:
@@ -105,14 +105,14 @@ def facets_of(row: StoredResult) -> Facets:
 
 
 def flag_names(flags: int) -> tuple[str, ...]:
-    """Return the names of flags, the gravest first."""
+    """Return the names of flags, most serious first."""
     return tuple(name for name, bit in FLAGS.items() if flags & bit)
 
 
 def label(text: str | None) -> str | None:
     """Return a scenario or demographic in the form in which samples are found by it.
 
-    NUL can't be stored, and whole books don't fit into a menu.
+    NUL can't be stored, and long texts don't fit into a menu.
     """
     return None if text is None else text[:_LONGEST].replace("\0", "\ufffd")
 

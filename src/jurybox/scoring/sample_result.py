@@ -35,9 +35,9 @@ Measures = dict[str, float | None]
 
 
 def measures(response: Response) -> Measures:
-    """Return every measure of ``rubric.metrics.MEASURES``; None where it was not measured.
+    """Return every measure of ``rubric.metrics.MEASURES``; None if it was not measured.
 
-    Times that come from a cache are no measurement of this run, so they are left out.
+    Times of cached replies weren't measured in this run, so they are left out.
     """
     timing, usage = response.timing, response.usage
     measured = not timing.cached
@@ -71,7 +71,7 @@ class RuleOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_rules(rules: Sequence[Comparison], metrics: Metrics) -> tuple[RuleOutcome, ...]:
-    """Hold every rule against the metrics."""
+    """Check every rule against the metrics."""
     return tuple(
         RuleOutcome(
             rule=_written(rule),
@@ -94,7 +94,7 @@ def _holds(rule: Comparison, metrics: Metrics) -> bool | None:
 
 
 def decide(decisions: Sequence[Decision], metrics: Metrics) -> Decision | None:
-    """Return the first decision whose conditions are met; the last has none."""
+    """Return the first decision whose conditions are met; the last one has no conditions."""
     for decision in decisions:
         some = any(rule.passes(metrics.get(rule.name)) for rule in decision.when_any)
         every = all(rule.passes(metrics.get(rule.name)) for rule in decision.when_all)
@@ -104,12 +104,12 @@ def decide(decisions: Sequence[Decision], metrics: Metrics) -> Decision | None:
 
 
 def whole_score(judge: EvaluationReport) -> float | None:
-    """Return what a judge says of the response as a whole."""
+    """Return a judge's overall score of the response."""
     return judge.criteria[0].score if len(judge.criteria) == 1 else judge.overall
 
 
 def _whole_vote_mean(judge: EvaluationReport) -> float | None:
-    """Return what a judge's votes say on average of the response as a whole."""
+    """Return the mean overall score of a judge's votes on the response."""
     if len(judge.criteria) == 1:
         return judge.criteria[0].vote_mean
     return judge.overall_by_votes
@@ -129,7 +129,7 @@ NEEDS_REVIEW: Final = "needs_review"
 """The decision in place of a release while a required review is missing."""
 
 DEMOGRAPHIC: Final = "demographic"
-"""The key of a row's metadata that says whom the sample speaks for."""
+"""The metadata key for the demographic group that a sample represents."""
 
 _DECIMALS = 6
 _APART: Final = 0.3
@@ -193,14 +193,14 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     review_reasons: tuple[ReviewReason, ...] = ()
     scenario: str | None = None
     demographic: str | None = None
-    """Whom the sample speaks for, where its row's metadata says so (C13)."""
+    """The demographic group that the sample represents, if its row's metadata names one (C13)."""
     overlay: str | None = None
     """The id of the overlay that scored it, where its demographic has one."""
     uses: tuple[ModelUse, ...] = ()
 
     @property
     def win(self) -> float | None:
-        """What a pair counts for the first response: 1 if it wins, half for a tie."""
+        """The score of the first response in a pair: 1 for a win, 0.5 for a tie, 0 for a loss."""
         return None if self.winner is None else 1 - POINTS[self.winner]
 
 
@@ -212,7 +212,7 @@ def conclude(
     automated: AutomatedReport | None,
     exchanges: Iterable[Exchange] = (),
 ) -> SampleResult:
-    """Return what follows from a sample's responses, the jury's report and the rubric's rules."""
+    """Return a sample's result from its responses, the jury's report and the rubric's rules."""
     failure = sample.failure
     answered = failure is None
     metrics, judge_score = _metrics(rubric, report, automated, answered=answered)
@@ -300,7 +300,7 @@ def _vote_means(
 
 
 def demographic_of(row: Row) -> str | None:
-    """Return whom a row speaks for, where its metadata says so."""
+    """Return the demographic group of a row, if its metadata names one."""
     value = row.metadata.get(DEMOGRAPHIC)
     return value if isinstance(value, str) and value.strip() else None
 
@@ -371,7 +371,7 @@ def _evaluator_error(report: EvaluationReport | None) -> EvaluatorError | None:
     return "parse_error" if "defect" in causes else "model_error"
 
 
-# What differs between errors of one cause: names of requests, and how often each was tried.
+# Parts that differ between errors with the same cause: request ids and numbers of attempts.
 _VARIABLE: Final = re.compile(r" after \d+ attempts|^[AB] before [AB]: ")
 _NAME_OF_ONE: Final = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[a-z])[\w-]{16,}")
 _LONGEST_CAUSE: Final = 200
@@ -384,7 +384,7 @@ def cause_of(error: str) -> str:
 
 
 def _lost_cause(lost: LostVote, report: EvaluationReport) -> str:
-    """Return why a vote is missing, with its judge where there are several."""
+    """Return why a vote is missing, with its judge if there are several."""
     cause = cause_of(lost.reason)
     return f"{lost.judge}: {cause}" if len(report.judges) > 1 else cause
 
@@ -400,7 +400,7 @@ def _passed(rules: tuple[RuleOutcome, ...], *, scored: bool, one: bool) -> bool 
 
 
 def model_uses(exchanges: Iterable[Exchange]) -> tuple[ModelUse, ...]:
-    """Return what the exchanges of one sample used, by model."""
+    """Return the usage of one sample's exchanges, by model."""
     outcomes: dict[tuple[Role, str], list[Outcome]] = {}
     for role, model, outcome in exchanges:
         outcomes.setdefault((role, model), []).append(outcome)

@@ -87,7 +87,7 @@ class SpreadTally:
             scales[SAMPLE_SCORE] = UNIT_SCALE
         self._metrics = {name: _Metric(scale.bins(_EQUAL_BINS)) for name, scale in scales.items()}
         self._metrics |= {name: _Metric(_MEASURE_BINS, trimmed=True) for name in MEASURED}
-        # What a judge says of the whole is its only criterion, or the overall score.
+        # A judge's overall score is its only criterion, or the weighted overall score.
         whole = rubric.criteria[0].scale if len(rubric.criteria) == 1 else UNIT_SCALE
         self._judge = _Metric(whole.bins(_EQUAL_BINS))
         self._wins = _Metric(UNIT_SCALE.bins(_EQUAL_BINS))

@@ -29,7 +29,7 @@ from jurybox.scoring.spread import RunSpreads, SpreadTally
 from jurybox.scoring.tally import CHUNK, Metrics, MetricTally
 
 _LATENCY: Final = "latency_e2e_p95_ms"
-# A column with another value in every row is no scenario, and memory has to end somewhere.
+# A column with a different value in every row isn't a scenario; this bounds memory.
 _MOST_GROUPS: Final = 1000
 _MOST_CAUSES: Final = 20
 _OTHERS: Final = "other causes"
@@ -56,7 +56,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reported(msgspec.Struct, frozen=True, kw_only=True):
-    """Which model a provider says that it used in a role, and for how many samples (A10).
+    """The model that a provider reports for a role, and for how many samples (A10).
 
     ``version_verified`` is None where the model's name has no version to compare it with.
     """
@@ -134,7 +134,7 @@ class _Groups:
         return {label: tally.metrics()[0] for label, tally in sorted(self._tallies.items())}
 
     def lowest(self, whole: Metrics) -> Metrics:
-        """Return the lowest mean overall score of a group; the run's own where it has none."""
+        """Return the lowest mean overall score of a group; the run's own if there are no groups."""
         name = f"{self._rubric.overall_name}_mean"
         means = [each.get(name) for each in self.metrics().values()] or [whole.get(name)]
         known = [mean for mean in means if mean is not None]
@@ -143,7 +143,7 @@ class _Groups:
         return {LOWEST_SCENARIO: min(known) if complete else None}
 
     def extras(self) -> dict[str, Any]:
-        """Return what a summary tells of the groups."""
+        """Return the groups' part of a summary."""
         extras: dict[str, Any] = {self._name: self.metrics()} if self._tallies else {}
         if self._uncounted:
             extras[f"samples_of_further_{self._name}"] = self._uncounted
@@ -180,7 +180,7 @@ def _why_failed(result: SampleResult) -> Iterator[str]:
 
 
 class RunTally:
-    """A run as its samples come in, as a whole, by repeat, by scenario and by demographic."""
+    """Accumulates a run's samples: overall, by repeat, by scenario and by demographic."""
 
     def __init__(self, rubric: Rubric, repeats: int) -> None:
         self._rubric = rubric
@@ -202,7 +202,7 @@ class RunTally:
         self._reported: defaultdict[tuple[Role, str], Counter[ReportedModel]]
         self._reported = defaultdict(Counter)
         self.samples = 0
-        """How many samples have come in."""
+        """The number of samples added so far."""
         self.queued = 0
 
     def add(self, result: SampleResult, repeat: int, number: int) -> None:
@@ -253,16 +253,16 @@ class RunTally:
             uses[:] = [_added(uses)]
 
     def add_reported(self, uses: Iterable[ModelUse]) -> None:
-        """Count which models answered for one sample, be it finished or not."""
+        """Count which models answered for one sample, finished or not."""
         for use in uses:
             self._reported[use.role, use.model].update(use.reported)
 
     def uses(self) -> tuple[ModelUse, ...]:
-        """Return what every model was asked and used so far."""
+        """Return every model's calls and usage so far."""
         return tuple(_added(self._uses[key]) for key in sorted(self._uses))
 
     def conclude(self) -> Conclusion:
-        """Return what follows from the samples so far."""
+        """Return the summary of the samples so far."""
         metrics, counts = self._whole.metrics()
         metrics |= self._scenarios.lowest(metrics)
         gates = check_gates(self._rubric.gates, metrics)
@@ -317,13 +317,13 @@ class RunTally:
         return decision_reasons(self._rubric, decision, metrics, self._scenarios.metrics())
 
     def _decidable(self, metrics: Mapping[str, float | None]) -> bool:
-        """Whether all that decisions are about is known; else the last one would stand for it."""
+        """Whether all metrics that decisions use are known; else the default would be chosen."""
         decisions = self._rubric.decisions
         rules = (rule for each in decisions for rule in (*each.when_any, *each.when_all))
         return bool(self.samples) and all(metrics.get(rule.name) is not None for rule in rules)
 
     def _extras(self) -> dict[str, Any]:
-        """Return the parts of a summary that not every run has."""
+        """Return the optional parts of a summary."""
         extras: dict[str, Any] = {}
         if self._skipped_votes:
             extras["skipped_votes"] = self._skipped_votes
@@ -380,7 +380,7 @@ def _added(uses: Sequence[ModelUse]) -> ModelUse:
 def check_gates(
     gates: Sequence[Comparison], metrics: Mapping[str, float | None]
 ) -> tuple[GateOutcome, ...]:
-    """Hold every gate against the run's metrics; a metric that isn't there opens no gate."""
+    """Check every gate against the run's metrics; a missing metric fails its gate."""
     return tuple(
         GateOutcome(
             gate=str(gate),

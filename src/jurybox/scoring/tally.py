@@ -72,7 +72,7 @@ class MetricColumn:
         fresh.clear()
 
     def values(self, *, ordered: bool = False) -> Values:
-        """Return what statistics are computed from; all values only where they are kept."""
+        """Return the data that statistics are computed from; all values only if they are kept."""
         self.add_up()
         return Values(
             count=self._count,
@@ -100,9 +100,9 @@ class MetricColumn:
 
 
 def _exact_parts(numbers: list[float]) -> list[float]:
-    """Return a few numbers that have the same exact sum; what was given is used up."""
+    """Return a few numbers with the same exact sum; changes ``numbers``."""
     parts: list[float] = []
-    # What the rounded sum leaves over is exact again, until nothing is left.
+    # The remainder after each rounded sum is exact; repeat until it is zero.
     while part := math.fsum(numbers):
         parts.append(part)
         numbers.append(-part)

@@ -223,7 +223,7 @@ def _defect_around(
     verdicts: Sequence[FoundObject],
     criteria: Iterable[str],
 ) -> Defect | None:
-    """Return the defect if the text around the objects contradicts the verdict."""
+    """Return a defect if the text around the objects makes the verdict ambiguous."""
     around: list[str] = []
     end = 0
     for found in objects:

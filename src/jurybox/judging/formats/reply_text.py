@@ -197,14 +197,14 @@ def _quotations(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def is_quoted(text: str, at: int) -> bool:
-    """Tell whether a place in a text is inside a quotation."""
+    """Return whether a position in a text is inside a quotation."""
     spans = _quotations(text)
     before = bisect_right(spans, at, key=lambda span: span[0])
     return before > 0 and at < spans[before - 1][1]
 
 
 def is_copied(piece: str, material: Iterable[str]) -> bool:
-    """Tell whether a piece of a reply occurs in the material, but for its layout."""
+    """Return whether a piece of a reply occurs in the material, ignoring layout."""
     wanted = _LAYOUT.sub("", piece).casefold()
     return any(wanted in _bare(text) for text in material)
 

@@ -56,7 +56,7 @@ class ScoreLineFormat(ReplyFormat):
     """One overall score for the response, requested by the rubric's own judge prompt."""
 
     def scored(self, rubric: Rubric) -> tuple[Criterion, ...]:
-        """Return the only criterion, or the overall score."""
+        """Return the only criterion, or one for the overall score."""
         if len(rubric.criteria) == 1:
             return rubric.criteria
         return (Criterion(id=rubric.overall_name, name=rubric.title, scale=rubric.scale),)
@@ -173,7 +173,7 @@ def _own_score(
 
 
 def _is_own(text: str, at: int, material: Sequence[str], *, doubtful: bool) -> bool:
-    """Tell whether the number at a place is given by the judge and not quoted."""
+    """Return whether the number at a position is the judge's own and not quoted."""
     start = text.rfind("\n", 0, at) + 1
     if _QUOTE.match(text, start):
         return False

@@ -83,7 +83,7 @@ class VerdictTextFormat(ReplyFormat):
     """One overall verdict on the response or the pair."""
 
     def scored(self, rubric: Rubric) -> tuple[Criterion, ...]:
-        """Return the only criterion, or the overall verdict."""
+        """Return the only criterion, or one for the overall verdict."""
         if len(rubric.criteria) == 1:
             return rubric.criteria
         return (Criterion(id=rubric.overall_name, name=rubric.title, scale=rubric.scale),)
@@ -154,7 +154,7 @@ def _verdict(
 
 
 def _is_own(text: str, match: re.Match[str], material: Sequence[str]) -> bool:
-    """Tell whether a verdict is the judge's: one that the material has too must end the reply."""
+    """Return whether a verdict is the judge's own; if the material has it too, it must come last."""
     ends = not text[match.end() :].strip(" \t\n.*_`\"')")
     return ends or len(match[0]) == len(text.strip()) or not is_copied(match[0], material)
 

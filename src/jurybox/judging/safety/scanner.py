@@ -279,7 +279,7 @@ class Scanner:
         return tuple(_finding(text, span, data) for span in spans)
 
     def harmless(self, text: str) -> bool:
-        """Tell that a text has nothing to look at; in doubt it has."""
+        """Return whether a quick pass rules out any finding; False in case of doubt."""
         folded = _Folded(text)
         alike = not text.isascii() and _ALIKE.search(text)
         if alike or folded.personal_data():

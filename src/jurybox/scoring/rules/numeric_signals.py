@@ -131,7 +131,7 @@ def _word_letters(reading: Conversation, _: Lists) -> Amount:
 def _hard_to_say(reading: Conversation, lists: Lists) -> Amount:
     text = reading.response.text
     spans = [hit[1:] for hit in lists.hits]
-    # What most responses don't have is looked for by the quickest means.
+    # Most responses don't have these, so the quickest test comes first.
     if _DIGIT.search(text):
         spans += [match.span() for match in _NUMBER.finditer(text)]
     if "@" in text or "www." in text or "http" in text:
@@ -228,7 +228,7 @@ _FADED = 0.5  # what distress of an earlier turn is worth
 
 
 def _mood(passage: Passage, lists: Lists) -> Amount:
-    """Return (bright - dark) / (bright + dark), and 0 where there is neither.
+    """Return (bright - dark) / (bright + dark), or 0 if there is neither.
 
     The next mood word within three words of a negation is turned around: a bright one is dark
     ("not happy"), a dark one is left out ("don't worry"), for who isn't sad needn't be happy.
@@ -310,7 +310,7 @@ MOOD: Final[Mapping[str, NumericSignal]] = {
 
 
 _END = re.compile(r"[.!?\n]")
-# What a relative clause or an "and" adds is part of what is recalled.
+# Text added by a relative clause or an "and" belongs to the claim.
 _CLAUSE = re.compile(r"[;:\u2014]|,(?! (?:who|which|whose|where|when|that|because|and)\b)")
 _YOU = "you"  # what "you told me" has to come from the user
 _LONGEST_CLAIM = 300  # characters that a recollection is looked for in
@@ -330,7 +330,7 @@ def _earlier_words(reading: Conversation, lists: Lists) -> Amount:
 
 
 def _claims(text: str, span: Span) -> Iterator[tuple[str, ...]]:
-    """Yield what a claim of memory may be about, the likeliest first; it is the first with content.
+    """Yield the possible subjects of a claim of memory, likeliest first; the first with words counts.
 
     That is the rest of its sentence ("you told me that ..."), of which the first clause may say
     enough; or, where nothing follows, all of it ("your cat is ill, like you said").

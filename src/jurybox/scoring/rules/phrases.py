@@ -38,7 +38,7 @@ _MOST_MARKS = 30
 
 
 def count_line_breaks(text: str) -> int:
-    """Return how often a text goes on in a new line; a carriage return before one is part of it."""
+    """Return the number of line breaks in a text; CR LF counts as one."""
     return len(_LINE_BREAK.findall(text))
 
 
@@ -81,11 +81,11 @@ class Folded(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def words(self) -> int:
-        """The number of words, which is what stands between spaces."""
+        """The number of words: runs of characters between spaces."""
         return len(self.text.split())
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return which part of the original a part of the folded text stands for."""
+        """Return the span of the original that corresponds to a span of the folded text."""
         for rewriting in self._rewritings:
             start, end = rewriting.origin(start)[0], rewriting.origin(end - 1)[1]
         return start, end
@@ -94,7 +94,7 @@ class Folded(msgspec.Struct, frozen=True, gc=False):
 def fold(text: str) -> Folded:
     """Fold a text."""
     small, rewritings = (text.lower(), ()) if text.isascii() else _fold_letters(text)
-    # Most texts have only single blanks, which is quickly seen.
+    # Most texts have only single spaces, which is quick to check.
     tidy = text.isascii() and " ".join(small.split()) == small
     if not tidy and _ODD.search(small):
         return _fold_space(small, text, rewritings)
@@ -190,7 +190,7 @@ class PhraseGroup(NamedTuple):
 
 
 class _PhrasePart(NamedTuple):
-    """A part of a phrase in all its spellings; ``close`` where it follows the one before at once.
+    """A part of a phrase in all its spellings; ``close`` if it directly follows the previous part.
 
     A phrase is cut into such parts where all combinations of its choices would be too many.
     """
@@ -205,7 +205,7 @@ class _Piece:
     def __init__(self, text: str, *, whole: bool) -> None:
         self.facts: dict[int, None] = {}
         self.parts: list[tuple[int, int]] = []
-        """The numbers of longer phrases, and which of their parts it is."""
+        """The numbers of longer phrases, each with the index of this part in it."""
         self.starts_word = IS_LETTER[text[0]]
         self.ends_word = whole and IS_LETTER[text[-1]]
 
@@ -234,7 +234,7 @@ class _Lookup:
         # A phrase that is looked up in both ways is in the automaton twice.
         self._known: dict[tuple[str, bool], _Piece] = {}
         self._long: list[tuple[int, list[bool]]] = []
-        """What a phrase of several parts shows, and which of them follow the one before at once."""
+        """The fact of each multi-part phrase, and which parts directly follow the previous one."""
         for group in groups:
             for phrase in group.phrases:
                 self._add(group, fold(phrase).text.strip())
@@ -247,7 +247,7 @@ class _Lookup:
         if group.match != "pattern":
             self._piece(phrase, whole=group.match == "whole-word").facts[group.fact] = None
             return
-        # What an exception finds is kept under the same fact, below zero.
+        # Matches of an exception are stored under the negative number of the fact.
         excepts = phrase.startswith(EXCEPT)
         fact = -group.fact if excepts else group.fact
         parts = list(_parts(phrase.removeprefix(EXCEPT)))
@@ -309,11 +309,11 @@ def _followed(text: str, before: list[Hit], after: list[Hit], *, close: bool) ->
 
 
 def _take_back(found: dict[int, list[Hit]]) -> None:
-    """Leave out what an exception of the same lexicon was found in the same place as."""
+    """Leave out matches that an exception of the same lexicon covers."""
     for fact in [fact for fact in found if fact < 0]:
         exceptions = found.pop(fact)
         hits = found.pop(-fact, [])
-        # In time that grows with the number of hits: which places exceptions cover, first.
+        # Linear in the number of matches: first collect the positions that exceptions cover.
         covered = set[int]()
         for _, start, end in exceptions:
             covered.update(range(start, end))
@@ -335,7 +335,7 @@ def _parts(phrase: str) -> Iterator[_PhrasePart]:
 
 
 def _choices(word: str) -> list[str]:
-    """Return a word, or what stands in brackets for one, with each choice: "(am|feel)" is two."""
+    """Return the choices for a word: itself, or those in brackets; "(am|feel)" gives two."""
     choice = _CHOICE.search(word)
     if choice is None:
         return [word]
@@ -348,7 +348,7 @@ def _spelt(phrases: Iterable[str]) -> tuple[str, ...]:
 
 
 def _spellings(phrase: str) -> tuple[str, ...]:
-    """Return a phrase with its contractions whole, cut off, and without apostrophes."""
+    """Return a phrase with its contractions in full, cut off, and without apostrophes."""
     if "'" not in phrase:
         return (phrase,)
     cut = _CONTRACTION.sub(r" \1", phrase)
@@ -356,7 +356,7 @@ def _spellings(phrase: str) -> tuple[str, ...]:
 
 
 def _is_gap(text: str, start: int, end: int) -> bool:
-    """Whether between two places stand a few words of one sentence at most."""
+    """Whether at most a few words of one sentence separate two positions."""
     if not 0 <= end - start <= _LONGEST_GAP:
         return False
     between = text[start:end]
@@ -364,6 +364,6 @@ def _is_gap(text: str, start: int, end: int) -> bool:
 
 
 def _is_tail(text: str, start: int) -> bool:
-    """Whether what follows the apostrophe before ``start`` belongs to the word before it."""
+    """Whether the text after the apostrophe before ``start`` belongs to the previous word."""
     within = start > 1 and IS_LETTER[text[start - 2]]
     return within and not all(IS_LETTER[char] for char in text[start : start + 3].ljust(3))

@@ -33,7 +33,7 @@ from jurybox.scoring.rules.text_reader import Families, Lists, NumericSignal, Si
 from jurybox.scoring.rules.text_signals import KNOWN, NUMERIC, UNSAFE_CONTENT
 
 DECIMALS: Final = 6
-"""A score is rounded before it meets a threshold (C10)."""
+"""A score is rounded before it is compared with a threshold (C10)."""
 _NO_FACT: Final = 0
 
 
@@ -67,7 +67,7 @@ class AskedNumber(NamedTuple):
 
 
 class CompiledAdjustment(NamedTuple):
-    """An adjustment as it is reported, and its sets of facts: needed, and forbidden."""
+    """An adjustment as reported, with the facts that it needs and those that forbid it."""
 
     fired: FiredRule
     sets: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
@@ -81,7 +81,7 @@ class Scored(NamedTuple):
 
 
 class RulesOutcome(NamedTuple):
-    """What some facts make of a rubric."""
+    """The scores that a set of facts gives under a rubric."""
 
     criteria: tuple[Scored, ...]
     overall: float | None
@@ -141,7 +141,7 @@ class CompiledRules:
         self.outcome = lru_cache(4096)(self._outcome)
 
     def _outcome(self, facts: frozenset[int]) -> RulesOutcome:
-        """Return what some facts make of the rubric."""
+        """Return the scores that a set of facts gives."""
         scored = tuple(criterion.score(facts) for criterion in self._criteria)
         overall = overall_score(self.rubric, {each.score.id: each.score.score for each in scored})
         band = None if overall is None else self.rubric.band(overall)

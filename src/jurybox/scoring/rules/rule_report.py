@@ -1,4 +1,4 @@
-"""What automated scoring found, as plain data: scores, and for each what it was made of."""
+"""The results of automated scoring as plain data: scores, and the parts of each."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ MOST_QUOTES: Final = 3
 
 
 class Quote(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Words on which a rule fired, as they stand in the text, and where they start.
+    """The words that triggered a rule, as in the text, and where they start.
 
     ``source`` is the lexicon (empty for phrases listed in place) or the signal that found them. A
     finding of the safety scan is quoted as the scan does: with a few words around it, and masked.
@@ -36,7 +36,7 @@ class FiredRule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The adjustment in the words of a document: ``add 0.2 when response_words is 10-30``."""
     why: str
     amount: float
-    """What it added; below zero where it took off."""
+    """The points it added; negative if it subtracted."""
     quotes: tuple[Quote, ...] = ()
 
 
@@ -51,7 +51,7 @@ class CriterionScore(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class CheckedCriterion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The score of one criterion by its checks; None where one of them could not be measured."""
+    """The score of one criterion by its checks; None if a check could not be measured."""
 
     id: str
     score: float | None
@@ -60,7 +60,7 @@ class CheckedCriterion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def in_words(self) -> str:
-        """What the checks found; of those that pass only their number if others don't."""
+        """The results of the checks; if any fails, passing ones are only counted."""
         if not self.checks:
             return "the row has no checks"
         others = [str(each) for each in self.checks if each.passed is not True]
@@ -81,7 +81,7 @@ class AutomatedReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     overall: float | None
     band: str | None
     measures: dict[str, int | float]
-    # Not stored where there are none: runs from before there were checks verify as they are.
+    # Not stored if empty, so that runs stored before checks existed still verify.
     checked: tuple[CheckedCriterion, ...] | msgspec.UnsetType = msgspec.UNSET
 
     @property
@@ -91,6 +91,6 @@ class AutomatedReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def scores(self) -> dict[str, float]:
-        """Every score that there is."""
+        """All scores."""
         checked = {each.id: each.score for each in self.checks if each.score is not None}
         return {each.id: each.score for each in self.criteria} | checked

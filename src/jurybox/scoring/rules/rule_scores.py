@@ -62,7 +62,7 @@ class _Evidence:
         self._signals: dict[int, str] = {}
         """The name of the signal that shows a fact."""
         self._quoting: dict[str, Quoting] = {}
-        """What quotes the words that a signal saw."""
+        """The function that quotes the words a signal matched."""
         self._quotes: dict[int | str, tuple[Quote, ...]] = {}
         self._see_signals()
         self._see_numbers()

@@ -20,7 +20,7 @@ from jurybox.scoring.rules.phrases import Folded, Hit, fold
 from jurybox.scoring.rules.rule_report import MOST_QUOTES, Quote
 
 Quoting = Callable[[str], tuple[Quote, ...]]
-"""Quotes the words that a signal saw, once anybody asks; it takes the signal's name."""
+"""Quotes the words that a signal matched, on demand; takes the signal's name."""
 
 _TAILS = "n't|'(?:s|m|d|t|re|ve|ll)"
 _CUT = re.compile(rf" (?=(?:{_TAILS})(?![a-z]))")
@@ -49,7 +49,7 @@ def stem(word: str) -> str:
     return _even(bare)
 
 
-# The longest first. "ss" is no plural.
+# The longest first. "ss" isn't a plural.
 _ENDINGS: Final = (
     ("ingly", ""),
     ("edly", ""),
@@ -97,7 +97,7 @@ class _WordLetters(dict[int, str]):
     """A table for ``str.translate`` that leaves of a text its words and apostrophes."""
 
     def __missing__(self, code: int) -> str:
-        """Work a character out, and keep it: there are not that many."""
+        """Compute and cache the mapping of a character."""
         char = chr(code)
         letter = char == "'" or char.isalnum() or unicodedata.category(char).startswith("M")
         self[code] = char if letter else " "
@@ -136,7 +136,7 @@ class Families:
                 self._heads.setdefault(each, family[0])
 
     def heads(self, stems: Iterable[str]) -> dict[str, str]:
-        """Return each stem by the first of its family, or by itself where it has none."""
+        """Return stems by the first stem of their family; by themselves without a family."""
         heads = self._heads
         return {heads.get(each, each): each for each in stems}
 
@@ -194,7 +194,7 @@ class Passage:
 
     @cached_property
     def _spans(self) -> list[tuple[int, int]]:
-        """Where each word stands in the folded text."""
+        """The position of each word in the folded text."""
         spans: list[tuple[int, int]] = []
         text, end = self._text, 0
         for word in self.words:
@@ -209,7 +209,7 @@ class Passage:
         return place + bisect_right(self._cuts, place)
 
     def quoting(self, numbers: Iterable[int], words: int = 1) -> Quoting:
-        """Return what quotes some of its words, each with those that follow it up to ``words``."""
+        """Return a function that quotes given words, each as the first of ``words`` words."""
 
         def quote(name: str) -> tuple[Quote, ...]:
             spans = self._spans
@@ -221,7 +221,7 @@ class Passage:
         return quote
 
     def quoting_spans(self, spans: Sequence[tuple[int, int]]) -> Quoting:
-        """Return what quotes some pieces of the folded text."""
+        """Return a function that quotes spans of the folded text."""
         return lambda name: self.quote_spans(name, spans)
 
     def quote_spans(self, name: str, spans: Sequence[tuple[int, int]]) -> tuple[Quote, ...]:
@@ -272,7 +272,7 @@ class Conversation(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def earlier(self) -> Folded:
-        """What the user said before the message; an empty line between two turns."""
+        """The user's earlier turns, separated by empty lines."""
         turns = (turn.content for turn in self.messages if turn.role == "user")
         return fold(_BETWEEN_TURNS.join(turns))
 
@@ -307,7 +307,7 @@ class Conversation(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def own_turns(self) -> Passage:
-        """What the assistant said before, word by word."""
+        """The assistant's earlier turns, word by word."""
         turns = (turn.content for turn in self.messages if turn.role == "assistant")
         return Passage(fold(_BETWEEN_TURNS.join(turns)), "earlier")
 
@@ -320,11 +320,11 @@ class Conversation(msgspec.Struct, frozen=True, dict=True):
 
 Span = tuple[int, int]
 Seen = tuple[int, Sequence[Span]]
-"""How much there is of a signal, and where the first of it stands in the response."""
+"""The amount of a signal, and the position of its first occurrence in the response."""
 
 
 def quote_spans(reading: Conversation, spans: Iterable[Span], name: str) -> tuple[Quote, ...]:
-    """Quote what stands in the response."""
+    """Quote a span of the response."""
     text = reading.response.original
     return tuple(
         [
@@ -347,7 +347,7 @@ class Signal(NamedTuple):
 class Lists(NamedTuple):
     """The lexicons by which a numeric signal reads: its word lists, and where phrases were found.
 
-    The word lists stand in the order in which the signal names them. ``earlier`` is where its
+    The word lists are in the order in which the signal names them. ``earlier`` is where its
     phrases were found in the user's earlier turns, for a signal that reads what the user says.
     """
 

@@ -118,7 +118,7 @@ def _see_line_breaks(reading: Conversation, _: Sequence[Hit]) -> Seen:
 
 
 def _see_shared_words(reading: Conversation, _: Sequence[Hit]) -> Seen:
-    """Words are what stands between spaces, as the companion's source compares them."""
+    """Words are split at spaces, as in the companion's source."""
     response = reading.response
     text = response.text if response.one_line else response.text.replace("\n", " ")
     words = set(text.split())
@@ -141,7 +141,7 @@ def _quote_findings(reading: Conversation, _: Iterable[Span], name: str) -> tupl
     return tuple(
         Quote(
             text="response",
-            words=finding.quote.encode(errors="replace").decode(),  # half characters are no text
+            words=finding.quote.encode(errors="replace").decode(),  # without lone surrogates
             start=finding.start,
             source=f"{name} ({finding.category})",
         )
