@@ -1,4 +1,4 @@
-"""What needs attention in a run (E15), found by what its samples are indexed by."""
+"""Finds the samples of a run that need attention (E15), using the sample index."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -37,7 +37,7 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CardResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A response; ``trouble`` says why there is none."""
+    """A response; ``trouble`` is the error if the response is missing."""
 
     label: str
     text: str
@@ -161,7 +161,7 @@ def concerns_of(
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
-    """What needs attention, and the worst and slowest samples."""
+    """The samples that need attention, and the worst and slowest samples."""
 
     concerns: tuple[Concern, ...]
     worst: tuple[SampleCard, ...]
@@ -188,7 +188,7 @@ def gather(
     listed: int = 20,
     ranked: int = 10,
 ) -> Attention:
-    """Return what needs attention; the worst samples are those with the lowest ``headline``."""
+    """Return the samples that need attention; the worst have the lowest ``headline``."""
     return Attention(
         concerns=concerns_of(store, run, conclusion, listed),
         worst=extremes(store, run, headline, ranked),

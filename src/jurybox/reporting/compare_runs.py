@@ -44,7 +44,7 @@ Key = tuple[str, int]
 Rubrics = tuple[Rubric, Rubric]
 Summary = Mapping[str, Any]
 
-# What differs between any two runs.
+# Fields that differ between any two runs.
 _ALWAYS: Final = frozenset(
     {"run_id", "timestamp_utc", "name", "tags", "baseline", "group", "target_name", "max_cost"}
 )
@@ -52,22 +52,22 @@ _DECIMALS: Final = 6
 
 
 class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the two runs: as it is stored, and as it is shown."""
+    """One of the two runs: its stored row and its view."""
 
     row: RunRow
     view: RunView
 
 
 class CompareOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a comparison lists and how it tests.
+    """Options of a comparison: which samples to list, and how to test.
 
     Attributes:
         limit: how many changed samples are listed; None for all.
         same: whether unchanged ones are listed too.
-        cluster: the field by which samples belong together, where they aren't independent.
+        cluster: the field that groups samples that aren't independent.
         level: of the intervals.
         seed: of the sign flips that p values come from.
-        gold: what people say of the responses that both runs judged, by sample id.
+        gold: human labels of the responses that both runs judged, by sample id.
 
     """
 
@@ -83,7 +83,7 @@ _USUAL: Final = CompareOptions()
 
 
 class StoredSide(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run says of one sample."""
+    """The result of one sample in one run."""
 
     key: Key
     sha256: str
@@ -94,7 +94,7 @@ class StoredSide(msgspec.Struct, frozen=True, kw_only=True):
 def sample_pairs(
     store: Store, one: RunRow, other: RunRow, clusters: SampleClusters
 ) -> Iterator[tuple[StoredSide | None, StoredSide | None]]:
-    """Yield what two runs say of every sample; what only one has comes without the other.
+    """Yield each sample's results in both runs; None for a run that doesn't have the sample.
 
     Both runs are read in step. A sample waits for its counterpart, so memory grows with how far
     apart the same sample is in both, which is nothing for reruns of one dataset.
@@ -264,7 +264,7 @@ def _names(rubric: Rubric) -> Iterator[str]:
 
 
 def _kind(change: SampleChange, headline: str | None) -> ChangeKind:
-    """Return how a sample changed; latency is shown, and is no change of the verdict."""
+    """Return how a sample changed; latency is shown but doesn't count as a change."""
     moved = [each for each in change.metrics if each.metric != LATENCY and _moved(each)]
     if not moved and not change.flips():
         return "same"

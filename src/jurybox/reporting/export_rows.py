@@ -165,7 +165,7 @@ class ExportShape:
 
         The decision is what holds after the reviews of the sample.
         """
-        # Checked as a result, but its numbers stay as they are stored: 2 doesn't become 2.0.
+        # Validated as a result, but numbers keep their stored form: 2 doesn't become 2.0.
         result = read_result(sample.result)
         values: ExportedRow = _DEFAULTS | _OBJECT.decode(sample.result)
         metrics, components = values["metrics"], values["components"]
@@ -234,7 +234,7 @@ def _inputs(sample: SampleRow) -> ExportedRow:
 
 
 def _judged(sample: SampleRow, result: SampleResult) -> ExportedRow:
-    """Return what the jury and the rules say; rules' scores come first, the jury's next (C15)."""
+    """Return the scores of the rules, then those of the jury (C15)."""
     report = {} if sample.report is None else _OBJECT.decode(sample.report)
     automated = {} if sample.automated is None else _OBJECT.decode(sample.automated)
     by_jury = _criteria(report["criteria"]) if report else None
@@ -250,7 +250,7 @@ def _judged(sample: SampleRow, result: SampleResult) -> ExportedRow:
 
 
 def _criteria(criteria: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return each criterion without what the rubric says anyway; only pairs have preferences."""
+    """Return each criterion without fields found in the rubric; only pairs have preferences."""
     return [
         {
             name: each[name]
@@ -301,7 +301,7 @@ class ExportCount(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def complete(self) -> bool:
-        """Whether that is the whole run."""
+        """Whether the export covers the entire run."""
         return self.finished and self.rows == self.planned
 
 
@@ -415,7 +415,7 @@ def _cell(value: Any) -> str:  # noqa: ANN401 - any value of a row
 
 Arrow = Any  # The library comes without types, and only with an extra.
 
-# A group is held in memory until it is written, and a single row may hold a whole book.
+# A group is kept in memory until it is written, and a single row may be very large.
 _MOST_ROWS: Final = 5000
 _ROWS_PER_FILE: Final = 1_000_000
 _MOST_CHARACTERS: Final = 16_000_000

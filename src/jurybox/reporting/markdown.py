@@ -27,7 +27,7 @@ _GAPS: Final = re.compile(r"\n{3,}")
 
 
 def plain(text: str) -> str:
-    """Return text for one line or one cell: it shows as it is, and does nothing."""
+    """Return text escaped for one line or one table cell."""
     line = visible(_SPACES.sub(" ", text)).strip()
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _ADDRESS.sub(r"\\\g<0>", _MARKS.sub(r"\\\g<0>", line))
@@ -41,7 +41,7 @@ def code(name: str) -> str:
 def markdown_report(
     view: RunView, attention: Attention, rubric: Rubric, people: Sequence[str] = ()
 ) -> str:
-    """Return the report on a run; ``people`` is how the judges stand with them, in lines."""
+    """Return the report on a run; ``people`` has lines on the judges' agreement with people."""
     causes = list(causes_of(view.summary))
     passing = ("pass_rate",) if rubric.pass_rules else ()
     means = (rubric.mean_of(criterion.id) for criterion in rubric.criteria)

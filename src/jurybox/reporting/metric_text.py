@@ -1,4 +1,4 @@
-"""The metrics of a run in order, and numbers and texts as they are shown."""
+"""The order of a run's metrics, and the formatting of numbers and texts."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -11,7 +11,7 @@ from jurybox.rubric.rubric_model import Rubric
 
 MISSING: Final = "-"
 UNITS: Final = {"latency_e2e_ms": "ms", "total_tokens": "tokens"}
-"""What the measures of a sample are counted in."""
+"""The units of a sample's measures."""
 
 _DECIMALS: Final = 4
 _SHORT: Final = 3
@@ -49,12 +49,12 @@ def metrics_of(summary: Mapping[str, Any], rubric: Rubric) -> tuple[RunMetric, .
 
 
 def key_metric(rubric: Rubric) -> str:
-    """Return the name of the metric that says most about a run."""
+    """Return the name of the most informative metric of a run."""
     return AGGREGATE_SCORE if rubric.components else f"{rubric.overall_name}_mean"
 
 
 def headline(summary: Mapping[str, Any], rubric: Rubric) -> str:
-    """Return the name of the metric that says how good a sample is as a whole.
+    """Return the name of the metric for a sample's overall quality.
 
     Where the components of ``sample_score`` weren't measured, no sample has one.
     """
@@ -63,7 +63,7 @@ def headline(summary: Mapping[str, Any], rubric: Rubric) -> str:
 
 
 def shown(value: float | None) -> str:
-    """Return a number for a table: whole ones in full, others to four decimals."""
+    """Return a number for a table: integers in full, others to four decimals."""
     if value is None:
         return MISSING
     rounded = round(value, 1 if abs(value) >= _LARGE else _DECIMALS)
@@ -86,18 +86,18 @@ def metric_value(name: str, value: float | None) -> str:
 
 
 def rounding_misleads(value: float, threshold: float) -> bool:
-    """Return whether a value, as it is shown, is on another side of a threshold than it is."""
+    """Return whether rounding for display moves a value across a threshold."""
     shown_at = rounded(value)
     return (shown_at > threshold, shown_at < threshold) != (value > threshold, value < threshold)
 
 
 def dollars(value: float | None) -> str:
-    """Return what something costs."""
+    """Return a formatted cost."""
     return "unknown" if value is None else f"${value:,.4f}"
 
 
 def exact(value: float | None) -> str:
-    """Return a number as it is compared with a threshold: 0.84999 isn't shown as 0.85."""
+    """Return a number at the precision of comparisons: 0.84999 isn't shown as 0.85."""
     return MISSING if value is None else show_number(round(value, _COMPARED))
 
 
@@ -145,7 +145,7 @@ def listed_counts(counts: Mapping[str, int]) -> str:
 
 def cut(text: str, most: int) -> str:
     """Return a text in one line of bounded length."""
-    # Only the beginning is brought into one line: a text may be a whole book.
+    # Only the beginning is put on one line: a text may be very long.
     flat = " ".join(text[: 8 * most].split())
     if len(flat) <= most and len(text) <= 8 * most:
         return flat

@@ -1,4 +1,4 @@
-"""Writing a file so that it is there as a whole or not at all."""
+"""Writes a file atomically: completely or not at all."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ from jurybox.errors import IncompleteError, InputError
 def whole_file(path: Path) -> Generator[BinaryIO]:
     """Give a file to write to, which gets its name when all is written.
 
-    What was there before is replaced then, and stays as it was where writing is broken off.
+    An existing file is replaced at the end, and stays unchanged if writing fails.
 
     Raises:
         InputError: nothing can be written there.

@@ -1,4 +1,4 @@
-"""The votes on a stored pair, read again from their replies: what each order said (E8)."""
+"""The votes on a stored pair, with the result of each order read from the replies (E8)."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -22,7 +22,7 @@ _NO_LEAD: Final = 1e-9
 
 
 class OrderedVote(msgspec.Struct, frozen=True, kw_only=True):
-    """A vote on a pair: who won with A and with B shown first, the second mapped back.
+    """A vote on a pair: the winner with A and with B shown first, the second mapped back.
 
     ``kept`` says for each criterion whether its preference is the same in both orders.
     """
@@ -62,7 +62,7 @@ def _ordered(seat: Seat, vote: PairVote) -> OrderedVote:
     second = vote.second.preferences
     kept = {name: side == second.get(name) for name, side in vote.first.preferences.items()}
     if seat.way == "evidence":
-        # It compares the responses as a whole, by probability, and knows the order's part.
+        # It compares the responses overall, by probability, and knows the effect of the order.
         extra = vote.second.remarks.extra
         lead, bias = float(extra["lead_of_a"]), float(extra["position_bias"])
         straight, swapped, kept = _side(lead + bias), _side(lead - bias), {}

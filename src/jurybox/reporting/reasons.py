@@ -12,7 +12,7 @@ from jurybox.scoring.sample_result import SampleResult
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """A reasoning and what it is about: ``accuracy_score 1``, say."""
+    """A reasoning and its subject, such as ``accuracy_score 1``."""
 
     about: str
     text: str
@@ -27,7 +27,7 @@ def reasons_of(record: SampleRecord) -> Iterator[Reason]:
             yield from _of_criteria(scored.criteria, f"{side}: ")
         for lost in report.lost_votes:
             yield Reason(about=f"vote {lost.vote + 1} of {lost.judge} is lost", text=lost.reason)
-    # A mixed report has what rules and checks say already.
+    # A mixed report already includes the results of rules and checks.
     if record.automated is not None and (report is None or record.result.by_rules):
         for each in record.automated.checks:
             yield Reason(about=f"{each.id} {shown(each.score)}", text=each.in_words)
@@ -38,7 +38,7 @@ def reasons_of(record: SampleRecord) -> Iterator[Reason]:
 
 
 def why_failed(result: SampleResult) -> str | None:
-    """Return why a sample didn't pass, with the error of its model; None where it did."""
+    """Return why a sample didn't pass, with the error of its model; None if it passed."""
     if result.evaluator_error is not None:
         causes = listed_counts(result.lost_causes)
         why = f"no judge gave a valid vote ({result.evaluator_error})"

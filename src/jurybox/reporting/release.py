@@ -1,4 +1,4 @@
-"""What the release of a run waits for: the reviews that its rubric requires (E11)."""
+"""The reviews that a rubric requires before a run can be released (E11)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ BLOCKED: Final = "blocked"
 
 
 class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
-    """What a release waits for.
+    """The reviews that a release is waiting for.
 
     Attributes:
         required: the reasons for review that the rubric names.
@@ -31,7 +31,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         confirmed: in how many samples a reviewer sees a safety concern, where that is required.
         reviewed: of how many queued samples a review settled every reason.
         settled: how many samples a review settled, by reason.
-        accepted: that the unreviewed samples were accepted as they are.
+        accepted: that the unreviewed samples were accepted without review.
 
     """
 
@@ -44,7 +44,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def held(self) -> tuple[str, ...]:
-        """Why reviews hold the release back; nothing where they don't."""
+        """Why missing reviews block the release; empty if they don't."""
         lines: list[str] = []
         if self.awaiting and self.accepted is None:
             reasons = ", ".join(self.required)
@@ -56,7 +56,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the run has to know: why it is held back, and what was accepted."""
+        """Notes for the reader of a run: why release is blocked, and what was accepted."""
         if self.accepted is None:
             return self.held
         count = counted(self.accepted.samples, "sample")
@@ -75,7 +75,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_reviews(run: RunRow, rows: Sequence[ReviewRow]) -> ActiveReviews:
-    """Return what reviewers say, from rows that are as they were stored."""
+    """Return the reviewers' verdicts, from rows whose hashes are valid."""
     for row in rows:
         if seal_of(row) != row.seal:
             raise damaged(run, f"review {row.id} was changed after it was stored")
@@ -86,7 +86,7 @@ def read_reviews(run: RunRow, rows: Sequence[ReviewRow]) -> ActiveReviews:
 def release_review(
     run: RunRow, rubric: Rubric, stored: StoredOutcome, store: Store
 ) -> ReleaseReview:
-    """Return what the release of a run waits for, by the reviews that it has now."""
+    """Return the reviews that the release of a run still needs."""
     required = rubric.require_review
     reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
     settled = [_settled_reasons(run, store, number, own) for number, own in reviews.items()]
@@ -127,7 +127,7 @@ def _has_concern(reviews: Sequence[Review]) -> bool:
 
 
 def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseReview) -> Conclusion:
-    """Return what follows from a run's samples and their reviews together."""
+    """Return the conclusion from a run's samples and their reviews together."""
     held = found.held
     left: Counter[str] = Counter(conclusion.review["reasons"])
     left.subtract(found.settled)

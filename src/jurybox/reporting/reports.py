@@ -35,7 +35,7 @@ _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 class ReportSource(msgspec.Struct, frozen=True, kw_only=True):
-    """What a report is written from; ``more`` may have a ``calibration`` and ``people``."""
+    """The input of a report; ``more`` may have a ``calibration`` and ``people``."""
 
     view: RunView
     run: RunRow
@@ -43,7 +43,7 @@ class ReportSource(msgspec.Struct, frozen=True, kw_only=True):
     more: Mapping[str, object]
 
     def attention(self, listed: int) -> Attention:
-        """Return what needs attention, with this many samples for each concern."""
+        """Return the samples that need attention, up to this many for each concern."""
         name = headline(self.view.summary, rubric_of(self.run))
         return gather(self.store, self.run, self.view.conclusion, name, listed=listed)
 

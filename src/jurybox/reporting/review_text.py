@@ -16,14 +16,14 @@ _DECIMALS: Final = 4
 
 
 class SubsetAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """The judges against people on some samples; None where there is nothing to compare."""
+    """The judges' agreement with people on some samples; None if nothing can be compared."""
 
     samples: int
     agreement: Agreement | None = None
 
 
 class UnclearCase(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample that a reviewer could not score by the rubric as it is written."""
+    """A sample that a reviewer could not score with the current rubric."""
 
     number: int
     sample_id: str
@@ -171,7 +171,7 @@ def _count(n: int) -> str:
 
 
 def _ranged(metric: Estimate, *, with_method: bool = False) -> str:
-    """Return a metric with its interval, and how that was made where it isn't as one expects."""
+    """Return a metric with its interval, and the method if it isn't the usual one."""
     if metric.value is None:
         return "unknown" if metric.reason is None else f"unknown ({metric.reason})"
     made = metric.interval
@@ -185,5 +185,5 @@ def _ranged(metric: Estimate, *, with_method: bool = False) -> str:
 
 
 def near(value: float) -> str:
-    """Return a number as people read it: what rounding leaves of nothing is nothing."""
+    """Return a formatted number; a value that rounds to zero is shown as 0."""
     return shown(round(value, _DECIMALS) + 0.0)

@@ -23,7 +23,7 @@ VERDICTS: Final = (
     "evaluator_error",
     "target_error",
 )
-"""What a run says of a sample apart from its metrics."""
+"""The results of a sample apart from its metrics."""
 
 _LONGEST: Final = 30
 _SMALLEST_P: Final = 0.0001
@@ -40,7 +40,7 @@ class MetricPair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunMetricPair(MetricPair, frozen=True, kw_only=True):
-    """A metric of both runs as a whole, each with its number of samples."""
+    """A metric of both runs, each with its number of samples."""
 
     n_a: int | None
     n_b: int | None
@@ -88,7 +88,7 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
         return {name: (a, b) for name, (a, b) in both.items() if a != b}
 
     def details(self, headline: str | None) -> Iterator[str]:
-        """Yield what changed apart from the score as a whole."""
+        """Yield the changes apart from the overall score."""
         for name, (a, b) in self.flips().items():
             yield f"{name} {word(a)} -> {word(b)}"
         for each in self.metrics:
@@ -187,7 +187,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return f"not identical: {self.counts.identical_records} of them are the same in both"
 
     def cautions(self) -> Iterator[str]:
-        """Yield what may explain the differences."""
+        """Yield possible explanations of the differences."""
         if self.headline is None:
             yield "the rubrics have no score in common, so no sample is higher or lower"
         for each in self.fields:
@@ -205,7 +205,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def judges_line(self) -> str | None:
-        """Return which run's judge people say is right more often; None without labels."""
+        """Return which run's judge agrees with human labels more often; None without labels."""
         found = next((each for each in self.tested if each.metric == RIGHT), None)
         if found is None:
             return None
@@ -231,7 +231,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return f"no metric is higher or lower by more than chance{at}"
 
     def verdicts(self) -> Iterator[tuple[str, str]]:
-        """Yield what was concluded from each run, by name."""
+        """Yield the conclusions from each run, by name."""
         one, other = self.a.as_data(), self.b.as_data()
         for name in ("release_ready", "decision"):
             a, b = one.get(name), other.get(name)

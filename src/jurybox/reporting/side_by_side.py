@@ -18,7 +18,7 @@ _LONGEST_TASK = 2000
 
 
 class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run has for a sample; ``number`` is its place in the run."""
+    """One run's result for a sample; ``number`` is the sample's position in the run."""
 
     number: int
     response: str
@@ -27,7 +27,7 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample in all runs; ``apart`` is how far its scores are, None where one is missing."""
+    """A sample in all runs; ``apart`` is the range of its scores, None if one is missing."""
 
     id: str
     repeat: int
@@ -106,7 +106,7 @@ def side_by_side(
 
 
 def _names(views: Sequence[RunView]) -> tuple[str, ...]:
-    """Return what to call the runs: their targets, their names, or their ids."""
+    """Return labels for the runs: their targets, their names, or their ids."""
     for field in ("target_name", "name"):
         names = tuple(view.metadata.get(field) for view in views)
         if None not in names and len(set(names)) == len(names):
@@ -115,7 +115,7 @@ def _names(views: Sequence[RunView]) -> tuple[str, ...]:
 
 
 def _metrics(runs: Sequence[ComparedRun]) -> dict[str, None]:
-    """Return the metrics that say most, in order."""
+    """Return the most informative metrics, in order."""
     names: dict[str, None] = {}
     for run in runs:
         rubric = rubric_of(run.row)

@@ -1,4 +1,4 @@
-"""Reads what is stored of a run and of its samples, and reports what can't be read."""
+"""Reads the stored rows of a run and its samples; reports those that can't be read."""
 
 import contextlib
 from collections.abc import Generator, Sequence
@@ -73,7 +73,7 @@ class SampleRecord:
     """
 
     def __init__(self, row: SampleRow, exchanges: Sequence[ExchangeRow] = ()) -> None:
-        """Take a row of the store, and the sample's exchanges where they are needed."""
+        """Take a row of the store, and the sample's exchanges if they are needed."""
         self.row = row
         self.exchanges = exchanges
 
@@ -94,7 +94,7 @@ class SampleRecord:
 
     @property
     def response(self) -> str:
-        """What the system under test answered."""
+        """The response of the system under test."""
         return self.responses.response.text
 
     @property
@@ -114,7 +114,7 @@ class SampleRecord:
 
     @cached_property
     def responses(self) -> StoredResponses:
-        """What was judged."""
+        """The material that was judged."""
         return _RESPONSES.decode(self.row.responses)
 
     @cached_property
@@ -124,7 +124,7 @@ class SampleRecord:
 
     @cached_property
     def automated(self) -> AutomatedReport | None:
-        """What the rules found; None for a rubric without rules."""
+        """The results of the rules; None for a rubric without rules."""
         return None if self.row.automated is None else _AUTOMATED.decode(self.row.automated)
 
     @cached_property
@@ -168,7 +168,7 @@ def find_record(store: Store, run: RunRow, sample_id: str, repeat: int | None) -
 
 
 class ExchangeNotes(msgspec.Struct, frozen=True, kw_only=True):
-    """What is stored next to an exchange."""
+    """The details stored with an exchange."""
 
     at: int | None = None
     latency_ms: float | None = None
@@ -179,5 +179,5 @@ _NOTES: Final = msgspec.json.Decoder(ExchangeNotes)
 
 
 def exchange_notes(row: ExchangeRow) -> ExchangeNotes:
-    """Read what is stored next to an exchange."""
+    """Read the details stored with an exchange."""
     return _NOTES.decode(row.notes)

@@ -250,7 +250,7 @@ def _really_sent(metadata: Metadata, conclusion: Conclusion) -> dict[str, Any]:
 
 
 def _notes(row: RunRow, plan: Plan, metadata: Metadata, conclusion: Conclusion) -> list[str]:
-    """Return what a reader has to know before any metric."""
+    """Return notes that the reader needs before any metric."""
     notes: list[str] = []
     have = conclusion.summary["samples"]
     if row.status != "finished":

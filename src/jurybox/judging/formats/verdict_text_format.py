@@ -154,7 +154,7 @@ def _verdict(
 
 
 def _is_own(text: str, match: re.Match[str], material: Sequence[str]) -> bool:
-    """Return whether a verdict is the judge's own; if the material has it too, it must come last."""
+    """Return whether a verdict is the judge's own; one also in the material must come last."""
     ends = not text[match.end() :].strip(" \t\n.*_`\"')")
     return ends or len(match[0]) == len(text.strip()) or not is_copied(match[0], material)
 

@@ -85,21 +85,21 @@ class HistogramLayout:
     def bars(self) -> Iterator[tuple[float, float, float, float]]:
         """Left, top, width and height of each bar."""
         for at, (low, end, count) in enumerate(self._bins):
-            # A score is a point; only a range is as wide as it is.
+            # A score is drawn as a point; only a range has a width.
             thick = min(self._wide - 2, _THICK) if low == end else self._wide - 2
             left = _EDGE + at * self._wide + (self._wide - thick) / 2
             if count:
                 yield left, self.base - self._high(count), thick, self._high(count)
 
     def _high(self, count: int) -> float:
-        # What is too small to be seen is still no zero.
+        # A value too small to see must still differ from zero.
         return max(count / self._most * _PLOT, _LEAST)
 
     @property
     def counts(self) -> Iterator[tuple[PlacedText, float]]:
         """The counts above the bars, with their heights."""
         counts = [count for _, _, count in self._bins]
-        # Without room for all, the highest one says how high high is.
+        # If there isn't room for all labels, the highest one shows the scale.
         all_fit = max(map(room_for, map(_end, counts)), default=0.0) <= self._wide - 2
         for at in range(len(counts)) if all_fit else (counts.index(self._most),):
             if counts[at]:
@@ -157,7 +157,7 @@ def _labels(bins: Sequence[Bin], wide: float) -> list[PlacedText]:
     for text, x in every[:-1:step]:
         placed = within(text, x, _WIDTH)
         free = ticks[-1].right + _GAP if ticks else -math.inf
-        # The last one says where the axis ends; it counts more than its neighbors.
+        # The last label shows where the axis ends; it takes precedence over its neighbors.
         if placed.left >= free and placed.right + _GAP <= last.left:
             ticks.append(placed)
     return [*ticks, last]

@@ -75,12 +75,12 @@ def _declared(name: str, rubric: Rubric) -> Axis | None:
 
 
 def of_sample_metric(name: str, rubric: Rubric) -> Axis | None:
-    """Return the axis of a metric that samples have; None where it has no scale."""
+    """Return the axis of a sample metric; None if it has no scale."""
     if name in (rubric.overall_name, "sample_score"):
         return WHOLE
     criterion = rubric.criterion(name)
     if criterion is None and name == JUDGE_SCORE:
-        # What a judge says of the whole is its only criterion, or the overall score.
+        # A judge's overall score is its only criterion, or the weighted overall score.
         criterion = rubric.criteria[0] if len(rubric.criteria) == 1 else None
         if criterion is None:
             return WHOLE
@@ -138,7 +138,7 @@ class RunMetrics:
         self._formulas = {metric.name: metric.formula for metric in rubric.metrics}
 
     def of(self, name: str) -> PlottedMetric:
-        """Return what is known of one metric."""
+        """Return the statistics of one metric."""
         value: float | None = self._summary.get(name)
         n = self._counts.get(name)
         axis = axis_of(name, self._rubric, value)
@@ -179,7 +179,7 @@ class RunMetrics:
 
 
 def mean_interval(spread: MetricSpread, axis: Axis) -> tuple[Interval | None, str | None]:
-    """Return the interval of a mean on its scale, else Student's; or why there is none."""
+    """Return the interval of a mean on its scale, else Student's; or why it is missing."""
     n, sd = spread.independent, spread.sd
     if n < _TWO:
         return None, "one sample can't show how samples vary"
@@ -227,7 +227,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def score_distributions(rubric: Rubric, metrics: RunMetrics) -> tuple[Distribution, ...]:
-    """Return how the scores are spread: the whole first, then every criterion."""
+    """Return the distributions of scores: overall first, then every criterion."""
     criteria = {criterion.id: criterion.name for criterion in rubric.criteria}
     names = {SAMPLE_SCORE: _LABELS[SAMPLE_SCORE], rubric.overall_name: "Overall", **criteria}
     return _distributions({**names, JUDGE_SCORE: _LABELS[JUDGE_SCORE]}, rubric, metrics)

@@ -40,7 +40,7 @@ _SCRIPT: Final = "samples.js"
 
 
 def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
-    """Return what renders pages: everything is escaped, and a name that isn't there is an error.
+    """Return the template environment: it escapes all values, and an undefined name is an error.
 
     ``loaders`` are looked into before the templates of this room.
     """
@@ -147,7 +147,7 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class PackedSamples(msgspec.Struct, frozen=True, kw_only=True):
-    """Samples as base64 of gzipped JSON; ``data`` is empty where they would be too large."""
+    """Samples as base64 of gzipped JSON; ``data`` is empty if they would be too large."""
 
     count: int
     data: str
@@ -205,7 +205,7 @@ def html_report(
     store: Store,
     more: Mapping[str, Any],
 ) -> str:
-    """Return the report on a run; ``more`` has its ``calibration`` and ``people``, where known."""
+    """Return the report on a run; ``more`` has its ``calibration`` and ``people``, if known."""
     people = cast("ReviewAgreement | None", more.get("people"))
     never = _REVIEWED if people is not None and people.compared else _NEVER
     position = position_of(view, rubric)

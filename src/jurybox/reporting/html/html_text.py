@@ -34,7 +34,7 @@ def seen(text: object, most: int = NAME) -> Markup:
 
 
 def prose(text: str) -> Markup:
-    """Return a text that may be long: its beginning, and the rest for who opens it."""
+    """Return a text that may be long: its beginning, and the rest to be expanded."""
     if len(text) <= _SHORT:
         return whole(text)
     return Markup('<details class="long"><summary><bdi>{}</bdi></summary>{}</details>').format(
@@ -59,7 +59,7 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z", re.ASCII)
 
 
 def percent(share: float) -> str:
-    """Return a share in percent; all is said of all only, and nothing of nothing only."""
+    """Return a percentage; 100% and 0% are shown only if they are exact."""
     if 0 < share < 0.001:  # noqa: PLR2004 - what would be rounded to nothing
         return "under 0.1%"
     if 0.999 < share < 1:  # noqa: PLR2004 - what would be rounded to all
@@ -77,14 +77,14 @@ _LONGEST: Final = 30_000
 
 
 class DiffPiece(msgspec.Struct, frozen=True):
-    """A part of a text; ``own`` says that the other text hasn't got it."""
+    """A part of a text; ``own`` if the other text doesn't have it."""
 
     text: str
     own: bool
 
 
 def word_diff(one: str, other: str) -> tuple[tuple[DiffPiece, ...], tuple[DiffPiece, ...]] | None:
-    """Return both texts in pieces; None where they are too long for it."""
+    """Return both texts in pieces; None if they are too long to compare."""
     if max(len(one), len(other)) > _LONGEST:
         return None
     left, right = _WORDS.findall(one), _WORDS.findall(other)

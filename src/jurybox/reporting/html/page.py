@@ -52,7 +52,7 @@ _NOT_YET: Final = "not yet: the run isn't finished"
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """The run that this one is compared with: its metrics, and what the tests say."""
+    """The run that this one is compared with: its metrics, and the test results."""
 
     run_id: str
     name: str
@@ -68,13 +68,13 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Extras(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page shows that takes reading samples; each part is empty unless it was gathered."""
+    """The parts of a page that require reading samples; empty unless the caller supplies them."""
 
     worst: tuple[SampleCard, ...] = ()
     slowest: tuple[SampleCard, ...] = ()
     independence: Independence | None = None
     baseline: Baseline | None = None
-    # A text where there is no calibration, or reviews are still being compared.
+    # A text if there is no calibration, or reviews are still being compared.
     calibration: CalibrationStatus | str | None = None
     people: ReviewAgreement | str | None = None
     jury_agreement: JuryAgreement | None = None
@@ -112,7 +112,7 @@ class FailureCause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CriterionMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """The mean of a criterion, or of the whole."""
+    """The mean of a criterion, or of the overall score."""
 
     id: str
     label: str
@@ -321,7 +321,7 @@ def _verdict(view: RunView, rubric: Rubric, gates: Sequence[Gauge]) -> Verdict:
 
 
 def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, ...]:
-    """Return the means of the whole and of all criteria, where any sample has a score."""
+    """Return the means of the overall score and of all criteria that have scores."""
     whole = f"{rubric.overall_name}_mean"
     rows = [
         CriterionMetric(
@@ -341,7 +341,7 @@ def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, .
         )
     for each in rubric.criteria:
         mean = estimates.of(rubric.mean_of(each.id))
-        # Between two whole scores lies no level: the mean of 1 and 3 is no 2.
+        # A mean isn't a level: the mean of 1 and 3 doesn't have the meaning of level 2.
         known = mean.value is not None and each.scale.continuous
         band = each.band(mean.value or 0.0) if known else None
         rows.append(

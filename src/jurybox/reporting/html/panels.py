@@ -55,7 +55,7 @@ class Grouping(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def groupings(summary: Mapping[str, Any], rubric: Rubric) -> tuple[Grouping, ...]:
-    """Return a run by scenario and by demographic, where its samples say them."""
+    """Return a run by scenario and by demographic, if its samples have them."""
     every = (_grouping(name, summary, rubric) for name in ("scenario", "demographic"))
     return tuple(each for each in every if each.groups)
 
@@ -76,14 +76,14 @@ def _grouping(name: str, summary: Mapping[str, Any], rubric: Rubric) -> Grouping
 
 
 def _columns(groups: Mapping[str, Mapping[str, Any]], rubric: Rubric) -> tuple[str, ...]:
-    """Return the metrics that any group has, the one that says most first."""
+    """Return the metrics that any group has, the most informative first."""
     means = (rubric.mean_of(criterion.id) for criterion in rubric.criteria)
     overall = f"{rubric.overall_name}_mean"
     wanted = dict.fromkeys((key_metric(rubric), "pass_rate", overall, *means))
     found = [
         name for name in wanted if any(known.get(name) is not None for known in groups.values())
     ]
-    # Worth a column only where there is one to be seen.
+    # Gets a column only if any group has a value.
     if any(known.get(_UNSTABLE) for known in groups.values()):
         found.append(_UNSTABLE)
     return tuple(found)
@@ -115,7 +115,7 @@ class Gauge(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def written(self) -> str:
-        """The value for people; exact where rounding would mislead."""
+        """The displayed value; exact if rounding would mislead."""
         if self.value is None or not rounding_misleads(self.value, self.threshold):
             return metric_value(self.metric.name, self.value)
         return exact(self.value)
@@ -150,7 +150,7 @@ _SIDES: Final = ("A", "B", "tie")
 
 
 class CountShare(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a whole: how many of how many; ``kind`` is what it is drawn by."""
+    """A count out of a total; ``kind`` selects how it is drawn."""
 
     label: str
     kind: str
@@ -276,7 +276,7 @@ class OrderMetric(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def order_metrics(store: Store, run: RunRow, most: int = MOST_PAIRS) -> tuple[OrderMetric, ...]:
-    """Return what the order does to the votes on a run's first pairs; nothing without pairs."""
+    """Return the effect of order on the votes on a run's first pairs; empty without pairs."""
     with reading(run):
         votes = list(_votes(store, run, most))
     if not votes:

@@ -330,7 +330,7 @@ def _earlier_words(reading: Conversation, lists: Lists) -> Amount:
 
 
 def _claims(text: str, span: Span) -> Iterator[tuple[str, ...]]:
-    """Yield the possible subjects of a claim of memory, likeliest first; the first with words counts.
+    """Yield possible subjects of a claim of memory, likeliest first; the first with words counts.
 
     That is the rest of its sentence ("you told me that ..."), of which the first clause may say
     enough; or, where nothing follows, all of it ("your cat is ill, like you said").
