@@ -1,1 +1,1 @@
-"""What jurybox serves over HTTP: an embedded model, and the pages of stored runs."""
+"""The HTTP servers of jurybox: an embedded model, and the pages of stored runs."""

@@ -1,4 +1,4 @@
-"""What every page is made from: the store, and what was computed from it before."""
+"""The state behind every page: the store, and a cache of results computed from it."""
 
 import threading
 from collections import OrderedDict
@@ -91,7 +91,7 @@ class AppState:
         self._worker = ThreadPoolExecutor(1, "jurybox-standing")
 
     def kept(self, what: str, make: Callable[[], T], *runs: RunRow) -> T:
-        """Return what takes all samples of runs to make: once for runs that are finished."""
+        """Return a value computed from all samples of runs; cached for finished runs."""
         digests = [run.digest for run in runs if run.digest is not None]
         if len(digests) < len(runs):
             return make()
@@ -99,7 +99,7 @@ class AppState:
         return self._once(key, lambda made: _settle(made, make)).result()
 
     def _once(self, key: Hashable, start: Callable[["Future[Any]"], object]) -> "Future[Any]":
-        """Return what is made under a key: once, or again after an error.
+        """Return the value for a key, computed once, or again after an error.
 
         A second request waits for the first.
         """
@@ -116,7 +116,7 @@ class AppState:
         return made
 
     def standing(self, run: RunRow) -> "ReviewAgreement | None":
-        """Return how judges agree with people in a run; None where there are no reviews."""
+        """Return the judges' agreement with people in a run; None if there are no reviews."""
         made = self._standing(run)
         return None if made is None else made.result()
 
@@ -125,7 +125,7 @@ class AppState:
     ) -> "ReviewAgreement | StatusPending | None":
         """Return it if it takes no longer than this; a later request may find it done.
 
-        While a run goes on it is never begun, since it would be out of date at once.
+        It is not started while a run is in progress, since it would be outdated immediately.
         """
         if run.status != "finished":
             return StatusPending() if self.store.reviews(run.id) else None
@@ -140,7 +140,7 @@ class AppState:
         if not rows:
             return None
         desk = ReviewDesk(self.store, run)
-        # While a run goes on, its metrics change without a review.
+        # While a run is in progress, its metrics change without a review.
         if run.status != "finished":
             return self._worker.submit(desk.standing)
         key = ("standing", run.id, rows[-1].id, len(rows))

@@ -55,7 +55,7 @@ def is_api(scope: Scope) -> bool:
 
 
 def answer_to(request: Request, error: Exception) -> Response:
-    """Return what is answered instead: JSON to a program, a page to a person."""
+    """Return the error response: JSON for a program, a page for a browser."""
     if isinstance(error, HTTPException) and error.status_code == HTTPStatus.SEE_OTHER:
         return Response(status_code=error.status_code, headers=error.headers)
     refusal = _refusal(request, error)

@@ -26,7 +26,7 @@ Limit = Annotated[int, Field(ge=1, le=MOST, description="How many are returned a
 
 
 class SampleFilter(BaseModel):
-    """What samples are found by; all of it has to hold."""
+    """The filters for samples; a sample must match all of them."""
 
     search: str = Field(
         "",
@@ -105,7 +105,7 @@ class PageFilter(SampleFilter):
 
 
 def option(name: str) -> str:
-    """Return what a form sends for a group: its name, or a digest of one that it would change."""
+    """Return a group's form value: its name, or a digest if a form would alter the name."""
     if harmless(name) == name and "\n" not in name and "\r" not in name and len(name) <= _MAX_NAME:
         return name
     return _DIGEST + hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()

@@ -1,4 +1,4 @@
-"""What the address of a request names: the run and the sample, found before a page is made."""
+"""Finds the run and the sample named in a request's address."""
 
 from typing import Annotated, Final
 
@@ -19,10 +19,10 @@ Number = Annotated[int, Path(ge=0, le=LARGEST)]
 
 
 def known_run(place: AppState, name: str) -> RunRow:
-    """Return a run by its whole id.
+    """Return a run by its full id.
 
     Raises:
-        PageError: there is none.
+        PageError: there is no such run.
 
     """
     row = place.store.run(name)

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from jurybox.web.template_engine import harmless
 
-# Beyond these a text is shown as it is written: to lay it out could take many seconds.
+# Beyond these limits a text is shown as plain text: rendering could take many seconds.
 _RENDERED: Final = 150_000
 _MOST_LINES: Final = 5_000
 _MOST_BRACKETS: Final = 500
@@ -20,7 +20,7 @@ _RULE: Final = re.compile(r"^[ |:>-]*-[ |:>-]*$", re.MULTILINE)
 
 
 def render_markdown(text: str) -> Markup | None:
-    """Return a text as HTML; None where it is too long, or too intricate."""
+    """Return a text as HTML; None if it is too long or too deeply nested."""
     return Markup(_rendered(text)) if _is_light(text) else None  # noqa: S704 - without HTML
 
 
@@ -43,7 +43,7 @@ def _is_light(text: str) -> bool:
 def _rendered(text: str) -> str:
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["image"])
     markdown.validateLink = _leads_nowhere
-    # The page has a heading of its own; those of the document stand below it.
+    # The page has its own heading; those of the document are one level lower.
     tokens = markdown.parse(harmless(text))
     for token in tokens:
         if token.type in {"heading_open", "heading_close"}:

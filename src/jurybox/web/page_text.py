@@ -1,4 +1,4 @@
-"""Texts of any length on a page: cut where they are too long, with a way to all of each."""
+"""Texts of any length on a page: shortened if too long, with a link to the full text."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -25,7 +25,7 @@ def cut_text(text: str, most: int = LONG) -> CutText:
 
 
 def pretty(text: str) -> str:
-    """Return JSON with a line for each value; what is none stays as it is."""
+    """Return JSON with a line for each value; other texts are unchanged."""
     try:
         return msgspec.json.format(text.encode(errors="replace"), indent=2).decode()
     except (msgspec.DecodeError, RecursionError):

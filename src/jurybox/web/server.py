@@ -109,7 +109,7 @@ async def serve(
     ready()
     config = Config()
     config.bind = [f"fd://{port.detach()}"]
-    # What it would log may hold parts of a request.
+    # Its log messages may contain parts of a request.
     config.accesslog = config.errorlog = None
     config.include_server_header = False
     config.h11_max_incomplete_size = _MAX_HEAD

@@ -24,7 +24,7 @@ CSRF: Final = "csrf"
 
 
 def harmless(value: Any) -> Any:  # noqa: ANN401 - whatever a template shows
-    """Return a text without what isn't seen but obeyed; anything else as it is."""
+    """Return a text without invisible control characters; other values unchanged."""
     if type(value) is str:
         return visible(value, kept="\n\r\t\u00a0")
     return value
@@ -36,7 +36,7 @@ def segment(text: object) -> str:
 
 
 def moment(text: str | None) -> str:
-    """Return a stored time as people read it."""
+    """Return a stored time in readable form."""
     return "" if text is None else text.partition(".")[0].replace("T", " ").removesuffix("Z")
 
 
@@ -67,7 +67,7 @@ def environment() -> Environment:
 
 
 def warm_up() -> None:
-    """Make ready what the first page would otherwise wait for: templates, and who draws charts."""
+    """Preload the templates and chart code that the first page would otherwise wait for."""
     import_module("jurybox.statistics.intervals")
     made = environment()
     for name in made.list_templates(extensions=["html"]):
@@ -106,6 +106,6 @@ def json_response(data: object, status: int = 200) -> Response:
 
 
 def text_response(text: str) -> Response:
-    """Return a text, whole and word for word, as nothing but text."""
+    """Return the full text, unchanged, as plain text."""
     body = text.encode(errors="replace")
     return Response(body, media_type="text/plain; charset=utf-8")

@@ -1,4 +1,4 @@
-"""The pages that people look at, a module for each."""
+"""The HTML pages, one module for each."""
 
 from typing import Final
 

@@ -83,7 +83,7 @@ def _side(place: AppState, run: str, change: SampleChange) -> tuple[str | None, 
     try:
         text = cut(SampleRecord(row).response, _LONGEST)
     except msgspec.DecodeError:
-        text = ""  # `verify` says what can't be read
+        text = ""  # `verify` reports what can't be read
     return f"/runs/{segment(run)}/samples/{row.number}", text
 
 

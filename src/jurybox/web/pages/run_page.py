@@ -1,4 +1,4 @@
-"""The page of a run: the report's panels, with links, live while the run goes on."""
+"""The page of a run: the report's panels with links, updated while the run is in progress."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
@@ -30,7 +30,7 @@ def page_of_run(request: Request, run: TheRun, place: PlaceOf) -> Response:
 
 
 def run_fragment(request: Request, run: TheRun, place: PlaceOf) -> Response:
-    """Answer with the panels alone, for a page that is open while the run goes on."""
+    """Answer with the panels alone, to update an open page while the run is in progress."""
     return page_response(request, "run_panels.html", _data(run, place))
 
 
@@ -84,7 +84,7 @@ def _page(view: RunView, run: RunRow, place: AppState) -> RunPage:
             )
 
     people = place.standing_soon(run)
-    # People may be asked at any time, so what they say isn't kept.
+    # Reviews may arrive at any time, so they aren't cached.
     extras = msgspec.structs.replace(
         place.kept("extras", look, run),
         baseline=_baseline(view, run, place),

@@ -22,7 +22,7 @@ _MOST_TRENDS: Final = 4
 
 
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in the list; ``metric`` is its most telling one, where it is finished."""
+    """A run in the list; ``metric`` is its most informative one, if it is finished."""
 
     run: ListedRun
     metric: PlottedMetric | None
@@ -72,7 +72,7 @@ def _line(row: RunRow, place: AppState) -> RunLine:
 
 
 def _trends(lines: Sequence[RunLine]) -> dict[str, list[tuple[str, PlottedMetric]]]:
-    """Return the metric over the runs of a suite, the oldest first, where there are several."""
+    """Return the metric over the runs of a suite, oldest first, if there are several."""
     found: dict[str, list[tuple[str, PlottedMetric]]] = {}
     for each in reversed(lines):
         if each.metric is not None and each.metric.value is not None:

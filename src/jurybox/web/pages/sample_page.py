@@ -74,7 +74,7 @@ def sample_page(
 
 
 def sample_text(run: TheRun, record: TheRecord, part: str) -> Response:
-    """Answer with one text of a sample, whole, as plain text."""
+    """Answer with the full text of one field of a sample, as plain text."""
     with reading(run):
         texts = dict(texts_of(record))
     if part not in texts:
@@ -83,7 +83,7 @@ def sample_text(run: TheRun, record: TheRecord, part: str) -> Response:
 
 
 def _rendered(text: str) -> Markup | None:
-    """Return a text laid out as Markdown, where it seems to be some."""
+    """Return a text rendered as Markdown, if it looks like Markdown."""
     return render_markdown(text) if _MARKDOWN.search(text) else None
 
 
@@ -190,7 +190,7 @@ _LONGEST: Final = 600
 
 
 class CriterionReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What one reply says on one criterion."""
+    """One reply's verdict on one criterion."""
 
     criterion: str
     score: str
@@ -206,7 +206,7 @@ class VoteView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def votes_of(exchanges: Iterable[ExchangeRow]) -> list[VoteView]:
-    """Return the votes in replies that say them in JSON; others are read as they stand."""
+    """Return the votes in JSON replies; other replies are shown as text."""
     votes: list[VoteView] = []
     for place, row in enumerate(exchanges, start=1):
         outcome = read_outcome(row)

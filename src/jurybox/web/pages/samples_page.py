@@ -95,7 +95,7 @@ def _line(store: Store, row: Facets, wanted: str, address: str) -> SampleLine:
             ("", "", "") if record is None else (record.task, record.response, reasoning(record))
         )
     except msgspec.DecodeError:
-        texts = ("", "", "")  # `verify` says what can't be read
+        texts = ("", "", "")  # `verify` reports what can't be read
     task, response, why = (_excerpt(text, wanted) for text in texts)
     return SampleLine(
         facets=row,

@@ -1,4 +1,4 @@
-"""The queue in which people review a run's samples."""
+"""The queue in which reviewers score a run's samples."""
 
 from typing import Final
 

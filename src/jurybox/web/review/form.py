@@ -1,4 +1,4 @@
-"""What a reviewer is asked: a field for each criterion, and the verdict that a form means."""
+"""The review form: a field for each criterion, and the verdict read from a submitted form."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -32,14 +32,14 @@ class FormChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScoreMeaning(msgspec.Struct, frozen=True, kw_only=True):
-    """What a range of scores means, where scores are written as numbers."""
+    """The meaning of a range of scores, if scores are entered as numbers."""
 
     scores: str
     meaning: str
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
-    """One question: choices, or a number from ``low`` to ``high`` where there are too many."""
+    """One question: choices, or a number from ``low`` to ``high`` if there are too many."""
 
     name: str
     title: str
@@ -58,7 +58,7 @@ def score_fields(rubric: Rubric) -> tuple[Field, ...]:
 
 
 def pair_fields(rubric: Rubric) -> tuple[Field, ...]:
-    """Return the questions about two responses: which is better, and, for who wants, in what."""
+    """Return the questions about two responses: the winner, and optionally one per criterion."""
     winner = Field(name=WINNER, title="The better response", choices=_sides())
     return (
         winner,

@@ -1,4 +1,4 @@
-"""The judges' verdict beside the reviewer's own, and other people's, once they have scored."""
+"""The judges' and other reviewers' verdicts, shown after the reviewer has scored."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -20,7 +20,7 @@ Answer = float | str | None
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """What everybody says of one criterion, or of the winner."""
+    """All verdicts on one criterion, or on the winner."""
 
     title: str
     mine: str
@@ -31,7 +31,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecentAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a reviewer and the judges said the same of a criterion lately."""
+    """How often a reviewer and the judges recently agreed on a criterion."""
 
     title: str
     same: int
@@ -39,7 +39,7 @@ class RecentAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reviewer is shown after they have scored."""
+    """The verdicts shown to a reviewer who has scored the sample."""
 
     others: tuple[str, ...]
     lines: tuple[Line, ...]
@@ -139,7 +139,7 @@ def _notes(revealed: Revealed, *, pair: bool) -> Iterator[str]:
 
 
 def tallied(desk: ReviewDesk, reviewer: str) -> tuple[RecentAgreement, ...]:
-    """Return how often a reviewer and the judges said the same in the last blind reviews.
+    """Return how often a reviewer and the judges agreed in the last blind reviews.
 
     It is cheap, and no metric: those have a page of their own, with their intervals.
     """

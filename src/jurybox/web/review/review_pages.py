@@ -1,4 +1,4 @@
-"""The pages of the review queue: who reviews, what comes next, what was said of it."""
+"""The pages of the review queue: the reviewer's name, the next sample, its verdicts."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -43,12 +43,12 @@ _CONFLICT: Final = 409
 
 
 def name_page(request: Request, desk: TheDesk) -> Response:
-    """Ask who reviews."""
+    """Ask for the reviewer's name."""
     return _ask_name(request, desk, request.session.get(REVIEWER, ""))
 
 
 def take_name(request: Request, desk: TheDesk) -> Response:
-    """Remember who reviews, and show the first sample."""
+    """Remember the reviewer's name, and show the first sample."""
     given = form_of(request).get("reviewer", "")
     try:
         request.session[REVIEWER] = read_reviewer(given)
@@ -65,7 +65,7 @@ def take_pace(visit: TheVisit) -> Response:
 
 
 def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
-    """Show the judges against people, people among themselves, and what that makes of metrics."""
+    """Show the agreement of judges and reviewers, and the corrected metrics."""
     data = {
         "title": f"Agreement {desk.run.id}",
         "run": desk.run,
@@ -81,7 +81,7 @@ def next_page(
     after: Annotated[int | None, Query(ge=0, le=LARGEST)] = None,
     said: str = "",
 ) -> Response:
-    """Go to the next sample of the queue, or say that none is left."""
+    """Go to the next sample of the queue, or show that none is left."""
     if visit.queue == "picked":
         visit = msgspec.structs.replace(visit, queue="flagged")
     case = visit.desk.next(visit.reviewer, kind=visit.queue, after=after)
@@ -99,7 +99,7 @@ def case_page(visit: TheVisit, number: Number, again: str = "") -> Response:
 
 
 def submit(visit: TheVisit, number: Number) -> Response:
-    """Store what the reviewer says, and go on."""
+    """Store the review, and continue with the next sample."""
     case, form = _case(visit, number), visit.form
     refused = _outdated(visit, case)
     if refused is not None:
@@ -108,7 +108,7 @@ def submit(visit: TheVisit, number: Number) -> Response:
     shown = Circumstances(
         queue=visit.queue,
         order=order if order in ORDERS else case.order,
-        # Who picks a sample comes from its page, where the judges' verdict stands.
+        # A reviewer who picks a sample comes from its page, which shows the judges' verdict.
         blind=visit.queue != "picked",
     )
     try:
@@ -124,7 +124,7 @@ def submit(visit: TheVisit, number: Number) -> Response:
 
 
 def judged_page(visit: TheVisit, number: Number) -> Response:
-    """Show what the judges and others say of a sample that the reviewer has scored."""
+    """Show the judges' and other reviewers' verdicts on a sample the reviewer has scored."""
     case = _case(visit, number)
     revealed = visit.desk.revealed(case.number, visit.reviewer) if case.mine is not None else None
     if revealed is None or revealed.mine is None:
@@ -144,7 +144,7 @@ def judged_page(visit: TheVisit, number: Number) -> Response:
 
 
 def _concerns(visit: Visit, case: ReviewCase) -> tuple[SafetyFinding, ...]:
-    """Return what a judge's reply was flagged for, in its words."""
+    """Return the passages for which a judge's reply was flagged."""
     run = visit.desk.run
     row = visit.desk.store.sample(run.id, case.number)
     with reading(run):

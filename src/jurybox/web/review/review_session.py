@@ -1,4 +1,4 @@
-"""A reviewer at the desk of a run: who they are, which queue they work in, where they go next."""
+"""A reviewer's session: their name, their queue, and their next sample."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -80,7 +80,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _visit(request: Request, desk: TheDesk) -> Visit:
-    """Return who visits; a reviewer without a name is asked for it first."""
+    """Return the reviewer; one without a name is asked for it first."""
     queue = queue_of(request, "picked" if "number" in request.path_params else "flagged")
     reviewer: str | None = request.session.get(REVIEWER)
     if reviewer is None:

@@ -47,7 +47,7 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sheet_of(case: ReviewCase) -> Sheet:
-    """Return what is shown of a case."""
+    """Return the displayed parts of a case."""
     return Sheet(
         further=max(0, len(case.messages) - _MOST_TURNS),
         parts=tuple(_parts(case)),
